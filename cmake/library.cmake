@@ -1,0 +1,18 @@
+# libmase: every source below src/mase except the command line. Open sets register themselves, so
+# a new file needs no line here; a shared library keeps every registration.
+file(GLOB_RECURSE MASE_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mase/*.cpp)
+list(FILTER MASE_SOURCES EXCLUDE REGEX "/src/mase/cli/")
+list(FILTER MASE_SOURCES EXCLUDE REGEX "/src/mase/train/mpi/")
+add_library(mase SHARED ${MASE_SOURCES})
+target_include_directories(mase PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
+                                       $<INSTALL_INTERFACE:include>)
+target_link_libraries(mase PUBLIC fmt::fmt
+                           PRIVATE nlohmann_json::nlohmann_json DNNL::dnnl OpenMP::OpenMP_CXX
+                                   CURL::libcurl ZLIB::ZLIB OpenSSL::Crypto PkgConfig::HWY
+                                   PkgConfig::ZIP ${HDF5_C_LIBRARIES} Threads::Threads ${CMAKE_DL_LIBS})
+target_include_directories(mase SYSTEM PRIVATE ${HDF5_C_INCLUDE_DIRS})
+set_target_properties(mase PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+if(MASE_PCH)
+  target_precompile_headers(mase PRIVATE <algorithm> <functional> <map> <memory> <string> <vector>
+                                         <fmt/format.h>)
+endif()

@@ -1,0 +1,39 @@
+# Every tests/FOLDER/NAME_test.cpp is one test program, tests/FOLDER/NAME. A new file needs no line
+# here. Programs find the tree and the binary through MASE_SOURCE and MASE_CH (tests/support).
+find_package(GTest REQUIRED)
+add_library(test_support STATIC ${CMAKE_SOURCE_DIR}/tests/support/support.cpp)
+target_link_libraries(test_support PUBLIC mase GTest::gtest GTest::gmock GTest::gtest_main Threads::Threads)
+target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
+if(MASE_PCH)
+  target_precompile_headers(test_support PUBLIC <algorithm> <functional> <map> <memory> <string>
+                                                <vector> <fmt/format.h> <gtest/gtest.h>)
+endif()
+
+file(GLOB_RECURSE MASE_TESTS_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cpp)
+foreach(source ${MASE_TESTS_SOURCES})
+  file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/tests ${source})
+  string(REGEX REPLACE "_test\\.cpp$" "" name ${name})
+  string(REPLACE "/" "_" target "test_${name}")
+  add_executable(${target} ${source})
+  target_link_libraries(${target} PRIVATE test_support)
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${target})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77
+    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR}")
+  add_dependencies(${target} ch)
+endforeach()
+
+# Scripts that are tests of their own (Python or shell): tests/FOLDER/NAME_test.{py,sh}.
+file(GLOB_RECURSE MASE_TEST_SCRIPTS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.py
+     ${CMAKE_SOURCE_DIR}/tests/*_test.sh)
+foreach(script ${MASE_TEST_SCRIPTS})
+  file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/tests ${script})
+  string(REGEX REPLACE "_test\\.(py|sh)$" "" name ${name})
+  if(script MATCHES "\\.py$")
+    add_test(NAME ${name} COMMAND /usr/bin/python3 ${script})
+  else()
+    add_test(NAME ${name} COMMAND bash ${script})
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77
+    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR}")
+endforeach()

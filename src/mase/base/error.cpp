@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formats errors as "place: cause; remedy".
+#include "mase/base/error.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace mase {
+namespace {
+
+std::string line_of(const std::string& place, const std::string& cause, const std::string& remedy) {
+  std::string text = place.empty() ? cause : place + ": " + cause;
+  if (!remedy.empty()) text += "; " + remedy;
+  return text;
+}
+
+std::string place_of(const Position& position, const std::string& path) {
+  std::string place = position.str();
+  if (place.empty()) return path;
+  return path.empty() ? place : place + ": " + path;
+}
+
+}  // namespace
+
+std::string Position::str() const {
+  if (!file) return "";
+  return line > 0 ? fmt::format("{}:{}", *file, line) : *file;
+}
+
+Error::Error(std::string place, std::string cause, std::string remedy)
+    : std::runtime_error(line_of(place, cause, remedy)),
+      place_(std::move(place)),
+      cause_(std::move(cause)),
+      remedy_(std::move(remedy)) {}
+
+Error::Error(const Position& position, const std::string& path, std::string cause,
+             std::string remedy)
+    : Error(place_of(position, path), std::move(cause), std::move(remedy)) {}
+
+Error Error::all(const std::vector<Error>& problems) {
+  MASE_CHECK(!problems.empty(), "no problems to report");
+  if (problems.size() == 1) return problems.front();
+  std::string lines;
+  for (const Error& problem : problems) {
+    if (!lines.empty()) lines += '\n';
+    lines += problem.what();
+  }
+  Error merged("", lines);
+  merged.count_ = static_cast<int>(problems.size());
+  return merged;
+}
+
+void Problems::throw_if_any() const {
+  if (!errors_.empty()) throw Error::all(errors_);
+}
+
+void check_failed(const char* file, int line, const char* condition, const std::string& message) {
+  std::fprintf(stderr, "internal error at %s:%d: %s: %s\n", file, line, condition, message.c_str());
+  std::abort();
+}
+
+}  // namespace mase

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/base/schema.h"
+
+#include <algorithm>
+
+#include "mase/base/text.h"
+
+namespace mase {
+namespace {
+
+bool is_none(const Value& value, const Field& field) {
+  if (value.is_null()) return true;
+  if (!value.is_string()) return false;
+  const std::string& text = value.as_string();
+  if (text != "NA" && text != "None" && text != "none") return false;
+  return std::find(field.choices.begin(), field.choices.end(), text) == field.choices.end();
+}
+
+bool has_type(const Value& value, FieldType type) {
+  switch (type) {
+    case FieldType::boolean:
+      return value.is_bool();
+    case FieldType::integer:
+      return value.is_int();
+    case FieldType::number:
+      return value.is_number();
+    case FieldType::text:
+      return value.is_string();
+    case FieldType::list:
+      return value.is_list();
+    case FieldType::table:
+      return value.is_dict();
+    case FieldType::any:
+      return true;
+  }
+  return false;
+}
+
+std::string number_text(double number) { return fmt::format("{}", number); }
+
+// What is wrong with the value; nothing if it is fine.
+std::optional<std::pair<std::string, std::string>> fault(const Value& value, const Field& field) {
+  using Fault = std::pair<std::string, std::string>;
+  if (!has_type(value, field.type))
+    return Fault(fmt::format("expected {}, got {}", type_name(field.type), value.type_name()), "");
+  if (!field.choices.empty() && value.is_string()) {
+    const std::string& text = value.as_string();
+    if (std::find(field.choices.begin(), field.choices.end(), text) == field.choices.end())
+      return Fault(fmt::format("unknown choice '{}'", printable(text)),
+                   "choose one of: " + join(field.choices, ", "));
+  }
+  if (value.is_number()) {
+    const double number = value.as_double();
+    if (field.minimum && !(number >= *field.minimum))
+      return Fault(fmt::format("{} is too small", number_text(number)),
+                   fmt::format("the least is {}", number_text(*field.minimum)));
+    if (field.maximum && !(number <= *field.maximum))
+      return Fault(fmt::format("{} is too large", number_text(number)),
+                   fmt::format("the most is {}", number_text(*field.maximum)));
+  }
+  if (field.check)
+    if (auto wrong = field.check(value)) return Fault(*wrong, "");
+  return {};
+}
+
+}  // namespace
+
+const char* type_name(FieldType type) {
+  switch (type) {
+    case FieldType::boolean:
+      return "true or false";
+    case FieldType::integer:
+      return "an integer";
+    case FieldType::number:
+      return "a number";
+    case FieldType::text:
+      return "text";
+    case FieldType::list:
+      return "a list";
+    case FieldType::table:
+      return "a table";
+    case FieldType::any:
+      return "any value";
+  }
+  return "";
+}
+
+const Field* Schema::find(const std::string& name) const {
+  for (const Field& field : fields)
+    if (field.name == name) return &field;
+  return nullptr;
+}
+
+std::vector<std::string> Schema::names() const {
+  std::vector<std::string> names;
+  for (const Field& field : fields) names.push_back(field.name);
+  return names;
+}
+
+Value validate(const Value& given, const Schema& schema, const std::string& path,
+               Problems& problems) {
+  const auto inner = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  if (!given.is_null() && !given.is_dict()) {
+    problems.add(
+        Error(given.position(), path, fmt::format("expected a table, got {}", given.type_name())));
+    return Dict();
+  }
+  static const Dict nothing;
+  const Dict& dict = given.is_null() ? nothing : given.as_dict();
+  Dict result;
+  for (const Field& field : schema.fields) {
+    const Value* value = dict.find(field.name);
+    if (!value || is_none(*value, field)) {
+      if (field.required)
+        problems.add(
+            Error(given.position(), path, fmt::format("'{}' is missing", field.name), field.help));
+      result.set(field.name, field.default_value);
+      continue;
+    }
+    if (auto wrong = fault(*value, field))
+      problems.add(Error(value->position(), inner(field.name), wrong->first, wrong->second));
+    result.set(field.name, *value);
+  }
+  for (const auto& [key, value] : dict) {
+    if (schema.find(key)) continue;
+    if (schema.open)
+      result.set(key, value);
+    else
+      problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
+                         suggestion(key, schema.names())));
+  }
+  Value out(std::move(result));
+  out.at(given.position());
+  return out;
+}
+
+Value validate(const Value& given, const Schema& schema, const std::string& path) {
+  Problems problems;
+  Value result = validate(given, schema, path, problems);
+  problems.throw_if_any();
+  return result;
+}
+
+}  // namespace mase

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a table of arguments may hold: names, types, defaults, limits and help. One description
+// serves validation ("unknown key 'weigth_width'; did you mean 'weight_width'?"), command-line
+// flags, --help and the generated reference.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mase/base/value.h"
+
+namespace mase {
+
+enum class FieldType { boolean, integer, number, text, list, table, any };
+
+struct Field {
+  std::string name;
+  FieldType type = FieldType::any;
+  Value default_value = {};  // null: none, unless required
+  std::string help = {};
+  bool required = false;
+  std::vector<std::string> choices = {};  // for texts
+  std::optional<double> minimum = {};
+  std::optional<double> maximum = {};
+  std::string group = {};  // heading in --help
+  // A further rule: what is wrong with the value, or nothing.
+  std::function<std::optional<std::string>(const Value&)> check = {};
+};
+
+const char* type_name(FieldType type);  // "integer", "text", ...
+
+struct Schema {
+  std::vector<Field> fields = {};
+  bool open = false;  // keys not listed are allowed and kept
+
+  const Field* find(const std::string& name) const;
+  std::vector<std::string> names() const;
+};
+
+// The arguments with defaults filled in, in schema order (further keys of an open schema after).
+// Null, "NA", "None" and "none" mean "not given", as in MASE's files, except for text fields whose
+// choices contain them. Every problem is added, with the position of the value at fault; `path` is
+// the dotted name of the table.
+Value validate(const Value& given, const Schema& schema, const std::string& path,
+               Problems& problems);
+Value validate(const Value& given, const Schema& schema, const std::string& path);  // throws
+
+}  // namespace mase

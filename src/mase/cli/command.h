@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command is: one record per file. The frame (main.cpp) turns the positionals and the option
+// schema into flags (batch_size -> --batch-size), help, completion and the generated reference, so
+// a command never parses arguments. Only here do we print to the terminal or exit.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "mase/base/registry.h"
+#include "mase/base/schema.h"
+
+namespace mase {
+
+struct Positional {
+  std::string name;  // "model"
+  std::string help;
+  bool required = true;
+  bool many = false;  // takes all remaining words
+};
+
+struct Arguments {
+  Value values;                 // positionals and options by snake_case name, defaults filled in
+  std::set<std::string> typed;  // the options and positionals the user typed
+  std::vector<std::string> command_line;
+
+  const Value& operator[](const std::string& name) const { return values[name]; }
+  bool was_typed(const std::string& name) const { return typed.count(name) > 0; }
+};
+
+struct CommandRecord {
+  static constexpr const char* kind = "command";
+  std::string name;
+  std::vector<std::string> aliases = {};
+  std::string summary;    // one line
+  std::string help = {};  // paragraphs under it
+  std::vector<Positional> positionals = {};
+  // Boolean fields are switches (--name, and --no-name where the default is true); list fields may
+  // be repeated. Field::group is the heading in --help.
+  Schema options = {};
+  std::vector<std::string> examples = {};
+  std::function<int(const Arguments& arguments)> run;  // the exit code
+};
+
+const char* program_version();
+
+}  // namespace mase

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program: turns the registered commands into a command line (CLI11), runs the chosen one, and
+// catches errors once. Exit codes: 0 done, 1 failed, 2 the user's mistake, 130 interrupted.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "mase/cli/command.h"
+
+#ifndef MASE_VERSION
+#define MASE_VERSION "unknown"
+#endif
+
+namespace mase {
+
+const char* program_version() { return MASE_VERSION; }
+
+namespace {
+
+std::string flag_name(const std::string& name) { return "--" + replace_all(name, "_", "-"); }
+
+// The words the user typed for one command.
+struct Typed {
+  const CommandRecord* command = nullptr;
+  std::map<std::string, std::vector<std::string>> texts;
+  std::map<std::string, bool> switches;
+};
+
+std::string default_text(const Field& field) {
+  if (field.default_value.is_null()) return "";
+  if (field.default_value.is_string()) return field.default_value.as_string();
+  return python_repr(field.default_value);
+}
+
+void add_options(CLI::App& app, const CommandRecord& command, Typed& typed) {
+  typed.command = &command;
+  for (const Positional& positional : command.positionals) {
+    CLI::Option* option =
+        app.add_option(positional.name, typed.texts[positional.name], positional.help);
+    option->required(positional.required);
+    if (positional.many)
+      option->expected(positional.required ? 1 : 0, 1 << 20);
+    else
+      option->expected(1);
+  }
+  for (const Field& field : command.options.fields) {
+    CLI::Option* option = nullptr;
+    if (field.type == FieldType::boolean) {
+      const bool on = field.default_value.is_bool() && field.default_value.as_bool();
+      std::string names = flag_name(field.name);
+      if (on) names += ",!--no-" + replace_all(field.name, "_", "-");
+      option = app.add_flag(names, typed.switches[field.name], field.help);
+    } else {
+      std::string help = field.help;
+      const std::string fallback = default_text(field);
+      if (!field.choices.empty()) help += fmt::format(" [{}]", join(field.choices, "|"));
+      if (!fallback.empty()) help += fmt::format(" (default: {})", fallback);
+      option = app.add_option(flag_name(field.name), typed.texts[field.name], help);
+      option->expected(1);
+      option->multi_option_policy(field.type == FieldType::list ? CLI::MultiOptionPolicy::TakeAll
+                                                                : CLI::MultiOptionPolicy::TakeLast);
+      option->type_name(field.type == FieldType::integer  ? "N"
+                        : field.type == FieldType::number ? "X"
+                                                          : "TEXT");
+    }
+    if (!field.group.empty()) option->group(field.group);
+  }
+  std::string footer = command.help.empty() ? "" : "\n" + command.help + "\n";
+  if (!command.examples.empty()) footer += "\nExamples:\n";
+  for (const std::string& example : command.examples) footer += "  " + example + "\n";
+  app.footer(footer);
+}
+
+Value typed_value(const Field& field, const std::vector<std::string>& texts) {
+  if (field.type == FieldType::list) return Value::of(texts);
+  const std::string& text = texts.back();
+  if (field.type == FieldType::integer) {
+    if (auto number = parse_integer(text)) return *number;
+    throw Error(flag_name(field.name), fmt::format("'{}' is not an integer", printable(text)));
+  }
+  if (field.type == FieldType::number) {
+    if (auto number = parse_number(text)) return *number;
+    throw Error(flag_name(field.name), fmt::format("'{}' is not a number", printable(text)));
+  }
+  return text;
+}
+
+Arguments collect(const CLI::App& app, const Typed& typed) {
+  Arguments arguments;
+  Dict given;
+  for (const Field& field : typed.command->options.fields) {
+    if (app.count(flag_name(field.name)) == 0) continue;
+    arguments.typed.insert(field.name);
+    given.set(field.name, field.type == FieldType::boolean
+                              ? Value(typed.switches.at(field.name))
+                              : typed_value(field, typed.texts.at(field.name)));
+  }
+  Problems problems;
+  Value values = validate(Value(given), typed.command->options, "", problems);
+  for (const Error& error : problems.errors())
+    throw Error(flag_name(error.place()), error.cause(), error.remedy());
+  for (const Positional& positional : typed.command->positionals) {
+    const std::vector<std::string>& words = typed.texts.at(positional.name);
+    if (!words.empty()) arguments.typed.insert(positional.name);
+    values.dict().set(positional.name, positional.many ? Value::of(words)
+                                       : words.empty() ? Value()
+                                                       : Value(words.front()));
+  }
+  arguments.values = std::move(values);
+  return arguments;
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App app("MASE: neural networks from training to number formats to hardware", "ch");
+  app.set_version_flag("-V,--version", fmt::format("ch {}", program_version()));
+  app.require_subcommand(0, 1);
+  app.get_formatter()->column_width(34);
+  std::map<std::string, Typed> typed;
+  std::map<std::string, CLI::App*> apps;
+  for (const CommandRecord* command : Registry<CommandRecord>::instance().all()) {
+    CLI::App* sub = app.add_subcommand(command->name, command->summary);
+    add_options(*sub, *command, typed[command->name]);
+    apps[command->name] = sub;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    std::fputs((chosen.empty() ? &app : chosen.front())->help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::CallForVersion&) {
+    fmt::print("ch {}\n", program_version());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    throw Error("", error.what(), "see ch --help");
+  }
+  const auto chosen = app.get_subcommands();
+  if (chosen.empty()) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  }
+  const std::string name = chosen.front()->get_name();
+  Arguments arguments = collect(*apps.at(name), typed.at(name));
+  for (int i = 0; i < argc; ++i) arguments.command_line.emplace_back(argv[i]);
+  return typed.at(name).command->run(arguments);
+}
+
+}  // namespace
+}  // namespace mase
+
+int main(int argc, char** argv) {
+  try {
+    return mase::run_program(argc, argv);
+  } catch (const mase::Error& error) {
+    std::fprintf(stderr, "ch: %s\n", error.what());
+    return 2;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "ch: out of memory\n");
+    return 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ch: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// A data set ready for training: three splits in memory, what they are and how they were prepared.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "mase/base/registry.h"
+#include "mase/base/schema.h"
+#include "mase/base/tensor.h"
+
+namespace mase {
+
+struct Split {
+  Tensor x;        // [rows, features...], float32; may be a view of a mapped cache file
+  Tensor labels;   // [rows], int32: class numbers (classification)
+  Tensor targets;  // [rows, outputs], float32 (regression)
+  int64_t rows() const { return x.shape().empty() ? 0 : x.shape()[0]; }
+};
+
+// How raw columns become features; fitted on training rows only, stored in checkpoints, applied
+// again by test and predict.
+struct Preprocessing {
+  Value description;  // JSON-able: columns, categories, scaling kind, offsets and scales
+  std::vector<std::string> feature_names;
+  std::vector<float> offset, scale;  // x = (raw - offset) / scale, per feature
+};
+
+struct Dataset {
+  std::string name;      // "jsc"
+  std::string variant;   // "cernbox", "openml", "simulated", "csv": named in every result
+  std::string identity;  // content hash
+  std::string notice;    // what a reader of figures must know; empty if nothing
+  bool classification = true;
+  std::vector<std::string> class_names;
+  std::vector<float> class_weights;  // empty: all one
+  Split train, validation, test;
+  Preprocessing preprocessing;
+  Shape sample_shape() const;
+  int64_t outputs() const;  // classes or target columns
+};
+
+struct DatasetOptions {
+  std::string data_dir;                  // --data-dir; empty: MASE_DATA, then ~/.cache/mase
+  std::string validation_split = "0.1";  // share of the training rows, or "train" as MASE does
+  int64_t sim_rows = 100000;
+  uint64_t seed = 0;
+  bool drop_bad_rows = false;
+  bool use_cache = true;
+  std::string target = {};               // table files: the target column
+  std::string categorical = "one-hot";   // or "ordinal"
+  std::string scaling = "standardise";   // or "min-max", "none"
+  std::string class_weighting = "none";  // or "balanced"
+  Preprocessing const* apply = nullptr;  // use this fitted preprocessing instead of fitting one
+  std::function<void(const std::string&)> notify = {};  // plain lines for the terminal
+};
+
+struct DatasetRecord {
+  static constexpr const char* kind = "dataset";
+  std::string name;
+  std::vector<std::string> aliases = {};
+  std::string summary;
+  std::string help = {};
+  std::function<Dataset(const DatasetOptions& options)> load;
+};
+
+// A registered name, or the path of a table (.csv, .arff, .npy, .npz, .h5) or of a data set
+// described in TOML.
+Dataset load_dataset(const std::string& name_or_path, const DatasetOptions& options);
+
+}  // namespace mase

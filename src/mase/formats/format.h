@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a number format is. A FormatRecord describes a family (integer, block_fp, mxfp, ...); given
+// the values of its config keys it makes a Quantizer, which is immutable and may be shared by any
+// number of graphs and threads. No op names a format and no format names an op.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mase/base/registry.h"
+#include "mase/base/schema.h"
+#include "mase/base/tensor.h"
+
+namespace mase {
+
+struct Quantizer {
+  std::string format;  // registry name
+  Value config;        // validated, defaults filled in
+
+  // True if every value is rounded on its own: such a quantizer may be applied to any contiguous
+  // piece of a tensor, in any layout (shape {n}), and fused into other sweeps.
+  bool elementwise = false;
+
+  // Rounds `in`, a row-major tensor of this shape, to representable values. `out` may be `in`.
+  std::function<void(const float* in, float* out, const Shape& shape)> quantize;
+  // The same by plain loops: what `quantize` is tested against.
+  std::function<void(const float* in, float* out, const Shape& shape)> reference;
+
+  // Gradient of the loss by `in`, given the one by `out`. Empty: straight-through (a copy).
+  std::function<void(const float* in, const float* grad_out, float* grad_in, const Shape& shape)>
+      gradient;
+
+  // Storage per value of a tensor of this shape: element bits plus the share of block overhead.
+  std::function<double(const Shape& shape)> bits_per_value;
+
+  // Integer codes, where the format has them. One code per value; block formats keep their shared
+  // scales in `scales`.
+  struct Codes {
+    std::vector<uint32_t> codes;
+    std::vector<float> scales;
+  };
+  int code_bits = 0;  // 0: no codes
+  std::function<Codes(const float* in, const Shape& shape)> encode;
+  std::function<void(const Codes& codes, float* out, const Shape& shape)> decode;
+
+  // Limits, for formats that have fixed ones.
+  std::optional<double> lowest, largest, smallest_positive;
+
+  // As the metadata's "precision" shows it: [8, 4] for a fixed-point 8/4, widths in key order.
+  std::vector<int64_t> precision;
+};
+
+struct FormatRecord {
+  static constexpr const char* kind = "format";
+  std::string name;
+  std::vector<std::string> aliases = {};
+  std::string class_suffix;  // "Integer": a quantised Linear prints as LinearInteger
+  std::string summary;
+  std::string help = {};
+  Schema schema;  // keys without operand prefix: width, frac_width, ...
+  std::function<Quantizer(const Value& config)> make;  // config already validated by `schema`
+};
+
+using QuantizerPtr = std::shared_ptr<const Quantizer>;
+
+// Validates the config (errors name `path` and the value's position) and makes the quantizer.
+QuantizerPtr make_quantizer(const std::string& format, const Value& config,
+                            const std::string& path = "");
+
+Tensor quantize(const Quantizer& quantizer, const Tensor& tensor);
+
+}  // namespace mase

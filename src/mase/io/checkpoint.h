@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints of every kind behind one interface: PyTorch's .pt/.pth, Lightning's .ckpt,
+// safetensors, our own .mz, and a Hugging Face folder. Reading never runs code; see pickle.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mase/ir/graph.h"
+
+namespace mase {
+
+enum class CheckpointType { pt, pl, mz, hf, safetensors };
+std::optional<CheckpointType> checkpoint_type_from_name(const std::string& name);
+
+struct Checkpoint {
+  CheckpointType type = CheckpointType::pt;
+  TensorTable tensors;         // network tensors by "<path>.<name>", Lightning's "model." removed
+  TensorTable others;          // optimiser state and the like, by dotted path in the file
+  Value contents;              // everything else as plain values
+  std::optional<Graph> graph;  // .mz only
+};
+
+// `type` none: guessed from the content.
+Checkpoint load_checkpoint(const std::string& path, std::optional<CheckpointType> type = {});
+
+struct LoadReport {
+  std::vector<std::string> taken, missing, unexpected, mismatched;
+};
+// Puts the tensors into the graph. Strict: any missing, unexpected or wrongly shaped tensor is an
+// Error that lists them beside the nearest names; `partial` takes what fits instead.
+LoadReport load_into(Graph& graph, const Checkpoint& checkpoint, const std::string& path,
+                     bool partial = false);
+
+// Lightning layout (a zip holding a pickle that torch.load(weights_only=True) opens): state_dict
+// keys are "model.<path>". `extra` and `extra_tensors` travel beside it (optimiser state, schedule,
+// random state, preprocessing). Written atomically.
+void save_lightning(const std::string& path, const TensorTable& state, const Value& extra = {},
+                    const TensorTable& extra_tensors = {});
+void save_state_dict(const std::string& path, const TensorTable& state);  // plain .pt
+void save_safetensors(const std::string& path, const TensorTable& tensors,
+                      const Dict& metadata = {});
+TensorTable load_safetensors(const std::string& path, Dict* metadata = nullptr);
+void save_mz(const std::string& path, const Graph& graph, const Value& extra = {});
+
+}  // namespace mase

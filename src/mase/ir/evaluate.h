@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a graph node by node with the ops' own `eval`, in double precision: slow, simple, and the
+// measure of everything faster. Quantised operands are rounded in single precision first, as the
+// engine rounds them.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "mase/ir/graph.h"
+#include "mase/ir/op.h"
+
+namespace mase {
+
+// The op, attributes and tensor inputs of a node, whether it calls a module, function or method.
+struct BoundCall {
+  const OpRecord* op = nullptr;
+  Value attributes;
+  std::vector<NodeId> inputs;
+  const Module* module = nullptr;
+};
+BoundCall bind_call(const Graph& graph, const Node& node);
+
+struct EvaluateOptions {
+  bool training = false;
+  uint64_t seed = 0;
+  bool quantized = true;  // false: ignore quantisation
+  // Called after each node with its result.
+  std::function<void(const Node& node, const Array& result)> observe = {};
+};
+
+// The results of the graph's outputs for these inputs (one per placeholder, in order).
+std::vector<Array> evaluate(const Graph& graph, const std::vector<Array>& inputs,
+                            const EvaluateOptions& options = {});
+
+}  // namespace mase

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/ir/graph.h"
+
+#include <algorithm>
+#include <set>
+
+#include "mase/base/text.h"
+
+namespace mase {
+namespace {
+
+void collect(const Argument& argument, std::vector<NodeId>& ids) {
+  if (argument.is_node()) ids.push_back(argument.id());
+  if (const auto* items = std::get_if<std::vector<Argument>>(&argument.data))
+    for (const Argument& item : *items) collect(item, ids);
+}
+
+void replace(Argument& argument, NodeId old_id, NodeId new_id) {
+  if (argument.is_node() && argument.id() == old_id) argument = Argument::node(new_id);
+  if (auto* items = std::get_if<std::vector<Argument>>(&argument.data))
+    for (Argument& item : *items) replace(item, old_id, new_id);
+}
+
+template <class Table>
+auto find_tensor(Table& table, const std::string& name) -> decltype(&table.front().second) {
+  for (auto& [key, tensor] : table)
+    if (key == name) return &tensor;
+  return nullptr;
+}
+
+}  // namespace
+
+const char* node_kind_name(NodeKind kind) {
+  const char* names[] = {"placeholder", "get_attr",    "call_function",
+                         "call_method", "call_module", "output"};
+  return names[static_cast<size_t>(kind)];
+}
+
+const Tensor* Module::find(const std::string& name) const {
+  if (const Tensor* parameter = find_tensor(parameters, name)) return parameter;
+  return find_tensor(buffers, name);
+}
+
+Tensor* Module::find(const std::string& name) {
+  return const_cast<Tensor*>(static_cast<const Module*>(this)->find(name));
+}
+
+std::string Graph::unique_name(const std::string& wanted) const {
+  std::string base = wanted;
+  for (char& c : base)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
+  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "_" + base;
+  std::string name = base;
+  for (int suffix = 1; find(name); ++suffix) name = fmt::format("{}_{}", base, suffix);
+  return name;
+}
+
+NodeId Graph::add_node(Node node) {
+  node.id = static_cast<NodeId>(nodes_.size());
+  node.name = unique_name(node.name);
+  const NodeId id = node.id;
+  nodes_.push_back(std::move(node));
+  auto place = insertion_ < 0 ? order_.end() : std::find(order_.begin(), order_.end(), insertion_);
+  order_.insert(place, id);
+  return id;
+}
+
+NodeId Graph::add_placeholder(const std::string& placeholder, Shape sample_shape) {
+  Node node;
+  node.name = placeholder;
+  node.target = placeholder;
+  node.sample_shape = std::move(sample_shape);
+  return add_node(std::move(node));
+}
+
+NodeId Graph::add_module(const std::string& path, Module module,
+                         const std::vector<NodeId>& inputs) {
+  MASE_CHECK(!modules_.count(path), "module '{}' exists", path);
+  modules_.emplace(path, std::move(module));
+  std::vector<Argument> args;
+  for (const NodeId id : inputs) args.push_back(Argument::node(id));
+  return call_module(path, std::move(args));
+}
+
+NodeId Graph::call_module(const std::string& path, std::vector<Argument> args) {
+  MASE_CHECK(modules_.count(path), "no module '{}'", path);
+  Node node;
+  node.name = path;
+  node.kind = NodeKind::call_module;
+  node.target = path;
+  node.args = std::move(args);
+  return add_node(std::move(node));
+}
+
+NodeId Graph::call_function(const std::string& op, std::vector<Argument> args,
+                            std::vector<std::pair<std::string, Argument>> kwargs) {
+  Node node;
+  node.name = op;
+  node.kind = NodeKind::call_function;
+  node.target = op;
+  node.args = std::move(args);
+  node.kwargs = std::move(kwargs);
+  return add_node(std::move(node));
+}
+
+NodeId Graph::add_output(std::vector<NodeId> results) {
+  Node node;
+  node.name = "output";
+  node.kind = NodeKind::output;
+  node.target = "output";
+  if (results.size() == 1) {
+    node.args.push_back(Argument::node(results.front()));
+  } else {
+    std::vector<Argument> items;
+    for (const NodeId id : results) items.push_back(Argument::node(id));
+    node.args.push_back(Argument::list(std::move(items)));
+  }
+  return add_node(std::move(node));
+}
+
+const Node* Graph::find(const std::string& wanted) const {
+  for (const NodeId id : order_)
+    if (node(id).name == wanted) return &node(id);
+  return nullptr;
+}
+
+std::vector<NodeId> Graph::placeholders() const {
+  std::vector<NodeId> ids;
+  for (const NodeId id : order_)
+    if (node(id).kind == NodeKind::placeholder) ids.push_back(id);
+  return ids;
+}
+
+std::vector<NodeId> Graph::outputs() const {
+  for (const NodeId id : order_)
+    if (node(id).kind == NodeKind::output) return inputs_of(id);
+  return {};
+}
+
+std::vector<NodeId> Graph::inputs_of(NodeId id) const {
+  std::vector<NodeId> ids;
+  for (const Argument& argument : node(id).args) collect(argument, ids);
+  for (const auto& [key, argument] : node(id).kwargs) collect(argument, ids);
+  return ids;
+}
+
+std::vector<NodeId> Graph::users(NodeId id) const {
+  std::vector<NodeId> found;
+  for (const NodeId candidate : order_) {
+    const std::vector<NodeId> inputs = inputs_of(candidate);
+    if (std::count(inputs.begin(), inputs.end(), id)) found.push_back(candidate);
+  }
+  return found;
+}
+
+const Module* Graph::module_of(const Node& node) const {
+  if (node.kind != NodeKind::call_module) return nullptr;
+  auto module = modules_.find(node.target);
+  return module == modules_.end() ? nullptr : &module->second;
+}
+
+Module* Graph::module_of(const Node& node) {
+  return const_cast<Module*>(static_cast<const Graph*>(this)->module_of(node));
+}
+
+const Quantization& Graph::quantization_of(const Node& node) const {
+  const Module* module = module_of(node);
+  return module ? module->quantization : node.quantization;
+}
+
+void Graph::replace_uses(NodeId old_id, NodeId new_id) {
+  for (const NodeId id : order_) {
+    if (id == new_id) continue;
+    for (Argument& argument : node(id).args) replace(argument, old_id, new_id);
+    for (auto& [key, argument] : node(id).kwargs) replace(argument, old_id, new_id);
+  }
+}
+
+void Graph::erase(NodeId id) {
+  MASE_CHECK(users(id).empty(), "node '{}' is still used", node(id).name);
+  order_.erase(std::find(order_.begin(), order_.end(), id));
+  if (insertion_ == id) insertion_ = -1;
+  if (node(id).kind != NodeKind::call_module) return;
+  const bool called = std::any_of(order_.begin(), order_.end(), [&](NodeId other) {
+    return node(other).kind == NodeKind::call_module && node(other).target == node(id).target;
+  });
+  if (!called) modules_.erase(node(id).target);
+}
+
+int64_t Graph::parameter_count(bool trainable_only) const {
+  int64_t count = 0;
+  for (const auto& [path, module] : modules_) {
+    if (trainable_only && module.frozen) continue;
+    for (const auto& [name, tensor] : module.parameters) count += tensor.numel();
+  }
+  return count;
+}
+
+TensorTable state_dict(const Graph& graph) {
+  TensorTable table;
+  std::set<std::string> seen;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const Module* module = graph.module_of(node);
+    if (!module || !seen.insert(node.target).second) continue;
+    for (const auto& [name, tensor] : module->parameters)
+      table.emplace_back(node.target + "." + name, tensor);
+    for (const auto& [name, tensor] : module->buffers)
+      table.emplace_back(node.target + "." + name, tensor);
+  }
+  return table;
+}
+
+}  // namespace mase

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The primitives that ops lower to and the engine runs: a closed set, so that an op file composed
+// of them needs no kernel of its own and gets its gradient, fusion and memory plan for free. An op
+// writes against this interface; engine/ implements it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mase/base/tensor.h"
+#include "mase/ir/expr.h"
+
+namespace mase {
+
+using Slot = int;  // a tensor of the program being built
+
+enum class ReduceKind { sum, mean, max };
+
+class Lowering {
+ public:
+  virtual ~Lowering() = default;
+
+  virtual const Shape& shape(Slot slot) const = 0;
+  virtual bool training() const = 0;
+  // A parameter or buffer of the module being lowered; nothing if it has none of that name.
+  virtual std::optional<Slot> parameter(const std::string& name) = 0;
+
+  // out = expr(operands), element by element, operands broadcast against each other.
+  virtual Slot map(const Expr& expr, const std::vector<Slot>& operands) = 0;
+  // x[..., in] * weight[out, in]^T + bias[out]
+  virtual Slot linear(Slot x, Slot weight, std::optional<Slot> bias) = 0;
+  // Batched matrix product with PyTorch's broadcasting of leading dimensions.
+  virtual Slot matmul(Slot a, Slot b) = 0;
+  virtual Slot reduce(ReduceKind kind, Slot x, const std::vector<int64_t>& dims,
+                      bool keep_dims) = 0;
+  virtual Slot reshape(Slot x, const Shape& shape) = 0;
+  virtual Slot permute(Slot x, const std::vector<int64_t>& order) = 0;
+  virtual Slot concat(const std::vector<Slot>& parts, int64_t dim) = 0;
+
+  // Normalisation over the batch (and any trailing positions) of each channel, dim 1. Training
+  // uses batch statistics and updates running_mean and running_var (unbiased variance).
+  struct BatchNorm {
+    std::optional<Slot> weight, bias, running_mean, running_var, batches_tracked;
+    double eps = 1e-5;
+    std::optional<double> momentum = 0.1;  // none: cumulative average
+  };
+  virtual Slot batch_norm(Slot x, const BatchNorm& options) = 0;
+  // Normalisation over the last `dims` dimensions of each row.
+  virtual Slot layer_norm(Slot x, int64_t dims, std::optional<Slot> weight,
+                          std::optional<Slot> bias, double eps) = 0;
+  virtual Slot softmax(Slot x, int64_t dim, bool logarithm) = 0;
+  virtual Slot dropout(Slot x, double probability) = 0;  // identity in inference
+};
+
+}  // namespace mase

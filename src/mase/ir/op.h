@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operation is: one record holds everything about it. Ops live one to a file in ops/, need
+// no header of their own, and are found by name through the registry.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mase/base/registry.h"
+#include "mase/base/schema.h"
+#include "mase/base/tensor.h"
+#include "mase/ir/lowering.h"
+
+namespace mase {
+
+// The oracle's numbers: every op's `eval` and `grad` compute in double precision with plain loops,
+// and every faster kernel is tested against them.
+struct Array {
+  Shape shape;
+  std::vector<double> data;
+
+  Array() = default;
+  explicit Array(Shape s, double fill = 0)
+      : shape(std::move(s)), data(static_cast<size_t>(element_count(shape)), fill) {}
+  static Array from(const Tensor& tensor);
+  Tensor to_tensor(DType dtype = DType::f32) const;
+};
+
+// PyTorch's default initialisation: a constant, or uniform in [-bound, bound].
+struct ParamSpec {
+  std::string name;
+  Shape shape;
+  bool trainable = true;  // false: a buffer
+  double constant = 0;
+  double uniform_bound = 0;  // > 0 wins over the constant
+  DType dtype = DType::f32;
+};
+
+struct OpCall {
+  const Value& attributes;
+  std::vector<const Array*> inputs;
+  std::map<std::string, const Array*> params = {};  // parameters and buffers by name
+  bool training = false;
+  uint64_t seed = 0;  // of the random draws of this call (dropout)
+  // Training only: new values of buffers (running statistics), if the caller wants them.
+  std::map<std::string, Array>* updates = nullptr;
+};
+
+struct OpGradients {
+  std::vector<Array> inputs;
+  std::map<std::string, Array> params;
+};
+
+// For one application at these shapes. One multiply-accumulate is one MAC and two FLOPs.
+struct OpCost {
+  int64_t macs = 0;
+  int64_t flops = 0;
+};
+
+struct OpRecord {
+  static constexpr const char* kind = "op";
+  std::string name;  // MASE's mase_op: "linear", "batch_norm1d", "add"
+  std::vector<std::string> aliases = {};
+  std::string class_name = {};  // PyTorch's module class; empty: there is no module
+  std::string function = {};    // fx's printed target ("operator.add"); empty: no function
+  std::string mase_type;        // module, module_related_func, builtin_func, implicit_func
+  std::string summary;
+  Schema attributes = {};              // in PyTorch's order of arguments
+  int min_inputs = 1, max_inputs = 1;  // max_inputs -1: any number, given as one list
+
+  // Quantisation: operands in MASE's prefixes (data_in, weight, bias, data_out). Empty: the op has
+  // no operand worth quantising. The first input is data_in; the second input of a two-input op
+  // is `weight` if listed (matmul), else data_in too (add).
+  std::vector<std::string> operands = {};
+  std::vector<std::string> required_operands = {};
+  std::vector<std::string> unsigned_operands = {};  // MASE: relu's data_in takes the unsigned range
+
+  std::function<std::vector<ParamSpec>(const Value& attributes)> params = {};
+  std::function<Shape(const Value& attributes, const std::vector<Shape>& inputs)> infer;
+  std::function<Array(const OpCall& call)> eval;
+  std::function<OpGradients(const OpCall& call, const Array& out, const Array& grad_out)> grad;
+  std::function<OpCost(const Value& attributes, const std::vector<Shape>& inputs, const Shape& out)>
+      cost = {};
+  // What stands between the brackets: "in_features=16, out_features=5, bias=True".
+  std::function<std::string(const Value& attributes)> repr = {};
+  // How the engine runs it, in primitives. Empty: the engine calls eval and grad, slow but right.
+  std::function<Slot(Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs)>
+      lower = {};
+};
+
+const OpRecord& find_op(const std::string& name, const std::string& place = "");
+
+}  // namespace mase

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph as torch.fx prints it:
+//   %seq_blocks_0 : [num_users=1] = call_module[target=seq_blocks.0](args = (%x,), kwargs = {})
+#include "mase/base/text.h"
+#include "mase/ir/graph.h"
+#include "mase/ir/op.h"
+
+namespace mase {
+namespace {
+
+std::string literal_text(const Value& value) {
+  return value.is_string() ? value.as_string() : python_repr(value);
+}
+
+std::string argument_text(const Graph& graph, const Argument& argument) {
+  if (argument.is_node()) return "%" + graph.node(argument.id()).name;
+  if (const Value* literal = std::get_if<Value>(&argument.data)) return literal_text(*literal);
+  std::vector<std::string> parts;
+  for (const Argument& item : std::get<std::vector<Argument>>(argument.data))
+    parts.push_back(argument_text(graph, item));
+  return fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+std::string target_text(const Node& node) {
+  if (node.kind != NodeKind::call_function) return node.target;
+  const OpRecord* op = Registry<OpRecord>::instance().find(node.target);
+  return op && !op->function.empty() ? op->function : node.target;
+}
+
+std::string call_text(const Graph& graph, const Node& node) {
+  std::vector<std::string> args, kwargs;
+  for (const Argument& argument : node.args) args.push_back(argument_text(graph, argument));
+  for (const auto& [key, argument] : node.kwargs)
+    kwargs.push_back(key + ": " + argument_text(graph, argument));
+  return fmt::format("(args = ({}{}), kwargs = {{{}}})", fmt::join(args, ", "),
+                     args.size() == 1 ? "," : "", fmt::join(kwargs, ", "));
+}
+
+}  // namespace
+
+std::string Graph::text() const {
+  std::string out = "graph():\n";
+  for (const NodeId id : order_) {
+    const Node& node = this->node(id);
+    if (node.kind == NodeKind::output) {
+      std::vector<std::string> names;
+      for (const NodeId result : inputs_of(id)) names.push_back(this->node(result).name);
+      out += names.size() == 1 ? fmt::format("    return {}\n", names.front())
+                               : fmt::format("    return ({})\n", fmt::join(names, ", "));
+      continue;
+    }
+    out += fmt::format("    %{} : [num_users={}] = {}[target={}]", node.name, users(id).size(),
+                       node_kind_name(node.kind), target_text(node));
+    if (node.kind != NodeKind::placeholder && node.kind != NodeKind::get_attr)
+      out += call_text(*this, node);
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace mase

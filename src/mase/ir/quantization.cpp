@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/ir/quantization.h"
+
+#include <algorithm>
+
+#include "mase/base/text.h"
+
+namespace mase {
+namespace {
+
+bool is_none(const Value& value) {
+  if (value.is_null()) return true;
+  return value.is_string() &&
+         (value.as_string() == "NA" || value.as_string() == "None" || value.as_string() == "none");
+}
+
+// Keys that belong to the layer, not to one operand.
+const char* const layer_keys[] = {"name", "bypass"};
+
+}  // namespace
+
+const Quantizer* Quantization::find(const std::string& operand) const {
+  if (bypass) return nullptr;
+  auto found = operands.find(operand);
+  return found == operands.end() ? nullptr : found->second.get();
+}
+
+std::string Quantization::format() const {
+  if (operands.empty()) return "";
+  return config["name"].is_string() ? config["name"].as_string() : operands.begin()->second->format;
+}
+
+Quantization parse_quantization(const Value& config, const std::vector<std::string>& operands,
+                                const std::vector<std::string>& required,
+                                const std::vector<std::string>& unsigned_operands,
+                                const std::string& path, Problems& problems) {
+  Quantization result;
+  if (config.is_null()) return result;
+  if (!config.is_dict()) {
+    problems.add(Error(config.position(), path,
+                       fmt::format("expected a table, got {}", config.type_name())));
+    return result;
+  }
+  const Value& name = config["name"];
+  if (!config.as_dict().contains("name")) {
+    problems.add(Error(config.position(), path, "'name' is missing",
+                       "give the number format, or \"NA\" to leave the layer alone"));
+    return result;
+  }
+  if (is_none(name)) return result;
+  try {
+    const std::string& format = name.as_string(path + ".name");
+    const FormatRecord& record = Registry<FormatRecord>::instance().get(
+        format, Error(name.position(), path + ".name", "").place());
+    result.config = config;
+    if (!config["bypass"].is_null()) result.bypass = config["bypass"].as_bool(path + ".bypass");
+
+    std::map<std::string, Value> tables;
+    for (const auto& [key, value] : config.as_dict()) {
+      if (std::count(std::begin(layer_keys), std::end(layer_keys), key)) continue;
+      const auto owner =
+          std::find_if(operands.begin(), operands.end(),
+                       [&, &k = key](auto& operand) { return starts_with(k, operand + "_"); });
+      if (owner == operands.end()) {
+        std::vector<std::string> known;
+        for (const std::string& operand : operands)
+          for (const std::string& field : record.schema.names())
+            known.push_back(operand + "_" + field);
+        problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
+                           suggestion(key, known)));
+        continue;
+      }
+      tables[*owner].dict().set(key.substr(owner->size() + 1), value);
+    }
+    if (result.bypass) return result;
+    for (const std::string& operand : required)
+      if (!tables.count(operand))
+        problems.add(
+            Error(config.position(), path, fmt::format("no key for operand '{}'", operand),
+                  fmt::format("add {}_width and the other keys of '{}'", operand, format)));
+    for (auto& [operand, table] : tables) {
+      table.at(config.position());
+      if (std::count(unsigned_operands.begin(), unsigned_operands.end(), operand) &&
+          record.schema.find("is_signed") && !table.as_dict().contains("is_signed"))
+        table.dict().set("is_signed", false);
+      // Problems name the key as it was written, with its operand.
+      Problems inner;
+      const Value checked = validate(table, record.schema, path + "." + operand, inner);
+      if (!inner.empty()) {
+        for (const Error& error : inner.errors())
+          problems.add(Error(
+              replace_all(error.place(), path + "." + operand + ".", path + "." + operand + "_"),
+              error.cause(), error.remedy()));
+        continue;
+      }
+      result.operands[operand] = make_quantizer(format, table, path + "." + operand);
+    }
+  } catch (const Error& error) {
+    problems.add(error);
+  }
+  return result;
+}
+
+}  // namespace mase

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph as a JSON value and back, without loss; tensors are written by shape and dtype only,
+// their values travel beside (see io/).
+#include "mase/base/text.h"
+#include "mase/ir/graph.h"
+#include "mase/ir/op.h"
+
+namespace mase {
+namespace {
+
+Value argument_to_value(const Graph& graph, const Argument& argument) {
+  if (argument.is_node()) return Dict{{"node", graph.node(argument.id()).name}};
+  if (const Value* literal = std::get_if<Value>(&argument.data)) return Dict{{"literal", *literal}};
+  List items;
+  for (const Argument& item : std::get<std::vector<Argument>>(argument.data))
+    items.push_back(argument_to_value(graph, item));
+  return Dict{{"list", items}};
+}
+
+Argument argument_from_value(const Graph& graph, const Value& value) {
+  const Dict& dict = value.as_dict("argument");
+  if (const Value* name = dict.find("node")) {
+    const Node* node = graph.find(name->as_string("node"));
+    if (!node)
+      throw Error(value.position(), "",
+                  fmt::format("uses '{}' before it is defined", printable(name->as_string())));
+    return Argument::node(node->id);
+  }
+  if (const Value* list = dict.find("list")) {
+    std::vector<Argument> items;
+    for (const Value& item : list->as_list("list"))
+      items.push_back(argument_from_value(graph, item));
+    return Argument::list(std::move(items));
+  }
+  return Argument::literal(value["literal"]);
+}
+
+Value table_to_value(const TensorTable& table) {
+  Dict dict;
+  for (const auto& [name, tensor] : table)
+    dict.set(name,
+             Dict{{"shape", Value::of(tensor.shape())}, {"dtype", dtype_name(tensor.dtype())}});
+  return dict;
+}
+
+TensorTable table_from_value(const Value& value) {
+  constexpr int64_t most = int64_t{1} << 32;  // a graph file must not make us allocate at will
+  TensorTable table;
+  if (value.is_null()) return table;
+  for (const auto& [name, entry] : value.as_dict("tensors")) {
+    const auto dtype = dtype_from_name(entry["dtype"].as_string("dtype"));
+    if (!dtype) throw Error(entry.position(), name, "unknown dtype");
+    const Shape shape = entry["shape"].as_int_list("shape");
+    if (element_count(shape) > most) throw Error(entry.position(), name, "the tensor is too large");
+    table.emplace_back(name, Tensor(shape, *dtype));
+  }
+  return table;
+}
+
+Quantization quantization_from_value(const Value& config, const OpRecord& op,
+                                     const std::string& path) {
+  Problems problems;
+  Quantization result =
+      parse_quantization(config, op.operands, {}, op.unsigned_operands, path, problems);
+  problems.throw_if_any();
+  return result;
+}
+
+NodeKind kind_from_name(const Value& value) {
+  for (int i = 0; i <= static_cast<int>(NodeKind::output); ++i)
+    if (value.as_string("kind") == node_kind_name(static_cast<NodeKind>(i)))
+      return static_cast<NodeKind>(i);
+  throw Error(value.position(), "kind",
+              fmt::format("unknown node kind '{}'", printable(value.as_string())));
+}
+
+}  // namespace
+
+Value graph_to_value(const Graph& graph) {
+  List nodes;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    Dict entry{{"name", node.name}, {"kind", node_kind_name(node.kind)}, {"target", node.target}};
+    if (!node.args.empty()) {
+      List args;
+      for (const Argument& argument : node.args) args.push_back(argument_to_value(graph, argument));
+      entry.set("args", args);
+    }
+    if (!node.kwargs.empty()) {
+      Dict kwargs;
+      for (const auto& [key, argument] : node.kwargs)
+        kwargs.set(key, argument_to_value(graph, argument));
+      entry.set("kwargs", kwargs);
+    }
+    if (node.kind == NodeKind::placeholder) entry.set("shape", Value::of(node.sample_shape));
+    if (!node.quantization.config.is_null()) entry.set("quantization", node.quantization.config);
+    if (!node.meta.empty()) entry.set("meta", node.meta);
+    nodes.push_back(std::move(entry));
+  }
+  Dict modules;
+  for (const auto& [path, module] : graph.modules()) {
+    Dict entry{{"op", module.op}, {"attributes", module.attributes}};
+    if (!module.parameters.empty()) entry.set("parameters", table_to_value(module.parameters));
+    if (!module.buffers.empty()) entry.set("buffers", table_to_value(module.buffers));
+    if (!module.masks.empty()) entry.set("masks", table_to_value(module.masks));
+    if (!module.quantization.config.is_null())
+      entry.set("quantization", module.quantization.config);
+    if (module.frozen) entry.set("frozen", true);
+    modules.set(path, std::move(entry));
+  }
+  Dict out{{"name", graph.name}, {"nodes", nodes}, {"modules", modules}};
+  if (!graph.meta.empty()) out.set("meta", graph.meta);
+  return out;
+}
+
+Graph graph_from_value(const Value& value) {
+  Graph graph;
+  graph.name = value["name"].as_string("name");
+  if (value["meta"].is_dict()) graph.meta = value["meta"].as_dict();
+  for (const auto& [path, entry] : value["modules"].as_dict("modules")) {
+    const OpRecord& op = find_op(entry["op"].as_string("op"), path);
+    Module module;
+    module.op = op.name;
+    module.attributes = validate(entry["attributes"], op.attributes, path);
+    module.parameters = table_from_value(entry["parameters"]);
+    module.buffers = table_from_value(entry["buffers"]);
+    module.masks = table_from_value(entry["masks"]);
+    module.quantization = quantization_from_value(entry["quantization"], op, path);
+    module.frozen = entry["frozen"].is_bool() && entry["frozen"].as_bool();
+    graph.modules().emplace(path, std::move(module));
+  }
+  for (const Value& entry : value["nodes"].as_list("nodes")) {
+    Node node;
+    node.name = entry["name"].as_string("name");
+    if (graph.find(node.name))
+      throw Error(entry.position(), printable(node.name), "two nodes have this name");
+    node.kind = kind_from_name(entry["kind"]);
+    node.target = entry["target"].as_string("target");
+    if (!entry["args"].is_null())
+      for (const Value& argument : entry["args"].as_list("args"))
+        node.args.push_back(argument_from_value(graph, argument));
+    if (!entry["kwargs"].is_null())
+      for (const auto& [key, argument] : entry["kwargs"].as_dict("kwargs"))
+        node.kwargs.emplace_back(key, argument_from_value(graph, argument));
+    if (!entry["shape"].is_null()) node.sample_shape = entry["shape"].as_int_list("shape");
+    if (!entry["quantization"].is_null())
+      node.quantization = quantization_from_value(entry["quantization"],
+                                                  find_op(node.target, node.name), node.name);
+    if (entry["meta"].is_dict()) node.meta = entry["meta"].as_dict();
+    graph.add_node(std::move(node));
+  }
+  verify(graph);
+  return graph;
+}
+
+}  // namespace mase

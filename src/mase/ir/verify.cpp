@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes of every node, and the rules every graph keeps. Run after each pass and each load.
+#include <algorithm>
+#include <set>
+
+#include "mase/ir/evaluate.h"
+#include "mase/ir/graph.h"
+
+namespace mase {
+namespace {
+
+Shape infer_node(const Graph& graph, const Node& node, const std::vector<Shape>& shapes) {
+  const BoundCall call = bind_call(graph, node);
+  const int inputs = static_cast<int>(call.inputs.size());
+  if (inputs < call.op->min_inputs || (call.op->max_inputs >= 0 && inputs > call.op->max_inputs))
+    throw Error(node.name, fmt::format("'{}' takes {} inputs, got {}", call.op->name,
+                                       call.op->min_inputs, inputs));
+  std::vector<Shape> in;
+  for (const NodeId id : call.inputs) in.push_back(shapes[static_cast<size_t>(id)]);
+  try {
+    return call.op->infer(call.attributes, in);
+  } catch (const Error& error) {  // the op knows what is wrong, only we know where
+    throw Error(error.place().empty() ? node.name : node.name + ": " + error.place(), error.cause(),
+                error.remedy());
+  }
+}
+
+void verify_module(const std::string& path, const Module& module) {
+  const OpRecord& op = find_op(module.op, path);
+  const std::vector<ParamSpec> specs =
+      op.params ? op.params(module.attributes) : std::vector<ParamSpec>();
+  for (const ParamSpec& spec : specs) {
+    const Tensor* tensor = module.find(spec.name);
+    if (!tensor) throw Error(path, fmt::format("parameter '{}' is missing", spec.name));
+    if (tensor->shape() != spec.shape)
+      throw Error(path, fmt::format("parameter '{}' is {}, the layer wants {}", spec.name,
+                                    shape_text(tensor->shape()), shape_text(spec.shape)));
+  }
+  const auto used = [&](const std::string& name) {
+    return std::any_of(specs.begin(), specs.end(), [&](auto& spec) { return spec.name == name; });
+  };
+  for (const TensorTable* table : {&module.parameters, &module.buffers, &module.masks})
+    for (const auto& [name, tensor] : *table)
+      if (!used(name)) throw Error(path, fmt::format("nothing uses parameter '{}'", name));
+  for (const auto& [name, mask] : module.masks)
+    if (mask.shape() != module.find(name)->shape())
+      throw Error(path, fmt::format("the mask of '{}' has another shape", name));
+}
+
+}  // namespace
+
+std::vector<Shape> infer_shapes(const Graph& graph, int64_t batch_size) {
+  std::vector<Shape> shapes(graph.id_limit());
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    Shape& shape = shapes[static_cast<size_t>(id)];
+    if (node.kind == NodeKind::placeholder) {
+      shape = node.sample_shape;
+      shape.insert(shape.begin(), batch_size);
+    } else if (node.kind == NodeKind::output) {
+      const std::vector<NodeId> results = graph.inputs_of(id);
+      if (!results.empty()) shape = shapes[static_cast<size_t>(results.front())];
+    } else {
+      shape = infer_node(graph, node, shapes);
+    }
+  }
+  return shapes;
+}
+
+void verify(const Graph& graph) {
+  std::set<std::string> names, called;
+  std::set<NodeId> defined;
+  int outputs = 0;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (!names.insert(node.name).second)
+      throw Error(node.name, "two nodes have this name", "names must be unique");
+    if (outputs > 0) throw Error(node.name, "stands after the output");
+    for (const NodeId input : graph.inputs_of(id))
+      if (!defined.count(input))
+        throw Error(node.name,
+                    fmt::format("uses '{}' before it is defined",
+                                input >= 0 && static_cast<size_t>(input) < graph.id_limit()
+                                    ? graph.node(input).name
+                                    : std::to_string(input)));
+    if (node.kind == NodeKind::call_module) {
+      if (!graph.module_of(node))
+        throw Error(node.name,
+                    fmt::format("calls '{}', which is not in the module table", node.target));
+      called.insert(node.target);
+    }
+    if (node.kind == NodeKind::output) ++outputs;
+    defined.insert(id);
+  }
+  if (outputs != 1)
+    throw Error(graph.name, fmt::format("a graph has one output node, this has {}", outputs));
+  for (const auto& [path, module] : graph.modules()) {
+    if (!called.count(path)) throw Error(path, "no node calls this module");
+    verify_module(path, module);
+  }
+  infer_shapes(graph, 2);
+}
+
+}  // namespace mase

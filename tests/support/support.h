@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests share: where the tree and the binary are, temporary folders, running ch, golden files.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace mase::test {
+
+std::string source_path(const std::string& relative);  // in the source tree
+std::string golden_path(const std::string& name);      // tests/golden/NAME
+
+// A fresh folder, removed at the end of the program.
+std::string temporary_folder();
+
+struct RunResult {
+  int exit_code = 0;  // 128 + signal if killed
+  std::string out, err;
+};
+// Runs a program with arguments, no shell. `environment` entries are "NAME=value".
+RunResult run(const std::vector<std::string>& command, const std::string& folder = "",
+              const std::vector<std::string>& environment = {});
+RunResult ch(const std::vector<std::string>& arguments, const std::string& folder = "",
+             const std::vector<std::string>& environment = {});
+
+// Compares with a golden text file; with MASE_REWRITE_GOLDEN=1 writes it instead.
+void expect_golden(const std::string& text, const std::string& name);
+
+std::string read(const std::string& path);
+void write(const std::string& path, const std::string& content);
+
+}  // namespace mase::test
