@@ -34,6 +34,10 @@ const Value& Dict::at(const std::string& key) const {
 
 void Dict::set(const std::string& key, Value value) { (*this)[key] = std::move(value); }
 
+void Dict::add(std::string key, Value value) {
+  items_.emplace_back(std::move(key), std::move(value));
+}
+
 bool Dict::erase(const std::string& key) {
   auto item = std::find_if(items_.begin(), items_.end(),
                            [&](const Item& candidate) { return candidate.first == key; });

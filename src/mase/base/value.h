@@ -36,6 +36,7 @@ class Dict {
   Value& operator[](const std::string& key);  // adds null if absent
   const Value& at(const std::string& key) const;
   void set(const std::string& key, Value value);
+  void add(std::string key, Value value);  // the caller knows that the key is new: no search
   bool erase(const std::string& key);
 
   size_t size() const { return items_.size(); }
