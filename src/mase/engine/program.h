@@ -26,6 +26,14 @@ struct CompileOptions {
   int threads = 1;
   uint64_t seed = 0;              // dropout and stochastic rounding
   bool fold_batch_norm = true;    // inference only
+  // Training: batch-norm uses and keeps its running statistics (the last epochs of a QAT run).
+  bool freeze_batch_norm = false;
+  // Data-parallel training: adds these numbers up over all processes, in place. The batch is then
+  // one shard of the global batch: batch-norm statistics are the global ones if `sync_batch_norm`,
+  // and loss and gradients are this shard's part of those of the global mean loss, to be summed
+  // over the processes. `correct` counts this shard.
+  std::function<void(std::span<double> sums)> all_reduce = {};
+  bool sync_batch_norm = true;
   std::vector<NodeId> keep = {};  // nodes whose results can be read after a run
 };
 
@@ -74,9 +82,13 @@ class Program {
   void read_node(NodeId node, float* out) const;
 
   std::vector<ParameterView>& parameters();  // trainable ones only, in state-dict order
-  std::span<float> parameter_memory();       // all values, one contiguous block
-  std::span<float> gradient_memory();        // all gradients, laid out like the values
-  void parameters_changed();                 // after values were written from outside
+  // All values, one contiguous block, each parameter aligned to 64 bytes; what lies between them is
+  // zero and has zero gradients, so an optimiser may sweep over the whole block.
+  std::span<float> parameter_memory();
+  std::span<float> gradient_memory();  // laid out like the values
+  // After values were written from outside, optimisers included: derived values (folded or
+  // quantised weights) are computed again by the next run.
+  void parameters_changed();
   TensorTable state() const;                 // current parameters and buffers, state-dict order
   void write_to(Graph& graph) const;         // the same, into a graph of this structure
   void load_from(const Graph& graph);

@@ -11,14 +11,13 @@ Array quantized(const Array& array, const Quantizer* quantizer) {
   return Array::from(quantize(*quantizer, array.to_tensor()));
 }
 
-// MASE's rule: the first input is data_in; the second is `weight` for products, else data_in too.
+}  // namespace
+
 const Quantizer* input_quantizer(const Quantization& quantization, const OpRecord& op, size_t index,
                                  bool is_module) {
   const bool has_weight = std::count(op.operands.begin(), op.operands.end(), "weight") > 0;
   return quantization.find(index > 0 && has_weight && !is_module ? "weight" : "data_in");
 }
-
-}  // namespace
 
 BoundCall bind_call(const Graph& graph, const Node& node) {
   BoundCall call;
