@@ -27,6 +27,7 @@ struct Field {
   std::string group = {};  // heading in --help
   // A further rule: what is wrong with the value, or nothing.
   std::function<std::optional<std::string>(const Value&)> check = {};
+  std::vector<std::string> aliases = {};  // further flags and keys: "cpu" of "num_workers"
 };
 
 const char* type_name(FieldType type);  // "integer", "text", ...

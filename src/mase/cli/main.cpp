@@ -20,6 +20,12 @@ namespace {
 
 std::string flag_name(const std::string& name) { return "--" + replace_all(name, "_", "-"); }
 
+std::string flag_names(const Field& field) {
+  std::string names = flag_name(field.name);
+  for (const std::string& alias : field.aliases) names += "," + flag_name(alias);
+  return names;
+}
+
 // The words the user typed for one command.
 struct Typed {
   const CommandRecord* command = nullptr;
@@ -48,7 +54,7 @@ void add_options(CLI::App& app, const CommandRecord& command, Typed& typed) {
     CLI::Option* option = nullptr;
     if (field.type == FieldType::boolean) {
       const bool on = field.default_value.is_bool() && field.default_value.as_bool();
-      std::string names = flag_name(field.name);
+      std::string names = flag_names(field);
       if (on) names += ",!--no-" + replace_all(field.name, "_", "-");
       option = app.add_flag(names, typed.switches[field.name], field.help);
     } else {
@@ -56,7 +62,7 @@ void add_options(CLI::App& app, const CommandRecord& command, Typed& typed) {
       const std::string fallback = default_text(field);
       if (!field.choices.empty()) help += fmt::format(" [{}]", join(field.choices, "|"));
       if (!fallback.empty()) help += fmt::format(" (default: {})", fallback);
-      option = app.add_option(flag_name(field.name), typed.texts[field.name], help);
+      option = app.add_option(flag_names(field), typed.texts[field.name], help);
       option->expected(1);
       option->multi_option_policy(field.type == FieldType::list ? CLI::MultiOptionPolicy::TakeAll
                                                                 : CLI::MultiOptionPolicy::TakeLast);

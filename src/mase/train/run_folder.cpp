@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/train/run_folder.h"
+
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "mase/base/file.h"
+#include "mase/base/text.h"
+
+namespace mase {
+namespace fs = std::filesystem;
+namespace {
+
+std::string formatted_time(const char* format, bool local) {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  if (local)
+    ::localtime_r(&now, &parts);
+  else
+    ::gmtime_r(&now, &parts);
+  char text[64];
+  const size_t length = std::strftime(text, sizeof text, format, &parts);
+  return std::string(text, length);
+}
+
+// A model or data set may be a path; folder names take its stem, and nothing that leaves a folder.
+std::string word_of(const std::string& name) {
+  std::string word = name;
+  if (name.find('/') != std::string::npos && fs::path(name).has_extension())
+    word = fs::path(name).stem().string();
+  else if (fs::path(name).has_extension() && fs::exists(name))
+    word = fs::path(name).stem().string();
+  for (char& c : word)
+    if (c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20) c = '-';
+  return word.empty() || word == "." || word == ".." ? "run" : word;
+}
+
+}  // namespace
+
+std::string utc_now() { return formatted_time("%Y-%m-%dT%H:%M:%SZ", false); }
+
+std::string default_project(const std::string& model, const std::string& task,
+                            const std::string& dataset) {
+  return fmt::format("{}_{}_{}_{}", word_of(model), task, word_of(dataset),
+                     formatted_time("%Y-%m-%d", true));
+}
+
+Value machine_record() {
+  std::string cpu = "unknown";
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (starts_with(line, "model name")) {
+      cpu = strip(line.substr(std::min(line.size(), line.find(':') + 1)));
+      break;
+    }
+  utsname system{};
+  ::uname(&system);
+  return Dict{{"cpu", cpu},
+              {"cores", static_cast<int64_t>(std::thread::hardware_concurrency())},
+              {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)}};
+}
+
+RunFolder RunFolder::create(const std::string& project_dir, const std::string& project,
+                            Value record) {
+  if (project.empty() || project == "." || project == ".." ||
+      project.find('/') != std::string::npos)
+    throw Error("--project", fmt::format("'{}' is not a folder name", printable(project)),
+                "use --project-dir for the folder above it");
+  make_directories(project_dir);
+  RunFolder run;
+  for (int number = 1;; ++number) {
+    run.path_ = project_dir + "/" + project + (number == 1 ? "" : fmt::format("_{}", number));
+    // mkdir is the test and the claim in one: two runs started at once never share a folder.
+    if (::mkdir(run.path_.c_str(), 0777) == 0) break;
+    if (errno != EEXIST)
+      throw Error(run.path_, fmt::format("cannot create the folder: {}", std::strerror(errno)),
+                  "choose another place with --project-dir");
+  }
+  run.record_ = std::move(record);
+  run.record_["status"] = "running";
+  run.record_["started"] = utc_now();
+  run.record_["machine"] = machine_record();
+  run.save();
+  return run;
+}
+
+RunFolder RunFolder::open(const std::string& path) {
+  std::error_code ignored;
+  fs::path folder = fs::absolute(path, ignored).lexically_normal();
+  for (int up = 0; up < 4 && !folder.empty(); ++up, folder = folder.parent_path()) {
+    if (!fs::exists(folder / "run.json", ignored)) continue;
+    RunFolder run;
+    run.path_ = up == 0 ? path : folder.string();
+    while (run.path_.size() > 1 && run.path_.back() == '/') run.path_.pop_back();
+    run.record_ = read_json((folder / "run.json").string());
+    if (!run.record_.is_dict()) throw Error((folder / "run.json").string(), "is not a run record");
+    return run;
+  }
+  throw Error(path, "is not a run folder: there is no run.json",
+              "give a folder that ch train wrote, such as mase_output/NAME");
+}
+
+std::string RunFolder::software(const std::string& below) const {
+  const std::string folder = path_ + "/software" + (below.empty() ? "" : "/" + below);
+  make_directories(folder);
+  return folder;
+}
+
+std::string RunFolder::checkpoint(const std::string& name) const {
+  return software("training_ckpts") + "/" + name + ".ckpt";
+}
+
+void RunFolder::save() const {
+  write_file_atomically(path_ + "/run.json", to_json(record_, 1) + "\n");
+}
+
+void RunFolder::finish(const std::string& status) {
+  record_["status"] = status;
+  record_["finished"] = utc_now();
+  save();
+}
+
+}  // namespace mase

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder a run leaves behind, laid out as MASE's: <project-dir>/<project>/run.json and
+// software/. A second run of the same name gets _2, _3, ...: nothing is ever overwritten.
+#pragma once
+
+#include <string>
+
+#include "mase/base/value.h"
+
+namespace mase {
+
+class RunFolder {
+ public:
+  // Creates <project_dir>/<project> (or with a number behind it) and writes the first run.json.
+  static RunFolder create(const std::string& project_dir, const std::string& project, Value record);
+  // Opens an existing run: the folder itself, or a path below it (a checkpoint, software/).
+  static RunFolder open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::string software(const std::string& below = "") const;  // created if absent
+  std::string checkpoint(const std::string& name) const;      // software/training_ckpts/NAME.ckpt
+
+  Value& record() { return record_; }
+  const Value& record() const { return record_; }
+  void save() const;  // run.json, atomically
+  void finish(const std::string& status);
+
+ private:
+  std::string path_;
+  Value record_;
+};
+
+// "{model}_{task}_{dataset}_{YYYY-MM-DD}", with paths reduced to their stems.
+std::string default_project(const std::string& model, const std::string& task,
+                            const std::string& dataset);
+std::string utc_now();   // ISO 8601
+Value machine_record();  // {"cpu", "cores", "system"}
+
+}  // namespace mase

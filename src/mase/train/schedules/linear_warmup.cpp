@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// PyTorch's LinearLR: from a share of the rate up to all of it over some steps, then constant.
+#include <algorithm>
+
+#include "mase/train/schedule.h"
+
+namespace mase {
+namespace {
+
+double rate(const Value& arguments, const SchedulePosition& at) {
+  const double start = arguments["start_factor"].as_double();
+  const int64_t given = arguments["total_iters"].as_int();
+  // Not told: a tenth of the run.
+  const double iterations =
+      static_cast<double>(given > 0 ? given : std::max<int64_t>(1, at.total_steps / 10));
+  const double share = std::min(1.0, static_cast<double>(at.step) / iterations);
+  return at.base * (start + (1 - start) * share);
+}
+
+const Register<ScheduleRecord> registered{{
+    .name = "linear-warmup",
+    .aliases = {"linear"},
+    .summary = "rises linearly to the rate given, then stays",
+    .arguments = {{{.name = "start_factor",
+                    .type = FieldType::number,
+                    .default_value = 1.0 / 3,
+                    .help = "share of the rate at the first step",
+                    .minimum = 0,
+                    .maximum = 1},
+                   {.name = "total_iters",
+                    .type = FieldType::integer,
+                    .default_value = 0,
+                    .help = "steps of the rise; 0: a tenth of the run",
+                    .minimum = 0}}},
+    .rate = rate,
+}};
+
+}  // namespace
+}  // namespace mase
