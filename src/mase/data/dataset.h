@@ -27,6 +27,10 @@ struct Preprocessing {
   std::vector<float> offset, scale;  // x = (raw - offset) / scale, per feature
 };
 
+// For checkpoints: plain values, and back. Every float survives exactly.
+Value preprocessing_to_value(const Preprocessing& preprocessing);
+Preprocessing preprocessing_from_value(const Value& value);
+
 struct Dataset {
   std::string name;      // "jsc"
   std::string variant;   // "cernbox", "openml", "simulated", "csv": named in every result

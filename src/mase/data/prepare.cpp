@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/data/prepare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "mase/data/legacy_random.h"
+
+namespace mase {
+namespace {
+
+// Puts row order[i] at i, following the cycles of the permutation: one row of extra memory.
+template <class T>
+void reorder(T* items, size_t width, const std::vector<uint32_t>& order) {
+  if (width == 0) return;
+  std::vector<bool> done(order.size());
+  std::vector<T> held(width);
+  const size_t bytes = width * sizeof(T);
+  for (size_t start = 0; start < order.size(); ++start) {
+    if (done[start] || order[start] == start) continue;
+    std::memcpy(held.data(), items + start * width, bytes);
+    size_t to = start;
+    while (true) {
+      done[to] = true;
+      const size_t from = order[to];
+      if (from == start) break;
+      std::memcpy(items + to * width, items + from * width, bytes);
+      to = from;
+    }
+    std::memcpy(items + to * width, held.data(), bytes);
+  }
+}
+
+// Mean and population deviation, as scikit-learn's StandardScaler: a column whose deviation is
+// rounding noise counts as constant and keeps its scale.
+void fit_standard(const float* x, int64_t rows, int64_t features, Preprocessing& fitted) {
+  const auto width = static_cast<size_t>(features);
+  const auto count = static_cast<double>(rows);
+  std::vector<double> mean(width), variance(width);
+  for (int64_t row = 0; row < rows; ++row)
+    for (size_t i = 0; i < width; ++i) mean[i] += double{x[static_cast<size_t>(row) * width + i]};
+  for (double& value : mean) value /= count;
+  for (int64_t row = 0; row < rows; ++row)
+    for (size_t i = 0; i < width; ++i) {
+      const double off = double{x[static_cast<size_t>(row) * width + i]} - mean[i];
+      variance[i] += off * off;
+    }
+  const double epsilon = std::numeric_limits<double>::epsilon();
+  for (size_t i = 0; i < width; ++i) {
+    variance[i] /= count;
+    const double noise = count * epsilon * variance[i] + std::pow(count * mean[i] * epsilon, 2);
+    fitted.offset[i] = static_cast<float>(mean[i]);
+    fitted.scale[i] = variance[i] <= noise ? 1.0f : static_cast<float>(std::sqrt(variance[i]));
+  }
+}
+
+void fit_range(const float* x, int64_t rows, int64_t features, Preprocessing& fitted) {
+  const auto width = static_cast<size_t>(features);
+  for (size_t i = 0; i < width; ++i) {
+    float least = std::numeric_limits<float>::infinity(), most = -least;
+    for (int64_t row = 0; row < rows; ++row) {
+      const float value = x[static_cast<size_t>(row) * width + i];
+      least = std::min(least, value);
+      most = std::max(most, value);
+    }
+    fitted.offset[i] = least;
+    fitted.scale[i] = most > least ? most - least : 1.0f;
+  }
+}
+
+Preprocessing fit(const float* x, int64_t rows, const std::vector<std::string>& names,
+                  const std::string& scaling) {
+  Preprocessing fitted;
+  fitted.feature_names = names;
+  fitted.offset.assign(names.size(), 0.0f);
+  fitted.scale.assign(names.size(), 1.0f);
+  const auto features = static_cast<int64_t>(names.size());
+  if (scaling == "standardise")
+    fit_standard(x, rows, features, fitted);
+  else if (scaling == "min-max")
+    fit_range(x, rows, features, fitted);
+  else if (scaling != "none")
+    throw Error("scaling", fmt::format("unknown scaling '{}'", printable(scaling)),
+                suggestion(scaling, {"standardise", "min-max", "none"}));
+  return fitted;
+}
+
+std::vector<float> balanced_weights(const std::vector<int32_t>& labels, size_t rows,
+                                    size_t classes) {
+  std::vector<int64_t> count(classes);
+  for (size_t row = 0; row < rows; ++row) ++count[static_cast<size_t>(labels[row])];
+  std::vector<float> weights(classes, 1.0f);
+  for (size_t i = 0; i < classes; ++i)
+    if (count[i] > 0)
+      weights[i] = static_cast<float>(static_cast<double>(rows) / (static_cast<double>(classes) *
+                                                                   static_cast<double>(count[i])));
+  return weights;
+}
+
+}  // namespace
+
+std::optional<double> validation_share(const std::string& text) {
+  if (text == "train") return {};
+  const auto share = parse_number(text);
+  if (!share || !(*share > 0 && *share < 1))
+    throw Error("--val-split", fmt::format("'{}' is neither a share nor 'train'", printable(text)),
+                "give a share of the training rows such as 0.1, or 'train' to validate on them");
+  return share;
+}
+
+void scale_rows(float* x, int64_t rows, const Preprocessing& preprocessing) {
+  const size_t width = preprocessing.offset.size();
+  const float* offset = preprocessing.offset.data();
+  const float* scale = preprocessing.scale.data();
+  for (int64_t row = 0; row < rows; ++row, x += width)
+    for (size_t i = 0; i < width; ++i) x[i] = (x[i] - offset[i]) / scale[i];
+}
+
+void prepare(RawTable table, const DatasetOptions& options, const std::string& place,
+             Dataset& dataset) {
+  if (table.rows > int64_t{1} << 31)
+    throw Error(place, fmt::format("{} rows are more than fit in memory", table.rows));
+  const std::optional<double> share = validation_share(options.validation_split);
+  SplitRows outer = train_test_split(static_cast<uint32_t>(table.rows), test_share, split_seed);
+  size_t train = outer.first.size(), validation = 0;
+  std::vector<uint32_t> order = std::move(outer.first);
+  if (share) {
+    const SplitRows inner = train_test_split(static_cast<uint32_t>(train), *share, split_seed);
+    std::vector<uint32_t> both;
+    both.reserve(static_cast<size_t>(table.rows));
+    for (const uint32_t row : inner.first) both.push_back(order[row]);
+    for (const uint32_t row : inner.second) both.push_back(order[row]);
+    order = std::move(both);
+    train = inner.first.size();
+    validation = inner.second.size();
+  }
+  if (train == 0 || outer.second.empty() || (share && validation == 0))
+    throw Error(place, fmt::format("{} rows are too few to split", table.rows));
+  order.insert(order.end(), outer.second.begin(), outer.second.end());
+
+  const auto features = static_cast<size_t>(table.features());
+  const size_t outputs = table.targets.size() / static_cast<size_t>(table.rows);
+  reorder(table.data(), features, order);
+  if (!table.labels.empty()) reorder(table.labels.data(), 1, order);
+  if (!table.targets.empty()) reorder(table.targets.data(), outputs, order);
+
+  if (options.apply) {
+    if (options.apply->feature_names != table.feature_names)
+      throw Error(place, "the columns differ from those the network was trained on");
+    dataset.preprocessing = *options.apply;
+  } else {
+    dataset.preprocessing =
+        fit(table.data(), static_cast<int64_t>(train), table.feature_names, options.scaling);
+  }
+  scale_rows(table.data(), table.rows, dataset.preprocessing);
+  if (options.class_weighting == "balanced" && dataset.classification)
+    dataset.class_weights = balanced_weights(table.labels, train, dataset.class_names.size());
+
+  auto labels = std::make_shared<std::vector<int32_t>>(std::move(table.labels));
+  auto targets = std::make_shared<std::vector<float>>(std::move(table.targets));
+  const auto part = [&](size_t first, size_t rows) {
+    const auto count = static_cast<int64_t>(rows);
+    Split split;
+    split.x = Tensor({count, table.features()}, DType::f32,
+                     table.x.get() + first * features * sizeof(float), table.x);
+    if (!labels->empty())
+      split.labels = Tensor({count}, DType::i32,
+                            reinterpret_cast<const std::byte*>(labels->data() + first), labels);
+    if (!targets->empty())
+      split.targets =
+          Tensor({count, static_cast<int64_t>(outputs)}, DType::f32,
+                 reinterpret_cast<const std::byte*>(targets->data() + first * outputs), targets);
+    return split;
+  };
+  dataset.train = part(0, train);
+  dataset.validation = share ? part(train, validation) : dataset.train;
+  dataset.test = part(train + validation, outer.second.size());
+}
+
+}  // namespace mase
