@@ -27,6 +27,9 @@ struct Quantizer {
 
   // Rounds `in`, a row-major tensor of this shape, to representable values. `out` may be `in`.
   std::function<void(const float* in, float* out, const Shape& shape)> quantize;
+  // Stochastic formats only: draw number `draw` (a training step); `quantize` is draw 0.
+  std::function<void(const float* in, float* out, const Shape& shape, uint64_t draw)>
+      quantize_drawn;
   // The same by plain loops: what `quantize` is tested against.
   std::function<void(const float* in, float* out, const Shape& shape)> reference;
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/formats/elementwise.h"
+
+#include <memory>
+
+#include "mase/formats/kernels/elementwise.h"
+
+namespace mase {
+
+Quantizer make_elementwise(ElementwiseFormat given, const Value& config) {
+  Quantizer q;
+  q.config = config;
+  q.elementwise = true;
+  const auto format = std::make_shared<const ElementwiseFormat>(std::move(given));
+  q.quantize = [format](const float* in, float* out, const Shape& shape) {
+    format->kernel(in, out, static_cast<size_t>(element_count(shape)), 0);
+  };
+  q.reference = [format](const float* in, float* out, const Shape& shape) {
+    const int64_t n = element_count(shape);
+    for (int64_t i = 0; i < n; ++i) out[i] = format->reference(in[i], 0, static_cast<uint32_t>(i));
+  };
+  if (format->stochastic)
+    q.quantize_drawn = [format](const float* in, float* out, const Shape& shape, uint64_t draw) {
+      format->kernel(in, out, static_cast<size_t>(element_count(shape)), draw);
+    };
+  q.bits_per_value = [bits = format->bits](const Shape&) { return bits; };
+  q.lowest = format->lowest;
+  q.largest = format->largest;
+  q.smallest_positive = format->smallest_positive;
+  if (config["ste"].is_string() && config["ste"].as_string() == "clipped")
+    set_clipped_gradient(q, format->lowest, format->largest);
+  q.code_bits = format->code_bits;
+  if (!format->code_bits) return q;
+  q.encode = [format](const float* in, const Shape& shape) {
+    const auto n = static_cast<size_t>(element_count(shape));
+    Quantizer::Codes codes;
+    codes.codes.resize(n);
+    std::vector<float> rounded(n);
+    format->kernel(in, rounded.data(), n, 0);
+    for (size_t i = 0; i < n; ++i) codes.codes[i] = format->code_of(rounded[i]);
+    return codes;
+  };
+  q.decode = [format](const Quantizer::Codes& codes, float* out, const Shape& shape) {
+    const auto n = static_cast<size_t>(element_count(shape));
+    MASE_CHECK(codes.codes.size() == n, "{} codes for {} values", codes.codes.size(), n);
+    for (size_t i = 0; i < n; ++i) out[i] = format->value_of(codes.codes[i]);
+  };
+  return q;
+}
+
+void set_clipped_gradient(Quantizer& quantizer, double low, double high) {
+  quantizer.gradient = [lo = static_cast<float>(low), hi = static_cast<float>(high)](
+                           const float* in, const float* grad_out, float* grad_in,
+                           const Shape& shape) {
+    clipped_gradient_kernel(lo, hi, in, grad_out, grad_in,
+                            static_cast<size_t>(element_count(shape)));
+  };
+}
+
+int64_t int_or(const Value& config, const std::string& key, int64_t fallback) {
+  const Value& value = config[key];
+  return value.is_null() ? fallback : value.as_int(key);
+}
+
+Error config_error(const Value& config, const std::string& key, std::string cause,
+                   std::string remedy) {
+  const Value& value = config[key];
+  const Position& position = value.position() ? value.position() : config.position();
+  return Error(position, key, std::move(cause), std::move(remedy));
+}
+
+Field width_field(int64_t least, int64_t most, const std::string& help) {
+  return {.name = "width",
+          .type = FieldType::integer,
+          .help = help,
+          .required = true,
+          .minimum = static_cast<double>(least),
+          .maximum = static_cast<double>(most)};
+}
+
+}  // namespace mase

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/formats/rounding.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mase {
+namespace {
+
+const std::pair<const char*, Rounding> names[] = {
+    {"nearest_even", Rounding::nearest_even}, {"half_away", Rounding::half_away},
+    {"toward_zero", Rounding::toward_zero},   {"floor", Rounding::floor},
+    {"stochastic", Rounding::stochastic},
+};
+
+uint64_t mix(uint64_t h) {
+  h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9u;
+  h = (h ^ (h >> 27)) * 0x94D049BB133111EBu;
+  return h ^ (h >> 31);
+}
+
+}  // namespace
+
+std::vector<std::string> rounding_names() {
+  std::vector<std::string> result;
+  for (const auto& [name, rounding] : names) result.emplace_back(name);
+  return result;
+}
+
+Rounding rounding_from_name(const std::string& name) {
+  for (const auto& [known, rounding] : names)
+    if (name == known) return rounding;
+  MASE_CHECK(false, "unknown rounding '{}'", name);
+  return Rounding::nearest_even;
+}
+
+uint32_t stochastic_key(uint64_t seed, uint64_t draw) {
+  return static_cast<uint32_t>(mix(mix(seed + 0x9E3779B97F4A7C15u) ^ draw) >> 32);
+}
+
+Field rounding_field(bool with_reference) {
+  Field field{
+      .name = "rounding",
+      .type = FieldType::text,
+      .default_value = "nearest_even",
+      .help = "how a value between two representable ones is rounded",
+      .choices = with_reference ? std::vector<std::string>{"nearest_even"} : rounding_names()};
+  if (with_reference) {
+    field.help = "nearest_even, or reference for the published behaviour of MASE, bit for bit";
+    field.choices.emplace_back(reference_rounding);
+  }
+  return field;
+}
+
+Field seed_field() {
+  return {.name = "seed",
+          .type = FieldType::integer,
+          .default_value = 0,
+          .help = "of the draws of stochastic rounding",
+          .minimum = 0};
+}
+
+Field ste_field() {
+  return {.name = "ste",
+          .type = FieldType::text,
+          .default_value = "straight",
+          .help = "gradient: straight passes it unchanged, clipped zeroes it where saturated",
+          .choices = {"straight", "clipped"}};
+}
+
+}  // namespace mase
