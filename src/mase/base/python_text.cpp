@@ -59,12 +59,59 @@ std::string repr(const Value& value, bool sorted) {
   return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }
 
+// pprint breaks a long text at blanks, and at its own line ends; the pieces stand below each other.
+void pprint_text(const std::string& text, int column, int closing, int width, bool top,
+                 std::string& out) {
+  if (top) ++column, ++closing;
+  std::vector<std::string> lines, chunks;
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = text.find('\n', start);
+    const size_t stop = end == std::string::npos ? text.size() : end + 1;
+    lines.push_back(text.substr(start, stop - start));
+    start = stop;
+  }
+  const auto fits = [&](const std::string& piece, bool last) {
+    return display_width(quoted(piece)) <= width - column - (last ? closing : 0);
+  };
+  const auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const bool last_line = i + 1 == lines.size();
+    const std::string& line = lines[i];
+    if (fits(line, last_line)) {
+      chunks.push_back(quoted(line));
+      continue;
+    }
+    std::string current;
+    for (size_t at = 0; at < line.size();) {
+      size_t end = at;
+      while (end < line.size() && !blank(line[end])) ++end;
+      while (end < line.size() && blank(line[end])) ++end;
+      const std::string part = line.substr(at, end - at);
+      if (!fits(current + part, last_line && end == line.size())) {
+        if (!current.empty()) chunks.push_back(quoted(current));
+        current = part;
+      } else {
+        current += part;
+      }
+      at = end;
+    }
+    if (!current.empty()) chunks.push_back(quoted(current));
+  }
+  const bool brackets = top && chunks.size() > 1;
+  if (brackets) out += '(';
+  for (size_t i = 0; i < chunks.size(); ++i)
+    out += (i ? "\n" + std::string(static_cast<size_t>(column), ' ') : "") + chunks[i];
+  if (brackets) out += ')';
+}
+
 // pprint's rule: a container that fits between `column` and the width (less what must still be
 // closed after it) stays on one line; else one item per line, aligned behind the bracket. Numbers
 // in a broken list are filled, one per line, as pprint does.
-void pprint(const Value& value, int column, int closing, int width, std::string& out) {
+void pprint(const Value& value, int column, int closing, int width, bool top, std::string& out) {
   const std::string line = repr(value, true);
   const bool fits = display_width(line) <= width - column - closing;
+  if (!fits && value.is_string() && !value.as_string().empty())
+    return pprint_text(value.as_string(), column, closing, width, top, out);
   if (fits || !(value.is_list() || value.is_dict())) {
     out += line;
     return;
@@ -76,7 +123,7 @@ void pprint(const Value& value, int column, int closing, int width, std::string&
     for (size_t i = 0; i < list.size(); ++i) {
       const bool last = i + 1 == list.size();
       if (i > 0) out += indent;
-      pprint(list[i], column + 1, last ? closing + 1 : 1, width, out);
+      pprint(list[i], column + 1, last ? closing + 1 : 1, width, false, out);
       out += last ? "]" : ",\n";
     }
     if (list.empty()) out += ']';
@@ -89,7 +136,7 @@ void pprint(const Value& value, int column, int closing, int width, std::string&
     if (i > 0) out += indent;
     const std::string key = quoted(items[i]->first) + ": ";
     out += key;
-    pprint(items[i]->second, column + 1 + display_width(key), last ? closing + 1 : 1, width, out);
+    pprint(items[i]->second, column + 1 + display_width(key), last ? closing + 1 : 1, width, false, out);
     out += last ? "}" : ",\n";
   }
 }
@@ -124,7 +171,7 @@ std::string python_repr(const Value& value) { return repr(value, false); }
 
 std::string python_pprint(const Value& value, int width) {
   std::string out;
-  pprint(value, 0, 0, width, out);
+  pprint(value, 0, 0, width, true, out);
   return out;
 }
 
