@@ -3,7 +3,6 @@
 // every argument, parameter and result. Shapes are inferred, and values (on request) come from
 // evaluation mode, so that batch-norm statistics stay what they were.
 #include "mase/base/tensor_text.h"
-#include "mase/engine/program.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/metadata.h"
@@ -29,7 +28,6 @@ using Texts = std::map<NodeId, std::string>;
 
 Texts values_of(const Graph& graph, PassContext& context, int64_t batch) {
   Texts texts;
-  std::vector<NodeId> nodes;
   std::vector<Array> inputs;
   for (const Tensor& tensor : sample_inputs(graph, context, batch))
     inputs.push_back(Array::from(tensor));
@@ -69,7 +67,6 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   const bool add_value = args["add_value"].as_bool();
   const std::vector<Shape> shapes = infer_shapes(graph, batch);
   const Texts texts = add_value ? values_of(graph, context, batch) : Texts();
-  Dict ends;
   List nodes_in, nodes_out;
   for (const NodeId id : graph.order()) {
     Node& node = graph.node(id);
