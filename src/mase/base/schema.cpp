@@ -36,13 +36,36 @@ bool has_type(const Value& value, FieldType type) {
   return false;
 }
 
+// How a value of the field is written: its default, or any.
+std::string example_of(const Field& field) {
+  if (!field.default_value.is_null()) return to_json(field.default_value);
+  if (!field.choices.empty()) return to_json(field.choices.front());
+  switch (field.type) {
+    case FieldType::boolean:
+      return "true";
+    case FieldType::integer:
+      return "16";
+    case FieldType::number:
+      return "0.5";
+    case FieldType::list:
+      return "[...]";
+    case FieldType::table:
+      return "{...}";
+    case FieldType::text:
+    case FieldType::any:
+      return "\"...\"";
+  }
+  return "";
+}
+
 std::string number_text(double number) { return fmt::format("{}", number); }
 
 // What is wrong with the value; nothing if it is fine.
 std::optional<std::pair<std::string, std::string>> fault(const Value& value, const Field& field) {
   using Fault = std::pair<std::string, std::string>;
   if (!has_type(value, field.type))
-    return Fault(fmt::format("expected {}, got {}", type_name(field.type), value.type_name()), "");
+    return Fault(fmt::format("expected {}, got {}", type_name(field.type), value.type_name()),
+                 fmt::format("write {} = {}", field.name, example_of(field)));
   if (!field.choices.empty() && value.is_string()) {
     const std::string& text = value.as_string();
     if (std::find(field.choices.begin(), field.choices.end(), text) == field.choices.end())

@@ -30,6 +30,9 @@ BoundCall bind_call(const Graph& graph, const Node& node) {
     return call;
   }
   call.op = &find_op(node.target, node.name);
+  if (call.op->function.empty())
+    throw Error(node.name, fmt::format("'{}' is a module, not a function", node.target),
+                "call it as a module");
   call.inputs = graph.inputs_of(node.id);
   // Literals are attributes: keyword ones by name, positional ones in schema order.
   Dict given;

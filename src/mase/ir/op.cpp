@@ -7,7 +7,15 @@
 namespace mase {
 
 const OpRecord& find_op(const std::string& name, const std::string& place) {
-  return Registry<OpRecord>::instance().get(name, place);
+  const Registry<OpRecord>& ops = Registry<OpRecord>::instance();
+  if (const OpRecord* op = ops.find(name)) return *op;
+  std::vector<std::string> known = ops.names();
+  for (const OpRecord* op : ops.all()) {
+    if (op->class_name.empty()) continue;
+    if (op->class_name == name) return *op;
+    known.push_back(op->class_name);
+  }
+  throw Error(place, fmt::format("unknown op '{}'", printable(name)), suggestion(name, known));
 }
 
 Array Array::from(const Tensor& tensor) {

@@ -88,8 +88,14 @@ struct OpRecord {
   // How the engine runs it, in primitives. Empty: the engine calls eval and grad, slow but right.
   std::function<Slot(Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs)>
       lower = {};
+  // Network descriptions may leave out what the input shapes and the data set say (in_features,
+  // num_features; out_features of the last layer): fills that in before the attributes are
+  // validated. `outputs` is the data set's number of classes or targets; 0: not known.
+  std::function<void(Dict& attributes, const std::vector<Shape>& inputs, int64_t outputs)>
+      complete = {};
 };
 
+// By name, alias or PyTorch's class name.
 const OpRecord& find_op(const std::string& name, const std::string& place = "");
 
 }  // namespace mase

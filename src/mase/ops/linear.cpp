@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear: y = x W^T + b over the last dimension, for any rank of x.
+// Linear: y = x W^T + b over the last dimension, for any rank of x. As a function, W and b are
+// inputs.
 #include <cmath>
 
 #include "mase/ir/op.h"
@@ -8,7 +9,19 @@ namespace mase {
 namespace {
 
 Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
-  const int64_t in = attributes["in_features"].as_int(), out = attributes["out_features"].as_int();
+  int64_t in = 0, out = 0;
+  if (inputs.size() > 1) {
+    const Shape& weight = inputs[1];
+    if (weight.size() != 2 || (inputs.size() > 2 && inputs[2] != Shape{weight[0]}))
+      throw Error("", fmt::format("linear wants a weight [out, in] and a bias [out], got {}{}",
+                                  shape_text(weight),
+                                  inputs.size() > 2 ? " and " + shape_text(inputs[2]) : ""));
+    in = weight[1];
+    out = weight[0];
+  } else {
+    in = attributes["in_features"].as_int("in_features");
+    out = attributes["out_features"].as_int("out_features");
+  }
   Shape shape = inputs[0];
   if (shape.empty() || shape.back() != in)
     throw Error("",
@@ -19,6 +32,10 @@ Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
 }
 
 std::vector<ParamSpec> params(const Value& attributes) {
+  for (const char* name : {"in_features", "out_features"})
+    if (attributes[name].is_null())
+      throw Error(attributes.position(), "", fmt::format("Linear: '{}' is missing", name),
+                  "give the number of features");
   const int64_t in = attributes["in_features"].as_int(), out = attributes["out_features"].as_int();
   const double bound = in > 0 ? 1.0 / std::sqrt(static_cast<double>(in)) : 0;
   std::vector<ParamSpec> specs = {{"weight", {out, in}, true, 0, bound}};
@@ -26,15 +43,24 @@ std::vector<ParamSpec> params(const Value& attributes) {
   return specs;
 }
 
+// Weight (1) or bias (2): an input of the function, a parameter of the module, or null.
+const Array* operand(const OpCall& call, size_t index) {
+  if (call.inputs.size() > 1) return index < call.inputs.size() ? call.inputs[index] : nullptr;
+  const auto found = call.params.find(index == 1 ? "weight" : "bias");
+  return found == call.params.end() ? nullptr : found->second;
+}
+
 Array eval(const OpCall& call) {
   const Array& x = *call.inputs[0];
-  const Array& w = *call.params.at("weight");
-  const auto bias = call.params.find("bias");
-  Array y(infer(call.attributes, {x.shape}));
+  const Array& w = *operand(call, 1);
+  const Array* bias = operand(call, 2);
+  Shape shape = x.shape;
+  shape.back() = w.shape[0];
+  Array y(shape);
   const size_t in = static_cast<size_t>(w.shape[1]), out = static_cast<size_t>(w.shape[0]);
   for (size_t row = 0; row * out < y.data.size(); ++row)
     for (size_t o = 0; o < out; ++o) {
-      double sum = bias == call.params.end() ? 0 : bias->second->data[o];
+      double sum = bias ? bias->data[o] : 0;
       for (size_t i = 0; i < in; ++i) sum += x.data[row * in + i] * w.data[o * in + i];
       y.data[row * out + o] = sum;
     }
@@ -43,7 +69,7 @@ Array eval(const OpCall& call) {
 
 OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   const Array& x = *call.inputs[0];
-  const Array& w = *call.params.at("weight");
+  const Array& w = *operand(call, 1);
   const size_t in = static_cast<size_t>(w.shape[1]), out = static_cast<size_t>(w.shape[0]);
   OpGradients result;
   Array gx(x.shape), gw(w.shape), gb({w.shape[0]});
@@ -57,13 +83,19 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
       }
     }
   result.inputs.push_back(std::move(gx));
+  const bool has_bias = operand(call, 2) != nullptr;
+  if (call.inputs.size() > 1) {
+    result.inputs.push_back(std::move(gw));
+    if (has_bias) result.inputs.push_back(std::move(gb));
+    return result;
+  }
   result.params["weight"] = std::move(gw);
-  if (call.params.count("bias")) result.params["bias"] = std::move(gb);
+  if (has_bias) result.params["bias"] = std::move(gb);
   return result;
 }
 
-OpCost cost(const Value& attributes, const std::vector<Shape>& inputs, const Shape&) {
-  const int64_t macs = element_count(inputs[0]) * attributes["out_features"].as_int();
+OpCost cost(const Value&, const std::vector<Shape>& inputs, const Shape& out) {
+  const int64_t macs = element_count(inputs[0]) * out.back();
   return {macs, 2 * macs};
 }
 
@@ -74,30 +106,35 @@ std::string repr(const Value& attributes) {
 }
 
 Slot lower(Lowering& lowering, const Value&, const std::vector<Slot>& inputs) {
+  if (inputs.size() > 1) {
+    const Slot product = lowering.matmul(inputs[0], lowering.permute(inputs[1], {1, 0}));
+    if (inputs.size() == 2) return product;
+    return lowering.map(Expr::operand(0) + Expr::operand(1), {product, inputs[2]});
+  }
   return lowering.linear(inputs[0], *lowering.parameter("weight"), lowering.parameter("bias"));
 }
 
 const Register<OpRecord> registered{{
     .name = "linear",
     .class_name = "Linear",
+    .function = "torch._C._nn.linear",
     .mase_type = "module_related_func",
     .summary = "y = x W^T + b",
     .attributes = {{
         {.name = "in_features",
          .type = FieldType::integer,
          .help = "size of the last dimension of x",
-         .required = true,
          .minimum = 0},
         {.name = "out_features",
          .type = FieldType::integer,
          .help = "size of the last dimension of y",
-         .required = true,
          .minimum = 0},
         {.name = "bias",
          .type = FieldType::boolean,
          .default_value = true,
          .help = "add a learned bias"},
     }},
+    .max_inputs = 3,
     .operands = {"data_in", "weight", "bias", "data_out"},
     .required_operands = {"data_in", "weight"},
     .params = params,
@@ -107,6 +144,13 @@ const Register<OpRecord> registered{{
     .cost = cost,
     .repr = repr,
     .lower = lower,
+    .complete =
+        [](Dict& attributes, const std::vector<Shape>& inputs, int64_t outputs) {
+          if (!attributes.contains("in_features") && !inputs[0].empty())
+            attributes.set("in_features", inputs[0].back());
+          if (!attributes.contains("out_features") && outputs > 0)
+            attributes.set("out_features", outputs);
+        },
 }};
 
 }  // namespace

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// div: a / b, element by element, with broadcasting.
+#include "mase/ops/elementwise.h"
+
+namespace mase {
+namespace {
+
+const Register<OpRecord> registered{
+    elementwise_pair({.name = "div",
+                      .aliases = {"truediv"},
+                      .function = "operator.truediv",
+                      .mase_type = "implicit_func",
+                      .summary = "a / b"},
+                     [](const Expr& a, const Expr& b) { return a / b; })};
+
+}  // namespace
+}  // namespace mase

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flatten: dimensions start_dim to end_dim become one.
+#include "mase/ops/dimensions.h"
+
+namespace mase {
+namespace {
+
+Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
+  const Shape& shape = inputs[0];
+  const int64_t start = checked_dim(attributes["start_dim"].as_int(), shape.size());
+  const int64_t end = checked_dim(attributes["end_dim"].as_int(), shape.size());
+  if (start > end) throw Error("", fmt::format("start_dim {} is after end_dim {}", start, end));
+  if (shape.empty()) return {1};
+  Shape middle(shape.begin() + start, shape.begin() + end + 1);
+  Shape out(shape.begin(), shape.begin() + start);
+  out.push_back(element_count(middle));
+  out.insert(out.end(), shape.begin() + end + 1, shape.end());
+  return out;
+}
+
+Array eval(const OpCall& call) {
+  Array y = *call.inputs[0];
+  y.shape = infer(call.attributes, {y.shape});
+  return y;
+}
+
+OpGradients grad(const OpCall& call, const Array&, const Array& g) {
+  OpGradients result;
+  result.inputs.push_back(g);
+  result.inputs[0].shape = call.inputs[0]->shape;
+  return result;
+}
+
+Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
+  return lowering.reshape(inputs[0], infer(attributes, {lowering.shape(inputs[0])}));
+}
+
+const Register<OpRecord> registered{{
+    .name = "flatten",
+    .class_name = "Flatten",
+    .function = "torch.flatten",
+    .mase_type = "module_related_func",
+    .summary = "makes several dimensions one",
+    .attributes = {{
+        {.name = "start_dim",
+         .type = FieldType::integer,
+         .default_value = 1,
+         .help = "first dimension to flatten"},
+        {.name = "end_dim",
+         .type = FieldType::integer,
+         .default_value = -1,
+         .help = "last dimension to flatten"},
+    }},
+    .infer = infer,
+    .eval = eval,
+    .grad = grad,
+    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
+    .repr =
+        [](const Value& attributes) {
+          return fmt::format("start_dim={}, end_dim={}", attributes["start_dim"].as_int(),
+                             attributes["end_dim"].as_int());
+        },
+    .lower = lower,
+}};
+
+}  // namespace
+}  // namespace mase

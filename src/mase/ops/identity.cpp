@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Identity: x.
+#include "mase/ir/op.h"
+
+namespace mase {
+namespace {
+
+OpGradients grad(const OpCall&, const Array&, const Array& g) {
+  OpGradients result;
+  result.inputs.push_back(g);
+  return result;
+}
+
+const Register<OpRecord> registered{{
+    .name = "identity",
+    .class_name = "Identity",
+    .mase_type = "module_related_func",
+    .summary = "x itself",
+    .infer = [](const Value&, const std::vector<Shape>& inputs) { return inputs[0]; },
+    .eval = [](const OpCall& call) { return *call.inputs[0]; },
+    .grad = grad,
+    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
+    .lower = [](Lowering&, const Value&, const std::vector<Slot>& inputs) { return inputs[0]; },
+}};
+
+}  // namespace
+}  // namespace mase

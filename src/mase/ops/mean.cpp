@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// mean: over all or some dimensions.
+#include "mase/ops/reduction.h"
+
+namespace mase {
+namespace {
+
+const Register<OpRecord> registered{reduction({.name = "mean",
+                                               .function = "torch.mean",
+                                               .mase_type = "implicit_func",
+                                               .summary = "mean over dimensions"},
+                                              ReduceKind::mean)};
+
+}  // namespace
+}  // namespace mase

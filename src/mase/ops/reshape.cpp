@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// reshape: the same elements in another shape; one size may be -1 and follows from the others.
+#include "mase/ops/dimensions.h"
+
+namespace mase {
+namespace {
+
+Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
+  Shape out = attributes["shape"].as_int_list("shape");
+  const int64_t count = element_count(inputs[0]);
+  const auto open = std::find(out.begin(), out.end(), -1);
+  if (open != out.end()) {
+    Shape others(out.begin(), open);
+    others.insert(others.end(), open + 1, out.end());
+    const int64_t known = element_count(others);
+    if (known > 0 && count % known == 0) *open = count / known;
+  }
+  if (std::count(out.begin(), out.end(), -1) || element_count(out) != count)
+    throw Error("",
+                fmt::format("shape {} cannot become {}", shape_text(inputs[0]),
+                            shape_text(attributes["shape"].as_int_list())),
+                fmt::format("{} elements must stay", count));
+  return out;
+}
+
+std::optional<std::string> shape_fault(const Value& value) {
+  for (const Value& size : value.as_list())
+    if (!size.is_int() || size.as_int() < -1) return "expected a list of sizes; one may be -1";
+  return {};
+}
+
+Array eval(const OpCall& call) {
+  Array y = *call.inputs[0];
+  y.shape = infer(call.attributes, {y.shape});
+  return y;
+}
+
+OpGradients grad(const OpCall& call, const Array&, const Array& g) {
+  OpGradients result;
+  result.inputs.push_back(g);
+  result.inputs[0].shape = call.inputs[0]->shape;
+  return result;
+}
+
+Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
+  return lowering.reshape(inputs[0], infer(attributes, {lowering.shape(inputs[0])}));
+}
+
+const Register<OpRecord> registered{{
+    .name = "reshape",
+    .aliases = {"view"},
+    .function = "torch.reshape",
+    .mase_type = "implicit_func",
+    .summary = "the same elements in another shape",
+    .attributes = {{{.name = "shape",
+                     .type = FieldType::list,
+                     .help = "sizes, the batch included; one may be -1",
+                     .required = true,
+                     .check = shape_fault}}},
+    .infer = infer,
+    .eval = eval,
+    .grad = grad,
+    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
+    .lower = lower,
+}};
+
+}  // namespace
+}  // namespace mase

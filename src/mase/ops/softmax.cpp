@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax: exp(x) / sum(exp(x)) along one dimension, shifted by the largest x so that nothing
+// overflows.
+#include "mase/ops/softmax.h"
+
+#include <cmath>
+#include <limits>
+
+#include "mase/ops/dimensions.h"
+
+namespace mase {
+namespace {
+
+// PyTorch's choice when none is given: 0 for ranks 0, 1 and 3, else 1.
+int64_t chosen_dim(const Value& attributes, const Shape& shape) {
+  const Value& dim = attributes["dim"];
+  const size_t rank = shape.size();
+  if (dim.is_null()) return rank == 0 || rank == 1 || rank == 3 ? 0 : 1;
+  return checked_dim(dim.as_int(), rank);
+}
+
+// Calls visit(start, stride, size) for each line along the dimension.
+template <class Visit>
+void each_line(const Shape& shape, int64_t dim, const Visit& visit) {
+  size_t outer = 1, size = 1, stride = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const auto n = static_cast<size_t>(shape[i]);
+    (static_cast<int64_t>(i) < dim ? outer : static_cast<int64_t>(i) == dim ? size : stride) *= n;
+  }
+  for (size_t o = 0; o < outer; ++o)
+    for (size_t s = 0; s < stride; ++s) visit(o * size * stride + s, stride, size);
+}
+
+Array eval(const OpCall& call, bool logarithm) {
+  const Array& x = *call.inputs[0];
+  Array y(x.shape);
+  each_line(x.shape, chosen_dim(call.attributes, x.shape),
+            [&](size_t start, size_t stride, size_t size) {
+              double most = -std::numeric_limits<double>::infinity(), sum = 0;
+              for (size_t i = 0; i < size; ++i) most = std::max(most, x.data[start + i * stride]);
+              for (size_t i = 0; i < size; ++i) sum += std::exp(x.data[start + i * stride] - most);
+              for (size_t i = 0; i < size; ++i) {
+                const double shifted = x.data[start + i * stride] - most;
+                y.data[start + i * stride] =
+                    logarithm ? shifted - std::log(sum) : std::exp(shifted) / sum;
+              }
+            });
+  return y;
+}
+
+OpGradients grad(const OpCall& call, const Array& y, const Array& g, bool logarithm) {
+  Array gx(y.shape);
+  each_line(
+      y.shape, chosen_dim(call.attributes, y.shape), [&](size_t start, size_t stride, size_t size) {
+        double sum = 0;
+        for (size_t i = start, n = 0; n < size; ++n, i += stride)
+          sum += logarithm ? g.data[i] : g.data[i] * y.data[i];
+        for (size_t i = start, n = 0; n < size; ++n, i += stride)
+          gx.data[i] =
+              logarithm ? g.data[i] - std::exp(y.data[i]) * sum : y.data[i] * (g.data[i] - sum);
+      });
+  OpGradients result;
+  result.inputs.push_back(std::move(gx));
+  return result;
+}
+
+const Register<OpRecord> registered{
+    softmax_record({.name = "softmax",
+                    .class_name = "Softmax",
+                    .function = "torch.nn.functional.softmax",
+                    .mase_type = "module_related_func",
+                    .summary = "exp(x) / sum(exp(x)) along a dimension"},
+                   false)};
+
+}  // namespace
+
+OpRecord softmax_record(OpRecord record, bool logarithm) {
+  record.attributes = {{{.name = "dim",
+                         .type = FieldType::integer,
+                         .help = "the dimension; PyTorch's own choice if not given"}}};
+  record.operands = {"data_in", "data_out"};
+  record.required_operands = {"data_in"};
+  record.infer = [](const Value& attributes, const std::vector<Shape>& inputs) {
+    chosen_dim(attributes, inputs[0]);
+    return inputs[0];
+  };
+  record.eval = [logarithm](const OpCall& call) { return eval(call, logarithm); };
+  record.grad = [logarithm](const OpCall& call, const Array& y, const Array& g) {
+    return grad(call, y, g, logarithm);
+  };
+  record.cost = [](const Value&, const std::vector<Shape>&, const Shape& out) {
+    return OpCost{0, 3 * element_count(out)};  // exponential, sum, division
+  };
+  record.repr = [](const Value& attributes) { return "dim=" + python_repr(attributes["dim"]); };
+  record.lower = [logarithm](Lowering& lowering, const Value& attributes,
+                             const std::vector<Slot>& inputs) {
+    return lowering.softmax(inputs[0], chosen_dim(attributes, lowering.shape(inputs[0])),
+                            logarithm);
+  };
+  return record;
+}
+
+}  // namespace mase

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softplus: log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
+#include "mase/ops/elementwise.h"
+
+namespace mase {
+namespace {
+
+Expr expr(const Value& attributes) {
+  const Expr x = Expr::operand(0);
+  const double beta = attributes["beta"].as_double();
+  return select(less(attributes["threshold"].as_double(), beta * x), x, softplus(beta * x) / beta);
+}
+
+std::string repr(const Value& attributes) {
+  return fmt::format("beta={}, threshold={}", python_repr(attributes["beta"]),
+                     python_repr(attributes["threshold"]));
+}
+
+std::optional<std::string> not_zero(const Value& value) {
+  if (value.as_double() == 0) return "must not be 0";
+  return {};
+}
+
+const Register<OpRecord> registered{
+    activation({.name = "softplus",
+                .class_name = "Softplus",
+                .function = "torch._C._nn.softplus",
+                .mase_type = {},
+                .summary = "log(1 + exp(beta * x)) / beta",
+                .attributes = {{{.name = "beta",
+                                 .type = FieldType::number,
+                                 .default_value = 1,
+                                 .help = "steepness",
+                                 .check = not_zero},
+                                {.name = "threshold",
+                                 .type = FieldType::number,
+                                 .default_value = 20,
+                                 .help = "linear where beta * x is above this"}}},
+                .repr = repr},
+               expr)};
+
+}  // namespace
+}  // namespace mase
