@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/data/dataset.h"
 
+#include <filesystem>
+
+#include "mase/data/described.h"
+
 namespace mase {
 
 Shape Dataset::sample_shape() const {
@@ -13,7 +17,16 @@ int64_t Dataset::outputs() const {
 }
 
 Dataset load_dataset(const std::string& name_or_path, const DatasetOptions& options) {
-  return Registry<DatasetRecord>::instance().get(name_or_path).load(options);
+  const auto& registry = Registry<DatasetRecord>::instance();
+  if (const DatasetRecord* record = registry.find(name_or_path)) return record->load(options);
+  if (ends_with(lower_case(name_or_path), ".toml")) return load_toml_dataset(name_or_path, options);
+  std::error_code ignored;
+  if (has_table_extension(name_or_path) || std::filesystem::exists(name_or_path, ignored))
+    return load_table_file(name_or_path, options);
+  throw Error("", fmt::format("unknown dataset '{}'", printable(name_or_path)),
+              suggestion(name_or_path, registry.names()) +
+                  " A table file (.csv, .arff, .npy, .npz, .h5) or a .toml that describes one also "
+                  "serves.");
 }
 
 }  // namespace mase

@@ -52,7 +52,8 @@ struct DatasetOptions {
   uint64_t seed = 0;
   bool drop_bad_rows = false;
   bool use_cache = true;
-  std::string target = {};               // table files: the target column
+  std::string target = {};               // table files: the target column, or several: "a,b"
+  std::string task = "auto";             // or "classification", "regression": tables only
   std::string categorical = "one-hot";   // or "ordinal"
   std::string scaling = "standardise";   // or "min-max", "none"
   std::string class_weighting = "none";  // or "balanced"

@@ -4,12 +4,16 @@
 #include <algorithm>
 
 #include "mase/data/digest.h"
+#include "mase/data/jets.h"
+#include "mase/data/prepared_cache.h"
 #include "mase/data/shower.h"
 #include "mase/data/substructure.h"
+#include "mase/data/table.h"
 
 namespace mase {
 namespace {
 
+constexpr int simulation_version = 1;     // of the physics: kept samples of another are not used
 constexpr uint64_t simulation_seed = 42;  // one sample for everybody; --seed is for training
 
 std::string content_hash(const RawTable& table) {
@@ -17,6 +21,24 @@ std::string content_hash(const RawTable& table) {
   hash.add({table.x.get(), static_cast<size_t>(table.rows * table.features()) * sizeof(float)});
   hash.add(std::as_bytes(std::span(table.labels)));
   return "sha256:" + hash.hex();
+}
+
+Dataset make_simulated_jets(const DatasetOptions& options) {
+  Dataset dataset;
+  dataset.name = "jsc-sim";
+  dataset.variant = "simulated";
+  dataset.notice =
+      "simulated jets (jsc-sim): figures are not comparable with published JSC results";
+  dataset.class_names = jet_class_names();
+  RawTable table = simulate_jets(options.sim_rows, simulation_seed);
+  dataset.identity = content_hash(table);
+  TablePlan plan;
+  for (const std::string& name : table.feature_names) plan.features.push_back({name});
+  plan.target = TargetRole::one_hot;
+  plan.target_columns = plan.classes = jet_class_names();
+  prepare(std::move(table), options, "jsc-sim", dataset);
+  dataset.preprocessing.description = plan.to_value();
+  return dataset;
 }
 
 }  // namespace
@@ -50,16 +72,10 @@ Dataset load_simulated_jets(const DatasetOptions& options) {
   if (options.sim_rows < 100 || options.sim_rows > 100'000'000)
     throw Error("--sim-rows", fmt::format("{} rows cannot be simulated", options.sim_rows),
                 "give a number from 100 to 100,000,000");
-  Dataset dataset;
-  dataset.name = "jsc-sim";
-  dataset.variant = "simulated";
-  dataset.notice =
-      "simulated jets (jsc-sim): figures are not comparable with published JSC results";
-  dataset.class_names = jet_class_names();
-  RawTable table = simulate_jets(options.sim_rows, simulation_seed);
-  dataset.identity = content_hash(table);
-  prepare(std::move(table), options, "jsc-sim", dataset);
-  return dataset;
+  const PreparedKey key =
+      prepared_key(data_folder(options), fmt::format("jsc-sim-{}", options.sim_rows), "", options,
+                   Dict{{"kind", "jsc-sim"}, {"simulation", simulation_version}});
+  return load_or_prepare(key, options, [&] { return make_simulated_jets(options); });
 }
 
 namespace {

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/data/described.h"
+
+#include <filesystem>
+
+#include "mase/data/digest.h"
+#include "mase/data/jets.h"
+#include "mase/data/prepared_cache.h"
+
+namespace mase {
+namespace fs = std::filesystem;
+namespace {
+
+const Schema& description_schema() {
+  static const Schema schema{{
+      {.name = "name", .type = FieldType::text, .help = "what results call it"},
+      {.name = "file",
+       .type = FieldType::text,
+       .help = "the table, beside this file",
+       .required = true},
+      {.name = "table",
+       .type = FieldType::text,
+       .help = "the data set inside an HDF5 or .npz file"},
+      {.name = "target", .type = FieldType::any, .help = "the target column, or a list of them"},
+      {.name = "task",
+       .type = FieldType::text,
+       .default_value = "auto",
+       .help = "by default the target's type decides",
+       .choices = {"auto", "classification", "regression"}},
+      {.name = "features",
+       .type = FieldType::list,
+       .help = "columns to use; all others by default"},
+      {.name = "ignore", .type = FieldType::list, .help = "columns to leave out"},
+      {.name = "classes", .type = FieldType::list, .help = "class names in order"},
+      {.name = "text_columns", .type = FieldType::list, .help = "columns whose numbers are names"},
+      {.name = "categorical", .type = FieldType::text, .choices = {"one-hot", "ordinal"}},
+      {.name = "scaling", .type = FieldType::text, .choices = {"standardise", "min-max", "none"}},
+      {.name = "class_weights",
+       .type = FieldType::any,
+       .help = "\"none\", \"balanced\", or a list in class order"},
+      {.name = "drop_duplicates", .type = FieldType::boolean, .default_value = false},
+      {.name = "drop_bad_rows", .type = FieldType::boolean, .default_value = false},
+      {.name = "val_split",
+       .type = FieldType::any,
+       .help = "share of the training rows, or \"train\""},
+      {.name = "notice", .type = FieldType::text, .help = "what a reader of figures must know"},
+      {.name = "shape", .type = FieldType::list, .help = "of a sample, such as [1, 8, 8]"},
+  }};
+  return schema;
+}
+
+std::vector<std::string> texts_of(const Value& value, const std::string& what) {
+  if (value.is_null()) return {};
+  if (value.is_string()) return {value.as_string()};
+  return value.as_string_list(what);
+}
+
+Value request_value(const TableDescription& description) {
+  List weights;
+  for (const float weight : description.class_weights) weights.emplace_back(double{weight});
+  return Dict{{"kind", "table"},
+              {"name", description.name},
+              {"table", description.reading.table},
+              {"text_columns", Value::of(description.reading.text_columns)},
+              {"features", Value::of(description.request.features)},
+              {"ignore", Value::of(description.request.ignore)},
+              {"target", Value::of(description.request.target)},
+              {"classes", Value::of(description.request.classes)},
+              {"task", description.request.task},
+              {"categorical", description.request.categorical},
+              {"drop_duplicates", description.drop_duplicates},
+              {"notice", description.notice},
+              {"shape", Value::of(description.shape)},
+              {"class_weights", std::move(weights)}};
+}
+
+void reshape(Split& split, const Shape& sample) {
+  Shape shape = {split.rows()};
+  shape.insert(shape.end(), sample.begin(), sample.end());
+  split.x = split.x.reshaped(shape);
+}
+
+Dataset prepare_table(const TableDescription& description, const DatasetOptions& options) {
+  const std::string& path = description.file;
+  TablePlan plan;
+  TableOptions reading = description.reading;
+  if (options.apply) {
+    plan = TablePlan::from_value(options.apply->description);
+    for (const FeaturePlan& feature : plan.features)
+      if (feature.role != ColumnRole::number) reading.text_columns.push_back(feature.column);
+    if (plan.target == TargetRole::words)
+      for (const std::string& name : plan.target_columns) reading.text_columns.push_back(name);
+  }
+  const std::unique_ptr<TableSource> source = open_table(path, reading);
+  if (!options.apply)
+    plan = make_plan(*source, description.request);
+  else if (!fit_target(*source, plan))
+    for (const std::string& name : plan.target_columns) source->column(name);  // names the missing
+  TableResult read = read_table(*source, std::move(plan),
+                                {.drop_duplicates = description.drop_duplicates,
+                                 .drop_bad_rows = options.drop_bad_rows,
+                                 .every_class = !options.apply});
+  if (options.notify && read.bad_rows > 0)
+    options.notify(fmt::format("{}: {} rows with missing or infinite values left out", path,
+                               with_thousands(read.bad_rows)));
+  if (options.notify && read.duplicates > 0)
+    options.notify(
+        fmt::format("{}: {} duplicate rows dropped", path, with_thousands(read.duplicates)));
+  Dataset dataset;
+  dataset.name = description.name.empty() ? fs::path(path).stem().string() : description.name;
+  dataset.variant = lower_case(fs::path(path).extension().string());
+  if (!dataset.variant.empty()) dataset.variant.erase(0, 1);
+  dataset.notice = description.notice;
+  dataset.identity = "sha256:" + sha256_of_file(path);
+  dataset.classification = read.plan.target != TargetRole::numbers;
+  if (dataset.classification) dataset.class_names = read.plan.classes;
+  const Value plan_value = read.plan.to_value();
+  prepare(std::move(read.table), options, path, dataset);
+  dataset.preprocessing.description = plan_value;
+  if (!description.class_weights.empty()) {
+    if (description.class_weights.size() != dataset.class_names.size())
+      throw Error(path, fmt::format("{} class weights for {} classes",
+                                    description.class_weights.size(), dataset.class_names.size()));
+    dataset.class_weights = description.class_weights;
+  }
+  if (!description.shape.empty()) {
+    if (element_count(description.shape) != dataset.train.x.dim(1))
+      throw Error(path, fmt::format("{} features do not fill samples of shape {}",
+                                    dataset.train.x.dim(1), shape_text(description.shape)));
+    for (Split* split : {&dataset.train, &dataset.validation, &dataset.test})
+      reshape(*split, description.shape);
+  }
+  return dataset;
+}
+
+}  // namespace
+
+Dataset load_described_table(const TableDescription& description, const DatasetOptions& options) {
+  const fs::path file(description.file);
+  if (fs::is_directory(file)) throw Error(description.file, "is a folder, not a file");
+  const PreparedKey key = prepared_key(file.parent_path().string(), file.filename().string(),
+                                       description.file, options, request_value(description));
+  // Small tables are read faster than a cache file is found; nothing is left beside them.
+  constexpr uintmax_t worth_keeping = 8u << 20;
+  std::error_code failure;
+  const uintmax_t size = fs::file_size(file, failure);
+  if (failure || size < worth_keeping) return prepare_table(description, options);
+  return load_or_prepare(key, options, [&] { return prepare_table(description, options); });
+}
+
+Dataset load_table_file(const std::string& path, const DatasetOptions& options) {
+  TableDescription description;
+  description.file = path;
+  for (const std::string& name : split(options.target, ','))
+    if (!name.empty()) description.request.target.push_back(name);
+  description.request.task = options.task;
+  description.request.categorical = options.categorical;
+  if (options.target.empty() && !fs::is_directory(path) && is_jet_table(*open_table(path)))
+    return load_jet_file(path, options);
+  return load_described_table(description, options);
+}
+
+Dataset load_toml_dataset(const std::string& path, DatasetOptions options) {
+  const Value toml = read_toml(path);
+  const Value values = validate(toml, description_schema(), "");
+  const DatasetOptions defaults;
+  TableDescription description;
+  const auto text = [&](const char* key) {
+    return values[key].is_null() ? std::string() : values[key].as_string(key);
+  };
+  description.name = text("name").empty() ? fs::path(path).stem().string() : text("name");
+  const fs::path file(text("file"));
+  description.file =
+      file.is_absolute() ? file.string() : (fs::path(path).parent_path() / file).string();
+  description.reading.table = text("table");
+  description.reading.text_columns = texts_of(values["text_columns"], "text_columns");
+  TableRequest& request = description.request;
+  request.features = texts_of(values["features"], "features");
+  request.ignore = texts_of(values["ignore"], "ignore");
+  request.classes = texts_of(values["classes"], "classes");
+  // What is typed wins over what the file says.
+  request.target =
+      options.target.empty() ? texts_of(values["target"], "target") : split(options.target, ',');
+  request.task = options.task == defaults.task ? text("task") : options.task;
+  if (options.categorical == defaults.categorical && !values["categorical"].is_null())
+    options.categorical = text("categorical");
+  request.categorical = options.categorical;
+  if (options.scaling == defaults.scaling && !values["scaling"].is_null())
+    options.scaling = text("scaling");
+  if (options.validation_split == defaults.validation_split && !values["val_split"].is_null())
+    options.validation_split = values["val_split"].is_string()
+                                   ? values["val_split"].as_string()
+                                   : fmt::format("{}", values["val_split"].as_double("val_split"));
+  options.drop_bad_rows |= values["drop_bad_rows"].as_bool();
+  description.drop_duplicates = values["drop_duplicates"].as_bool();
+  description.notice = text("notice");
+  if (!values["shape"].is_null()) description.shape = values["shape"].as_int_list("shape");
+  const Value& weights = values["class_weights"];
+  if (weights.is_string()) {
+    if (weights.as_string() != "none" && weights.as_string() != "balanced")
+      throw Error(weights.position(), "class_weights",
+                  fmt::format("unknown value '{}'", printable(weights.as_string())),
+                  "\"none\", \"balanced\" or a list of numbers");
+    if (options.class_weighting == defaults.class_weighting)
+      options.class_weighting = weights.as_string();
+  } else if (!weights.is_null()) {
+    for (const Value& weight : weights.as_list("class_weights"))
+      description.class_weights.push_back(static_cast<float>(weight.as_double("class_weights")));
+  }
+  return load_described_table(description, options);
+}
+
+}  // namespace mase

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// CSV: comma, semicolon or tab; with or without a header; quotes, CRLF, missing values; gzip. The
+// file is read twice: once for the kinds of its columns, once for the rows. A column is text when
+// most of its cells are; a stray word among numbers is an error with its line.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include "mase/io/delimited.h"
+#include "mase/io/table_source.h"
+
+namespace mase {
+namespace {
+
+constexpr size_t most_categories = 65536;
+
+bool is_number(const std::string& cell, bool quoted, bool& missing) {
+  missing = false;
+  if (quoted && !cell.empty()) {  // "12" in quotes is still a number, "NA" a word
+    return table_number(cell, missing).has_value() && !missing;
+  }
+  return table_number(cell, missing).has_value();
+}
+
+class CsvSource : public TableSource {
+ public:
+  CsvSource(const std::string& path, const TableOptions& options)
+      : TableSource(path), reader_(path, ',', false) {
+    reader_.set_separator(guess_separator());
+    survey(options);
+    start();
+  }
+
+  int64_t read(double* cells, int64_t at_most) override {
+    lines_.clear();
+    while (static_cast<int64_t>(lines_.size()) < at_most && reader_.next(record_)) {
+      if (record_.count != columns_.size())
+        throw Error(here(), "the file changes while it is read");
+      for (const size_t column : selected_) *cells++ = cell_value(column);
+      lines_.push_back(record_.line);
+    }
+    return static_cast<int64_t>(lines_.size());
+  }
+
+  std::string place(int64_t row) const override {
+    return fmt::format("{}:{}", path_, lines_[static_cast<size_t>(row)]);
+  }
+
+ private:
+  struct Survey {
+    int64_t numbers = 0, words = 0;
+    std::unordered_map<std::string, int64_t> distinct;
+    bool overflow = false;
+  };
+
+  std::string here() const { return fmt::format("{}:{}", path_, record_.line); }
+
+  char guess_separator() {
+    const auto line = reader_.next_line();
+    reader_.rewind();
+    if (!line) throw Error(path_, "the file is empty");
+    char best = ',';
+    for (const char candidate : {';', '\t'})
+      if (std::count(line->begin(), line->end(), candidate) >
+          std::count(line->begin(), line->end(), best))
+        best = candidate;
+    return best;
+  }
+
+  // The first record names the columns unless it holds a number. scikit-learn's own files begin
+  // with rows, features and class names.
+  std::vector<TableColumn> read_header() {
+    if (!reader_.next(record_)) throw Error(path_, "the file is empty");
+    if (starts_with(record_.cells[0], "\xEF\xBB\xBF")) record_.cells[0].erase(0, 3);
+    bool any_number = false, missing = false;
+    for (size_t i = 0; i < record_.count; ++i)
+      any_number |= is_number(record_.cells[i], record_.quoted[i], missing) && !missing;
+    std::vector<TableColumn> columns;
+    if (!any_number) {
+      header_ = true;
+      std::map<std::string, int> seen;
+      for (size_t i = 0; i < record_.count; ++i) {
+        std::string name = strip(record_.cells[i]);
+        if (name.empty()) name = fmt::format("column_{}", i + 1);
+        if (++seen[name] > 1)
+          throw Error(here(), fmt::format("two columns are named '{}'", printable(name)));
+        columns.push_back({.name = name});
+      }
+      return columns;
+    }
+    const DelimitedRecord first = record_;
+    const auto features = first.count > 1 ? parse_integer(first.cells[1]) : std::nullopt;
+    if (features && *features > 0 && *features < 65536 && parse_integer(first.cells[0]) &&
+        reader_.next(record_) && record_.count == static_cast<size_t>(*features) + 1 &&
+        first.count > 3 && !is_number(first.cells[2], false, missing)) {
+      header_ = true;
+      for (int64_t i = 1; i <= *features; ++i)
+        columns.push_back({.name = fmt::format("column_{}", i)});
+      columns.push_back({.name = "target"});
+      return columns;
+    }
+    for (size_t i = 0; i < first.count; ++i)
+      columns.push_back({.name = fmt::format("column_{}", i + 1)});
+    return columns;
+  }
+
+  void survey(const TableOptions& options) {
+    std::vector<TableColumn> columns = read_header();
+    start();
+    std::vector<Survey> surveys(columns.size());
+    while (reader_.next(record_)) {
+      if (record_.count != columns.size())
+        throw Error(here(),
+                    fmt::format("{} cells where {} are expected", record_.count, columns.size()));
+      for (size_t i = 0; i < columns.size(); ++i) {
+        bool missing = false;
+        const bool number = is_number(record_.cells[i], record_.quoted[i], missing);
+        if (missing) continue;
+        ++(number ? surveys[i].numbers : surveys[i].words);
+        if ((number && !forced(columns[i].name, options)) || surveys[i].overflow) continue;
+        ++surveys[i].distinct[record_.cells[i]];
+        surveys[i].overflow = surveys[i].distinct.size() > most_categories;
+      }
+      ++rows_;
+    }
+    if (rows_ == 0) throw Error(path_, "the file has a header but no rows");
+    for (size_t i = 0; i < columns.size(); ++i) {
+      Survey& survey = surveys[i];
+      columns[i].text = forced(columns[i].name, options) || survey.words > survey.numbers;
+      if (!columns[i].text) continue;
+      if (survey.overflow) {
+        columns[i].problem = fmt::format("holds more than {} different words", most_categories);
+        continue;
+      }
+      if (!forced(columns[i].name, options) && survey.numbers > 0)
+        add_numbers_ = true;  // a word column with a few numbers: they are words too
+      for (const auto& [word, count] : survey.distinct) columns[i].categories.push_back(word);
+    }
+    if (add_numbers_) add_number_words(columns);
+    for (TableColumn& column : columns)
+      std::sort(column.categories.begin(), column.categories.end());
+    number_of_.resize(columns.size());
+    for (size_t i = 0; i < columns.size(); ++i)
+      for (size_t k = 0; k < columns[i].categories.size(); ++k)
+        number_of_[i][columns[i].categories[k]] = static_cast<double>(k);
+    set_columns(std::move(columns));
+  }
+
+  void add_number_words(std::vector<TableColumn>& columns) {
+    std::vector<std::unordered_map<std::string, bool>> words(columns.size());
+    start();
+    while (reader_.next(record_))
+      for (size_t i = 0; i < columns.size(); ++i) {
+        bool missing = false;
+        if (columns[i].text && is_number(record_.cells[i], record_.quoted[i], missing) &&
+            !missing && words[i].size() <= most_categories)
+          words[i][record_.cells[i]] = true;
+      }
+    for (size_t i = 0; i < columns.size(); ++i)
+      for (const auto& [word, unused] : words[i])
+        if (std::find(columns[i].categories.begin(), columns[i].categories.end(), word) ==
+            columns[i].categories.end())
+          columns[i].categories.push_back(word);
+  }
+
+  static bool forced(const std::string& name, const TableOptions& options) {
+    return std::find(options.text_columns.begin(), options.text_columns.end(), name) !=
+           options.text_columns.end();
+  }
+
+  void start() {
+    reader_.rewind();
+    if (header_) reader_.next(record_);
+  }
+
+  double cell_value(size_t column) const {
+    const std::string& cell = record_.cells[column];
+    bool missing = false;
+    if (columns_[column].text) {
+      table_number(cell, missing);
+      if (missing && !record_.quoted[column]) return missing_cell;
+      const auto found = number_of_[column].find(cell);
+      return found == number_of_[column].end() ? missing_cell : found->second;
+    }
+    if (const auto value = table_number(cell, missing)) return *value;
+    std::string shown = printable(cell.substr(0, 40));
+    throw Error(here(), fmt::format("column '{}': '{}' is not a number",
+                                    printable(columns_[column].name), shown));
+  }
+
+  DelimitedReader reader_;
+  DelimitedRecord record_;
+  bool header_ = false;
+  bool add_numbers_ = false;
+  std::vector<std::unordered_map<std::string, double>> number_of_;
+  std::vector<int64_t> lines_;
+};
+
+const Register<TableReaderRecord> registered{
+    {.name = "csv",
+     .summary = "a CSV table",
+     .extensions = {".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".data"},
+     .open = [](const std::string& path, const TableOptions& options) {
+       return std::unique_ptr<TableSource>(new CsvSource(path, options));
+     }}};
+
+}  // namespace
+}  // namespace mase

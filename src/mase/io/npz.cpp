@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// NumPy archives: a zip of .npy arrays. Arrays with the same number of rows are one table side by
+// side: a vector `y` is the column y, a matrix `X` the columns X_1, X_2, ...
+#include <zip.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "mase/io/npy.h"
+#include "mase/io/table_source.h"
+
+namespace mase {
+namespace {
+
+constexpr int most_members = 4096;
+constexpr uint64_t largest_fortran_member = uint64_t{1} << 30;
+
+struct Member {
+  std::string name;
+  zip_uint64_t index = 0;
+  NpyHeader header;
+  zip_file_t* file = nullptr;
+  std::vector<std::byte> whole;   // Fortran order only: a zip cannot be read out of order
+  std::vector<std::byte> buffer;  // the rows of one block
+};
+
+class NpzSource : public TableSource {
+ public:
+  NpzSource(const std::string& path, const TableOptions& options) : TableSource(path) {
+    int failure = 0;
+    archive_ = zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &failure);
+    if (!archive_) {
+      zip_error_t error;
+      zip_error_init_with_code(&error, failure);
+      const std::string reason = zip_error_strerror(&error);
+      zip_error_fini(&error);
+      throw Error(path, fmt::format("is not a readable .npz archive: {}", reason));
+    }
+    try {
+      open(options);
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~NpzSource() override { close(); }
+
+  int64_t read(double* cells, int64_t at_most) override {
+    first_ = next_;
+    const int64_t count = std::min(at_most, rows_ - next_);
+    if (count <= 0) return 0;
+    for (Member& member : members_) load_block(member, count);
+    for (int64_t row = 0; row < count; ++row)
+      for (const size_t column : selected_) *cells++ = value(sources_[column], row);
+    next_ += count;
+    return count;
+  }
+
+  std::string place(int64_t row) const override {
+    return fmt::format("{}: row {}", path_, first_ + row);
+  }
+
+ private:
+  struct Origin {
+    size_t member, element, field;
+  };
+
+  void close() {
+    for (Member& member : members_)
+      if (member.file) zip_fclose(member.file);
+    zip_discard(archive_);
+  }
+
+  void open(const TableOptions& options) {
+    const zip_int64_t count = zip_get_num_entries(archive_, 0);
+    if (count > most_members) throw Error(path_, fmt::format("the archive has {} members", count));
+    uint64_t expanded = 0, stored = 0;
+    for (zip_int64_t i = 0; i < count; ++i) {
+      zip_stat_t status;
+      zip_stat_init(&status);
+      if (zip_stat_index(archive_, static_cast<zip_uint64_t>(i), 0, &status) != 0 ||
+          !(status.valid & ZIP_STAT_SIZE) || !(status.valid & ZIP_STAT_NAME))
+        throw Error(path_, "the archive is damaged");
+      const std::string name = status.name;
+      if (!ends_with(name, ".npy")) continue;
+      const std::string stem = name.substr(0, name.size() - 4);
+      if (!options.table.empty() && options.table != stem) continue;
+      expanded += status.size;
+      stored += status.comp_size;
+      refuse_bomb(fmt::format("{}: {}", path_, printable(name)), status.comp_size, status.size);
+      add_member(stem, static_cast<zip_uint64_t>(i), status.size);
+    }
+    refuse_bomb(path_, stored, expanded);
+    if (members_.empty())
+      throw Error(path_, options.table.empty()
+                             ? std::string("the archive holds no .npy array")
+                             : fmt::format("there is no array '{}'", printable(options.table)));
+    keep_matching();
+    add_columns();
+  }
+
+  void add_member(const std::string& stem, zip_uint64_t index, uint64_t size) {
+    const std::string place = fmt::format("{}: {}.npy", path_, printable(stem));
+    Member member;
+    member.name = stem;
+    member.index = index;
+    member.file = zip_fopen_index(archive_, index, 0);
+    if (!member.file) throw Error(place, fmt::format("cannot be read: {}", zip_strerror(archive_)));
+    members_.push_back(std::move(member));
+    Member& added = members_.back();
+    // The header's length stands in its first bytes; no more than it is read.
+    std::vector<std::byte> head(12);
+    read_bytes(added, head.data(), 12, place);
+    const auto byte = [&](size_t i) { return static_cast<size_t>(head[i]); };
+    size_t length = 10 + (byte(8) | byte(9) << 8);
+    if (byte(6) > 1) length = 12 + (byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24);
+    if (length > largest_npy_header) throw Error(place, "the .npy header is too long");
+    if (length > 12) {
+      head.resize(length);
+      read_bytes(added, head.data() + 12, length - 12, place);
+    }
+    added.header = parse_npy_header(head, place);
+    if (added.header.data_offset != head.size() ||
+        added.header.data_offset + added.header.data_bytes() != size)
+      throw Error(
+          place,
+          fmt::format("the header promises {} bytes of numbers, the archive has {}",
+                      added.header.data_bytes(), size - std::min<uint64_t>(size, head.size())),
+          "the file is cut short or damaged");
+  }
+
+  // With X and y beside small extras (class names, a scale), the table is the arrays of most rows.
+  void keep_matching() {
+    for (const Member& member : members_) rows_ = std::max(rows_, shape_rows(member));
+    std::vector<Member> kept;
+    for (Member& member : members_) {
+      if (shape_rows(member) == rows_ && rows_ > 0)
+        kept.push_back(std::move(member));
+      else
+        zip_fclose(member.file);
+    }
+    members_ = std::move(kept);
+    if (members_.empty()) throw Error(path_, "the archive holds no array with rows");
+    std::sort(members_.begin(), members_.end(),
+              [](const Member& a, const Member& b) { return a.name < b.name; });
+  }
+
+  static int64_t shape_rows(const Member& member) {
+    return member.header.shape.empty() ? 0 : member.header.shape[0];
+  }
+
+  void add_columns() {
+    std::vector<TableColumn> columns;
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const NpyHeader& header = members_[m].header;
+      const std::string& name = members_[m].name;
+      if (!header.fields[0].name.empty()) {
+        for (size_t f = 0; f < header.fields.size() && header.shape.size() == 1; ++f) {
+          columns.push_back({.name = header.fields[f].name, .problem = header.fields[f].problem});
+          sources_.push_back({m, 0, f});
+        }
+        continue;
+      }
+      const int64_t width = header.width();
+      if (width > 1 << 20)
+        throw Error(path_, fmt::format("array '{}' has {} columns", printable(name), width));
+      for (int64_t i = 0; i < width; ++i) {
+        columns.push_back(
+            {.name = header.shape.size() == 1 ? name : fmt::format("{}_{}", name, i + 1),
+             .problem = header.fields[0].problem});
+        sources_.push_back({m, static_cast<size_t>(i), 0});
+      }
+      if (header.fortran_order && header.shape.size() > 1) load_whole(members_[m]);
+    }
+    if (columns.empty()) throw Error(path_, "the archive holds no columns");
+    set_columns(std::move(columns));
+  }
+
+  void load_whole(Member& member) {
+    const std::string place = fmt::format("{}: {}.npy", path_, printable(member.name));
+    if (member.header.shape.size() > 2)
+      throw Error(place, "Fortran order in more than two dimensions is not supported in archives");
+    if (member.header.data_bytes() > largest_fortran_member)
+      throw Error(place, "is too large to be read in Fortran order from an archive",
+                  "save it in C order: numpy.ascontiguousarray");
+    member.whole.resize(member.header.data_bytes());
+    read_bytes(member, member.whole.data(), member.whole.size(), place);
+  }
+
+  void load_block(Member& member, int64_t count) {
+    if (!member.whole.empty()) return;
+    const size_t row_bytes = static_cast<size_t>(member.header.width()) * member.header.item_size;
+    member.buffer.resize(row_bytes * static_cast<size_t>(count));
+    read_bytes(member, member.buffer.data(), member.buffer.size(),
+               fmt::format("{}: {}.npy", path_, printable(member.name)));
+  }
+
+  void read_bytes(Member& member, std::byte* to, size_t size, const std::string& place) const {
+    while (size > 0) {
+      const zip_int64_t got = zip_fread(member.file, to, size);
+      if (got < 0)
+        throw Error(place, fmt::format("cannot be read: {}", zip_file_strerror(member.file)));
+      if (got == 0) throw Error(place, "the array is cut short");
+      to += got;
+      size -= static_cast<size_t>(got);
+    }
+  }
+
+  double value(const Origin& origin, int64_t row) const {
+    const Member& member = members_[origin.member];
+    const NpyHeader& header = member.header;
+    const NpyField& field = header.fields[origin.field];
+    if (!member.whole.empty())
+      return npy_value(member.whole.data() + (origin.element * static_cast<size_t>(rows_) +
+                                              static_cast<size_t>(first_ + row)) *
+                                                 header.item_size,
+                       field);
+    const size_t at =
+        static_cast<size_t>(row) * static_cast<size_t>(header.width()) + origin.element;
+    return npy_value(member.buffer.data() + at * header.item_size, field);
+  }
+
+  zip_t* archive_ = nullptr;
+  std::vector<Member> members_;
+  std::vector<Origin> sources_;
+  int64_t next_ = 0, first_ = 0;
+};
+
+const Register<TableReaderRecord> registered{
+    {.name = "npz",
+     .summary = "a NumPy archive",
+     .extensions = {".npz"},
+     .recognises =
+         [](std::span<const std::byte> head) {
+           return head.size() >= 4 && std::memcmp(head.data(), "PK\3\4", 4) == 0;
+         },
+     .open =
+         [](const std::string& path, const TableOptions& options) {
+           return std::unique_ptr<TableSource>(new NpzSource(path, options));
+         }}};
+
+}  // namespace
+}  // namespace mase

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/io/table_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+
+namespace mase {
+namespace {
+
+std::vector<std::byte> first_bytes(const std::string& path) {
+  // Not blocking: a pipe in the place of a file must not hang the program.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) throw Error(path, fmt::format("cannot open the file: {}", std::strerror(errno)));
+  struct stat status {};
+  const bool known = ::fstat(fd, &status) == 0;
+  std::array<std::byte, 512> head{};
+  const ssize_t got = known && S_ISREG(status.st_mode) ? ::read(fd, head.data(), head.size()) : 0;
+  ::close(fd);
+  if (known && S_ISDIR(status.st_mode)) throw Error(path, "is a folder, not a file");
+  if (!known || !S_ISREG(status.st_mode)) throw Error(path, "is not a regular file");
+  if (got < 0) throw Error(path, "cannot read the file");
+  if (got == 0) throw Error(path, "the file is empty");
+  return {head.begin(), head.begin() + got};
+}
+
+const TableReaderRecord* by_extension(const std::string& path) {
+  const std::string name = lower_case(path);
+  for (const TableReaderRecord* reader : Registry<TableReaderRecord>::instance().all())
+    for (const std::string& extension : reader->extensions)
+      if (ends_with(name, extension)) return reader;
+  return nullptr;
+}
+
+}  // namespace
+
+size_t TableSource::column(const std::string& name) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].name == name) return i;
+    names.push_back(printable(columns_[i].name));
+  }
+  throw Error(path_, fmt::format("there is no column '{}'", printable(name)),
+              suggestion(name, names));
+}
+
+void TableSource::select(std::vector<size_t> columns) {
+  for (const size_t i : columns) {
+    MASE_CHECK(i < columns_.size(), "column {} of {}", i, columns_.size());
+    if (!columns_[i].problem.empty())
+      throw Error(path_,
+                  fmt::format("column '{}' {}", printable(columns_[i].name), columns_[i].problem));
+  }
+  selected_ = std::move(columns);
+}
+
+void TableSource::set_columns(std::vector<TableColumn> columns) {
+  columns_ = std::move(columns);
+  selected_.clear();
+  for (size_t i = 0; i < columns_.size(); ++i)
+    if (columns_[i].problem.empty()) selected_.push_back(i);
+}
+
+std::unique_ptr<TableSource> open_table(const std::string& path, const TableOptions& options) {
+  const std::vector<std::byte> head = first_bytes(path);
+  for (const TableReaderRecord* reader : Registry<TableReaderRecord>::instance().all())
+    if (reader->recognises && reader->recognises(head)) return reader->open(path, options);
+  if (const TableReaderRecord* reader = by_extension(path)) {
+    if (reader->recognises)
+      throw Error(path, fmt::format("is not {}, as its name says, or is damaged", reader->summary));
+    return reader->open(path, options);
+  }
+  std::vector<std::string> known;
+  for (const TableReaderRecord* reader : Registry<TableReaderRecord>::instance().all())
+    for (const std::string& extension : reader->extensions) known.push_back(extension);
+  throw Error(path, "is of no known table format", "known: " + join(known, ", "));
+}
+
+bool has_table_extension(const std::string& path) { return by_extension(path) != nullptr; }
+
+void refuse_bomb(const std::string& place, uint64_t stored_bytes, uint64_t expanded_bytes) {
+  constexpr uint64_t harmless = uint64_t{256} << 20;
+  constexpr uint64_t largest_ratio = 200;  // tables of measurements shrink two to tenfold
+  if (expanded_bytes <= harmless || expanded_bytes / largest_ratio <= stored_bytes) return;
+  throw Error(place,
+              fmt::format("{} would expand to {}: refused", human_bytes(double(stored_bytes)),
+                          human_bytes(double(expanded_bytes))),
+              "a file that grows this much is damaged or hostile; store the table uncompressed if "
+              "it is neither");
+}
+
+}  // namespace mase
