@@ -1,0 +1,13 @@
+# Writes OUTPUT, a C++ file holding the texts of SCRIPT and STYLE as raw string literals.
+set(text "// Generated from web/dist. Do not edit.\n#include \"mase/report/page.h\"\n\nnamespace mase {\n")
+foreach(part script style)
+  string(TOUPPER ${part} variable)
+  file(READ ${${variable}} content)
+  string(FIND "${content}" ")mase_bundle\"" clash)
+  if(NOT clash EQUAL -1)
+    message(FATAL_ERROR "${${variable}} contains the delimiter of the literal it is put into")
+  endif()
+  string(APPEND text "std::string_view page_${part}() {\n  return R\"mase_bundle(${content})mase_bundle\";\n}\n")
+endforeach()
+string(APPEND text "}  // namespace mase\n")
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run's numbers in the form the charts want: curves by name, x in steps, epochs or seconds.
+import {finite} from './format.js';
+
+export function curve(run, key) {
+  return (run.curves || []).find((one) => one.key === key) || null;
+}
+
+function interpolate(xs, ys, x) {
+  let low = 0, high = xs.length - 1;
+  if (x >= xs[high]) low = Math.max(0, high - 1);
+  else while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (xs[middle] <= x) low = middle; else high = middle;
+  }
+  const span = xs[high] - xs[low];
+  return span > 0 ? ys[low] + (ys[high] - ys[low]) * (x - xs[low]) / span : ys[low];
+}
+
+// Steps as another unit, by the rows that end each epoch (run.marks).
+function convert(run, steps, axis) {
+  const marks = run.marks;
+  if (axis === 'step' || !marks || !marks.step.length) return steps;
+  const known = axis === 'epoch' ? marks.epoch.map((_, i) => i + 1) : marks.seconds;
+  const at = [0, ...marks.step], values = [0, ...known];
+  return steps.map((step) => interpolate(at, values, step));
+}
+
+export function axes(run) {
+  const result = [['step', 'step']], marks = run.marks;
+  if (marks && marks.step.length) {
+    result.push(['epoch', 'epoch']);
+    if (marks.seconds.every((v) => finite(v) !== null)) result.push(['seconds', 'seconds']);
+  }
+  return result;
+}
+
+export function points(run, key, axis) {
+  const one = curve(run, key);
+  if (!one) return null;
+  return {x: convert(run, one.x, axis), y: one.y.map(finite)};
+}
+
+function values(run, key) {
+  const one = curve(run, key);
+  return one ? one.y.map(finite).filter((v) => v !== null) : [];
+}
+
+export function best(run, key) {
+  const direct = finite(((run.run || {}).best || {})[key]);
+  if (direct !== null) return direct;
+  const all = values(run, key);
+  if (!all.length) return null;
+  return key.includes('loss') ? Math.min(...all) : Math.max(...all);
+}
+
+export function last(run, key) {
+  const all = values(run, key);
+  return all.length ? all[all.length - 1] : null;
+}
+
+// The effective options, by name.
+export function options(run) {
+  const result = new Map();
+  const info = run.run || {};
+  for (const option of Array.isArray(info.options) ? info.options : [])
+    if (option && typeof option.name === 'string') result.set(option.name, option.effective !== undefined ? option.effective : option.default);
+  if (!result.has('seed') && info.seed !== undefined && info.seed !== null) result.set('seed', info.seed);
+  return result;
+}
