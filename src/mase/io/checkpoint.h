@@ -3,35 +3,47 @@
 // safetensors, our own .mz, and a Hugging Face folder. Reading never runs code; see pickle.h.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "mase/io/read_limits.h"
 #include "mase/ir/graph.h"
 
 namespace mase {
 
 enum class CheckpointType { pt, pl, mz, hf, safetensors };
 std::optional<CheckpointType> checkpoint_type_from_name(const std::string& name);
+const char* checkpoint_type_name(CheckpointType type);
+std::vector<std::string> checkpoint_type_names();
 
 struct Checkpoint {
   CheckpointType type = CheckpointType::pt;
   TensorTable tensors;         // network tensors by "<path>.<name>", Lightning's "model." removed
+  std::string prefix;          // what was removed ("model.")
   TensorTable others;          // optimiser state and the like, by dotted path in the file
   Value contents;              // everything else as plain values
   std::optional<Graph> graph;  // .mz only
 };
 
 // `type` none: guessed from the content.
-Checkpoint load_checkpoint(const std::string& path, std::optional<CheckpointType> type = {});
+Checkpoint load_checkpoint(const std::string& path, std::optional<CheckpointType> type = {},
+                           const ReadLimits& limits = {});
 
 struct LoadReport {
   std::vector<std::string> taken, missing, unexpected, mismatched;
 };
 // Puts the tensors into the graph. Strict: any missing, unexpected or wrongly shaped tensor is an
 // Error that lists them beside the nearest names; `partial` takes what fits instead.
+//
+//   checkpoint has 'model.seq_blocks.2.weight' [8, 16]; the network jsc-10x wants [60, 16]
+//
+// `guess` names the network the checkpoint's tensors belong to ("" if none is known), for the
+// message. The graph may be quantised or not, whichever the checkpoint was.
+using ModelGuess = std::function<std::string(const TensorTable& tensors)>;
 LoadReport load_into(Graph& graph, const Checkpoint& checkpoint, const std::string& path,
-                     bool partial = false);
+                     bool partial = false, const ModelGuess& guess = {});
 
 // Lightning layout (a zip holding a pickle that torch.load(weights_only=True) opens): state_dict
 // keys are "model.<path>". `extra` and `extra_tensors` travel beside it (optimiser state, schedule,
@@ -42,6 +54,9 @@ void save_state_dict(const std::string& path, const TensorTable& state);  // pla
 void save_safetensors(const std::string& path, const TensorTable& tensors,
                       const Dict& metadata = {});
 TensorTable load_safetensors(const std::string& path, Dict* metadata = nullptr);
+
+// Our own whole-graph file, a zip of readable JSON and safetensors: nodes, metadata, quantisation,
+// masks, weights, and `extra`, which comes back in Checkpoint::contents.
 void save_mz(const std::string& path, const Graph& graph, const Value& extra = {});
 
 }  // namespace mase

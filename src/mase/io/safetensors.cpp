@@ -5,12 +5,12 @@
 #include "mase/io/safetensors.h"
 
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "mase/base/file.h"
 #include "mase/io/checkpoint.h"
+#include "mase/io/tensor_view.h"
 
 namespace mase {
 namespace {
@@ -313,17 +313,8 @@ TensorTable parse_safetensors(std::span<const std::byte> bytes, std::shared_ptr<
   TensorTable tensors;
   tensors.reserve(entries.size());
   for (const Entry& entry : entries) {
-    element_count(entry.shape);  // the product of the other dimensions may overflow beside a zero
-    const std::byte* at = data.data() + entry.begin;
-    const bool aligned = reinterpret_cast<uintptr_t>(at) % dtype_size(entry.dtype) == 0;
-    if (aligned) {
-      tensors.emplace_back(entry.name, Tensor(entry.shape, entry.dtype, at, owner));
-      continue;
-    }
-    budget.charge(entry.end - entry.begin + 64, place);
-    Tensor copy(entry.shape, entry.dtype);
-    if (copy.bytes() > 0) std::memcpy(copy.mutable_raw(), at, copy.bytes());
-    tensors.emplace_back(entry.name, std::move(copy));
+    tensors.emplace_back(entry.name, view_or_copy(entry.shape, entry.dtype,
+                                                  data.subspan(entry.begin), owner, budget, place));
   }
   return tensors;
 }

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The readers behind load_checkpoint, one kind of file each. Not for other folders.
+#pragma once
+
+#include "mase/base/file.h"
+#include "mase/io/checkpoint.h"
+
+namespace mase {
+
+Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& file,
+                                 std::optional<CheckpointType> type, const ReadLimits& limits);
+Checkpoint read_mz(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                   const std::string& place, const ReadLimits& limits);
+Checkpoint read_hf_folder(const std::string& folder, const ReadLimits& limits);
+
+bool is_mz(std::span<const std::byte> bytes);  // of a zip
+
+}  // namespace mase

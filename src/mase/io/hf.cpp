@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Hugging Face folder: config.json, and the tensors in model.safetensors or in several files that
+// an index lists.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "mase/base/text.h"
+#include "mase/io/checkpoint_file.h"
+#include "mase/io/safetensors.h"
+
+namespace mase {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* single_file = "model.safetensors";
+constexpr const char* index_file = "model.safetensors.index.json";
+constexpr uintmax_t largest_json = 16 << 20;
+
+Value read_small_json(const std::string& path) {
+  std::error_code failure;
+  if (fs::file_size(path, failure) > largest_json && !failure)
+    throw Error(path, "the file is too large");
+  return read_json(path);
+}
+
+// The files, in order. Names from an index must stay in the folder.
+std::vector<std::string> tensor_files(const std::string& folder) {
+  if (fs::exists(fs::path(folder) / single_file)) return {single_file};
+  std::vector<std::string> files;
+  const std::string index = (fs::path(folder) / index_file).string();
+  if (fs::exists(index)) {
+    std::set<std::string> names;
+    const Value listed = read_small_json(index);
+    for (const auto& [tensor, file] : listed["weight_map"].as_dict(index + ": weight_map")) {
+      const std::string& name = file.as_string(index + ": weight_map");
+      if (name.empty() || name.find('/') != std::string::npos || name[0] == '.')
+        throw Error(index, fmt::format("the file name '{}' leaves the folder", printable(name)));
+      names.insert(name);
+    }
+    return {names.begin(), names.end()};
+  }
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder, failure))
+    if (entry.path().extension() == ".safetensors") files.push_back(entry.path().filename());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+Checkpoint read_hf_folder(const std::string& folder, const ReadLimits& limits) {
+  const std::string config = (fs::path(folder) / "config.json").string();
+  if (!fs::exists(config))
+    throw Error(folder, "the folder holds no config.json",
+                "give a folder as Hugging Face writes it, or a single file");
+  Checkpoint checkpoint;
+  checkpoint.type = CheckpointType::hf;
+  checkpoint.contents = read_small_json(config);
+  const std::vector<std::string> files = tensor_files(folder);
+  if (files.empty())
+    throw Error(folder, "the folder holds no safetensors file",
+                "in Python, save with model.save_pretrained(FOLDER, safe_serialization=True)");
+  std::set<std::string> seen;
+  for (const std::string& name : files) {
+    const std::string path = (fs::path(folder) / name).string();
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    MemoryBudget budget(limits, file->bytes().size());
+    for (auto& item : parse_safetensors(file->bytes(), file, path, nullptr, budget, limits)) {
+      if (!seen.insert(item.first).second)
+        throw Error(path, fmt::format("the tensor '{}' is in two files", printable(item.first)));
+      checkpoint.tensors.push_back(std::move(item));
+    }
+  }
+  return checkpoint;
+}
+
+}  // namespace mase
