@@ -14,6 +14,12 @@
 
 namespace mase {
 
+// What a conversion of a dict leaves out.
+struct Except {
+  std::optional<PickleId> id = {};  // this item
+  bool tensors = false;             // all items that are tensors
+};
+
 class TorchFile {
  public:
   // Reads the pickle and checks every storage and every tensor against the file.
@@ -33,10 +39,6 @@ class TorchFile {
   Tensor tensor(PickleId id);
   // As plain values. Tensors become symbols there ("tensor float32 [8, 16]") and go to `tensors`
   // by their dotted path, if given.
-  struct Except {
-    std::optional<PickleId> id = {};  // this item of the dict is left out
-    bool tensors = false;             // all items of the dict that are tensors are
-  };
   Value value(PickleId id, const std::string& path, TensorTable* tensors,
               const Except& except = {});
   std::string key_text(PickleId id) const;  // a dict's key as text

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// PyTorch's own files: what real PyTorch wrote, read here.
+#include "mase/io/torch_file.h"
+
+#include "mase/io/checkpoint.h"
+#include "support/support.h"
+
+namespace mase {
+namespace {
+
+std::map<std::string, Tensor> by_name(const TensorTable& table) {
+  return {table.begin(), table.end()};
+}
+
+void expect_values(const Tensor& given, const Tensor& expected, const std::string& name) {
+  EXPECT_EQ(given.shape(), expected.shape()) << name;
+  for (int64_t i = 0; i < expected.numel(); ++i)
+    EXPECT_EQ(static_cast<float>(given.item(i)), expected.item(i)) << name << " " << i;
+}
+
+TEST(TorchFile, OddTensorsOfBothContainers) {
+  const auto expected =
+      by_name(load_safetensors(test::golden_path("torch/odd.expected.safetensors")));
+  for (const char* file : {"torch/odd.pt", "torch/odd_legacy.pt"}) {
+    const Checkpoint checkpoint = load_checkpoint(test::golden_path(file));
+    EXPECT_EQ(checkpoint.type, CheckpointType::pt);
+    EXPECT_EQ(checkpoint.tensors.size(), expected.size()) << file;
+    const auto given = by_name(checkpoint.tensors);
+    for (const auto& [name, tensor] : expected) expect_values(given.at(name), tensor, name);
+    EXPECT_EQ(given.at("half").dtype(), DType::f16);
+    EXPECT_EQ(given.at("bf16").dtype(), DType::bf16);
+    EXPECT_EQ(given.at("f64").dtype(), DType::f64);
+    EXPECT_EQ(given.at("bool").dtype(), DType::boolean);
+    EXPECT_EQ(given.at("tied_a").raw(), given.at("tied_b").raw()) << "shared tensors share memory";
+  }
+}
+
+TEST(TorchFile, LightningCheckpointsHoldNetworkAndTheRest) {
+  for (const char* name : {"jsc-tiny", "jsc-toy", "jsc-10x", "jsc-toy10x"}) {
+    const std::string stem = test::golden_path(std::string("torch/") + name);
+    const auto expected = by_name(load_safetensors(stem + ".expected.safetensors"));
+    for (const char* ending : {".ckpt", ".pt"}) {
+      const Checkpoint checkpoint = load_checkpoint(stem + ending);
+      for (const auto& [key, tensor] : checkpoint.tensors)
+        expect_values(tensor, expected.at("param." + key), key);
+    }
+    EXPECT_EQ(load_checkpoint(stem + ".ckpt").tensors.size(),
+              load_checkpoint(stem + ".pt").tensors.size());
+  }
+  const Checkpoint checkpoint = load_checkpoint(test::golden_path("torch/jsc-tiny.ckpt"));
+  EXPECT_EQ(checkpoint.type, CheckpointType::pl);
+  EXPECT_EQ(checkpoint.prefix, "model.");
+  EXPECT_EQ(checkpoint.contents["epoch"], Value(2));
+  EXPECT_EQ(checkpoint.contents["loops"]["fit_loop"]["epoch_progress"]["total"]["ready"], Value(3));
+  EXPECT_EQ(checkpoint.contents["lr_schedulers"].as_list()[0]["T_max"], Value(10));
+  EXPECT_FALSE(checkpoint.contents.as_dict().contains("state_dict"));
+  const auto others = by_name(checkpoint.others);
+  EXPECT_EQ(others.at("optimizer_states.0.state.2.exp_avg").shape(), (Shape{5, 16}));
+}
+
+TEST(TorchFile, RoundTripsWhatTheWriterWrites) {
+  const Tensor tensor = Tensor::of({3}, std::vector<float>{1, -2, 0.5f});
+  TensorTable state, more;
+  for (const DType dtype :
+       {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::i16,
+        DType::i8, DType::u64, DType::u32, DType::u16, DType::u8, DType::boolean})
+    state.emplace_back(fmt::format("t.{}", dtype_name(dtype)), tensor.to(dtype));
+  more.emplace_back("optimizer_states.0.state.0.exp_avg", tensor);
+  more.emplace_back("random.state", tensor);
+  const Value extra = Dict{{"epoch", 4},
+                           {"rate", 0.25},
+                           {"big", int64_t{1} << 50},
+                           {"least", INT64_MIN},
+                           {"words", List{"a", nullptr, true, List{}, Dict{}}}};
+  const std::string path = test::temporary_folder() + "/a.ckpt";
+  save_lightning(path, state, extra, more);
+  const Checkpoint back = load_checkpoint(path);
+  EXPECT_EQ(back.type, CheckpointType::pl);
+  ASSERT_EQ(back.tensors.size(), state.size());
+  for (size_t i = 0; i < state.size(); ++i) {
+    EXPECT_EQ(back.tensors[i].first, state[i].first);
+    EXPECT_TRUE(back.tensors[i].second.same_bits(state[i].second)) << state[i].first;
+  }
+  for (const auto& [key, value] : extra.as_dict()) EXPECT_EQ(back.contents[key], value) << key;
+  const auto others = by_name(back.others);
+  EXPECT_TRUE(others.at("random.state").same_bits(tensor));
+  EXPECT_TRUE(others.at("optimizer_states.0.state.0.exp_avg").same_bits(tensor));
+}
+
+}  // namespace
+}  // namespace mase
