@@ -62,6 +62,10 @@ const Register<OpRecord> registered{{
     .grad = grad,
     .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .lower = lower,
+    .complete =
+        [](Dict& attributes, const std::vector<Shape>&, int64_t) {
+          if (!attributes.contains("shape")) attributes.set("shape", List{-1});
+        },
 }};
 
 }  // namespace

@@ -75,6 +75,11 @@ const Register<OpRecord> registered{{
     .grad = grad,
     .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .lower = lower,
+    .complete =
+        [](Dict& attributes, const std::vector<Shape>&, int64_t) {
+          if (!attributes.contains("dim0")) attributes.set("dim0", 0);
+          if (!attributes.contains("dim1")) attributes.set("dim1", -1);
+        },
 }};
 
 }  // namespace

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# Short names for what people do often. CMake does the work; see CMakePresets.json.
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+BUILD := build/release
+
+.PHONY: all test asan install bench fuzz reference format format-check check clean help
+
+all:  ## build the program and the library
+	@scripts/build.sh --packages build ch
+
+test:  ## build and run all tests
+	@scripts/build.sh --packages "build test" -DMASE_TESTS=ON all
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+asan:  ## the tests under the address and undefined-behaviour sanitizers (clang)
+	@scripts/build.sh --preset asan --packages "build test check" all
+	@ctest --test-dir build/asan --output-on-failure -j $(JOBS)
+
+install: all  ## install under PREFIX (default /usr/local)
+	@cmake --install $(BUILD) --prefix "$(DESTDIR)$(PREFIX)" >/dev/null
+	@echo "installed under $(DESTDIR)$(PREFIX)"
+
+bench:  ## build and run the benchmarks
+	@scripts/build.sh --packages "build test bench" -DMASE_BENCH=ON all
+	@$(BUILD)/bin/ch bench
+
+fuzz:  ## build the fuzz targets (clang) and run each for a minute
+	@scripts/build.sh --preset fuzz --packages "build test check" all
+	@for target in build/fuzz/fuzz/*; do \
+	  [ -x "$$target" ] && [ -f "$$target" ] || continue; name=$$(basename $$target); \
+	  mkdir -p build/fuzz/corpus/$$name; echo "== $$name"; \
+	  $$target -max_total_time=60 -timeout=10 build/fuzz/corpus/$$name $$(ls -d tests/fuzz/corpus/$$name 2>/dev/null); done
+
+reference: all  ## rewrite docs/reference.md from the program's registries
+	@mkdir -p docs && $(BUILD)/bin/ch reference > docs/reference.md.new && mv docs/reference.md.new docs/reference.md
+
+format:  ## format all sources
+	@git ls-files '*.h' '*.cpp' | xargs clang-format-14 -i
+
+format-check:
+	@git ls-files '*.h' '*.cpp' | xargs clang-format-14 --dry-run --Werror
+
+check: format-check  ## format, include directions, generated reference
+	@python3 scripts/check_includes.py
+	@$(BUILD)/bin/ch reference | diff -u docs/reference.md - >/dev/null || \
+	  { echo "docs/reference.md is not current: make reference" >&2; exit 1; }
+
+clean:  ## remove everything built
+	@rm -rf build
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*##/\1:/p' Makefile | column -t -s:

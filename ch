@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# ./ch ARGUMENTS: runs the program. The first call installs what is missing from Debian's packages
+# and builds a release; later calls start at once and rebuild only when sources changed.
+set -euo pipefail
+
+here=${BASH_SOURCE[0]}
+[[ -L $here ]] && here=$(readlink -f "$here")
+root=${here%/*}
+[[ $root == "$here" ]] && root=.
+build=${MASE_BUILD_DIR:-$root/build/release}
+binary=$build/bin/ch
+stamp=$build/.ch-built
+
+# Folders are looked at too: their times change when a file is added or removed.
+changed() {
+  [[ ! -x $binary || ! -e $stamp ]] && return 0
+  [[ -n $(find "$root/src" "$root/cmake" "$root/CMakeLists.txt" "$root/CMakePresets.json" \
+    -newer "$stamp" -print -quit) ]]
+}
+
+if changed; then
+  "$root/scripts/build.sh" --packages build --build-dir "$build" --stamp "$stamp" ch || exit $?
+fi
+exec "$binary" "$@"

@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs missing packages, configures and builds. Chatter goes to a log; the terminal gets one
+# progress line, and the end of the log if something fails.
+#
+#   scripts/build.sh [--preset NAME] [--build-dir DIR] [--packages "build test"] [--stamp FILE]
+#                    [-DOPTION=VALUE ...] TARGET...
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+preset=release build="" packages=build stamp="" options=() targets=()
+while (($#)); do
+  case $1 in
+    --preset) preset=$2; shift 2 ;;
+    --build-dir) build=$2; shift 2 ;;
+    --packages) packages=$2; shift 2 ;;
+    --stamp) stamp=$2; shift 2 ;;
+    -D*) options+=("$1"); shift ;;
+    *) targets+=("$1"); shift ;;
+  esac
+done
+build=${build:-$root/build/$preset}
+mkdir -p "$build"
+log=$build/build.log
+
+# One build at a time; whoever waited finds it done.
+exec 9>"$build/.lock"
+if ! flock -n 9; then
+  echo "ch: another build is running; waiting for it" >&2
+  flock 9
+fi
+
+# The sources as they are now decide: what changes during the build is built next time.
+[[ -n $stamp ]] && : >"$stamp.started"
+
+"$root/scripts/install_packages.sh" --log "$log" $packages
+
+fail() {
+  printf '\r\033[K' >&2
+  echo "ch: $1 failed; the end of $log:" >&2
+  tail -n 25 "$log" >&2
+  exit 1
+}
+
+show() {  # one line that is rewritten on a terminal; whole lines now and then elsewhere
+  if [[ -t 2 ]]; then printf '\r\033[K%s' "$1" >&2; else echo "$1" >&2; fi
+}
+
+if [[ ! -e $build/build.ninja || ${#options[@]} -gt 0 ]]; then
+  first=()
+  # GoogleTest is needed only for the tests; `make test` turns them on.
+  [[ ! -e $build/CMakeCache.txt && " ${options[*]} " != *MASE_TESTS* && $packages == build ]] &&
+    first=(-DMASE_TESTS=OFF)
+  show "ch: configuring"
+  (cd "$root" && cmake --preset "$preset" -B "$build" "${first[@]}" "${options[@]}") \
+    >"$log" 2>&1 || fail configuring
+fi
+
+last=-1
+ninja -C "$build" "${targets[@]}" 2>&1 | {
+  cd /
+  while IFS= read -r line; do
+    printf '%s\n' "$line" >>"$log"
+    if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]]; then
+      done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
+      share=$((100 * done / all))
+      if [[ -t 2 ]]; then
+        show "ch: building $done of $all ($share %)"
+      elif ((share / 10 != last / 10)); then
+        show "ch: building $done of $all ($share %)"
+      fi
+      last=$share
+    fi
+  done
+} || fail building
+[[ -t 2 ]] && printf '\r\033[K' >&2
+[[ -n $stamp ]] && mv "$stamp.started" "$stamp"
+exit 0
