@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/train/run_folder.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -42,6 +45,23 @@ std::string word_of(const std::string& name) {
   return word.empty() || word == "." || word == ".." ? "run" : word;
 }
 
+[[noreturn]] void cannot_create(const std::string& path) {
+  throw Error(path, fmt::format("cannot create the folder: {}", std::strerror(errno)),
+              "choose another place with --project-dir");
+}
+
+// False if the new name is taken.
+bool rename_to_new(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
+  if (errno == EEXIST || errno == ENOTEMPTY) return false;
+  if (errno != EINVAL && errno != ENOSYS) cannot_create(to);
+  // A file system without that call: plain rename refuses folders that are not empty.
+  if (fs::exists(to)) return false;
+  if (::rename(from.c_str(), to.c_str()) == 0) return true;
+  if (errno == EEXIST || errno == ENOTEMPTY) return false;
+  cannot_create(to);
+}
+
 }  // namespace
 
 std::string utc_now() { return formatted_time("%Y-%m-%dT%H:%M:%SZ", false); }
@@ -75,20 +95,27 @@ RunFolder RunFolder::create(const std::string& project_dir, const std::string& p
                 "use --project-dir for the folder above it");
   make_directories(project_dir);
   RunFolder run;
-  for (int number = 1;; ++number) {
-    run.path_ = project_dir + "/" + project + (number == 1 ? "" : fmt::format("_{}", number));
-    // mkdir is the test and the claim in one: two runs started at once never share a folder.
-    if (::mkdir(run.path_.c_str(), 0777) == 0) break;
-    if (errno != EEXIST)
-      throw Error(run.path_, fmt::format("cannot create the folder: {}", std::strerror(errno)),
-                  "choose another place with --project-dir");
-  }
   run.record_ = std::move(record);
   run.record_["status"] = "running";
   run.record_["started"] = utc_now();
   run.record_["machine"] = machine_record();
-  run.save();
-  return run;
+  // The folder is filled under another name and then renamed: whoever sees it sees a run.json in
+  // it, and two runs started at once never share one.
+  std::string hidden = project_dir + "/.new-run-XXXXXX";
+  if (!::mkdtemp(hidden.data())) cannot_create(project_dir);
+  ::chmod(hidden.c_str(), 0755);
+  run.path_ = hidden;
+  try {
+    run.save();
+    for (int number = 1;; ++number) {
+      run.path_ = project_dir + "/" + project + (number == 1 ? "" : fmt::format("_{}", number));
+      if (rename_to_new(hidden, run.path_)) return run;
+    }
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(hidden, ignored);
+    throw;
+  }
 }
 
 RunFolder RunFolder::open(const std::string& path) {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a compiled network over a whole split: the quick score of validation, all logits for test
+// and predict, and the evaluation record made of every registered metric.
+#pragma once
+
+#include "mase/data/dataset.h"
+#include "mase/engine/program.h"
+
+namespace mase {
+
+struct Score {
+  double loss_sum = 0;  // over rows
+  int64_t correct = 0, rows = 0;
+  double loss() const { return rows ? loss_sum / static_cast<double>(rows) : 0; }
+  double accuracy() const {
+    return rows ? static_cast<double>(correct) / static_cast<double>(rows) : 0;
+  }
+};
+
+LossKind default_loss(const Dataset& dataset);
+
+// An error if the labels do not fit the network's outputs: labels index memory later.
+void check_split(const Split& split, const Dataset& dataset, const Graph& graph);
+
+// Rows [first, last) of the split; the program has a loss.
+Score score_rows(Program& program, const Split& split, int64_t first, int64_t last);
+
+using ProgressFunction = std::function<void(int64_t batch, int64_t batches)>;
+// Logits of every row of x, [rows, outputs...], and the score if the split has labels or targets.
+Tensor predict_rows(Program& program, const Split& split, Score* score = nullptr,
+                    const ProgressFunction& progress = {});
+
+// {"split", "rows", "classes", "accuracy", "loss", "confusion", ...}
+Value evaluation_record(const std::string& split_name, const Split& split, const Tensor& logits,
+                        const Score& score, const Dataset& dataset);
+
+}  // namespace mase

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Top-k accuracy for k = 2, 3, 5 below the number of classes: the label is among the k largest
+// logits. Equal logits count against the network.
+#include "mase/train/metric.h"
+
+namespace mase {
+namespace {
+
+Value compute(const MetricInput& input) {
+  const int64_t ks[] = {2, 3, 5};
+  Dict result;
+  for (const int64_t k : ks) {
+    if (k >= input.outputs) continue;
+    int64_t correct = 0;
+    for (int64_t row = 0; row < input.rows; ++row) {
+      const float* logits = input.logits + row * input.outputs;
+      int64_t above = 0;
+      for (int64_t c = 0; c < input.outputs; ++c)
+        above += c != input.labels[row] && logits[c] >= logits[input.labels[row]];
+      correct += above < k;
+    }
+    result.set(std::to_string(k),
+               input.rows ? static_cast<double>(correct) / static_cast<double>(input.rows) : 0.0);
+  }
+  return result;
+}
+
+const Register<MetricRecord> registered{
+    {.name = "top_k", .summary = "share of labels among the k largest", .compute = compute}};
+
+}  // namespace
+}  // namespace mase

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// metrics.csv and metrics.jsonl: the same rows twice, appended while training runs. Their lengths
+// are part of a checkpoint; resuming cuts both back to it, so that no row is there twice.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace mase {
+
+struct MetricsRow {
+  int64_t epoch = 0, step = 0;
+  std::optional<double> train_accuracy, train_loss, val_accuracy, val_loss, learning_rate;
+  double seconds = 0;
+};
+
+class MetricsLog {
+ public:
+  // Opens both files in the folder; what stands behind the given lengths is cut off (0: start
+  // afresh).
+  MetricsLog(const std::string& folder, int64_t csv_bytes, int64_t jsonl_bytes);
+  ~MetricsLog();
+  MetricsLog(const MetricsLog&) = delete;
+  MetricsLog& operator=(const MetricsLog&) = delete;
+
+  void add(const MetricsRow& row);  // buffered
+  void flush();                     // to the system; before every checkpoint
+  int64_t csv_bytes() const { return csv_.bytes; }
+  int64_t jsonl_bytes() const { return jsonl_.bytes; }
+
+ private:
+  struct File {
+    std::string path, pending;
+    int fd = -1;
+    int64_t bytes = 0;
+    void open(int64_t keep);
+    void add(const std::string& text);
+    void flush();
+  };
+  File csv_, jsonl_;
+};
+
+}  // namespace mase

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The position of a run as plain values, for checkpoints.
+#include "mase/train/trainer.h"
+
+namespace mase {
+namespace {
+
+Value optional_number(const std::optional<double>& number) {
+  return number ? Value(*number) : Value();
+}
+
+std::optional<double> number_or_nothing(const Value& value) {
+  if (value.is_null()) return {};
+  return value.as_double();
+}
+
+}  // namespace
+
+const char* status_name(TrainStatus status) {
+  switch (status) {
+    case TrainStatus::finished:
+      return "finished";
+    case TrainStatus::interrupted:
+      return "interrupted";
+    case TrainStatus::diverged:
+      return "diverged";
+  }
+  return "failed";
+}
+
+Value TrainState::to_value() const {
+  return Dict{{"epoch", epoch},
+              {"batch", batch},
+              {"step", step},
+              {"seconds", seconds},
+              {"loss_sum", loss_sum},
+              {"best_loss", optional_number(best_loss)},
+              {"best_accuracy", optional_number(best_accuracy)},
+              {"best_epoch", best_epoch},
+              {"stale_epochs", stale_epochs},
+              {"csv_bytes", csv_bytes},
+              {"jsonl_bytes", jsonl_bytes},
+              {"done", done}};
+}
+
+TrainState TrainState::from_value(const Value& value, const std::string& place) {
+  if (!value.is_dict())
+    throw Error(place, "holds no position to continue from", "give a run that ch train wrote");
+  TrainState state;
+  const auto count = [&](const char* key) {
+    const int64_t number = value[key].as_int(key);
+    if (number < (std::string(key) == "best_epoch" ? -1 : 0))
+      throw Error(place, fmt::format("{} is {}", key, number), "the file is damaged");
+    return number;
+  };
+  state.epoch = count("epoch");
+  state.batch = count("batch");
+  state.step = count("step");
+  state.seconds = value["seconds"].as_double("seconds");
+  state.loss_sum = value["loss_sum"].as_double("loss_sum");
+  state.best_loss = number_or_nothing(value["best_loss"]);
+  state.best_accuracy = number_or_nothing(value["best_accuracy"]);
+  state.best_epoch = count("best_epoch");
+  state.stale_epochs = count("stale_epochs");
+  state.csv_bytes = count("csv_bytes");
+  state.jsonl_bytes = count("jsonl_bytes");
+  state.done = value["done"].as_bool("done");
+  return state;
+}
+
+std::optional<Preprocessing> preprocessing_of(const Checkpoint& checkpoint) {
+  if (!checkpoint.contents.is_dict()) return {};
+  const Value& ours = checkpoint.contents["mase"];
+  if (!ours.is_dict() || !ours["preprocessing"].is_dict()) return {};
+  return preprocessing_from_value(ours["preprocessing"]);
+}
+
+}  // namespace mase

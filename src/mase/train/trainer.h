@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training loop: shuffled batches, forward and backward in a compiled program, one sweep of the
+// optimiser, validation after each epoch, best and last checkpoints. A run that was killed at any
+// moment continues from last.ckpt and ends in the same bits.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "mase/data/dataset.h"
+#include "mase/engine/program.h"
+#include "mase/io/checkpoint.h"
+#include "mase/train/communicator.h"
+#include "mase/train/metrics_log.h"
+#include "mase/train/run_folder.h"
+
+namespace mase {
+
+struct TrainOptions {
+  std::string optimizer = "adam";
+  Value optimizer_arguments = Dict{};
+  std::string schedule = "cosine";
+  Value schedule_arguments = Dict{};
+  int64_t warmup_steps = 0;
+  double learning_rate = 1e-5;
+  int64_t max_epochs = 20, max_steps = -1;
+  int64_t batch_size = 128, accumulate = 1;
+  double clip = 0;  // 0: gradients are not clipped
+  bool clip_values = false;
+  int64_t early_stopping = 0;  // epochs without a lower loss; 0: never
+  int64_t freeze_bn_epochs = 0;
+  int64_t log_every_n_steps = 50;
+  double checkpoint_seconds = 30;
+  int64_t checkpoint_steps = 0;
+  LossKind loss = LossKind::cross_entropy;
+  uint64_t seed = 0;
+  int threads = 1;
+  bool sync_batch_norm = true;
+};
+
+struct StepEvent {
+  int64_t epoch = 0;
+  int64_t batch = 0, batches = 0;  // done in this epoch, and in all
+  int64_t step = 0;                // optimiser steps done in the run
+  double loss = 0, accuracy = 0, learning_rate = 0, seconds = 0;
+};
+
+struct EpochEvent {
+  int64_t epoch = 0, batches = 0, step = 0;
+  double seconds = 0;        // of the run
+  double epoch_seconds = 0;  // since this epoch (or the resumed part of it) began
+  double learning_rate = 0;
+  double train_loss = 0, train_accuracy = 0;  // of the epoch's last batch
+  std::optional<double> val_loss, val_accuracy;
+  bool best = false;
+};
+
+// Called from the loop on the leading process. `on_step` is called for each batch and must be
+// quick.
+struct TrainObserver {
+  std::function<void(const StepEvent&)> on_step = {};
+  std::function<void(const StepEvent&)> on_log = {};  // every log_every_n_steps
+  std::function<void(const EpochEvent&, const Program&)> on_epoch = {};
+  std::function<void()> before_checkpoint = {};
+  std::function<bool()> stop_requested = {};
+};
+
+enum class TrainStatus { finished, interrupted, diverged };
+const char* status_name(TrainStatus status);
+
+// Everything that the position of a run consists of, weights and optimiser state aside.
+struct TrainState {
+  int64_t epoch = 0;
+  int64_t batch = 0;  // batches of this epoch that are done
+  int64_t step = 0;   // optimiser steps done
+  double seconds = 0;
+  double loss_sum = 0;  // of this epoch's batches, for runs without validation rows
+  std::optional<double> best_loss, best_accuracy;
+  int64_t best_epoch = -1;
+  int64_t stale_epochs = 0;  // since the best one
+  int64_t csv_bytes = 0, jsonl_bytes = 0;
+  bool done = false;
+
+  Value to_value() const;
+  static TrainState from_value(const Value& value, const std::string& place);
+};
+
+struct TrainOutcome {
+  TrainStatus status = TrainStatus::finished;
+  TrainState state;
+  std::string message;     // what happened, when the run diverged
+  double run_seconds = 0;  // of this process
+  int64_t run_steps = 0, run_samples = 0;
+  bool stopped_early = false;
+};
+
+// What checkpoints carry beside the weights: how rows are prepared, and who made them.
+struct CheckpointNotes {
+  std::string model;
+  Value preprocessing;  // see preprocessing_to_value
+  std::vector<std::string> class_names;
+};
+// The preprocessing a checkpoint of ours carries; nothing in anybody else's.
+std::optional<Preprocessing> preprocessing_of(const Checkpoint& checkpoint);
+
+// Trains the graph in place: it holds the last weights at the end. `run` (null: no files) receives
+// checkpoints and metrics; if it has a last.ckpt and `resume` is set, training continues there.
+TrainOutcome train(Graph& graph, const Dataset& dataset, const TrainOptions& options,
+                   RunFolder* run, bool resume, const CheckpointNotes& notes,
+                   const TrainObserver& observer, Communicator& processes);
+
+}  // namespace mase
