@@ -24,8 +24,8 @@ struct CompileOptions {
   LossKind loss = LossKind::none;         // training programs and evaluating ones
   std::vector<float> class_weights = {};  // cross-entropy only; empty: all one
   int threads = 1;
-  uint64_t seed = 0;              // dropout and stochastic rounding
-  bool fold_batch_norm = true;    // inference only
+  uint64_t seed = 0;            // dropout and stochastic rounding
+  bool fold_batch_norm = true;  // inference only
   // Training: batch-norm uses and keeps its running statistics (the last epochs of a QAT run).
   bool freeze_batch_norm = false;
   // Data-parallel training: adds these numbers up over all processes, in place. The batch is then
@@ -89,8 +89,8 @@ class Program {
   // After values were written from outside, optimisers included: derived values (folded or
   // quantised weights) are computed again by the next run.
   void parameters_changed();
-  TensorTable state() const;                 // current parameters and buffers, state-dict order
-  void write_to(Graph& graph) const;         // the same, into a graph of this structure
+  TensorTable state() const;          // current parameters and buffers, state-dict order
+  void write_to(Graph& graph) const;  // the same, into a graph of this structure
   void load_from(const Graph& graph);
 
   std::string dump() const;  // steps, kernels, buffer offsets, arena size

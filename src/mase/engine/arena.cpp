@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every tensor gets its place in one arena. A tensor lives from the first step that touches it to
+// the last; two that never live together may share memory. Larger tensors are placed first, each at
+// the lowest offset free during its life.
+#include <algorithm>
+
+#include "mase/engine/plan.h"
+
+namespace mase::engine {
+namespace {
+
+struct Life {
+  int tensor;
+  size_t floats;
+  int first, last;
+  size_t offset = 0;
+};
+
+}  // namespace
+
+void place_tensors(Plan& plan) {
+  const int end = static_cast<int>(plan.forward.size() + plan.backward.size()) + 1;
+  std::vector<Life> lives(plan.tensors.size(), Life{-1, 0, end, -1});
+  int time = 0;
+  const auto touch = [&](int tensor, int at) {
+    Life& life = lives[static_cast<size_t>(plan.root(tensor))];
+    life.first = std::min(life.first, at);
+    life.last = std::max(life.last, at);
+  };
+  for (const Step& step : plan.prepare) {  // what is prepared stays
+    for (const int tensor : step.writes) {
+      touch(tensor, 0);
+      touch(tensor, end);
+    }
+    for (const int tensor : step.reads) touch(tensor, 0);
+  }
+  for (const auto* steps : {&plan.forward, &plan.backward})
+    for (const Step& step : *steps) {
+      ++time;
+      for (const int tensor : step.reads) touch(tensor, time);
+      for (const int tensor : step.writes) touch(tensor, time);
+    }
+  std::vector<Life> wanted;
+  for (size_t i = 0; i < lives.size(); ++i) {
+    const auto tensor = static_cast<int>(i);
+    const TensorInfo& info = plan.at(tensor);
+    if (info.place != Place::arena || info.view_of >= 0 || lives[i].last < 0) continue;
+    Life life = lives[i];
+    life.tensor = tensor;
+    life.floats = (plan.floats(tensor) + 15) / 16 * 16;
+    if (info.pinned) life.last = end;
+    wanted.push_back(life);
+  }
+  std::stable_sort(wanted.begin(), wanted.end(),
+                   [](const Life& a, const Life& b) { return a.floats > b.floats; });
+  std::vector<Life> placed;
+  for (Life& life : wanted) {
+    std::vector<const Life*> rivals;
+    for (const Life& other : placed)
+      if (other.first <= life.last && life.first <= other.last) rivals.push_back(&other);
+    std::sort(rivals.begin(), rivals.end(),
+              [](const Life* a, const Life* b) { return a->offset < b->offset; });
+    size_t offset = 0;
+    for (const Life* rival : rivals) {
+      if (offset + life.floats <= rival->offset) break;
+      offset = std::max(offset, rival->offset + rival->floats);
+    }
+    life.offset = offset;
+    plan.at(life.tensor).offset = offset;
+    plan.arena_floats = std::max(plan.arena_floats, offset + life.floats);
+    placed.push_back(life);
+  }
+}
+
+}  // namespace mase::engine

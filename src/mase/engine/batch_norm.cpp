@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of batch normalisation. A channel is normalised while it is in cache: statistics,
+// result, activation and rounding in one pass, the gradient in another. With several processes the
+// statistics are combined between two passes (Chan et al., "Algorithms for computing the sample
+// variance", 1983).
+#include <cmath>
+
+#include "mase/engine/emit.h"
+
+namespace mase::engine {
+namespace {
+
+int channel_tensor(Plan& plan, const std::string& name, int64_t channels) {
+  return plan.scratch(name, channels);
+}
+
+kernels::NormShape norm_shape(const Plan& plan, const Primitive& p) {
+  const Shape features = plan.at(p.in[0]).features();
+  kernels::NormShape shape{};
+  shape.channels = features[0];
+  shape.positions = 1;
+  for (size_t i = 1; i < features.size(); ++i) shape.positions *= features[i];
+  shape.stride = plan.stride;
+  shape.threads = plan.options.threads;
+  return shape;
+}
+
+bool synchronised(const Plan& plan, const Primitive& p) {
+  return plan.options.all_reduce && plan.options.sync_batch_norm && p.batch_statistics;
+}
+
+// Rounds a row in place. The quantizer wants a shape, and making one allocates.
+struct RowQuantizer {
+  const Quantizer* quantizer;
+  mutable Shape shape{0};
+
+  static void call(const void* context, float* row, int64_t n) {
+    const auto& self = *static_cast<const RowQuantizer*>(context);
+    self.shape[0] = n;
+    self.quantizer->quantize(row, row, self.shape);
+  }
+};
+
+struct Pointers {
+  const float *x = nullptr, *g = nullptr, *weight = nullptr, *bias = nullptr;
+  float *y = nullptr, *mean = nullptr, *variance = nullptr, *inverse = nullptr;
+  float *running_mean = nullptr, *running_var = nullptr;
+  int64_t* tracked = nullptr;
+};
+
+Pointers pointers(const Plan& plan, const Primitive& p, const Memory& memory) {
+  const auto at = [&](int tensor) { return tensor >= 0 ? memory[tensor] : nullptr; };
+  Pointers result;
+  result.x = at(p.in[0]);
+  result.weight = at(p.weight);
+  result.bias = at(p.bias);
+  result.y = at(p.out);
+  result.mean = at(p.mean);
+  result.variance = at(p.variance);
+  result.inverse = at(p.inverse);
+  result.running_mean = at(p.running_mean);
+  result.running_var = at(p.running_var);
+  const int counter = p.tracked >= 0 ? plan.at(p.tracked).counter : -1;
+  if (counter >= 0) result.tracked = &(*memory.counters)[static_cast<size_t>(counter)];
+  return result;
+}
+
+// PyTorch's rule: the running variance takes the unbiased one; no momentum is a plain average.
+void update_running(const Pointers& at, const Primitive& p, int64_t channels, double count) {
+  if (at.tracked) ++*at.tracked;
+  if (!at.running_mean || !at.running_var) return;
+  const double share =
+      p.momentum ? *p.momentum : 1.0 / static_cast<double>(at.tracked ? *at.tracked : 1);
+  const double unbiased = count > 1 ? count / (count - 1) : 1;
+  for (int64_t c = 0; c < channels; ++c) {
+    at.running_mean[c] = static_cast<float>((1 - share) * at.running_mean[c] + share * at.mean[c]);
+    at.running_var[c] =
+        static_cast<float>((1 - share) * at.running_var[c] + share * unbiased * at.variance[c]);
+  }
+}
+
+void combine_statistics(const Plan& plan, const kernels::NormShape& shape, const Pointers& at,
+                        std::vector<double>& sums, double global_count) {
+  const auto local = static_cast<double>(shape.n * shape.positions);
+  const auto channels = static_cast<size_t>(shape.channels);
+  for (size_t c = 0; c < channels; ++c) sums[c] = local * at.mean[c];
+  plan.options.all_reduce(std::span<double>(sums.data(), channels));
+  std::vector<double>& means = sums;
+  double* squares = sums.data() + channels;
+  for (size_t c = 0; c < channels; ++c) {
+    means[c] /= global_count;
+    const double shift = at.mean[c] - means[c];
+    squares[c] = local * (at.variance[c] + shift * shift);
+  }
+  plan.options.all_reduce(std::span<double>(squares, channels));
+  for (size_t c = 0; c < channels; ++c) {
+    at.mean[c] = static_cast<float>(means[c]);
+    at.variance[c] = static_cast<float>(squares[c] / global_count);
+  }
+}
+
+}  // namespace
+
+Step emit_batch_norm(Plan& plan, int primitive) {
+  Primitive& kept = plan.primitives[static_cast<size_t>(primitive)];
+  const kernels::NormShape shape = norm_shape(plan, kept);
+  kept.mean = channel_tensor(plan, "mean", shape.channels);
+  kept.variance = channel_tensor(plan, "variance", shape.channels);
+  kept.inverse = channel_tensor(plan, "inverse", shape.channels);
+  const Primitive p = kept;
+  Step step{"batch_norm",
+            p.batch_statistics ? "batch statistics" : "running statistics",
+            p.in,
+            {p.out, p.mean, p.variance, p.inverse}};
+  if (p.relu) step.kernel += "+relu";
+  if (p.out_quantizer) step.kernel += "+quantize";
+  for (const int tensor : {p.weight, p.bias, p.running_mean, p.running_var})
+    if (tensor >= 0) step.reads.push_back(tensor);
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    const Pointers at = pointers(plan, p, memory);
+    const kernels::NormParameters parameters{at.weight, at.bias, p.number, p.relu};
+    auto quantizer = std::make_shared<RowQuantizer>(RowQuantizer{p.out_quantizer});
+    const bool sync = synchronised(plan, p);
+    auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(2 * shape.channels));
+    return [=, &plan](const Run& run) {
+      kernels::NormShape s = shape;
+      s.n = run.n;
+      const kernels::RowHook hook{p.out_quantizer ? RowQuantizer::call : nullptr, quantizer.get()};
+      if (!p.batch_statistics) {
+        for (int64_t c = 0; c < s.channels; ++c) {
+          at.mean[c] = at.running_mean[c];
+          at.inverse[c] = static_cast<float>(1 / std::sqrt(at.running_var[c] + p.number));
+        }
+        kernels::norm_apply(s, parameters, at.x, at.mean, at.inverse, at.y, hook);
+        return;
+      }
+      double count = static_cast<double>(s.n * s.positions);
+      if (sync) {
+        count = run.global * static_cast<double>(s.positions);
+        kernels::norm_statistics(s, at.x, at.mean, at.variance);
+        combine_statistics(plan, s, at, *sums, count);
+        for (int64_t c = 0; c < s.channels; ++c)
+          at.inverse[c] = static_cast<float>(1 / std::sqrt(at.variance[c] + p.number));
+        kernels::norm_apply(s, parameters, at.x, at.mean, at.inverse, at.y, hook);
+      } else {
+        kernels::norm_forward(s, parameters, at.x, at.mean, at.variance, at.inverse, at.y, hook);
+      }
+      if (plan.options.training) update_running(at, p, s.channels, count);
+    };
+  };
+  return step;
+}
+
+Step emit_batch_norm_gradient(Plan& plan, const Primitive& p, int gradient, Target x, Target weight,
+                              Target bias) {
+  const kernels::NormShape shape = norm_shape(plan, p);
+  const int sum_g = channel_tensor(plan, "sum g", shape.channels);
+  const int sum_gx = channel_tensor(plan, "sum g xhat", shape.channels);
+  Step step{"batch_norm_gradient",
+            x.tensor < 0 ? "parameters only" : "",
+            {p.in[0], gradient, p.mean, p.inverse},
+            {sum_g, sum_gx}};
+  if (p.relu) step.kernel += "+relu";
+  for (const int tensor : {p.weight, p.bias})
+    if (tensor >= 0) step.reads.push_back(tensor);
+  for (const int tensor : {x.tensor, weight.tensor, bias.tensor})
+    if (tensor >= 0) step.writes.push_back(tensor);
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    const Pointers at = pointers(plan, p, memory);
+    const kernels::NormParameters parameters{at.weight, at.bias, p.number, p.relu};
+    const auto target = [&](int tensor) { return tensor >= 0 ? memory[tensor] : nullptr; };
+    const bool sync = synchronised(plan, p);
+    auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(2 * shape.channels));
+    return [=, &plan, g = memory[gradient], sg = memory[sum_g], sgx = memory[sum_gx],
+            dx = target(x.tensor), dw = target(weight.tensor),
+            db = target(bias.tensor)](const Run& run) {
+      kernels::NormShape s = shape;
+      s.n = run.n;
+      if (!sync && p.batch_statistics)
+        kernels::norm_backward(s, parameters, at.x, g, at.mean, at.inverse, sg, sgx, dx,
+                               x.accumulate);
+      else
+        kernels::norm_gradient_sums(s, parameters, at.x, g, at.mean, at.inverse, sg, sgx);
+      for (int64_t c = 0; c < s.channels; ++c) {
+        if (dw) dw[c] = weight.accumulate ? dw[c] + sgx[c] : sgx[c];
+        if (db) db[c] = bias.accumulate ? db[c] + sg[c] : sg[c];
+      }
+      if (!dx) return;
+      if (!p.batch_statistics) {
+        kernels::norm_gradient_apply(s, parameters, at.x, g, at.mean, at.inverse, sg, sgx, 0, dx,
+                                     x.accumulate);
+      } else if (sync) {
+        const auto channels = static_cast<size_t>(s.channels);
+        for (size_t c = 0; c < channels; ++c) {
+          (*sums)[c] = sg[c];
+          (*sums)[channels + c] = sgx[c];
+        }
+        plan.options.all_reduce(std::span<double>(*sums));
+        for (size_t c = 0; c < channels; ++c) {
+          sg[c] = static_cast<float>((*sums)[c]);
+          sgx[c] = static_cast<float>((*sums)[channels + c]);
+        }
+        kernels::norm_gradient_apply(s, parameters, at.x, g, at.mean, at.inverse, sg, sgx,
+                                     run.global * static_cast<double>(s.positions), dx,
+                                     x.accumulate);
+      }
+    };
+  };
+  return step;
+}
+
+}  // namespace mase::engine

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's kernels. Matrices are rows of `stride` floats of which the first `n` count; the
+// stride of batch tensors is a multiple of 16 and rows are 64-byte aligned, so the fast kernels may
+// read and write a row's padding, whose content means nothing. With stride 1 (tensors without a
+// batch) nothing is padded and n is 1. Each kernel has a plain twin in `reference`, against which
+// it is tested.
+#pragma once
+
+#include <cstdint>
+
+#include "mase/ir/expr.h"
+
+namespace mase::kernels {
+
+// A weight matrix by strides: element (o, i) is at o * out_step + i * in_step.
+struct LinearShape {
+  int64_t out, in;
+  int64_t out_step, in_step;
+  int64_t stride, n;  // of the rows of x and y
+  int threads = 1;
+};
+
+struct NormShape {
+  int64_t channels, positions;  // rows are [channels][positions]
+  int64_t stride, n;
+  int threads = 1;
+};
+
+// One batch-norm sweep. `mean` and `inverse` (1 / deviation) are per channel.
+struct NormParameters {
+  const float* weight = nullptr;  // null: 1
+  const float* bias = nullptr;    // null: 0
+  double eps = 1e-5;
+  bool relu = false;
+};
+
+// What is done to a row right after it was computed, while it is in cache; null: nothing.
+struct RowHook {
+  void (*call)(const void* context, float* row, int64_t n) = nullptr;
+  const void* context = nullptr;
+};
+
+namespace reference {
+
+// Row-major samples => rows of features. `rows` null: first, first + 1, ...
+void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
+            float* out, int64_t stride);
+// Rows of features => row-major samples.
+void scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out);
+
+// out = op(a, b, c) for n values.
+void apply(ScalarOp op, const float* a, const float* b, const float* c, float* out, int64_t n);
+void add_to(float* out, const float* in, int64_t n);  // out += in
+double sum(const float* in, int64_t n);
+double dot(const float* a, const float* b, int64_t n);
+
+// y = w x + bias, row by row; relu; `accumulate` adds to y instead (no bias, no relu).
+void linear(const LinearShape& shape, const float* w, const float* bias, const float* x, float* y,
+            bool relu, bool accumulate);
+// dw (strided as w) = g x^T, and, if `db`, db = row sums of g.
+void linear_gradient(const LinearShape& shape, const float* g, const float* x, float* dw, float* db,
+                     bool accumulate);
+
+// Batch statistics: mean and biased variance of each channel.
+void norm_statistics(const NormShape& shape, const float* x, float* mean, float* variance);
+// y = relu((x - mean) * inverse * weight + bias)
+void norm_apply(const NormShape& shape, const NormParameters& parameters, const float* x,
+                const float* mean, const float* inverse, float* y, RowHook hook);
+// Both in one pass over each channel. Writes mean, variance (biased) and inverse.
+void norm_forward(const NormShape& shape, const NormParameters& parameters, const float* x,
+                  float* mean, float* variance, float* inverse, float* y, RowHook hook);
+// sum_g = sum of g', sum_gx = sum of g' (x - mean) inverse, g' = g where the relu passes.
+void norm_gradient_sums(const NormShape& shape, const NormParameters& parameters, const float* x,
+                        const float* g, const float* mean, const float* inverse, float* sum_g,
+                        float* sum_gx);
+// dx = (g' - sum_g / count - xhat * sum_gx / count) * inverse * weight
+void norm_gradient_apply(const NormShape& shape, const NormParameters& parameters, const float* x,
+                         const float* g, const float* mean, const float* inverse,
+                         const float* sum_g, const float* sum_gx, double count, float* dx,
+                         bool accumulate);
+// Both in one pass over each channel; `dx` may be null.
+void norm_backward(const NormShape& shape, const NormParameters& parameters, const float* x,
+                   const float* g, const float* mean, const float* inverse, float* sum_g,
+                   float* sum_gx, float* dx, bool accumulate);
+
+// Softmax cross-entropy over `classes` rows. Adds to loss and correct; `g` (may be null) becomes
+// scale * weight[label] * (softmax - onehot). Labels are of this batch, already gathered.
+struct CrossEntropyResult {
+  double loss = 0;
+  int64_t correct = 0;
+};
+CrossEntropyResult cross_entropy(const float* logits, int64_t classes, int64_t stride, int64_t n,
+                                 const int32_t* labels, const float* class_weights, float scale,
+                                 float* g);
+
+}  // namespace reference
+
+using reference::add_to;
+using reference::apply;
+using reference::cross_entropy;
+using reference::dot;
+using reference::gather;
+using reference::linear;
+using reference::linear_gradient;
+using reference::norm_apply;
+using reference::norm_backward;
+using reference::norm_forward;
+using reference::norm_gradient_apply;
+using reference::norm_gradient_sums;
+using reference::norm_statistics;
+using reference::scatter;
+using reference::sum;
+
+}  // namespace mase::kernels

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batched products of two activations: every sample has its own matrices, so the batch lanes
+// multiply side by side and nothing is transposed. An operand without a batch is one value a lane.
+#include <algorithm>
+
+#include "mase/engine/emit.h"
+
+namespace mase::engine {
+namespace {
+
+struct Side {
+  const float* data;
+  int64_t stride;
+  bool scalar;                  // no batch: one value for all lanes
+  std::vector<int32_t> matrix;  // first row of the matrix for each leading index
+};
+
+struct Geometry {
+  int64_t matrices, m, k, n;
+};
+
+std::vector<int32_t> matrices(const Shape& lead, const Shape& operand, int64_t size) {
+  const Shape own(operand.begin(), operand.end() - 2);
+  std::vector<int32_t> index = broadcast_rows(lead, own);
+  if (index.empty())
+    for (int64_t i = 0; i < element_count(lead); ++i) index.push_back(static_cast<int32_t>(i));
+  for (int32_t& i : index) i = static_cast<int32_t>(i * size);
+  return index;
+}
+
+Geometry geometry(const Plan& plan, const Primitive& p) {
+  const Shape a = plan.at(p.in[0]).features(), out = plan.at(p.out).features();
+  const Shape lead(out.begin(), out.end() - 2);
+  return {element_count(lead), out[out.size() - 2], a.back(), out.back()};
+}
+
+Side side(const Plan& plan, const Primitive& p, int index, const Memory& memory) {
+  const int tensor = p.in[static_cast<size_t>(index)];
+  const Shape out = plan.at(p.out).features(), own = plan.at(tensor).features();
+  const Shape lead(out.begin(), out.end() - 2);
+  const bool scalar =
+      plan.at(p.out).layout == Layout::batch && plan.at(tensor).layout == Layout::fixed;
+  return {memory[tensor], scalar ? 1 : plan.row_stride(tensor), scalar,
+          matrices(lead, own, own[own.size() - 2] * own.back())};
+}
+
+// out[lane] += a[lane] * b[lane]
+void multiply_add(float* out, const float* a, bool a_scalar, const float* b, bool b_scalar,
+                  int64_t n) {
+  if (a_scalar && b_scalar)
+    for (int64_t i = 0; i < n; ++i) out[i] += a[0] * b[0];
+  else if (a_scalar)
+    for (int64_t i = 0; i < n; ++i) out[i] += a[0] * b[i];
+  else if (b_scalar)
+    for (int64_t i = 0; i < n; ++i) out[i] += a[i] * b[0];
+  else
+    for (int64_t i = 0; i < n; ++i) out[i] += a[i] * b[i];
+}
+
+}  // namespace
+
+Step emit_matmul(Plan& plan, const Primitive& p) {
+  Step step{"matmul", "", p.in, {p.out}};
+  const Geometry g = geometry(plan, p);
+  step.detail = fmt::format("{} x [{} x {} x {}]", g.matrices, g.m, g.k, g.n);
+  const int64_t stride = plan.row_stride(p.out);
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    return [=, &plan, a = side(plan, p, 0, memory), b = side(plan, p, 1, memory),
+            to = memory[p.out]](const Run& run) {
+      const int64_t lanes = plan.lanes(p.out, run);
+      for (int64_t q = 0; q < g.matrices; ++q) {
+        const float* left = a.data + a.matrix[static_cast<size_t>(q)] * a.stride;
+        const float* right = b.data + b.matrix[static_cast<size_t>(q)] * b.stride;
+        for (int64_t i = 0; i < g.m; ++i)
+          for (int64_t j = 0; j < g.n; ++j) {
+            float* row = to + ((q * g.m + i) * g.n + j) * stride;
+            std::fill_n(row, lanes, 0.0f);
+            for (int64_t k = 0; k < g.k; ++k)
+              multiply_add(row, left + (i * g.k + k) * a.stride, a.scalar,
+                           right + (k * g.n + j) * b.stride, b.scalar, lanes);
+          }
+      }
+    };
+  };
+  return step;
+}
+
+Step emit_matmul_gradient(Plan& plan, const Primitive& p, int of, int gradient, int target,
+                          bool accumulate) {
+  Step step{"matmul_gradient",
+            of == 0 ? "left" : "right",
+            {p.in[static_cast<size_t>(1 - of)], gradient},
+            {target}};
+  const Geometry g = geometry(plan, p);
+  const int64_t stride = plan.row_stride(p.out);
+  const size_t floats = plan.floats(target);
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    const Side own = side(plan, p, of, memory), other = side(plan, p, 1 - of, memory);
+    return [=, &plan, from = memory[gradient], to = memory[target]](const Run& run) {
+      const int64_t lanes = plan.lanes(p.out, run);
+      if (!accumulate) std::fill_n(to, floats, 0.0f);
+      for (int64_t q = 0; q < g.matrices; ++q) {
+        float* own_rows = to + own.matrix[static_cast<size_t>(q)] * own.stride;
+        const float* other_rows = other.data + other.matrix[static_cast<size_t>(q)] * other.stride;
+        for (int64_t i = 0; i < g.m; ++i)
+          for (int64_t j = 0; j < g.n; ++j)
+            for (int64_t k = 0; k < g.k; ++k) {
+              const float* up = from + ((q * g.m + i) * g.n + j) * stride;
+              float* row = own_rows + (of == 0 ? i * g.k + k : k * g.n + j) * own.stride;
+              const float* factor =
+                  other_rows + (of == 0 ? k * g.n + j : i * g.k + k) * other.stride;
+              if (!own.scalar)
+                multiply_add(row, up, false, factor, other.scalar, lanes);
+              else if (other.scalar)
+                *row += static_cast<float>(kernels::sum(up, lanes)) * *factor;
+              else
+                *row += static_cast<float>(kernels::dot(up, factor, lanes));
+            }
+      }
+    };
+  };
+  return step;
+}
+
+}  // namespace mase::engine

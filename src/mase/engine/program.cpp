@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/engine/program.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "mase/engine/emit.h"
+#include "mase/engine/plan.h"
+
+namespace mase {
+
+struct Program::Impl {
+  engine::Plan plan;
+  std::shared_ptr<std::byte> parameters, gradients, state, arena;
+  std::vector<float> previous_gradients;  // of accumulating steps
+  std::vector<ParameterView> views;
+  std::vector<std::vector<float>> masks;
+  engine::Memory memory;
+  int64_t last_size = 0;
+  bool stale = true;  // derived values must be computed before the next inference
+
+  float* base(engine::Place place) const {
+    const std::shared_ptr<std::byte>* blocks[] = {&arena, &parameters, &gradients, &state};
+    return reinterpret_cast<float*>(blocks[static_cast<size_t>(place)]->get());
+  }
+  void bind();
+  StepResult run(const Batch& batch, bool backward);
+  void read(int tensor, float* out) const;
+  void load(const engine::Parameter& parameter, const Tensor& tensor);
+  Tensor store(const engine::Parameter& parameter) const;
+};
+
+void Program::Impl::bind() {
+  parameters = aligned_bytes(plan.parameter_floats * sizeof(float));
+  state = aligned_bytes(plan.state_floats * sizeof(float));
+  arena = aligned_bytes(plan.arena_floats * sizeof(float));
+  gradients = aligned_bytes(plan.options.training ? plan.parameter_floats * sizeof(float) : 0);
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    const engine::TensorInfo& info = plan.at(plan.root(static_cast<int>(i)));
+    memory.tensors.push_back(base(info.place) + info.offset);
+  }
+  memory.counters = &plan.counters;
+  for (auto* steps : {&plan.prepare, &plan.forward, &plan.backward})
+    for (engine::Step& step : *steps) step.run = step.bind(memory);
+  masks.reserve(plan.parameters.size());
+  for (const engine::Parameter& parameter : plan.parameters) {
+    if (!parameter.trainable) continue;
+    ParameterView view;
+    const engine::TensorInfo& info = plan.at(parameter.tensor);
+    view.name = parameter.name;
+    view.shape = info.shape;
+    const auto count = static_cast<size_t>(element_count(info.shape));
+    view.value = {base(engine::Place::parameter) + info.offset, count};
+    if (plan.options.training) view.gradient = {base(engine::Place::gradient) + info.offset, count};
+    if (parameter.mask.numel() > 0) {
+      const auto values = parameter.mask.values<float>();
+      masks.emplace_back(values.begin(), values.end());
+      view.mask = masks.back();
+    }
+    views.push_back(std::move(view));
+  }
+}
+
+void Program::Impl::load(const engine::Parameter& parameter, const Tensor& tensor) {
+  const engine::TensorInfo& info = plan.at(parameter.tensor);
+  MASE_CHECK(tensor.shape() == info.shape, "'{}' is {}, was {}", parameter.name,
+             shape_text(tensor.shape()), shape_text(info.shape));
+  const Tensor values = tensor.to(DType::f32);
+  std::copy_n(values.data<float>(), values.numel(), memory[parameter.tensor]);
+  if (info.counter >= 0)
+    plan.counters[static_cast<size_t>(info.counter)] = tensor.to(DType::i64).data<int64_t>()[0];
+}
+
+Tensor Program::Impl::store(const engine::Parameter& parameter) const {
+  const engine::TensorInfo& info = plan.at(parameter.tensor);
+  Tensor tensor(info.shape);
+  std::copy_n(memory[parameter.tensor], tensor.numel(), tensor.mutable_data<float>());
+  if (info.counter < 0) return tensor.to(parameter.dtype);
+  Tensor counter(info.shape, DType::i64);
+  counter.mutable_data<int64_t>()[0] = plan.counters[static_cast<size_t>(info.counter)];
+  return counter.to(parameter.dtype);
+}
+
+StepResult Program::Impl::run(const Batch& batch, bool backward) {
+  const int64_t largest = plan.options.batch_size;
+  MASE_CHECK(batch.size >= 1 && batch.size <= largest, "batch of {}, compiled for {}", batch.size,
+             largest);
+  StepResult result;
+  engine::Run run;
+  run.n = last_size = batch.size;
+  run.global = static_cast<double>(batch.size);
+  run.batch = &batch;
+  run.result = &result;
+  if (plan.options.all_reduce) plan.options.all_reduce(std::span<double>(&run.global, 1));
+  if (stale) {
+    for (const engine::Step& step : plan.prepare) step.run(run);
+    stale = false;
+  }
+  for (const engine::Step& step : plan.forward) step.run(run);
+  if (backward)
+    for (const engine::Step& step : plan.backward) step.run(run);
+  return result;
+}
+
+void Program::Impl::read(int tensor, float* out) const {
+  const engine::TensorInfo& info = plan.at(tensor);
+  const float* data = memory[tensor];
+  if (info.layout == engine::Layout::batch)
+    engine::to_row_major(data, info.rows(), plan.stride, last_size, out);
+  else if (info.layout == engine::Layout::fixed)
+    std::copy_n(data, element_count(info.shape), out);
+  else
+    std::copy_n(data, element_count(engine::view_of(plan, tensor).shape_at(last_size)), out);
+}
+
+Program::Program() : impl_(std::make_unique<Impl>()) {}
+Program::Program(Program&&) noexcept = default;
+Program& Program::operator=(Program&&) noexcept = default;
+Program::~Program() = default;
+
+Program Program::compile(const Graph& graph, const CompileOptions& options) {
+  if (options.batch_size < 1)
+    throw Error("", fmt::format("a batch of {} samples", options.batch_size),
+                "the batch size is at least 1");
+  Program program;
+  engine::Plan& plan = program.impl_->plan;
+  plan.options = options;
+  plan.graph = graph;
+  engine::lower(plan);
+  engine::fuse(plan);
+  const bool backward = options.training && options.loss != LossKind::none;
+  if (backward) engine::share_straight_through(plan);
+  engine::emit_forward(plan);
+  if (backward) engine::emit_backward(plan);
+  engine::place_tensors(plan);
+  program.impl_->bind();
+  program.load_from(graph);
+  return program;
+}
+
+StepResult Program::forward(const Batch& batch) { return impl_->run(batch, false); }
+
+StepResult Program::forward_backward(const Batch& batch, bool accumulate) {
+  MASE_CHECK(impl_->plan.options.training && impl_->plan.options.loss != LossKind::none,
+             "not a training program");
+  const std::span<float> gradients = gradient_memory();
+  std::vector<float>& previous = impl_->previous_gradients;
+  if (accumulate) previous.assign(gradients.begin(), gradients.end());
+  const StepResult result = impl_->run(batch, true);
+  if (accumulate)
+    kernels::add_to(gradients.data(), previous.data(), static_cast<int64_t>(gradients.size()));
+  return result;
+}
+
+void Program::read_output(int index, float* out) const {
+  impl_->read(impl_->plan.outputs.at(static_cast<size_t>(index)), out);
+}
+
+Shape Program::output_shape(int index) const {
+  return impl_->plan.at(impl_->plan.outputs.at(static_cast<size_t>(index))).shape;
+}
+
+void Program::read_node(NodeId node, float* out) const {
+  const int tensor = impl_->plan.node_result.at(static_cast<size_t>(node));
+  MASE_CHECK(tensor >= 0 && impl_->plan.at(tensor).pinned, "node {} was not kept", node);
+  impl_->read(tensor, out);
+}
+
+std::vector<ParameterView>& Program::parameters() { return impl_->views; }
+
+std::span<float> Program::parameter_memory() {
+  return {impl_->base(engine::Place::parameter), impl_->plan.parameter_floats};
+}
+
+std::span<float> Program::gradient_memory() {
+  return {impl_->base(engine::Place::gradient),
+          impl_->plan.options.training ? impl_->plan.parameter_floats : 0};
+}
+
+void Program::parameters_changed() { impl_->stale = true; }
+
+TensorTable Program::state() const {
+  TensorTable table;
+  for (const engine::Parameter& parameter : impl_->plan.parameters)
+    table.emplace_back(parameter.name, impl_->store(parameter));
+  return table;
+}
+
+namespace {
+
+// The module path and the name in it: "seq_blocks.2.weight" => "seq_blocks.2", "weight".
+std::pair<std::string, std::string> split_name(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  return {name.substr(0, dot), name.substr(dot + 1)};
+}
+
+}  // namespace
+
+void Program::write_to(Graph& graph) const {
+  for (const engine::Parameter& parameter : impl_->plan.parameters) {
+    const auto [path, name] = split_name(parameter.name);
+    const auto module = graph.modules().find(path);
+    Tensor* tensor = module == graph.modules().end() ? nullptr : module->second.find(name);
+    MASE_CHECK(tensor, "the graph has no '{}'", parameter.name);
+    *tensor = impl_->store(parameter);
+  }
+}
+
+void Program::load_from(const Graph& graph) {
+  for (const engine::Parameter& parameter : impl_->plan.parameters) {
+    const auto [path, name] = split_name(parameter.name);
+    const auto module = graph.modules().find(path);
+    const Tensor* tensor = module == graph.modules().end() ? nullptr : module->second.find(name);
+    MASE_CHECK(tensor, "the graph has no '{}'", parameter.name);
+    impl_->load(parameter, *tensor);
+  }
+  parameters_changed();
+}
+
+std::string Program::dump() const { return engine::dump(impl_->plan); }
+
+size_t Program::arena_bytes() const { return impl_->plan.arena_floats * sizeof(float); }
+
+const CompileOptions& Program::options() const { return impl_->plan.options; }
+
+}  // namespace mase
