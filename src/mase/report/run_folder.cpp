@@ -194,8 +194,9 @@ void read_metrics(const std::string& text, const std::string& path, RunData& run
 
 namespace {
 
-RunData read_parts(const std::string& folder,
-                   const std::function<void(const std::function<void()>&)>& attempt) {
+using Attempt = std::function<void(const std::function<void()>&)>;
+
+RunData named(const std::string& folder) {
   RunData run;
   fs::path path = fs::path(folder).lexically_normal();
   if (path.filename().empty()) path = path.parent_path();
@@ -203,26 +204,48 @@ RunData read_parts(const std::string& folder,
   if (path.filename().empty()) path = path.parent_path();
   run.name = valid_utf8(path.filename().string());
   run.folder = valid_utf8(folder);
-  if (is_file(folder + "/run.json"))
-    attempt([&] {
-      Value found = read_json(folder + "/run.json");
-      if (!found.is_dict()) throw Error(folder + "/run.json", "is not a JSON object");
-      run.run = std::move(found);
-    });
-  const std::string metrics = metrics_path(folder);
-  if (is_file(metrics))
-    attempt([&] {
-      RunData read;
-      read_metrics(read_text_file(metrics), metrics, read);
-      run.curves = std::move(read.curves);
-      run.epochs = std::move(read.epochs);
-      run.epoch_steps = std::move(read.epoch_steps);
-      run.epoch_seconds = std::move(read.epoch_seconds);
-      run.rows = read.rows;
-    });
-  const std::string results = folder + "/software/transform/results.json";
-  if (is_file(results)) attempt([&] { run.results = read_json(results); });
   return run;
+}
+
+void read_run_file(const std::string& folder, RunData& run) {
+  const std::string path = folder + "/run.json";
+  if (!is_file(path)) return;
+  Value found = read_json(path);
+  if (!found.is_dict()) throw Error(path, "is not a JSON object");
+  run.run = std::move(found);
+}
+
+RunData read_parts(const std::string& folder, const Attempt& attempt) {
+  RunData run = named(folder);
+  attempt([&] { read_run_file(folder, run); });
+  attempt([&] {
+    const std::string path = metrics_path(folder);
+    if (!is_file(path)) return;
+    RunData read;
+    read_metrics(read_text_file(path), path, read);
+    run.curves = std::move(read.curves);
+    run.epochs = std::move(read.epochs);
+    run.epoch_steps = std::move(read.epoch_steps);
+    run.epoch_seconds = std::move(read.epoch_seconds);
+    run.rows = read.rows;
+  });
+  attempt([&] {
+    const std::string path = folder + "/software/transform/results.json";
+    if (is_file(path)) run.results = read_json(path);
+  });
+  return run;
+}
+
+// Notes errors instead of passing them on.
+Attempt noting(std::string& problem) {
+  return [&problem](const std::function<void()>& part) {
+    try {
+      part();
+    } catch (const Error& error) {
+      if (!problem.empty()) problem += "; ";
+      problem += error.what();
+    }
+  };
 }
 
 }  // namespace
@@ -236,14 +259,15 @@ RunData read_run(const std::string& folder) {
 
 RunData read_run_leniently(const std::string& folder) {
   std::string problem;
-  RunData run = read_parts(folder, [&](const std::function<void()>& part) {
-    try {
-      part();
-    } catch (const Error& error) {
-      if (!problem.empty()) problem += "; ";
-      problem += error.what();
-    }
-  });
+  RunData run = read_parts(folder, noting(problem));
+  run.problem = valid_utf8(problem);
+  return run;
+}
+
+RunData read_run_outline(const std::string& folder) {
+  std::string problem;
+  RunData run = named(folder);
+  noting(problem)([&] { read_run_file(folder, run); });
   run.problem = valid_utf8(problem);
   return run;
 }

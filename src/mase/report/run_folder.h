@@ -34,6 +34,9 @@ RunData read_run(const std::string& folder);
 // The same, but a malformed file leaves its part out and is noted in `problem`.
 RunData read_run_leniently(const std::string& folder);
 
+// Only run.json, leniently: enough for a list of runs.
+RunData read_run_outline(const std::string& folder);
+
 // Rows of a metrics.csv text. A last line without its newline is still being written: left out.
 void read_metrics(const std::string& text, const std::string& path, RunData& run);
 
