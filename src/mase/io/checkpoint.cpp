@@ -46,21 +46,23 @@ struct Network {
   bool lightning = false;
 };
 
-Network find_network(const TorchFile& file, const std::string& path) {
-  const PickleId root = file.root();
-  const PickleNode& node = file.node(root);
+void refuse_objects(const TorchFile& file, const std::string& path) {
+  const PickleNode& node = file.node(file.root());
   if (node.kind == PickleNode::Kind::opaque)
     throw Error(path,
                 fmt::format("holds a whole Python object of class '{}', not its tensors",
                             printable(node.text)),
                 "in PyTorch, save its tensors: torch.save(model.state_dict(), 'weights.pt')");
+}
+
+Network find_network(const TorchFile& file) {
+  const PickleId root = file.root();
   const bool lightning = file.find(root, "pytorch-lightning_version").has_value();
   for (const char* key : {"state_dict", "model_state_dict", "model"})
     if (auto inner = file.find(root, key);
         inner && file.node(*inner).kind == PickleNode::Kind::dict)
       return {*inner, false, lightning};
-  if (lightning) throw Error(path, "is a Lightning checkpoint without a 'state_dict'");
-  return {root, true, false};
+  return {root, true, lightning};
 }
 
 // A prefix that every name has and that wrappers of networks add.
@@ -109,10 +111,12 @@ std::vector<std::string> checkpoint_type_names() {
 }
 
 Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& mapped,
-                                 std::optional<CheckpointType> type, const ReadLimits& limits) {
+                                 std::optional<CheckpointType> type, const ReadLimits& limits,
+                                 bool network_needed) {
   const std::string& path = mapped->path();
   TorchFile file(mapped, limits);
-  const Network network = find_network(file, path);
+  if (network_needed) refuse_objects(file, path);
+  const Network network = find_network(file);
   Checkpoint checkpoint;
   checkpoint.type = network.lightning ? CheckpointType::pl : CheckpointType::pt;
   if (type == CheckpointType::pl && network.whole)
@@ -145,8 +149,10 @@ Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& mapped
   return checkpoint;
 }
 
-Checkpoint load_checkpoint(const std::string& path, std::optional<CheckpointType> type,
-                           const ReadLimits& limits) {
+namespace {
+
+Checkpoint load(const std::string& path, std::optional<CheckpointType> type,
+                const ReadLimits& limits, bool network_needed) {
   if (std::filesystem::is_directory(path)) {
     if (type && *type != CheckpointType::hf)
       throw Error(path,
@@ -156,15 +162,17 @@ Checkpoint load_checkpoint(const std::string& path, std::optional<CheckpointType
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   const CheckpointType family = family_of(path, file->bytes());
   const bool torch = type == CheckpointType::pt || type == CheckpointType::pl;
-  if (type && (torch ? CheckpointType::pt : *type) != family) {
-    const std::string kind = family == CheckpointType::pt
-                                 ? "a PyTorch file"
-                                 : fmt::format("a .{} file", checkpoint_type_name(family));
-    throw Error(path, fmt::format("is {}, not of type {}", kind, checkpoint_type_name(*type)),
+  if (type && (torch ? CheckpointType::pt : *type) != family)
+    throw Error(path,
+                fmt::format("is {}, not of type {}",
+                            family == CheckpointType::pt
+                                ? "a PyTorch file"
+                                : fmt::format("a .{} file", checkpoint_type_name(family)),
+                            checkpoint_type_name(*type)),
                 "leave --load-type out and the kind is found out from the content");
-  }
   if (family == CheckpointType::mz) return read_mz(file->bytes(), file, path, limits);
-  if (family == CheckpointType::pt) return read_torch_checkpoint(file, type, limits);
+  if (family == CheckpointType::pt)
+    return read_torch_checkpoint(file, type, limits, network_needed);
   Checkpoint checkpoint;
   checkpoint.type = CheckpointType::safetensors;
   Dict metadata;
@@ -173,6 +181,17 @@ Checkpoint load_checkpoint(const std::string& path, std::optional<CheckpointType
   if (!metadata.empty()) checkpoint.contents = metadata;
   remove_prefix(checkpoint, false);
   return checkpoint;
+}
+
+}  // namespace
+
+Checkpoint load_checkpoint(const std::string& path, std::optional<CheckpointType> type,
+                           const ReadLimits& limits) {
+  return load(path, type, limits, true);
+}
+
+Checkpoint inspect_checkpoint(const std::string& path, const ReadLimits& limits) {
+  return load(path, {}, limits, false);
 }
 
 }  // namespace mase

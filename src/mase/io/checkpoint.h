@@ -31,6 +31,9 @@ struct Checkpoint {
 Checkpoint load_checkpoint(const std::string& path, std::optional<CheckpointType> type = {},
                            const ReadLimits& limits = {});
 
+// The same for looking into: files without a network are taken too.
+Checkpoint inspect_checkpoint(const std::string& path, const ReadLimits& limits = {});
+
 struct LoadReport {
   std::vector<std::string> taken, missing, unexpected, mismatched;
 };

@@ -8,7 +8,8 @@
 namespace mase {
 
 Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& file,
-                                 std::optional<CheckpointType> type, const ReadLimits& limits);
+                                 std::optional<CheckpointType> type, const ReadLimits& limits,
+                                 bool network_needed = true);
 Checkpoint read_mz(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                    const std::string& place, const ReadLimits& limits);
 Checkpoint read_hf_folder(const std::string& folder, const ReadLimits& limits);

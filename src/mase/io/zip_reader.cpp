@@ -45,7 +45,7 @@ std::optional<std::string> name_fault(std::string_view name) {
 struct Sizes {
   uint64_t size, stored_size, offset;
 };
-void read_zip64(std::span<const std::byte> extra, const ByteReader& where, size_t origin,
+bool read_zip64(std::span<const std::byte> extra, const ByteReader& where, size_t origin,
                 Sizes& sizes, bool with_offset) {
   const bool wanted = sizes.size == clipped32 || sizes.stored_size == clipped32 ||
                       (with_offset && sizes.offset == clipped32);
@@ -63,6 +63,7 @@ void read_zip64(std::span<const std::byte> extra, const ByteReader& where, size_
     if (with_offset && sizes.offset == clipped32) sizes.offset = field.u64();
   }
   if (wanted && !found) fields.fail("a 64-bit size field is missing");
+  return found;
 }
 
 }  // namespace
@@ -208,7 +209,7 @@ void ZipReader::check_local_header(Entry& entry, uint16_t flags, uint64_t direct
   const uint16_t name_size = header.u16(), extra_size = header.u16();
   const std::string_view name = header.text(name_size);
   const size_t extra_at = header.offset();
-  read_zip64(header.take(extra_size), header, extra_at, sizes, false);
+  const bool zip64 = read_zip64(header.take(extra_size), header, extra_at, sizes, false);
   if (local_flags != flags || method != (entry.deflated ? 8 : 0) || name != entry.name)
     fail("the entry and the zip's directory disagree");
   const bool later = flags & has_descriptor;
@@ -224,7 +225,7 @@ void ZipReader::check_local_header(Entry& entry, uint16_t flags, uint64_t direct
   header.take(entry.stored_size);
   if (later) {
     // The signature is optional; the sizes have 8 bytes in entries that need them.
-    const bool wide = entry.size >= clipped32 || entry.stored_size >= clipped32;
+    const bool wide = zip64 || entry.size >= clipped32 || entry.stored_size >= clipped32;
     uint32_t first = header.u32();
     if (first == descriptor_signature) first = header.u32();
     const uint64_t stored = wide ? header.u64() : header.u32();
