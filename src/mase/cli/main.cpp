@@ -48,7 +48,7 @@ void add_options(CLI::App& app, const CommandRecord& command, Typed& typed) {
     if (positional.many)
       option->expected(positional.required ? 1 : 0, 1 << 20);
     else
-      option->expected(1);
+      option->expected(1)->allow_extra_args(false);  // the next word is the next positional's
   }
   for (const Field& field : command.options.fields) {
     CLI::Option* option = nullptr;
@@ -63,7 +63,7 @@ void add_options(CLI::App& app, const CommandRecord& command, Typed& typed) {
       if (!field.choices.empty()) help += fmt::format(" [{}]", join(field.choices, "|"));
       if (!fallback.empty()) help += fmt::format(" (default: {})", fallback);
       option = app.add_option(flag_names(field), typed.texts[field.name], help);
-      option->expected(1);
+      option->expected(1)->allow_extra_args(false);
       option->multi_option_policy(field.type == FieldType::list ? CLI::MultiOptionPolicy::TakeAll
                                                                 : CLI::MultiOptionPolicy::TakeLast);
       option->type_name(field.type == FieldType::integer  ? "N"

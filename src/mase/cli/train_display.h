@@ -35,7 +35,6 @@ class TrainDisplay {
   std::optional<double> val_loss_, val_accuracy_;
   StepEvent last_;
   int64_t epoch_ = -1, first_batch_ = 0;
-  double epoch_start_ = 0;
   std::vector<double> train_steps_, train_losses_, val_steps_, val_losses_;
 };
 

@@ -44,7 +44,9 @@ struct StepEvent {
   int64_t epoch = 0;
   int64_t batch = 0, batches = 0;  // done in this epoch, and in all
   int64_t step = 0;                // optimiser steps done in the run
-  double loss = 0, accuracy = 0, learning_rate = 0, seconds = 0;
+  double loss = 0, accuracy = 0, learning_rate = 0;
+  double seconds = 0;        // of the run
+  double epoch_seconds = 0;  // since this epoch (or the resumed part of it) began
 };
 
 struct EpochEvent {

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// ch predict: rows from a file in, logits, probabilities or classes out.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "mase/base/file.h"
+#include "mase/base/table.h"
+#include "mase/cli/network_setup.h"
+#include "mase/data/table.h"
+#include "mase/io/table_source.h"
+#include "mase/train/evaluation.h"
+#include "mase/train/metric.h"
+
+namespace mase {
+namespace {
+
+std::string extension_of(const std::string& path) {
+  return lower_case(std::filesystem::path(path).extension().string());
+}
+
+int64_t width_of(const Tensor& tensor) {
+  return tensor.numel() / std::max<int64_t>(1, tensor.shape().at(0));
+}
+
+Tensor rows_of_safetensors(const std::string& path, const std::string& wanted) {
+  const TensorTable table = load_safetensors(path);
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : table) {
+    names.push_back(name);
+    if (name == wanted || (wanted.empty() && (name == "x" || table.size() == 1))) {
+      if (tensor.shape().empty()) throw Error(path, fmt::format("'{}' is a single number", name));
+      return tensor.to(DType::f32);
+    }
+  }
+  throw Error(path, wanted.empty() ? "holds several tensors" : fmt::format("no '{}'", wanted),
+              "choose one with --tensor: " + join(names, ", "));
+}
+
+// Columns in file order, for arrays, which have no names.
+Tensor rows_of_array(const std::string& path) {
+  const std::unique_ptr<TableSource> source = open_table(path);
+  const int64_t columns = static_cast<int64_t>(source->columns().size());
+  std::vector<float> values;
+  std::vector<double> block(static_cast<size_t>(columns) * 1024);
+  for (int64_t got; (got = source->read(block.data(), 1024)) > 0;)
+    for (int64_t i = 0; i < got * columns; ++i)
+      values.push_back(static_cast<float>(block[static_cast<size_t>(i)]));
+  const int64_t rows = columns ? static_cast<int64_t>(values.size()) / columns : 0;
+  return Tensor::of({rows, columns}, values);
+}
+
+Tensor input_rows(const Settings& settings, const std::optional<Preprocessing>& preprocessing,
+                  const Graph& graph) {
+  const std::string path = settings["input"].as_string(), kind = extension_of(path);
+  const int64_t features = element_count(graph.node(graph.placeholders().at(0)).sample_shape);
+  const bool prepare = preprocessing && settings["preprocess"].as_bool();
+  const bool named = kind == ".csv" || kind == ".arff" || kind == ".h5" || kind == ".hdf5";
+  if (prepare && named) return load_rows(path, *preprocessing, dataset_options(settings)).x;
+  Tensor x =
+      kind == ".safetensors"
+          ? rows_of_safetensors(path, settings.has("tensor") ? settings["tensor"].as_string() : "")
+          : rows_of_array(path);
+  if (x.shape().at(0) > 0 && width_of(x) != features)
+    throw Error(path,
+                fmt::format("rows have {} values, the network takes {}", width_of(x), features),
+                "give one column for each feature and nothing else");
+  if (prepare && static_cast<int64_t>(preprocessing->offset.size()) == features)
+    scale_rows(x.mutable_data<float>(), x.shape()[0], *preprocessing);
+  return x;
+}
+
+void to_probabilities(float* row, int64_t count) {
+  const float top = *std::max_element(row, row + count);
+  double sum = 0;
+  for (int64_t c = 0; c < count; ++c) sum += std::exp(static_cast<double>(row[c] - top));
+  for (int64_t c = 0; c < count; ++c)
+    row[c] = static_cast<float>(std::exp(static_cast<double>(row[c] - top)) / sum);
+}
+
+void write_npy(const std::string& path, const Tensor& tensor) {
+  std::string shape;
+  for (const int64_t dim : tensor.shape()) shape += fmt::format("{}, ", dim);
+  if (tensor.shape().size() > 1) shape.erase(shape.size() - 2);
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                                   tensor.dtype() == DType::i64 ? "<i8" : "<f4", shape);
+  header += std::string(63 - (header.size() + 10) % 64, ' ') + "\n";
+  std::string head = "\x93NUMPY\x01";
+  head += '\0';
+  head += static_cast<char>(header.size() & 0xff);
+  head += static_cast<char>(header.size() >> 8);
+  write_file_atomically(path, [&](int fd) {
+    write_all(fd, (head + header).data(), head.size() + header.size(), path);
+    write_all(fd, tensor.raw(), tensor.bytes(), path);
+  });
+}
+
+std::string csv_text(const Tensor& result, const std::vector<std::string>& names, bool classes) {
+  const int64_t rows = result.shape().at(0), width = rows ? width_of(result) : 0;
+  std::vector<std::string> header;
+  if (classes) {
+    header = {"class"};
+    if (!names.empty()) header.push_back("name");
+  } else {
+    for (int64_t c = 0; c < std::max<int64_t>(1, width); ++c)
+      header.push_back(static_cast<size_t>(c) < names.size() ? names[static_cast<size_t>(c)]
+                                                             : std::to_string(c));
+  }
+  Table table(header);
+  for (int64_t row = 0; row < rows; ++row) {
+    std::vector<std::string> cells;
+    if (classes) {
+      const int64_t index = result.data<int64_t>()[row];
+      cells.push_back(std::to_string(index));
+      if (!names.empty())
+        cells.push_back(
+            static_cast<size_t>(index) < names.size() ? names[static_cast<size_t>(index)] : "");
+    } else {
+      for (int64_t c = 0; c < width; ++c)
+        cells.push_back(fmt::format("{}", result.data<float>()[row * width + c]));
+    }
+    table.add(cells);
+  }
+  return table.csv();
+}
+
+void write_result(const std::string& path, const Tensor& result, const std::string& what,
+                  const std::vector<std::string>& names) {
+  const std::string kind = extension_of(path);
+  if (path == "-")
+    std::fputs(csv_text(result, names, what == "classes").c_str(), stdout);
+  else if (kind == ".npy")
+    write_npy(path, result);
+  else if (kind == ".safetensors")
+    save_safetensors(path, {{what, result}});
+  else
+    write_file_atomically(path, csv_text(result, names, what == "classes"));
+}
+
+int run(const Arguments& arguments) {
+  const Settings settings = merge_settings("predict", arguments);
+  const Logger log(settings, settings["output"].as_string() != "-");
+  for (const std::string& warning : settings.warnings) log.warning(warning);
+  const std::string output = settings["output"].as_string(), kind = extension_of(output);
+  if (output != "-" && kind != ".npy" && kind != ".csv" && kind != ".safetensors")
+    throw Error("--output", fmt::format("cannot write '{}'", printable(output)),
+                "name a .npy, .csv or .safetensors file, or - for the terminal");
+  if (settings["classes"].as_bool() && settings["probabilities"].as_bool())
+    throw Error("--classes", "excludes --probabilities", "choose one");
+  if (!settings.has("load"))
+    throw Error("--load", "is missing", "name the checkpoint whose network predicts");
+  const std::optional<Checkpoint> checkpoint = load_network_file(settings);
+  const LoadedNetwork network = make_network(settings, checkpoint, nullptr, log);
+
+  Split split;
+  split.x = input_rows(settings, network.preprocessing, network.graph);
+  CompileOptions compile;
+  compile.batch_size = settings["batch_size"].as_int();
+  compile.threads = static_cast<int>(settings["threads"].as_int());
+  Program program = Program::compile(network.graph, compile);
+  Tensor result = predict_rows(program, split);
+  const int64_t rows = result.shape().at(0), width = rows ? width_of(result) : 1;
+  std::string what = "logits";
+  if (settings["probabilities"].as_bool()) {
+    what = "probabilities";
+    for (int64_t row = 0; row < rows; ++row)
+      to_probabilities(result.mutable_data<float>() + row * width, width);
+  } else if (settings["classes"].as_bool()) {
+    what = "classes";
+    Tensor classes({rows}, DType::i64);
+    for (int64_t row = 0; row < rows; ++row)
+      classes.mutable_data<int64_t>()[row] = arg_max(result.data<float>() + row * width, width);
+    result = classes;
+  }
+  write_result(output, result, what, network.class_names);
+  if (output != "-") log.info(fmt::format("Wrote {} of {} rows to {}", what, rows, output));
+  return 0;
+}
+
+std::vector<Field> own_options() {
+  const char* group = "Predict options";
+  return {{.name = "input",
+           .type = FieldType::text,
+           .help = "rows: .npy, .npz, .safetensors, .csv, .arff or .h5",
+           .required = true,
+           .group = group},
+          {.name = "output",
+           .type = FieldType::text,
+           .default_value = "-",
+           .help = ".npy, .csv or .safetensors; - prints CSV",
+           .group = group},
+          {.name = "tensor",
+           .type = FieldType::text,
+           .help = "which tensor of a .safetensors file (default: x, or the only one)",
+           .group = group},
+          {.name = "classes",
+           .type = FieldType::boolean,
+           .default_value = false,
+           .help = "write the number of the likeliest class",
+           .group = group},
+          {.name = "probabilities",
+           .type = FieldType::boolean,
+           .default_value = false,
+           .help = "write the softmax of the logits",
+           .group = group},
+          {.name = "preprocess",
+           .type = FieldType::boolean,
+           .default_value = true,
+           .help = "scale raw rows as the checkpoint says; without, rows go in as they are",
+           .group = group}};
+}
+
+const Register<CommandRecord> registered{{
+    .name = "predict",
+    .summary = "Run a trained network on rows of a file",
+    .help = "Checkpoints of ch train carry how features are scaled, and raw rows are scaled that "
+            "way; other checkpoints take rows as they are.",
+    .positionals = {{"model", "a built-in network or a .toml that describes one", false}},
+    .options = {general_options() + data_options() + own_options()},
+    .examples = {"ch predict jsc-10x --load best.ckpt --input rows.npy --output logits.npy",
+                 "ch predict jsc-10x --load best.ckpt --input rows.csv --classes"},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace mase

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/train/evaluation.h"
+
+#include "mase/train/metric.h"
+
+namespace mase {
+namespace {
+
+Program::Batch batch_of(const Split& split, int64_t first, int64_t size) {
+  Program::Batch batch;
+  batch.sources = {split.x.data<float>()};
+  batch.first_row = first;
+  batch.size = size;
+  if (split.labels.numel() > 0) batch.labels = split.labels.data<int32_t>();
+  if (split.targets.numel() > 0) batch.targets = split.targets.data<float>();
+  return batch;
+}
+
+}  // namespace
+
+LossKind default_loss(const Dataset& dataset) {
+  return dataset.classification ? LossKind::cross_entropy : LossKind::mse;
+}
+
+void check_split(const Split& split, const Dataset& dataset, const Graph& graph) {
+  const std::vector<Shape> shapes = infer_shapes(graph, 1);
+  const std::vector<NodeId> outputs = graph.outputs(), inputs = graph.placeholders();
+  if (inputs.size() != 1)
+    throw Error(graph.name, fmt::format("has {} inputs; data sets have one", inputs.size()));
+  Shape sample = split.x.shape();
+  if (!sample.empty()) sample.erase(sample.begin());
+  const Shape& wanted = graph.node(inputs[0]).sample_shape;
+  if (element_count(sample) != element_count(wanted))
+    throw Error(dataset.name,
+                fmt::format("samples have shape {}, the network {} takes {}", shape_text(sample),
+                            graph.name, shape_text(wanted)),
+                "choose a network for this data set");
+  if (outputs.empty()) throw Error(graph.name, "has no output");
+  const int64_t width = element_count(shapes.at(static_cast<size_t>(outputs[0])));
+  if (split.labels.numel() > 0) {
+    for (const int32_t label : split.labels.values<int32_t>())
+      if (label < 0 || label >= width)
+        throw Error(
+            dataset.name,
+            fmt::format("has class {}, the network {} gives {} outputs", label, graph.name, width),
+            "choose a network with an output for each class");
+  } else if (split.targets.numel() > 0 && split.targets.numel() != split.rows() * width) {
+    throw Error(
+        dataset.name,
+        fmt::format("has {} targets a row, the network {} gives {} outputs",
+                    split.targets.numel() / std::max<int64_t>(1, split.rows()), graph.name, width));
+  }
+}
+
+Score score_rows(Program& program, const Split& split, int64_t first, int64_t last) {
+  Score score;
+  const int64_t largest = program.options().batch_size;
+  for (int64_t at = first; at < last; at += largest) {
+    const int64_t size = std::min(largest, last - at);
+    const StepResult result = program.forward(batch_of(split, at, size));
+    score.loss_sum += result.loss * static_cast<double>(size);
+    score.correct += result.correct;
+    score.rows += size;
+  }
+  return score;
+}
+
+Tensor predict_rows(Program& program, const Split& split, Score* score,
+                    const ProgressFunction& progress) {
+  Shape shape = program.output_shape(0);
+  const int64_t rows = split.rows();
+  shape.at(0) = 1;
+  const int64_t width = element_count(shape);
+  shape[0] = rows;
+  Tensor logits(shape);
+  float* out = logits.mutable_data<float>();
+  const int64_t largest = program.options().batch_size;
+  const int64_t batches = (rows + largest - 1) / largest;
+  for (int64_t b = 0; b < batches; ++b) {
+    const int64_t at = b * largest, size = std::min(largest, rows - at);
+    const StepResult result = program.forward(batch_of(split, at, size));
+    program.read_output(0, out + at * width);
+    if (score) {
+      score->loss_sum += result.loss * static_cast<double>(size);
+      score->correct += result.correct;
+      score->rows += size;
+    }
+    if (progress) progress(b + 1, batches);
+  }
+  return logits;
+}
+
+Value evaluation_record(const std::string& split_name, const Split& split, const Tensor& logits,
+                        const Score& score, const Dataset& dataset) {
+  Dict record{{"split", split_name}, {"rows", split.rows()}};
+  if (split.labels.numel() == 0 || split.rows() == 0) {
+    record.set("loss", score.loss());
+    return record;
+  }
+  record.set("classes", Value::of(dataset.class_names));
+  MetricInput input;
+  input.logits = logits.data<float>();
+  input.labels = split.labels.data<int32_t>();
+  input.rows = split.rows();
+  input.outputs = logits.numel() / split.rows();
+  input.loss = score.loss();
+  for (const MetricRecord* metric : Registry<MetricRecord>::instance().all())
+    record.set(metric->name, metric->compute(input));
+  // Curves carry the names of their classes where the data set has them.
+  if (Value* curves = record.find("roc"); curves && curves->is_list())
+    for (size_t c = 0; c < curves->list().size() && c < dataset.class_names.size(); ++c)
+      curves->list()[c]["class"] = dataset.class_names[c];
+  return record;
+}
+
+}  // namespace mase
