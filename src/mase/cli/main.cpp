@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "mase/cli/command.h"
+#include "mase/cli/info.h"
 
 #ifndef MASE_VERSION
 #define MASE_VERSION "unknown"
@@ -117,39 +118,122 @@ Arguments collect(const CLI::App& app, const Typed& typed) {
   return arguments;
 }
 
-int run_program(int argc, char** argv) {
-  CLI::App app("MASE: neural networks from training to number formats to hardware", "ch");
-  app.set_version_flag("-V,--version", fmt::format("ch {}", program_version()));
-  app.require_subcommand(0, 1);
-  app.get_formatter()->column_width(34);
-  std::map<std::string, Typed> typed;
-  std::map<std::string, CLI::App*> apps;
-  for (const CommandRecord* command : Registry<CommandRecord>::instance().all()) {
-    CLI::App* sub = app.add_subcommand(command->name, command->summary);
-    add_options(*sub, *command, typed[command->name]);
-    apps[command->name] = sub;
+const CommandRecord* find_command(const std::string& word) {
+  return Registry<CommandRecord>::instance().find(word);
+}
+
+std::string usage(const CommandRecord& command) {
+  std::string text = "usage: ch " + command.name;
+  for (const Positional& positional : command.positionals) {
+    std::string word = positional.name;
+    for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    if (positional.many) word += "...";
+    text += positional.required ? " " + word : " [" + word + "]";
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    const auto chosen = app.get_subcommands();
-    std::fputs((chosen.empty() ? &app : chosen.front())->help().c_str(), stdout);
+  return text + fmt::format("; see ch {} --help", command.name);
+}
+
+std::vector<std::string> known_flags(const CommandRecord& command) {
+  std::vector<std::string> flags = {"--help"};
+  for (const Field& field : command.options.fields) {
+    flags.push_back(flag_name(field.name));
+    for (const std::string& alias : field.aliases) flags.push_back(flag_name(alias));
+    if (field.type == FieldType::boolean && field.default_value == Value(true))
+      flags.push_back("--no-" + replace_all(field.name, "_", "-"));
+  }
+  return flags;
+}
+
+// Before CLI11 sees them: it would take the value of a misspelt option for an argument.
+void check_flags(const CommandRecord& command, int argc, char** argv) {
+  const std::vector<std::string> flags = known_flags(command);
+  for (int i = 2; i < argc && std::string(argv[i]) != "--"; ++i) {
+    const std::string word = argv[i];
+    const std::string flag = word.substr(0, word.find('='));
+    if (!starts_with(word, "--") || std::count(flags.begin(), flags.end(), flag)) continue;
+    throw Error(command.name, fmt::format("unknown option '{}'", printable(flag)),
+                nearest_names(flag, flags).empty() ? fmt::format("see ch {} --help", command.name)
+                                                   : suggestion(flag, flags));
+  }
+}
+
+// A usage error in our words.
+[[noreturn]] void explain(const CLI::ParseError& error, const CommandRecord& command) {
+  for (const Positional& positional : command.positionals) {
+    if (dynamic_cast<const CLI::RequiredError*>(&error) &&
+        starts_with(error.what(), positional.name + " "))
+      throw Error(command.name, fmt::format("'{}' is missing", positional.name), usage(command));
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) &&
+        starts_with(error.what(), positional.name + ":"))
+      throw Error(command.name, "too many arguments", usage(command));
+  }
+  if (dynamic_cast<const CLI::ExtrasError*>(&error))
+    throw Error(command.name, "too many arguments", usage(command));
+  throw Error(command.name, printable(error.what()), usage(command));
+}
+
+std::string command_list() {
+  std::string text = "Commands:\n";
+  for (const CommandRecord* command : Registry<CommandRecord>::instance().all())
+    text += fmt::format("  {:<12}{}\n", command->name, command->summary);
+  return text;
+}
+
+std::string main_help() {
+  return fmt::format(
+      "ch {}: neural networks from training to number formats to hardware\n\n"
+      "Usage: ch COMMAND [ARGUMENTS] [OPTIONS]\n\n{}\n"
+      "Options:\n"
+      "  -h, --help            this text; ch COMMAND --help for a command's own\n"
+      "  -V, --version         the version\n"
+      "  --info [WHAT]         tables of what there is: all, {}\n\n"
+      "Examples:\n"
+      "  ch train jsc-tiny jsc\n"
+      "  ch summary jsc-toy\n"
+      "  ch --info model\n",
+      program_version(), command_list(), join(info_kinds(), ", "));
+}
+
+int run_program(int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first.empty() || first == "-h" || first == "--help" || first == "help") {
+    std::fputs(main_help().c_str(), stdout);
     return 0;
-  } catch (const CLI::CallForVersion&) {
+  }
+  if (first == "-V" || first == "--version") {
     fmt::print("ch {}\n", program_version());
     return 0;
-  } catch (const CLI::ParseError& error) {
-    throw Error("", error.what(), "see ch --help");
   }
-  const auto chosen = app.get_subcommands();
-  if (chosen.empty()) {
-    std::fputs(app.help().c_str(), stdout);
+  if (first == "--info" || starts_with(first, "--info=")) {
+    const std::string what = first != "--info" ? first.substr(7) : argc > 2 ? argv[2] : "all";
+    std::fputs(info_text(what).c_str(), stdout);
     return 0;
   }
-  const std::string name = chosen.front()->get_name();
-  Arguments arguments = collect(*apps.at(name), typed.at(name));
+  const CommandRecord* command = find_command(first);
+  if (!command) {
+    if (starts_with(first, "-"))
+      throw Error("", fmt::format("unknown option '{}'", printable(first)),
+                  suggestion(first, {"--help", "--version", "--info"}));
+    const std::vector<std::string> names = Registry<CommandRecord>::instance().names();
+    throw Error("ch", fmt::format("unknown command '{}'", printable(first)),
+                nearest_names(first, names).empty() ? "see ch --help" : suggestion(first, names));
+  }
+  check_flags(*command, argc, argv);
+  CLI::App app(command->summary, "ch " + command->name);
+  app.get_formatter()->column_width(34);
+  Typed typed;
+  add_options(app, *command, typed);
+  try {
+    app.parse(argc - 1, argv + 1);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    explain(error, *command);
+  }
+  Arguments arguments = collect(app, typed);
   for (int i = 0; i < argc; ++i) arguments.command_line.emplace_back(argv[i]);
-  return typed.at(name).command->run(arguments);
+  return command->run(arguments);
 }
 
 }  // namespace

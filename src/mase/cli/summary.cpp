@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// ch summary MODEL: a network layer by layer, in the style of torchinfo.
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "mase/base/table.h"
+#include "mase/cli/command.h"
+#include "mase/ir/evaluate.h"
+#include "mase/ir/layer_text.h"
+#include "mase/ir/op.h"
+#include "mase/models/model.h"
+
+namespace mase {
+namespace {
+
+struct Totals {
+  int64_t trainable = 0, frozen = 0, macs = 0, flops = 0, input = 0, results = 0;
+};
+
+std::string megabytes(int64_t values) {
+  return fmt::format("{:.3f}", static_cast<double>(values) * 4 / 1e6);
+}
+
+std::string summary_table(const Graph& graph, int64_t batch_size, Totals& totals) {
+  const std::vector<Shape> shapes = infer_shapes(graph, batch_size);
+  const auto shape_of = [&](NodeId id) { return shapes[static_cast<size_t>(id)]; };
+  Table table({"Layer (type)", "Input Shape", "Output Shape", "Param #", "Mult-Adds"});
+  std::set<std::string> counted;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (node.kind == NodeKind::output) continue;
+    if (node.kind == NodeKind::placeholder) {
+      totals.input += element_count(shape_of(id));
+      continue;
+    }
+    const BoundCall call = bind_call(graph, node);
+    std::vector<Shape> inputs;
+    std::vector<std::string> input_texts;
+    for (const NodeId input : call.inputs) {
+      inputs.push_back(shape_of(input));
+      input_texts.push_back(shape_text(shape_of(input)));
+    }
+    const OpCost cost =
+        call.op->cost ? call.op->cost(call.attributes, inputs, shape_of(id)) : OpCost{};
+    std::string parameters = "--";
+    if (call.module) {
+      int64_t count = 0;
+      for (const auto& [name, tensor] : call.module->parameters) count += tensor.numel();
+      if (!counted.insert(node.target).second) {
+        parameters = "(shared)";
+      } else if (count > 0) {
+        parameters = with_thousands(count);
+        (call.module->frozen ? totals.frozen : totals.trainable) += count;
+      }
+    }
+    totals.macs += cost.macs;
+    totals.flops += cost.flops;
+    totals.results += element_count(shape_of(id));
+    table.add({fmt::format("{} ({})", node.kind == NodeKind::call_module ? node.target : node.name,
+                           class_text(graph, node)),
+               join(input_texts, ", "), shape_text(shape_of(id)), parameters,
+               cost.macs > 0 ? with_thousands(cost.macs) : "--"});
+  }
+  return table.str();
+}
+
+std::string summary_text(const Graph& graph, int64_t batch_size) {
+  Totals totals;
+  std::string layers = summary_table(graph, batch_size, totals);
+  if (layers.empty() || layers.back() != '\n') layers += '\n';
+  size_t width = 0;
+  for (const std::string& line : split(layers, '\n'))
+    width = std::max(width, static_cast<size_t>(display_width(line)));
+  const std::string rule(width, '=');
+  const int64_t parameters = totals.trainable + totals.frozen;
+  std::string text = graph.name + "\n" + rule + "\n" + layers + rule + "\n";
+  text += fmt::format("Total params: {}\n", with_thousands(parameters));
+  text += fmt::format("Trainable params: {}\n", with_thousands(totals.trainable));
+  text += fmt::format("Non-trainable params: {}\n", with_thousands(totals.frozen));
+  text += fmt::format("Total mult-adds: {}\n", with_thousands(totals.macs));
+  text += fmt::format("Total FLOPs: {}\n", with_thousands(totals.flops));
+  text += rule + "\n";
+  text += fmt::format("Input size (MB): {}\n", megabytes(totals.input));
+  text += fmt::format("Forward/backward pass size (MB): {}\n", megabytes(2 * totals.results));
+  text += fmt::format("Params size (MB): {}\n", megabytes(parameters));
+  text += fmt::format("Estimated Total Size (MB): {}\n",
+                      megabytes(totals.input + 2 * totals.results + parameters));
+  return text + rule + "\n";
+}
+
+int run(const Arguments& arguments) {
+  ModelInputs inputs;
+  if (!arguments["input_shape"].is_null())
+    for (const Value& size : arguments["input_shape"].as_list())
+      for (const std::string& part : split(size.as_string(), ',')) {
+        const auto number = parse_integer(strip(part));
+        if (!number || *number < 1)
+          throw Error("--input-shape", fmt::format("'{}' is no size", printable(part)),
+                      "write --input-shape 1,28,28");
+        inputs.sample_shape.push_back(*number);
+      }
+  inputs.outputs = arguments["outputs"].as_int();
+  const Graph graph = make_model(arguments["model"].as_string(), inputs);
+  verify(graph);
+  std::fputs(summary_text(graph, arguments["batch_size"].as_int()).c_str(), stdout);
+  if (arguments["graph"].as_bool()) std::fputs(("\n" + graph.text()).c_str(), stdout);
+  return 0;
+}
+
+const Register<CommandRecord> registered{{
+    .name = "summary",
+    .summary = "a network layer by layer: shapes, parameters, multiply-adds, sizes",
+    .positionals = {{"model", "a built-in network or the path of a .toml description"}},
+    .options = {{
+        {.name = "batch_size",
+         .type = FieldType::integer,
+         .default_value = 1,
+         .help = "the shapes shown are for this many samples",
+         .minimum = 1,
+         .maximum = 1 << 20},
+        {.name = "input_shape",
+         .type = FieldType::list,
+         .help = "shape of one sample, such as 16 or 1,28,28, instead of the network's own"},
+        {.name = "outputs",
+         .type = FieldType::integer,
+         .default_value = 0,
+         .help = "number of classes instead of the network's own; 0: its own",
+         .minimum = 0,
+         .maximum = 1 << 24},
+        {.name = "graph",
+         .type = FieldType::boolean,
+         .default_value = false,
+         .help = "print the graph too, as torch.fx does"},
+    }},
+    .examples = {"ch summary jsc-toy", "ch summary configs/skip.toml --graph"},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace mase
