@@ -108,8 +108,12 @@ void check_passes(const Graph& graph, const std::vector<PassCall>& calls) {
 std::vector<PassOutcome> run_passes(Graph& graph, const std::vector<PassCall>& calls,
                                     PassContext& context) {
   check_passes(graph, calls);
+  // Comparisons need the graph as it was; a caller who kept none gets this one's.
+  const Graph before = graph;
+  PassContext inner = context;
+  if (!inner.original) inner.original = &before;
   std::vector<PassOutcome> outcomes;
-  for (const PassCall& call : calls) outcomes.push_back(run_call(graph, call, context));
+  for (const PassCall& call : calls) outcomes.push_back(run_call(graph, call, inner));
   return outcomes;
 }
 

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify_quantization: proves that what quantised layers compute with lies on the grid of its
+// format, and shows it: weights, a random input and the outputs before and after.
+#include <algorithm>
+#include <cmath>
+
+#include "mase/base/random.h"
+#include "mase/base/tensor_text.h"
+#include "mase/ir/evaluate.h"
+#include "mase/ir/layer_text.h"
+#include "mase/passes/compare.h"
+#include "mase/passes/metadata.h"
+#include "mase/passes/observe.h"
+#include "mase/passes/output.h"
+
+namespace mase {
+namespace {
+
+// Values a format represents survive its own code, or rounding once more. Returns how many do not.
+int64_t off_grid(const Quantizer& quantizer, const Tensor& values, const Tensor& rounded) {
+  Tensor again = rounded;
+  if (quantizer.encode && quantizer.decode)
+    quantizer.decode(quantizer.encode(values.data<float>(), values.shape()),
+                     again.mutable_data<float>(), rounded.shape());
+  else
+    again = quantize(quantizer, rounded);
+  int64_t off = 0;
+  for (int64_t i = 0; i < rounded.numel(); ++i) {
+    const float a = rounded.data<float>()[i], b = again.data<float>()[i];
+    off += !(a == b || (std::isnan(a) && std::isnan(b)));
+  }
+  return off;
+}
+
+struct Tally {
+  int64_t values = 0, off = 0;
+};
+
+void check_operand(const Quantizer& quantizer, const Tensor& values, Tally& tally) {
+  tally.values += values.numel();
+  tally.off += off_grid(quantizer, values, quantize(quantizer, values));
+}
+
+Tensor random_sample(const Shape& shape, uint64_t seed, const std::string& name) {
+  Tensor tensor(shape);
+  Random random(seed, "verify:" + name);
+  for (int64_t i = 0; i < tensor.numel(); ++i)
+    tensor.mutable_data<float>()[i] = static_cast<float>(random.normal());
+  return tensor;
+}
+
+// The layer alone, on this input.
+Tensor layer_output(const Module& module, const Tensor& input) {
+  Graph graph;
+  Shape sample = input.shape();
+  const NodeId x = graph.add_placeholder("x", sample);
+  graph.add_output({graph.add_module("layer", module, {x})});
+  Shape batched = sample;
+  batched.insert(batched.begin(), 1);
+  const std::vector<Array> out = evaluate(graph, {Array::from(input.reshaped(batched))});
+  Shape shape = out.front().shape;
+  shape.erase(shape.begin());
+  return out.front().to_tensor().reshaped(shape);
+}
+
+std::string sample_text(const Graph& original, const Graph& graph, const Node& node,
+                        const Shape& input_shape, uint64_t seed) {
+  const Module& before = *original.module_of(original.node(node.id));
+  const Module& after = *graph.module_of(node);
+  std::string text = fmt::format("Original graph target: {}\n\nQuantised graph target: {}\n\n",
+                                 module_text(before), module_text(after));
+  if (const Tensor* weight = before.find("weight")) {
+    text += fmt::format("Weights of original graph: {}\n\n", parameter_text(*weight));
+    text += fmt::format("Weights of the quantised graph: {}\n\n",
+                        parameter_text(*after.find("weight")));
+    if (after.quantization.find("weight"))
+      text += fmt::format("Weights as the quantised layer uses them ({}):\n {}\n\n",
+                          operand_text(after.quantization.find("weight")),
+                          tensor_text(used_parameter(after, "weight")));
+  }
+  const Tensor input = random_sample(input_shape, seed, node.name);
+  text += fmt::format("Random input for the graph:\n {}\n\n", tensor_text(input));
+  text += fmt::format("Output of the original graph:\n {}\n\n",
+                      tensor_text(layer_output(before, input)));
+  text += fmt::format("Output of the quantised graph:\n {}\n",
+                      tensor_text(layer_output(after, input)));
+  return text;
+}
+
+PassResult run(Graph& graph, const Value& args, PassContext& context) {
+  std::vector<NodeId> quantized, sources;
+  for (const NodeId id : graph.order()) {
+    if (!graph.quantization_of(graph.node(id)).active()) continue;
+    quantized.push_back(id);
+    sources.push_back(id);
+    for (const NodeId input : graph.inputs_of(id)) sources.push_back(input);
+  }
+  std::map<NodeId, std::map<std::string, Tally>> tallies;
+  for (const NodeId id : quantized)
+    if (const Module* module = graph.module_of(graph.node(id)))
+      for (const auto& [name, tensor] : numeric_tensors(*module))
+        if (const Quantizer* quantizer = module->quantization.find(name))
+          check_operand(*quantizer, tensor, tallies[id][name]);
+  if (!quantized.empty())
+    observe_nodes(graph, sample_inputs(graph, context, args["num_samples"].as_int()), sources,
+                  [&](NodeId source, const Tensor& result) {
+                    for (const NodeId id : quantized) {
+                      const Node& node = graph.node(id);
+                      const Quantization& formats = graph.quantization_of(node);
+                      const std::vector<NodeId> inputs = graph.inputs_of(id);
+                      for (size_t i = 0; i < inputs.size(); ++i) {
+                        const Quantizer* quantizer =
+                            formats.find(operand_of_input(graph, node, i));
+                        if (inputs[i] == source && quantizer)
+                          check_operand(*quantizer, result, tallies[id][input_name(i)]);
+                      }
+                      if (id == source && formats.find("data_out"))
+                        check_operand(*formats.find("data_out"), result,
+                                      tallies[id]["data_out_0"]);
+                    }
+                  });
+
+  const std::vector<Shape> shapes = infer_shapes(graph, 1);
+  Dict report;
+  std::string text;
+  int64_t off = 0, checked = 0, shown = 0;
+  const int64_t most = args["show"].as_int();
+  for (const NodeId id : quantized) {
+    const Node& node = graph.node(id);
+    const Module* module = graph.module_of(node);
+    if (context.original && module && module->find("weight") && shown < most &&
+        context.original->find(node.name)) {
+      Shape shape = shapes[static_cast<size_t>(graph.inputs_of(id).front())];
+      shape.erase(shape.begin());
+      text += (shown++ ? "\n" : "") + sample_text(*context.original, graph, node, shape, context.seed);
+    }
+    Dict operands;
+    for (const auto& [name, tally] : tallies[id]) {
+      operands.set(name, Dict{{"values", tally.values}, {"off_grid", tally.off}});
+      off += tally.off;
+      checked += tally.values;
+    }
+    report.set(node.name, operands);
+  }
+  text += (text.empty() ? "" : "\n") +
+          fmt::format("{} quantised nodes, {} operand values checked, {} off their format's grid\n",
+                      quantized.size(), with_thousands(checked), off);
+  print(context, text);
+  if (off > 0)
+    throw Error("verify_quantization",
+                fmt::format("{} of {} operand values are not on their format's grid", off, checked));
+  return {Dict{{"nodes", report}, {"values", checked}, {"off_grid", off}}, false};
+}
+
+const Register<PassRecord> registered{{
+    .name = "verify_quantization",
+    .aliases = {"verify_quantization_analysis_pass"},
+    .summary = "Proof that quantised operands lie on their format's grid",
+    .schema = {{
+        {.name = "num_samples",
+         .type = FieldType::integer,
+         .default_value = 256,
+         .help = "how many rows the activations are checked on",
+         .minimum = 1,
+         .maximum = 1000000},
+        {.name = "show",
+         .type = FieldType::integer,
+         .default_value = 1,
+         .help = "for how many layers weights, input and outputs are printed",
+         .minimum = 0},
+    }},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace mase

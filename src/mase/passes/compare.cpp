@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/passes/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "mase/ir/layer_text.h"
+#include "mase/passes/metadata.h"
+#include "mase/passes/observe.h"
+
+namespace mase {
+namespace {
+
+bool same_parameters(const Module* a, const Module* b) {
+  if (!a || !b) return a == b;
+  const TensorTable one = numeric_tensors(*a), two = numeric_tensors(*b);
+  if (one.size() != two.size()) return false;
+  for (size_t i = 0; i < one.size(); ++i)
+    if (one[i].first != two[i].first || !one[i].second.same_bits(two[i].second)) return false;
+  return true;
+}
+
+void count_saturated(const Quantizer* quantizer, std::span<const float> values,
+                     LayerError& error) {
+  if (!quantizer || !quantizer->lowest || !quantizer->largest) return;
+  error.operand_values += static_cast<int64_t>(values.size());
+  for (const float value : values)
+    error.saturated += value < *quantizer->lowest || value > *quantizer->largest;
+}
+
+}  // namespace
+
+void ErrorSums::add(const float* before, const float* after, int64_t n) {
+  count += n;
+  for (int64_t i = 0; i < n; ++i) {
+    const double a = before[i], b = after[i], difference = std::abs(a - b);
+    largest = std::max(largest, difference);
+    absolute += difference;
+    squares += difference * difference;
+    signal += a * a;
+    other += b * b;
+    product += a * b;
+  }
+}
+
+std::optional<double> ErrorSums::sqnr_db() const {
+  if (!(squares > 0) || !(signal > 0)) return {};
+  return 10 * std::log10(signal / squares);
+}
+
+std::optional<double> ErrorSums::cosine() const {
+  if (!(signal > 0) || !(other > 0)) return {};
+  return product / std::sqrt(signal) / std::sqrt(other);
+}
+
+std::optional<double> LayerError::saturation() const {
+  if (operand_values == 0) return {};
+  return static_cast<double>(saturated) / static_cast<double>(operand_values);
+}
+
+const Graph& original_graph(const PassContext& context, const std::string& pass) {
+  if (!context.original)
+    throw Error(pass, "there is no original graph to compare with",
+                "run it after a transform, in the same list of passes");
+  return *context.original;
+}
+
+std::vector<NodePair> pair_nodes(const Graph& original, const Graph& transformed) {
+  const std::set<NodeId> alive(transformed.order().begin(), transformed.order().end());
+  std::vector<NodePair> pairs;
+  for (const NodeId id : original.order()) {
+    NodePair pair;
+    pair.before = &original.node(id);
+    pair.old_class = class_text(original, *pair.before);
+    if (alive.count(id)) {
+      pair.after = &transformed.node(id);
+      pair.new_class = class_text(transformed, *pair.after);
+      pair.changed = pair.old_class != pair.new_class ||
+                     !(original.quantization_of(*pair.before).config ==
+                       transformed.quantization_of(*pair.after).config) ||
+                     layer_text(original, *pair.before) != layer_text(transformed, *pair.after) ||
+                     !same_parameters(original.module_of(*pair.before),
+                                      transformed.module_of(*pair.after));
+    } else {
+      pair.new_class = "removed";
+      pair.changed = true;
+    }
+    pairs.push_back(std::move(pair));
+  }
+  return pairs;
+}
+
+Tensor used_parameter(const Module& module, const std::string& name) {
+  const Tensor* tensor = module.find(name);
+  MASE_CHECK(tensor, "no parameter '{}'", name);
+  const Quantizer* quantizer = module.quantization.find(name);
+  return quantizer ? quantize(*quantizer, *tensor) : *tensor;
+}
+
+std::vector<LayerError> compare_layers(const Graph& original, const Graph& transformed,
+                                       const std::vector<Tensor>& inputs) {
+  std::vector<LayerError> errors;
+  std::map<NodeId, size_t> place;
+  std::vector<NodeId> outputs, watched;
+  for (const NodePair& pair : pair_nodes(original, transformed)) {
+    if (!pair.changed || !pair.after || !op_of(transformed, *pair.after)) continue;
+    const NodeId id = pair.after->id;
+    LayerError error;
+    error.node = id;
+    const Module* old_module = original.module_of(*pair.before);
+    const Module* new_module = transformed.module_of(*pair.after);
+    if (old_module && new_module && old_module->find("weight") && new_module->find("weight")) {
+      const Tensor before = used_parameter(*old_module, "weight");
+      const Tensor after = used_parameter(*new_module, "weight");
+      if (before.numel() == after.numel()) {
+        error.weight.emplace();
+        error.weight->add(before.data<float>(), after.data<float>(), before.numel());
+      }
+      for (const char* name : {"weight", "bias"})
+        if (const Tensor* tensor = new_module->find(name))
+          count_saturated(new_module->quantization.find(name), tensor->values<float>(), error);
+    }
+    place[id] = errors.size();
+    errors.push_back(std::move(error));
+    outputs.push_back(id);
+    watched.push_back(id);
+    for (const NodeId input : transformed.inputs_of(id)) watched.push_back(input);
+  }
+  if (errors.empty()) return errors;
+
+  std::map<NodeId, std::vector<float>> results;  // of the original, row after row
+  observe_nodes(original, inputs, outputs, [&](NodeId id, const Tensor& result) {
+    const std::span<const float> values = result.values<float>();
+    results[id].insert(results[id].end(), values.begin(), values.end());
+  });
+  std::map<NodeId, size_t> next;
+  observe_nodes(transformed, inputs, watched, [&](NodeId id, const Tensor& result) {
+    for (const auto& [node_id, index] : place) {
+      const std::vector<NodeId> sources = transformed.inputs_of(node_id);
+      const Quantization& quantization = transformed.quantization_of(transformed.node(node_id));
+      for (size_t i = 0; i < sources.size(); ++i)
+        if (sources[i] == id)
+          count_saturated(
+              quantization.find(operand_of_input(transformed, transformed.node(node_id), i)),
+              result.values<float>(), errors[index]);
+    }
+    const auto found = place.find(id);
+    if (found == place.end()) return;
+    const std::vector<float>& before = results[id];
+    size_t& offset = next[id];
+    const size_t count = static_cast<size_t>(result.numel());
+    if (offset + count <= before.size())
+      errors[found->second].output.add(before.data() + offset, result.data<float>(),
+                                       result.numel());
+    offset += count;
+  });
+  return errors;
+}
+
+}  // namespace mase

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a graph in evaluation mode and hands out the results of nodes, batch by batch, without ever
+// holding more than one batch of them.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "mase/ir/graph.h"
+
+namespace mase {
+
+// `observe` gets row-major results, [rows][features...], for the listed nodes (placeholders too).
+void observe_nodes(const Graph& graph, const std::vector<Tensor>& inputs,
+                   const std::vector<NodeId>& nodes,
+                   const std::function<void(NodeId node, const Tensor& result)>& observe,
+                   int64_t batch_size = 256);
+
+// Rows first..first+count of a tensor, copied.
+Tensor rows_of(const Tensor& tensor, int64_t first, int64_t count);
+
+// Share of rows whose largest output is their label.
+double accuracy(const Graph& graph, const Tensor& x, const Tensor& labels);
+
+}  // namespace mase

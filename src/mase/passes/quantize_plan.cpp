@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/passes/quantize_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "mase/base/table.h"
+#include "mase/base/text.h"
+#include "mase/ir/layer_text.h"
+#include "mase/passes/select.h"
+
+namespace mase {
+namespace {
+
+struct Rule {
+  std::string key;
+  Value config;
+  std::string path;  // of the config
+};
+
+std::set<std::string> all_operands() {
+  std::set<std::string> operands;
+  for (const OpRecord* op : Registry<OpRecord>::instance().all())
+    operands.insert(op->operands.begin(), op->operands.end());
+  return operands;
+}
+
+bool means_none(const Value& name) {
+  return name.is_null() || (name.is_string() && (name.as_string() == "NA" ||
+                                                 name.as_string() == "None" ||
+                                                 name.as_string() == "none"));
+}
+
+// A rule is a table that holds a table called config.
+bool read_rule(const std::string& key, const Value& value, const std::string& path, Rule& rule,
+               Problems& problems) {
+  const std::string inner = path + "." + key;
+  if (!value.is_dict()) {
+    problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
+                       "rules are tables: write [" + inner + ".config]"));
+    return false;
+  }
+  for (const auto& [name, item] : value.as_dict()) {
+    if (name == "config") continue;
+    problems.add(Error(item.position(), inner, fmt::format("unknown key '{}'", printable(name)),
+                       nearest_names(name, {"config"}).empty()
+                           ? "put it below [" + inner + ".config]"
+                           : "did you mean 'config'?"));
+  }
+  const Value* config = value.as_dict().find("config");
+  if (!config) {
+    if (value.as_dict().empty())
+      problems.add(Error(value.position(), inner, "'config' is missing",
+                         "write [" + inner + ".config]"));
+    return false;
+  }
+  rule = {key, *config, inner + ".config"};
+  return true;
+}
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const Value& args, const std::string& path, Problems& problems)
+      : graph_(graph), args_(args), path_(path), problems_(problems), by_(select_by(args["by"])) {}
+
+  std::vector<PlannedNode> plan() {
+    std::vector<Rule> rules;
+    for (const auto& [key, value] : args_.as_dict()) {
+      if (key == "by" || key == "default") continue;
+      Rule rule;
+      if (read_rule(key, value, path_, rule, problems_)) rules.push_back(std::move(rule));
+    }
+    for (const Rule& rule : rules) take(rule, args_[rule.key].position());
+    const Value& fallback = args_["default"];
+    if (!fallback.is_null()) {
+      Rule rule;
+      if (read_rule("default", fallback, path_, rule, problems_)) give_default(rule);
+    }
+    if (rules.empty() && std::none_of(taken_.begin(), taken_.end(), [](const auto& entry) {
+          return entry.second.changes();
+        }))
+      problems_.add(Error(args_.position(), path_, "no rule says what to quantise",
+                          "add a table such as [" + path_ + ".linear.config]"));
+    std::vector<PlannedNode> nodes;
+    for (const NodeId id : graph_.order()) nodes.push_back(planned(id));
+    return nodes;
+  }
+
+ private:
+  void take(const Rule& rule, const Position& position) {
+    const std::vector<NodeId> nodes =
+        select_nodes(graph_, by_, rule.key, position, path_, problems_);
+    if (nodes.empty()) {
+      check_config(rule);
+      return;
+    }
+    int usable = 0, free = 0;
+    std::string owner;
+    for (const NodeId id : nodes) {
+      const Node& node = graph_.node(id);
+      const OpRecord* op = op_of(graph_, node);
+      if (op->operands.empty()) continue;
+      ++usable;
+      if (auto known = taken_.find(id); known != taken_.end()) {
+        owner = known->second.rule;
+        continue;
+      }
+      ++free;
+      PlannedNode entry = parsed(rule, id, *op);
+      claim_module(node, entry);
+      taken_[id] = std::move(entry);
+    }
+    const std::string inner = path_ + "." + rule.key;
+    if (usable == 0)
+      problems_.add(Error(position, inner,
+                          fmt::format("'{}' has no operand worth quantising",
+                                      mase_op(graph_, graph_.node(nodes.front())))));
+    else if (free == 0)
+      problems_.add(Error(position, inner,
+                          fmt::format("every node it matches is already taken by '{}'", owner),
+                          "the first rule that matches wins"));
+  }
+
+  void give_default(const Rule& rule) {
+    if (means_none(rule.config["name"]) && rule.config.as_dict().contains("name")) return;
+    check_config(rule);
+    for (const NodeId id : graph_.order()) {
+      const Node& node = graph_.node(id);
+      const OpRecord* op = op_of(graph_, node);
+      if (!op || op->operands.empty() || taken_.count(id)) continue;
+      if (node.kind == NodeKind::call_module && owners_.count(node.target)) continue;
+      taken_[id] = parsed(rule, id, *op);
+    }
+  }
+
+  // A config that no node takes is still read, so that its own mistakes are told too.
+  void check_config(const Rule& rule) {
+    if (!rule.config.is_dict() || !rule.config.as_dict().contains("name") ||
+        !rule.config["name"].is_string() || means_none(rule.config["name"]))
+      return;
+    const std::string& format = rule.config["name"].as_string();
+    if (!Registry<FormatRecord>::instance().find(format))
+      add_once(Error(rule.config["name"].position(), rule.path + ".name",
+                     fmt::format("unknown format '{}'", printable(format)),
+                     suggestion(format, Registry<FormatRecord>::instance().names())));
+  }
+
+  PlannedNode parsed(const Rule& rule, NodeId id, const OpRecord& op) {
+    PlannedNode entry{id, rule.key, {}, ""};
+    Problems found;
+    entry.quantization =
+        parse_quantization(config_for_op(rule.config, op.operands), op.operands,
+                           op.required_operands, op.unsigned_operands, rule.path, found);
+    for (const Error& error : found.errors()) add_once(error);
+    if (!entry.changes()) entry.reason = fmt::format("rule '{}' says NA", rule.key);
+    return entry;
+  }
+
+  // A module has one quantisation: calls of a shared one must agree.
+  void claim_module(const Node& node, const PlannedNode& entry) {
+    if (node.kind != NodeKind::call_module) return;
+    const auto [owner, first] = owners_.emplace(node.target, entry.node);
+    if (first) return;
+    const PlannedNode& other = taken_.at(owner->second);
+    if (other.quantization.config == entry.quantization.config) return;
+    problems_.add(Error(
+        entry.quantization.config.position(), path_ + "." + entry.rule,
+        fmt::format("node '{}' shares its layer with '{}', which rule '{}' quantises otherwise",
+                    node.name, graph_.node(other.node).name, other.rule)));
+  }
+
+  void add_once(const Error& error) {
+    if (told_.insert(error.what()).second) problems_.add(error);
+  }
+
+  PlannedNode planned(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (auto known = taken_.find(id); known != taken_.end()) return known->second;
+    PlannedNode entry{id, "", {}, ""};
+    const OpRecord* op = op_of(graph_, node);
+    if (node.kind == NodeKind::call_module) {
+      if (auto owner = owners_.find(node.target); owner != owners_.end()) {
+        entry = taken_.at(owner->second);  // another call of a layer that a rule takes
+        entry.node = id;
+        return entry;
+      }
+    }
+    if (!op)
+      entry.reason = fmt::format("a {} does no arithmetic", node_kind_name(node.kind));
+    else if (op->operands.empty())
+      entry.reason = fmt::format("'{}' has no operand worth quantising", op->name);
+    else
+      entry.reason = fmt::format("no rule for {} '{}', and the default is NA",
+                                 by_ == SelectBy::type ? "op" : "node",
+                                 by_ == SelectBy::type ? op->name : node.name);
+    return entry;
+  }
+
+  const Graph& graph_;
+  const Value& args_;
+  const std::string& path_;
+  Problems& problems_;
+  SelectBy by_;
+  std::map<NodeId, PlannedNode> taken_;
+  std::map<std::string, NodeId> owners_;  // the first claimed call of each module
+  std::set<std::string> told_;
+};
+
+}  // namespace
+
+Value config_for_op(const Value& config, const std::vector<std::string>& operands) {
+  if (!config.is_dict()) return config;
+  const std::set<std::string> known = all_operands();
+  Dict kept;
+  for (const auto& [key, value] : config.as_dict()) {
+    const auto belongs = [&, &k = key](const std::string& operand) {
+      return starts_with(k, operand + "_");
+    };
+    const bool foreign = std::any_of(known.begin(), known.end(), belongs) &&
+                         std::none_of(operands.begin(), operands.end(), belongs);
+    if (!foreign) kept.set(key, value);
+  }
+  Value filtered(std::move(kept));
+  filtered.at(config.position());
+  return filtered;
+}
+
+std::vector<PlannedNode> plan_quantize(const Graph& graph, const Value& args,
+                                       const std::string& path, Problems& problems) {
+  return Planner(graph, args, path, problems).plan();
+}
+
+std::string plan_text(const Graph& graph, const std::vector<PlannedNode>& plan) {
+  Table table({"Node name", "Mase op", "Rule", "Becomes", "Formats, or why it is left alone"});
+  for (const PlannedNode& entry : plan) {
+    const Node& node = graph.node(entry.node);
+    std::string becomes = "-";
+    if (entry.changes()) {
+      const FormatRecord* format =
+          Registry<FormatRecord>::instance().find(entry.quantization.config["name"].as_string());
+      const OpRecord* op = op_of(graph, node);
+      becomes = graph.module_of(node) ? op->class_name + format->class_suffix
+                                      : op->name + "_" + format->name;
+    }
+    table.add({node.name, mase_op(graph, node), entry.rule.empty() ? "-" : entry.rule, becomes,
+               entry.changes() ? format_text(entry.quantization) : entry.reason});
+  }
+  return table.str(TableStyle::orgtbl);
+}
+
+}  // namespace mase

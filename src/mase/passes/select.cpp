@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/passes/select.h"
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+#include "mase/base/text.h"
+#include "mase/ir/layer_text.h"
+
+namespace mase {
+namespace {
+
+constexpr size_t longest_pattern = 256;  // expressions backtrack: short ones only
+
+std::vector<std::string> known_names(const Graph& graph, SelectBy by) {
+  std::set<std::string> names;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (by == SelectBy::type && !op_of(graph, node)) continue;
+    names.insert(by == SelectBy::type ? mase_op(graph, node) : node.name);
+  }
+  return {names.begin(), names.end()};
+}
+
+// What the user may have meant: the right word under another `by`, or a near one.
+std::string advice(const Graph& graph, SelectBy by, const std::string& pattern) {
+  if (by == SelectBy::type && graph.find(pattern))
+    return "that is a node's name: set by = \"name\"";
+  const std::vector<std::string> types = known_names(graph, SelectBy::type);
+  if (by != SelectBy::type && std::count(types.begin(), types.end(), pattern))
+    return "that is an op: set by = \"type\"";
+  if (by == SelectBy::type && Registry<OpRecord>::instance().find(pattern))
+    return "the network has: " + join(types, ", ");
+  return suggestion(pattern, known_names(graph, by));
+}
+
+}  // namespace
+
+Field by_field() {
+  return {.name = "by",
+          .type = FieldType::text,
+          .default_value = "type",
+          .help = "how nodes are chosen: by op, by node name, or by expression over names",
+          .choices = {"type", "name", "regex_name"}};
+}
+
+SelectBy select_by(const Value& by) {
+  const std::string& text = by.as_string("by");
+  return text == "type" ? SelectBy::type : text == "name" ? SelectBy::name : SelectBy::regex_name;
+}
+
+std::string select_by_name(SelectBy by) {
+  const char* names[] = {"type", "name", "regex_name"};
+  return names[static_cast<size_t>(by)];
+}
+
+std::vector<NodeId> select_nodes(const Graph& graph, SelectBy by, const std::string& pattern,
+                                 const Position& position, const std::string& path,
+                                 Problems& problems) {
+  std::vector<NodeId> found;
+  std::regex expression;
+  if (by == SelectBy::regex_name) {
+    try {
+      if (pattern.size() > longest_pattern) throw std::regex_error(std::regex_constants::error_space);
+      expression = std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
+    } catch (const std::regex_error& error) {
+      problems.add(Error(position, path,
+                         fmt::format("'{}' is not a regular expression", printable(pattern)),
+                         pattern.size() > longest_pattern ? "it is too long" : "check its brackets"));
+      return found;
+    }
+  }
+  const OpRecord* op = Registry<OpRecord>::instance().find(pattern);
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (!op_of(graph, node)) continue;
+    bool match = false;
+    if (by == SelectBy::type)
+      match = mase_op(graph, node) == (op ? op->name : pattern);
+    else if (by == SelectBy::name)
+      match = node.name == pattern || (graph.module_of(node) && node.target == pattern);
+    else
+      match = std::regex_match(node.name, expression);
+    if (match) found.push_back(id);
+  }
+  if (found.empty())
+    problems.add(Error(
+        position, path,
+        fmt::format("no node {} '{}'",
+                    by == SelectBy::type   ? "is a"
+                    : by == SelectBy::name ? "is named"
+                                           : "has a name that matches",
+                    printable(pattern)),
+        by == SelectBy::regex_name ? "names: " + join(known_names(graph, SelectBy::name), ", ")
+                                   : advice(graph, by, pattern)));
+  return found;
+}
+
+std::vector<NodeId> select_nodes(const Graph& graph, SelectBy by, const Value& patterns,
+                                 const std::string& path, Problems& problems) {
+  std::set<NodeId> wanted;
+  const auto take = [&](const Value& pattern) {
+    if (!pattern.is_string()) {
+      problems.add(Error(pattern.position(), path,
+                         fmt::format("expected text, got {}", pattern.type_name())));
+      return;
+    }
+    for (const NodeId id :
+         select_nodes(graph, by, pattern.as_string(), pattern.position(), path, problems))
+      wanted.insert(id);
+  };
+  if (patterns.is_list()) {
+    for (const Value& pattern : patterns.as_list()) take(pattern);
+  } else if (!patterns.is_null()) {
+    take(patterns);
+  }
+  std::vector<NodeId> ordered;
+  for (const NodeId id : graph.order())
+    if (wanted.count(id)) ordered.push_back(id);
+  return ordered;
+}
+
+}  // namespace mase
