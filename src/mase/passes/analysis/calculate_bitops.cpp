@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// calculate_bitops: what a network costs in bits, before and after quantising.
+//   BitOPs        MACs x weight bits x activation bits
+//   EBOPs         HGQ2's: for each multiplication of a sample the product of the operands' bits,
+//                 plus for each output the bits of its bias (Sun et al., "Gradient-based automatic
+//                 mixed precision quantization for neural networks on-chip", 2024)
+//   EBOPs, exact  the same, each weight counted by the bits between its first and last one
+//   operand bits  bits of the inputs and weights of all products (what a lab called BitOPs)
+// Average bits count the width alone: the fraction bits are part of it.
+#include "mase/passes/compare.h"
+#include "mase/passes/costs.h"
+#include "mase/passes/metadata.h"
+#include "mase/passes/output.h"
+
+namespace mase {
+namespace {
+
+std::string whole(double number) { return with_thousands(static_cast<int64_t>(number + 0.5)); }
+std::string bits(double number) { return fmt::format("{:.4g}", number); }
+
+Table layer_table(const NetworkCost& cost) {
+  Table table({"Layer", "Type", "MACs", "Weight bits", "Activation bits", "BitOPs", "EBOPs",
+               "EBOPs, exact", "Operand bits"});
+  const auto row = [&](const LayerCost& layer) {
+    table.add({layer.name, layer.type, with_thousands(layer.macs), bits(layer.weight_bits),
+               bits(layer.activation_bits), whole(layer.bitops), whole(layer.ebops),
+               whole(layer.ebops_exact), whole(layer.operand_bits)});
+  };
+  for (const LayerCost& layer : cost.layers)
+    if (layer.is_product()) row(layer);
+  row(cost.total());
+  return table;
+}
+
+Table summary_table(const NetworkCost& before, const NetworkCost& after) {
+  Table table({"Cost", "Before", "After", "Ratio"});
+  const auto row = [&](const char* name, double a, double b, bool fraction = false) {
+    table.add({name, fraction ? bits(a) : whole(a), fraction ? bits(b) : whole(b),
+               a > 0 ? fmt::format("{:.3f}", b / a) : "-"});
+  };
+  const LayerCost a = before.total(), b = after.total();
+  row("MACs", static_cast<double>(a.macs), static_cast<double>(b.macs));
+  row("FLOPs", static_cast<double>(a.flops), static_cast<double>(b.flops));
+  row("BitOPs", a.bitops, b.bitops);
+  row("EBOPs", a.ebops, b.ebops);
+  row("EBOPs, exact", a.ebops_exact, b.ebops_exact);
+  row("Operand bits", a.operand_bits, b.operand_bits);
+  row("Weight memory (bits)", a.weight_memory, b.weight_memory);
+  row("Activation memory (bits)", a.activation_memory, b.activation_memory);
+  row("Average weight bits", a.weight_bits, b.weight_bits, true);
+  row("Average activation bits", a.activation_bits, b.activation_bits, true);
+  row("Memory density (fp32 = 1)", before.memory_density(), after.memory_density(), true);
+  return table;
+}
+
+PassResult run(Graph& graph, const Value& args, PassContext& context) {
+  const int64_t batch =
+      args["batch_size"].is_null() ? report_batch(context) : args["batch_size"].as_int();
+  const NetworkCost after = network_cost(graph, batch);
+  const NetworkCost before = context.original ? network_cost(*context.original, batch) : after;
+  print(context, layer_table(after).str(TableStyle::orgtbl));
+  print(context, "\n" + summary_table(before, after).str(TableStyle::orgtbl));
+  const LayerCost sum = after.total();
+  print(context, fmt::format("Total BitOPs: {:.0f}, operand bits: {:.0f}, at batch size {}\n",
+                             sum.bitops, sum.operand_bits, batch));
+  Dict result{{"total_bitops", sum.bitops},
+              {"total_operand_bits", sum.operand_bits},
+              {"after", after.to_value()}};
+  if (context.original) result.set("before", before.to_value());
+  if (!args["file_name"].is_null())
+    result.set("file", save_text(context, args["file_name"].as_string(), to_json(result, 1)));
+  return {std::move(result), false};
+}
+
+const Register<PassRecord> registered{{
+    .name = "calculate_bitops",
+    .aliases = {"calculate_bitops_analysis_pass", "calculate_avg_bits",
+                "calculate_avg_bits_analysis_pass"},
+    .summary = "Bit operations, operand bits, memory and average bits",
+    .help = "EBOPs are per sample; everything else is for one batch.",
+    .schema = {{
+        {.name = "batch_size",
+         .type = FieldType::integer,
+         .help = "count for this many samples; the caller's batch size if not given",
+         .minimum = 1},
+        {.name = "file_name", .type = FieldType::text, .help = "write the result as JSON too"},
+    }},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace mase
