@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// calibrate: chooses the fraction bits of every operand from the values it takes, for given widths,
+// and writes the choice as a TOML file that `ch transform` takes. Nobody has to guess 8/4.
+//   min_max, quantile, n_sigma: the most fraction bits whose range still holds the profiled one
+//   mse: least squared error        kl: least divergence between the histograms before and after
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "mase/base/table.h"
+#include "mase/ir/layer_text.h"
+#include "mase/passes/metadata.h"
+#include "mase/passes/observe.h"
+#include "mase/passes/output.h"
+#include "mase/passes/quantize_plan.h"
+#include "mase/passes/select.h"
+#include "mase/passes/statistics/moments.h"
+
+namespace mase {
+namespace {
+
+constexpr size_t most_values = size_t{1} << 18;  // of one operand; more would not change a choice
+
+struct Operand {
+  std::vector<float> values;
+  bool is_signed = true;
+  int64_t width = 8;
+  int64_t frac_width = 0;
+  double error = 0;  // root mean square, relative to the values'
+};
+
+QuantizerPtr quantizer_for(const Operand& operand, int64_t frac) {
+  return make_quantizer("integer", Dict{{"width", operand.width},
+                                        {"frac_width", frac},
+                                        {"is_signed", operand.is_signed}});
+}
+
+std::pair<double, double> range_of(const Operand& operand, const Value& args) {
+  std::vector<float> sorted = operand.values;
+  const std::string& method = args["method"].as_string();
+  if (method == "n_sigma") {
+    MeanVariance moments;
+    moments.add_run(sorted.data(), static_cast<int64_t>(sorted.size()));
+    const double reach =
+        args["num_sigma"].as_double() * std::sqrt(std::max(0.0, moments.population_variance()));
+    return {moments.mean - reach, moments.mean + reach};
+  }
+  std::sort(sorted.begin(), sorted.end());
+  const double share = method == "quantile" ? args["quantile"].as_double() : 1.0;
+  const auto at = [&](double q) {
+    return static_cast<double>(
+        sorted[static_cast<size_t>(std::llround(q * static_cast<double>(sorted.size() - 1)))]);
+  };
+  return {at(1 - share), at(share)};
+}
+
+// The most fraction bits at which the format still reaches both ends of the range.
+int64_t frac_for_range(const Operand& operand, double low, double high, int64_t least,
+                       int64_t most) {
+  for (int64_t frac = most; frac > least; --frac) {
+    const double step = std::ldexp(1.0, static_cast<int>(-frac));
+    const double levels = std::ldexp(1.0, static_cast<int>(operand.width) - operand.is_signed);
+    const double largest = (levels - 1) * step, lowest = operand.is_signed ? -levels * step : 0;
+    // Half a step beyond the end still rounds to it.
+    if (high <= largest + step / 2 && (!operand.is_signed || low >= lowest - step / 2)) return frac;
+  }
+  return least;
+}
+
+double squared_error(const Operand& operand, int64_t frac) {
+  const QuantizerPtr quantizer = quantizer_for(operand, frac);
+  std::vector<float> rounded(operand.values.size());
+  quantizer->quantize(operand.values.data(), rounded.data(),
+                      {static_cast<int64_t>(rounded.size())});
+  double sum = 0;
+  for (size_t i = 0; i < rounded.size(); ++i) {
+    // An unsigned operand stands before an op that drops negative values anyway.
+    const double wanted = operand.is_signed ? operand.values[i] : std::max(0.0f, operand.values[i]);
+    sum += (wanted - rounded[i]) * (wanted - rounded[i]);
+  }
+  return sum;
+}
+
+double divergence(const Operand& operand, int64_t frac) {
+  constexpr size_t bins = 256;
+  const auto [low, high] = std::minmax_element(operand.values.begin(), operand.values.end());
+  const double start = *low, span = std::max(1e-30, static_cast<double>(*high) - *low);
+  const QuantizerPtr quantizer = quantizer_for(operand, frac);
+  std::vector<float> rounded(operand.values.size());
+  quantizer->quantize(operand.values.data(), rounded.data(),
+                      {static_cast<int64_t>(rounded.size())});
+  std::vector<double> before(bins, 0), after(bins, 0);
+  const auto bin = [&](double value) {
+    return static_cast<size_t>(std::clamp((value - start) / span * bins, 0.0, bins - 1.0));
+  };
+  // A rounded value stands for all values that round to it: its count is spread over their bins.
+  std::map<float, std::vector<size_t>> owners;
+  for (size_t i = 0; i < rounded.size(); ++i) {
+    before[bin(operand.values[i])] += 1;
+    owners[rounded[i]].push_back(bin(operand.values[i]));
+  }
+  for (auto& [value, places] : owners) {
+    std::vector<size_t> distinct = places;
+    std::sort(distinct.begin(), distinct.end());
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+    for (const size_t place : distinct)
+      after[place] += static_cast<double>(places.size()) / static_cast<double>(distinct.size());
+  }
+  double sum = 0;
+  const double total = static_cast<double>(rounded.size());
+  for (size_t i = 0; i < bins; ++i)
+    if (before[i] > 0) sum += before[i] / total * std::log(before[i] / std::max(after[i], 1e-9));
+  return sum;
+}
+
+void choose(Operand& operand, const Value& args) {
+  const int64_t least = -16, most = operand.width + 16;
+  const std::string& method = args["method"].as_string();
+  if (operand.values.empty()) {
+    operand.frac_width = operand.width / 2;
+    return;
+  }
+  if (method == "mse" || method == "kl") {
+    const auto [low, high] = std::minmax_element(operand.values.begin(), operand.values.end());
+    // Fewer fraction bits than the whole range needs can only lose.
+    const int64_t start = frac_for_range(operand, *low, *high, least, most);
+    double best = INFINITY;
+    for (int64_t frac = start; frac <= std::min(most, start + operand.width); ++frac) {
+      const double cost =
+          method == "mse" ? squared_error(operand, frac) : divergence(operand, frac);
+      if (cost < best) {
+        best = cost;
+        operand.frac_width = frac;
+      }
+    }
+  } else {
+    const auto [low, high] = range_of(operand, args);
+    operand.frac_width = frac_for_range(operand, low, high, least, most);
+  }
+  double power = 0;
+  for (const float value : operand.values) power += static_cast<double>(value) * value;
+  operand.error = power > 0 ? std::sqrt(squared_error(operand, operand.frac_width) / power) : 0;
+}
+
+void collect(std::vector<float>& values, const Tensor& tensor) {
+  const std::span<const float> more = tensor.values<float>();
+  const size_t room = most_values - std::min(most_values, values.size());
+  values.insert(values.end(), more.begin(), more.begin() + static_cast<ptrdiff_t>(
+                                                               std::min(room, more.size())));
+}
+
+void check(const Graph& graph, const Value& args, const std::string& path, Problems& problems) {
+  for (const NodeId id : select_nodes(graph, select_by(args["by"]), args["target_nodes"],
+                                      path + ".target_nodes", problems))
+    if (op_of(graph, graph.node(id))->operands.empty())
+      problems.add(Error(args["target_nodes"].position(), path + ".target_nodes",
+                         fmt::format("'{}' has no operand worth quantising",
+                                     mase_op(graph, graph.node(id)))));
+}
+
+PassResult run(Graph& graph, const Value& args, PassContext& context) {
+  Problems problems;
+  const std::vector<NodeId> nodes = select_nodes(graph, select_by(args["by"]),
+                                                 args["target_nodes"], "calibrate", problems);
+  problems.throw_if_any();
+  std::map<NodeId, std::map<std::string, Operand>> operands;
+  std::vector<NodeId> sources;
+  const auto operand_of = [&](NodeId id, const std::string& name) -> Operand& {
+    Operand& operand = operands[id][name];
+    const OpRecord& op = *op_of(graph, graph.node(id));
+    operand.width = args[name + "_width"].as_int();
+    operand.is_signed =
+        std::count(op.unsigned_operands.begin(), op.unsigned_operands.end(), name) == 0;
+    return operand;
+  };
+  for (const NodeId id : nodes) {
+    const Node& node = graph.node(id);
+    if (const Module* module = graph.module_of(node))
+      for (const char* name : {"weight", "bias"})
+        if (const Tensor* tensor = module->find(name)) {
+          const std::vector<std::string>& known = op_of(graph, node)->operands;
+          if (std::count(known.begin(), known.end(), name))
+            collect(operand_of(id, name).values, *tensor);
+        }
+    for (const NodeId input : graph.inputs_of(id)) sources.push_back(input);
+  }
+  observe_nodes(graph, sample_inputs(graph, context, args["num_samples"].as_int()), sources,
+                [&](NodeId source, const Tensor& result) {
+                  for (const NodeId id : nodes) {
+                    const std::vector<NodeId> inputs = graph.inputs_of(id);
+                    for (size_t i = 0; i < inputs.size(); ++i)
+                      if (inputs[i] == source)
+                        collect(operand_of(id, operand_of_input(graph, graph.node(id), i)).values,
+                                result);
+                  }
+                });
+
+  Table table({"Node", "Operand", "Width", "Fraction bits", "Relative error"});
+  Dict rules{{"by", "name"}, {"default", Dict{{"config", Dict{{"name", "NA"}}}}}};
+  for (const NodeId id : nodes) {
+    Dict config{{"name", "integer"}};
+    for (const char* name : {"data_in", "weight", "bias"}) {
+      const auto found = operands[id].find(name);
+      if (found == operands[id].end()) continue;
+      choose(found->second, args);
+      const Operand& operand = found->second;
+      config.set(fmt::format("{}_width", name), operand.width);
+      config.set(fmt::format("{}_frac_width", name), operand.frac_width);
+      table.add({graph.node(id).name, name, std::to_string(operand.width),
+                 std::to_string(operand.frac_width), fmt::format("{:.5f}", operand.error)});
+    }
+    rules.set(graph.node(id).name, Dict{{"config", config}});
+  }
+  print(context, table.str(TableStyle::orgtbl));
+  const Value file(Dict{{"passes", Dict{{"quantize", rules}}}});
+  const std::string path =
+      save_text(context, args["file_name"].as_string(),
+                fmt::format("# Fraction bits chosen by calibrate (method {}, {} rows).\n",
+                            args["method"].as_string(), args["num_samples"].as_int()) +
+                    to_toml(file));
+  print(context, fmt::format("written to {}\n", path));
+  Dict result{{"config", rules}, {"file", path}};
+  bool changed = false;
+  if (args["apply"].as_bool()) {
+    result.set("quantize", run_pass(graph, "quantize", Value(rules), context).data);
+    changed = true;
+  }
+  return {std::move(result), changed};
+}
+
+Field width_field(const char* operand) {
+  return {.name = fmt::format("{}_width", operand),
+          .type = FieldType::integer,
+          .default_value = 8,
+          .help = fmt::format("bits of {}", operand),
+          .minimum = 2,
+          .maximum = 32};
+}
+
+const Register<PassRecord> registered{{
+    .name = "calibrate",
+    .aliases = {"calibrate_transform_pass"},
+    .pass_kind = PassKind::transform,
+    .summary = "Chooses fraction bits from the values operands take",
+    .schema = {{
+        by_field(),
+        {.name = "target_nodes",
+         .type = FieldType::list,
+         .default_value = List{Value("linear")},
+         .help = "what is calibrated"},
+        {.name = "method",
+         .type = FieldType::text,
+         .default_value = "mse",
+         .help = "how a range is chosen",
+         .choices = {"min_max", "quantile", "n_sigma", "mse", "kl"}},
+        width_field("data_in"),
+        width_field("weight"),
+        width_field("bias"),
+        {.name = "quantile",
+         .type = FieldType::number,
+         .default_value = 0.999,
+         .help = "share of values inside the range (method quantile)",
+         .minimum = 0.5,
+         .maximum = 1},
+        {.name = "num_sigma",
+         .type = FieldType::number,
+         .default_value = 4,
+         .help = "standard deviations inside the range (method n_sigma)",
+         .minimum = 0.1},
+        {.name = "num_samples",
+         .type = FieldType::integer,
+         .default_value = 1024,
+         .help = "rows that run through the network",
+         .minimum = 1},
+        {.name = "file_name",
+         .type = FieldType::text,
+         .default_value = "calibrated.toml",
+         .help = "where the choice is written"},
+        {.name = "apply",
+         .type = FieldType::boolean,
+         .default_value = false,
+         .help = "quantise with the choice at once"},
+    }},
+    .check = check,
+    .run = run,
+    .tolerance = -1,
+}};
+
+}  // namespace
+}  // namespace mase

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// fuse_batch_norm: Linear -> BatchNorm  =>  Linear, for evaluation.
+//   s = gamma / sqrt(var + eps)    W' = s W    b' = s (b - mean) + beta
+// A pair is left alone, with a reason, when the linear layer is used elsewhere or shared, is
+// quantised already (its rounded weights would no longer be the same), or the batch-norm keeps no
+// running statistics.
+#include <cmath>
+
+#include "mase/ir/layer_text.h"
+#include "mase/passes/metadata.h"
+
+namespace mase {
+namespace {
+
+int64_t calls_of(const Graph& graph, const std::string& path) {
+  int64_t calls = 0;
+  for (const NodeId id : graph.order())
+    calls += graph.node(id).kind == NodeKind::call_module && graph.node(id).target == path;
+  return calls;
+}
+
+// Why the pair stays as it is; empty if it can be fused.
+std::string obstacle(const Graph& graph, const Node& linear, const Node& norm) {
+  const Module& layer = *graph.module_of(linear);
+  const Module& batch_norm = *graph.module_of(norm);
+  if (graph.users(linear.id).size() != 1) return "the linear layer's result is used elsewhere";
+  if (calls_of(graph, linear.target) != 1) return "the linear layer is shared";
+  if (calls_of(graph, norm.target) != 1) return "the batch-norm is shared";
+  if (!layer.quantization.config.is_null()) return "the linear layer is quantised: fuse first";
+  if (!batch_norm.quantization.config.is_null()) return "the batch-norm is quantised: fuse first";
+  if (!batch_norm.find("running_mean")) return "the batch-norm keeps no running statistics";
+  if (infer_shapes(graph, 2)[static_cast<size_t>(linear.id)].size() != 2)
+    return "the batch-norm's channels are not the linear layer's outputs";
+  return "";
+}
+
+void fuse(Module& linear, const Module& norm) {
+  const size_t out = static_cast<size_t>(linear.find("weight")->shape()[0]);
+  const size_t in = static_cast<size_t>(linear.find("weight")->shape()[1]);
+  if (!linear.find("bias")) {
+    linear.attributes.dict().set("bias", true);
+    linear.parameters.emplace_back("bias", Tensor(Shape{static_cast<int64_t>(out)}));
+  }
+  float* weight = linear.find("weight")->mutable_data<float>();
+  float* bias = linear.find("bias")->mutable_data<float>();
+  const double eps = norm.attributes["eps"].as_double();
+  const Tensor* gamma = norm.find("weight");
+  const Tensor* beta = norm.find("bias");
+  for (size_t o = 0; o < out; ++o) {
+    const int64_t row = static_cast<int64_t>(o);
+    const double mean = norm.find("running_mean")->item(row);
+    const double scale = (gamma ? gamma->item(row) : 1.0) /
+                         std::sqrt(norm.find("running_var")->item(row) + eps);
+    for (size_t i = 0; i < in; ++i)
+      weight[o * in + i] = static_cast<float>(weight[o * in + i] * scale);
+    bias[o] = static_cast<float>((bias[o] - mean) * scale + (beta ? beta->item(row) : 0.0));
+  }
+}
+
+PassResult run(Graph& graph, const Value&, PassContext&) {
+  List fused;
+  Dict left;
+  const std::vector<NodeId> order = graph.order();
+  for (const NodeId id : order) {
+    const Node& norm = graph.node(id);
+    if (norm.kind != NodeKind::call_module || mase_op(graph, norm) != "batch_norm1d") continue;
+    const NodeId source = graph.inputs_of(id).front();
+    const Node& linear = graph.node(source);
+    if (linear.kind != NodeKind::call_module || mase_op(graph, linear) != "linear") {
+      left.set(norm.name, "no linear layer before it");
+      continue;
+    }
+    const std::string why = obstacle(graph, linear, norm);
+    if (!why.empty()) {
+      left.set(norm.name, why);
+      continue;
+    }
+    fused.push_back(linear.name + " + " + norm.name);
+    fuse(*graph.module_of(graph.node(source)), *graph.module_of(norm));
+    graph.replace_uses(id, source);
+    graph.erase(id);
+    graph.node(source).meta.erase("software");  // statistics of other weights
+  }
+  const bool changed = !fused.empty();
+  return {Dict{{"fused", std::move(fused)}, {"left_alone", std::move(left)}}, changed};
+}
+
+const Register<PassRecord> registered{{
+    .name = "fuse_batch_norm",
+    .aliases = {"fuse_batch_norm_transform_pass", "conv_bn_fusion", "conv_bn_fusion_transform_pass"},
+    .pass_kind = PassKind::transform,
+    .summary = "Batch-norms folded into the linear layers before them",
+    .help = "Outputs in evaluation mode change by rounding only. Quantise after fusing.",
+    .run = run,
+    .tolerance = 1e-4,
+}};
+
+}  // namespace
+}  // namespace mase
