@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "mase/ir/evaluate.h"
+#include "mase/engine/program.h"
 
 namespace mase {
 
@@ -26,32 +26,39 @@ void observe_nodes(const Graph& graph, const std::vector<Tensor>& inputs,
                    const std::function<void(NodeId node, const Tensor& result)>& observe,
                    int64_t batch_size) {
   MASE_CHECK(!inputs.empty(), "no inputs");
-  const std::set<NodeId> wanted(nodes.begin(), nodes.end());
+  // Each node once; what the graph is given is handed out from here.
+  std::vector<NodeId> computed, given;
+  for (const NodeId id : std::set<NodeId>(nodes.begin(), nodes.end()))
+    (graph.node(id).kind == NodeKind::placeholder ? given : computed).push_back(id);
+  const std::vector<NodeId> placeholders = graph.placeholders();
   const int64_t rows = inputs.front().shape()[0];
-  for (int64_t first = 0; first < rows; first += batch_size) {
-    std::vector<Array> batch;
-    for (const Tensor& input : inputs)
-      batch.push_back(Array::from(rows_of(input, first, std::min(batch_size, rows - first))));
-    EvaluateOptions options;
-    options.observe = [&](const Node& node, const Array& result) {
-      if (wanted.count(node.id)) observe(node.id, result.to_tensor());
-    };
-    evaluate(graph, batch, options);
+  for (const NodeId id : given) {
+    const size_t index = static_cast<size_t>(
+        std::find(placeholders.begin(), placeholders.end(), id) - placeholders.begin());
+    for (int64_t first = 0; first < rows; first += batch_size)
+      observe(id, rows_of(inputs[index], first, std::min(batch_size, rows - first)));
   }
+  if (!computed.empty()) run_observed(graph, inputs, computed, batch_size, observe);
 }
 
 double accuracy(const Graph& graph, const Tensor& x, const Tensor& labels) {
-  const NodeId result = graph.outputs().front();
-  int64_t correct = 0, row = 0;
-  observe_nodes(graph, {x}, {result}, [&](NodeId, const Tensor& logits) {
-    const int64_t classes = logits.shape().back();
-    for (int64_t i = 0; i < logits.shape()[0]; ++i, ++row) {
-      const float* begin = logits.data<float>() + i * classes;
-      const int64_t best = std::max_element(begin, begin + classes) - begin;
-      correct += best == static_cast<int64_t>(labels.item(row));
-    }
-  });
-  return row > 0 ? static_cast<double>(correct) / static_cast<double>(row) : 0;
+  const int64_t rows = std::min(x.shape()[0], labels.numel());
+  if (rows == 0) return 0;
+  CompileOptions options;
+  options.batch_size = std::min<int64_t>(rows, 1024);
+  options.loss = LossKind::cross_entropy;
+  Program program = Program::compile(graph, options);
+  const Tensor values = x.to(DType::f32), classes = labels.to(DType::i32);
+  Program::Batch batch;
+  batch.sources = {values.data<float>()};
+  batch.labels = classes.data<int32_t>();
+  int64_t correct = 0;
+  for (int64_t first = 0; first < rows; first += options.batch_size) {
+    batch.first_row = first;
+    batch.size = std::min(options.batch_size, rows - first);
+    correct += program.forward(batch).correct;
+  }
+  return static_cast<double>(correct) / static_cast<double>(rows);
 }
 
 }  // namespace mase

@@ -117,8 +117,8 @@ void profile_activations(Graph& graph, const Value& args, PassContext& context, 
   const std::vector<Tensor> inputs = sample_inputs(graph, context, args["num_samples"].as_int());
   observe_nodes(graph, inputs, sources, [&](NodeId source, const Tensor& result) {
     Shape sample = result.shape();
-    const int64_t rows = sample[0];
-    sample[0] = 1;  // MASE keeps a leading dimension of one
+    const int64_t rows = sample.empty() ? 1 : sample[0];
+    if (!sample.empty()) sample[0] = 1;  // MASE keeps a leading dimension of one
     for (Watch& watched : watches[source])
       for (auto& [name, collector] : watched.collectors)
         collector->update(result.values<float>(), sample, rows);

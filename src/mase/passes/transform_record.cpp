@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/passes/transform_record.h"
+
+#include <map>
+
+#include "mase/ir/layer_text.h"
+#include "mase/passes/compare.h"
+#include "mase/passes/costs.h"
+#include "mase/passes/metadata.h"
+#include "mase/passes/observe.h"
+#include "mase/passes/statistics/value_sketch.h"
+
+namespace mase {
+namespace {
+
+constexpr int64_t profiled_rows = 1024;
+constexpr int bins = 48;
+
+Value optional_value(std::optional<double> number) { return number ? Value(*number) : Value(); }
+
+List node_records(const Graph& graph, const PassContext& context) {
+  const std::vector<Shape> shapes = infer_shapes(graph, report_batch(context));
+  List nodes;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    List inputs;
+    for (const NodeId input : graph.inputs_of(id)) inputs.push_back(graph.node(input).name);
+    nodes.push_back(Dict{{"name", node.name},
+                         {"kind", node_kind_name(node.kind)},
+                         {"target", layer_text(graph, node)},
+                         {"op", mase_op(graph, node)},
+                         {"class", class_text(graph, node)},
+                         {"inputs", inputs},
+                         {"shape", Value::of(shapes[static_cast<size_t>(id)])},
+                         {"format", format_text(graph.quantization_of(node))},
+                         {"meta", Value(node.meta)}});
+  }
+  return nodes;
+}
+
+Value histogram_record(const std::string& node, const std::string& operand,
+                       const ValueSketch& values, const Quantizer* quantizer) {
+  List edges, counts;
+  const double low = values.lowest(), high = values.largest();
+  for (int i = 0; i <= bins; ++i) edges.push_back(low + (high - low) * i / bins);
+  for (const int64_t count : values.histogram(low, high, bins)) counts.push_back(count);
+  return Dict{{"node", node},
+              {"operand", operand},
+              {"edges", edges},
+              {"counts", counts},
+              {"lowest", quantizer ? optional_value(quantizer->lowest) : Value()},
+              {"largest", quantizer ? optional_value(quantizer->largest) : Value()}};
+}
+
+// Operands of every quantised node, and weights of all other layers that have some.
+List histogram_records(const Graph& graph, const std::vector<Tensor>& inputs) {
+  constexpr size_t exact = size_t{1} << 20;
+  std::map<std::pair<NodeId, std::string>, ValueSketch> sketches;
+  std::vector<NodeId> sources, quantized;
+  const auto sketch = [&](NodeId id, const std::string& operand) -> ValueSketch& {
+    return sketches.try_emplace({id, operand}, exact).first->second;
+  };
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const Module* module = graph.module_of(node);
+    if (module)
+      for (const auto& [name, tensor] : module->parameters)
+        for (const float value : tensor.values<float>()) sketch(id, name).add(value);
+    if (!graph.quantization_of(node).active()) continue;
+    quantized.push_back(id);
+    for (const NodeId input : graph.inputs_of(id)) sources.push_back(input);
+  }
+  if (!sources.empty())
+    observe_nodes(graph, inputs, sources, [&](NodeId source, const Tensor& result) {
+      for (const NodeId id : quantized) {
+        const std::vector<NodeId> from = graph.inputs_of(id);
+        for (size_t i = 0; i < from.size(); ++i)
+          if (from[i] == source)
+            for (const float value : result.values<float>()) sketch(id, input_name(i)).add(value);
+      }
+    });
+  List records;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    for (const auto& [key, values] : sketches) {
+      if (key.first != id || values.count() == 0) continue;
+      const std::string operand =
+          starts_with(key.second, "data_in_")
+              ? operand_of_input(graph, node, static_cast<size_t>(
+                                                  parse_integer(key.second.substr(8)).value_or(0)))
+              : key.second;
+      records.push_back(histogram_record(node.name, key.second, values,
+                                         graph.quantization_of(node).find(operand)));
+    }
+  }
+  return records;
+}
+
+}  // namespace
+
+Value transform_record(const Graph& original, const Graph& transformed,
+                       const PassContext& context) {
+  const std::vector<Tensor> inputs = sample_inputs(transformed, context, profiled_rows);
+  List layers;
+  for (const LayerError& error : compare_layers(original, transformed, inputs))
+    layers.push_back(
+        Dict{{"node", transformed.node(error.node).name},
+             {"weight_error", error.weight ? Value(error.weight->largest) : Value()},
+             {"output_error", error.output.largest},
+             {"sqnr_db", optional_value(error.output.sqnr_db())},
+             {"cosine", optional_value(error.output.cosine())},
+             {"saturation", optional_value(error.saturation())}});
+  List table{Value::of(std::vector<std::string>{"Ori name", "New name", "MASE_TYPE", "Mase_OP",
+                                                "Original type", "Quantized type", "Changed"})};
+  for (const NodePair& pair : pair_nodes(original, transformed))
+    table.push_back(Value::of(std::vector<std::string>{
+        pair.before->name, pair.after ? pair.after->name : "-", mase_type(original, *pair.before),
+        mase_op(original, *pair.before), pair.old_class, pair.new_class,
+        pair.old_class != pair.new_class ? "True" : "False"}));
+  Dict record{{"nodes", node_records(transformed, context)},
+              {"histograms", histogram_records(transformed, inputs)},
+              {"layers", layers},
+              {"before_after", table},
+              {"costs", Dict{{"before", network_cost(original, 1).to_value()},
+                             {"after", network_cost(transformed, 1).to_value()}}}};
+  if (context.test_x.numel() > 0 && context.test_labels.numel() > 0)
+    record.set("accuracy",
+               Dict{{"before", accuracy(original, context.test_x, context.test_labels)},
+                    {"after", accuracy(transformed, context.test_x, context.test_labels)}});
+  return record;
+}
+
+}  // namespace mase
