@@ -40,11 +40,13 @@ struct Quantizer {
   // Storage per value of a tensor of this shape: element bits plus the share of block overhead.
   std::function<double(const Shape& shape)> bits_per_value;
 
-  // Integer codes, where the format has them. One code per value; block formats keep their shared
-  // scales in `scales`.
+  // Integer codes, where the format has them: one per value. Scaled formats keep their scales (and
+  // zero points) in `scales`, block formats their shared exponents in `exponents`, in row-major
+  // order of blocks.
   struct Codes {
     std::vector<uint32_t> codes;
-    std::vector<float> scales;
+    std::vector<double> scales;
+    std::vector<int32_t> exponents;
   };
   int code_bits = 0;  // 0: no codes
   std::function<Codes(const float* in, const Shape& shape)> encode;

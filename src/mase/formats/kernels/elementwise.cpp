@@ -251,9 +251,13 @@ void float_kernel(const FloatSpec& spec, const float* in, float* out, size_t cou
 }
 
 float float_reference(const FloatSpec& spec, float x) {
+  return static_cast<float>(float_reference(spec, static_cast<double>(x)));
+}
+
+double float_reference(const FloatSpec& spec, double x) {
   if (std::isnan(x)) return x;
   if (std::isinf(x)) return spec.has_infinity ? x : std::copysign(spec.largest, x);
-  const double a = std::fabs(static_cast<double>(x));
+  const double a = std::fabs(x);
   if (a == 0) return x;
   const int exponent = std::max(std::ilogb(a), spec.emin);
   const double step = std::ldexp(1.0, exponent - spec.mantissa);
@@ -261,8 +265,8 @@ float float_reference(const FloatSpec& spec, float x) {
   if (value > spec.largest)
     value = spec.to_infinity ? std::numeric_limits<double>::infinity() : spec.largest;
   const double smallest = std::ldexp(1.0, spec.emin);
-  if (spec.one_sided_zero && x < 0 && value == smallest) value = a > smallest ? 2 * smallest : 0.0;
-  return std::copysign(static_cast<float>(value), x);
+  if (spec.one_sided_zero && x < 0 && value == smallest) return a > smallest ? -2 * smallest : 0.0;
+  return std::copysign(value, x);
 }
 
 void clipped_gradient_kernel(float low, float high, const float* in, const float* grad_out,

@@ -33,6 +33,7 @@ struct FloatSpec {
 };
 void float_kernel(const FloatSpec& spec, const float* in, float* out, size_t count);
 float float_reference(const FloatSpec& spec, float x);
+double float_reference(const FloatSpec& spec, double x);
 
 // grad_in = grad_out where low <= x <= high, else 0. NaN inputs give 0.
 void clipped_gradient_kernel(float low, float high, const float* in, const float* grad_out,

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Residual binarisation (ReBNet: Ghasemzadeh et al., 2018): level l adds sign(r_l) * gamma_l, where
+// r_0 = x and r_(l+1) = r_l - sign(r_l) * gamma_l. One bit per level. Zero counts as positive: no
+// code is zero.
+#include <cmath>
+#include <vector>
+
+#include "mase/formats/elementwise.h"
+#include "mase/formats/rounding.h"
+
+namespace mase {
+namespace {
+
+float residual(const std::vector<float>& gamma, float x) {
+  if (std::isnan(x)) return x;
+  float rest = x, sum = 0;
+  for (const float g : gamma) {
+    const float step = rest >= 0 ? g : -g;
+    sum += step;
+    rest -= step;
+  }
+  return sum;
+}
+
+Quantizer make(const Value& config) {
+  const auto levels = static_cast<size_t>(config["levels"].as_int());
+  std::vector<float> gamma;
+  if (config["means"].is_list()) {
+    for (const Value& mean : config["means"].as_list())
+      gamma.push_back(static_cast<float>(std::fabs(mean.as_double("means"))));
+    if (gamma.size() != levels)
+      throw config_error(config, "means",
+                         fmt::format("{} means for {} levels", gamma.size(), levels),
+                         "give one mean per level, largest first");
+  } else {
+    const double total = static_cast<double>(levels * (levels + 1)) / 2;
+    for (size_t l = levels; l > 0; --l)
+      gamma.push_back(static_cast<float>(static_cast<double>(l) / total));
+  }
+  float sum = 0;
+  for (const float g : gamma) sum += g;
+  ElementwiseFormat format;
+  format.reference = [gamma](float x, uint64_t, uint32_t) { return residual(gamma, x); };
+  format.kernel = [gamma](const float* in, float* out, size_t count, uint64_t) {
+    for (size_t i = 0; i < count; ++i) out[i] = residual(gamma, in[i]);
+  };
+  format.bits = static_cast<double>(levels);
+  format.code_bits = static_cast<int>(levels);
+  format.code_of = [gamma](float x) {
+    uint32_t code = 0;
+    float rest = x;
+    for (const float g : gamma) {
+      const bool positive = rest >= 0;
+      code = code << 1 | (positive ? 1u : 0u);
+      rest -= positive ? g : -g;
+    }
+    return code;
+  };
+  format.value_of = [gamma](uint32_t code) {
+    float value = 0;
+    for (size_t l = 0; l < gamma.size(); ++l)
+      value += code >> (gamma.size() - 1 - l) & 1 ? gamma[l] : -gamma[l];
+    return value;
+  };
+  format.lowest = -static_cast<double>(sum);
+  format.largest = sum;
+  Quantizer quantizer = make_elementwise(std::move(format), config);
+  quantizer.smallest_positive.reset();
+  quantizer.precision = {static_cast<int64_t>(levels)};
+  return quantizer;
+}
+
+const Register<FormatRecord> registered{{
+    .name = "binary_residual",
+    .class_suffix = "BinaryResidualSign",
+    .summary = "residual binarisation: one bit per level, each level adds plus or minus its mean",
+    .schema = {{{.name = "width",
+                 .type = FieldType::integer,
+                 .help = "accepted for MASE's files; a value has one bit per level",
+                 .minimum = 1,
+                 .maximum = 64},
+                {.name = "levels",
+                 .type = FieldType::integer,
+                 .default_value = 2,
+                 .help = "residual levels, one bit each",
+                 .minimum = 1,
+                 .maximum = 8},
+                {.name = "means",
+                 .type = FieldType::list,
+                 .help = "the step of each level; (L, L-1, ..., 1) / sum if not given"},
+                {.name = "stochastic",
+                 .type = FieldType::boolean,
+                 .default_value = false,
+                 .help = "accepted for MASE's files, without effect"},
+                {.name = "bipolar",
+                 .type = FieldType::boolean,
+                 .default_value = true,
+                 .help = "accepted for MASE's files, without effect"},
+                {.name = "binary_training",
+                 .type = FieldType::boolean,
+                 .default_value = true,
+                 .help = "accepted for MASE's files, without effect"},
+                {.name = "residual_sign",
+                 .type = FieldType::boolean,
+                 .default_value = true,
+                 .help = "accepted for MASE's files, without effect"},
+                ste_field()}},
+    .make = make,
+}};
+
+}  // namespace
+}  // namespace mase

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Signed powers of two with a shared exponent bias per block. The largest value of the block sits
+// at the top exponent; as in `log`, the code of the least negative number means zero.
+//
+// MASE (rounding = "reference") has no zero: blocks of zeros become small positive numbers.
+#include <algorithm>
+#include <cmath>
+
+#include "mase/formats/blocks.h"
+#include "mase/formats/float_codes.h"
+#include "mase/formats/reference_rules.h"
+
+namespace mase {
+namespace {
+
+Quantizer make(const Value& config) {
+  const int width = static_cast<int>(config["width"].as_int());
+  const int bias_width = static_cast<int>(config["exponent_bias_width"].as_int());
+  const int exponent = width - 1;
+  const int top_field = (1 << exponent) - 1, largest_bias = (1 << bias_width) - 1;
+
+  Quantizer quantizer;
+  if (config["rounding"].as_string() == reference_rounding) {
+    quantizer = make_reference_block(
+        {.blocking = blocking_from(config),
+         .shared =
+             [top_field, largest_bias](float largest) {
+               return std::clamp(static_cast<float>(top_field) - std::ceil(rounded_log2(largest)),
+                                 0.0f, static_cast<float>(largest_bias));
+             },
+         .element = [exponent](
+                        float bias,
+                        float x) { return reference_log(x, exponent, static_cast<int>(bias)); },
+         .element_bits = static_cast<double>(width),
+         .shared_bits = static_cast<double>(bias_width)},
+        config);
+  } else {
+    const int bias = default_bias(exponent), top = top_field - bias;
+    BlockFormat format;
+    format.spec.whole = false;
+    format.spec.element.mantissa = 0;
+    format.spec.element.emin = -bias;
+    format.spec.element.largest = std::ldexp(1.0f, top);
+    format.spec.element.one_sided_zero = true;
+    format.spec.carry_bits = 0;
+    format.spec.offset = top;
+    format.spec.least = bias - largest_bias;
+    format.spec.most = bias;
+    format.blocking = blocking_from(config);
+    format.element_bits = width;
+    format.shared_bits = bias_width;
+    format.code_bits = width;
+    const uint32_t sign = 1u << exponent;
+    format.code_of = [bias, sign](float x) {
+      if (x == 0 || std::isnan(x)) return sign;
+      return (x < 0 ? sign : 0) | static_cast<uint32_t>(std::ilogb(x) + bias);
+    };
+    format.value_of = [bias, sign](uint32_t code) {
+      if ((code & (2 * sign - 1)) == sign) return 0.0f;
+      const float value = std::ldexp(1.0f, static_cast<int>(code & (sign - 1)) - bias);
+      return code & sign ? -value : value;
+    };
+    quantizer = make_block(std::move(format), config);
+  }
+  quantizer.precision = {width, bias_width};
+  return quantizer;
+}
+
+const Register<FormatRecord> registered{{
+    .name = "block_log",
+    .class_suffix = "BlockLog",
+    .summary = "signed powers of two with a shared exponent bias per block",
+    .schema = {{width_field(2, 8, "bits of a value: sign and exponent"),
+                {.name = "exponent_bias_width",
+                 .type = FieldType::integer,
+                 .help = "bits of the shared bias",
+                 .required = true,
+                 .minimum = 1,
+                 .maximum = 8},
+                block_size_field(List{Value(16)}),
+                skip_first_dim_field(),
+                rounding_field(true)}},
+    .make = make,
+}};
+
+}  // namespace
+}  // namespace mase

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/formats/blocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+namespace mase {
+namespace {
+
+int64_t blocks_along(int64_t size, int64_t block) { return (size + block - 1) / block; }
+
+// The single dimension that is blocked, -1 if none is, -2 if several are.
+int blocked_axis(const Blocking& blocking) {
+  int axis = -1;
+  for (size_t i = 0; i < blocking.block.size(); ++i)
+    if (blocking.block[i] > 1) axis = axis == -1 ? static_cast<int>(i) : -2;
+  return axis;
+}
+
+float largest_of(const float* in, const std::vector<Blocking::Run>& runs) {
+  float largest = 0;
+  for (const auto& run : runs)
+    largest =
+        std::max(largest, block_largest_kernel(in + run.offset, static_cast<size_t>(run.length)));
+  return largest;
+}
+
+float plain_largest(const float* in, const std::vector<Blocking::Run>& runs) {
+  float largest = 0;
+  for (const auto& run : runs)
+    for (int64_t i = run.offset; i < run.offset + run.length; ++i)
+      if (std::isfinite(in[i])) largest = std::max(largest, std::fabs(in[i]));
+  return largest;
+}
+
+void quantize_blocks(const BlockSpec& spec, const Blocking& blocking, const float* in, float* out) {
+  const Shape& shape = blocking.shape;
+  const int64_t total = element_count(shape);
+  if (total == 0) return;
+  const int axis = blocked_axis(blocking);
+  if (!shape.empty() && axis != -2 && (axis == -1 || axis + 1 == static_cast<int>(shape.size()))) {
+    const auto last = static_cast<size_t>(shape.back());
+    block_rows_kernel(spec, in, out, static_cast<size_t>(total) / last, last,
+                      static_cast<size_t>(blocking.block.back()));
+    return;
+  }
+  if (axis >= 0) {
+    int64_t inner = 1, outer = 1;
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (static_cast<int>(i) < axis)
+        outer *= shape[i];
+      else if (static_cast<int>(i) > axis)
+        inner *= shape[i];
+    const int64_t length = shape[static_cast<size_t>(axis)];
+    const int64_t block = blocking.block[static_cast<size_t>(axis)];
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t first = 0; first < length; first += block) {
+        const int64_t at = (o * length + first) * inner;
+        block_columns_kernel(spec, in + at, out + at,
+                             static_cast<size_t>(std::min(block, length - first)),
+                             static_cast<size_t>(inner));
+      }
+    return;
+  }
+  blocking.for_each([&](int64_t, const std::vector<Blocking::Run>& runs) {
+    const int exponent = block_exponent(spec, largest_of(in, runs));
+    for (const auto& run : runs)
+      block_apply_kernel(spec, exponent, in + run.offset, out + run.offset,
+                         static_cast<size_t>(run.length));
+  });
+}
+
+std::function<double(const Shape&)> bits_of(BlockingOf blocking, double element, double shared) {
+  return [blocking = std::move(blocking), element, shared](const Shape& shape) {
+    const int64_t values = element_count(shape);
+    if (values == 0) return element;
+    return element +
+           shared * static_cast<double>(blocking(shape).count()) / static_cast<double>(values);
+  };
+}
+
+}  // namespace
+
+int64_t Blocking::count() const {
+  int64_t n = 1;
+  for (size_t i = 0; i < shape.size(); ++i) n *= blocks_along(shape[i], block[i]);
+  return n;
+}
+
+void Blocking::for_each(const std::function<void(int64_t, const std::vector<Run>&)>& visit) const {
+  const size_t rank = shape.size();
+  if (element_count(shape) == 0) return;
+  if (rank == 0) return visit(0, {{0, 1}});
+  Shape strides(rank, 1);
+  for (size_t i = rank - 1; i > 0; --i) strides[i - 1] = strides[i] * shape[i];
+  const int64_t blocks = count();
+  Shape at(rank, 0);  // block coordinates
+  std::vector<Run> runs;
+  for (int64_t number = 0; number < blocks; ++number) {
+    runs.clear();
+    Shape first(rank), extent(rank);
+    int64_t rows = 1;
+    for (size_t i = 0; i < rank; ++i) {
+      first[i] = at[i] * block[i];
+      extent[i] = std::min(block[i], shape[i] - first[i]);
+      if (i + 1 < rank) rows *= extent[i];
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t rest = row, offset = first[rank - 1];
+      for (size_t i = rank - 1; i-- > 0;) {
+        offset += (first[i] + rest % extent[i]) * strides[i];
+        rest /= extent[i];
+      }
+      runs.push_back({offset, extent[rank - 1]});
+    }
+    visit(number, runs);
+    for (size_t i = rank; i-- > 0;) {
+      if (++at[i] < blocks_along(shape[i], block[i])) break;
+      at[i] = 0;
+    }
+  }
+}
+
+Blocking mase_blocking(const Shape& shape, const std::vector<int64_t>& block_size,
+                       bool skip_first_dim) {
+  Blocking blocking{shape, Shape(shape.size(), 1)};
+  const size_t rank = shape.size();
+  size_t first = 0;
+  if (skip_first_dim && rank >= 2) first = std::max<size_t>(1, rank >= 4 ? rank - 2 : 1);
+  for (size_t i = first; i < rank; ++i) {
+    const size_t from_end = rank - i;
+    const int64_t wanted =
+        from_end <= block_size.size() ? block_size[block_size.size() - from_end] : -1;
+    const int64_t size = std::max<int64_t>(shape[i], 1);
+    blocking.block[i] = wanted < 0 || wanted > size ? size : wanted;
+  }
+  return blocking;
+}
+
+Blocking axis_blocking(const Shape& shape, int64_t size, int64_t axis) {
+  Blocking blocking{shape, Shape(shape.size(), 1)};
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (rank == 0) return blocking;
+  if (axis < -rank || axis >= rank)
+    throw Error("axis", fmt::format("{} is out of range for shape {}", axis, shape_text(shape)),
+                fmt::format("give -{} to {}", rank, rank - 1));
+  const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  blocking.block[at] = std::clamp<int64_t>(size, 1, std::max<int64_t>(shape[at], 1));
+  return blocking;
+}
+
+Quantizer make_block(BlockFormat given, const Value& config) {
+  const auto format = std::make_shared<const BlockFormat>(std::move(given));
+  Quantizer q;
+  q.config = config;
+  q.quantize = [format](const float* in, float* out, const Shape& shape) {
+    quantize_blocks(format->spec, format->blocking(shape), in, out);
+  };
+  q.reference = [format](const float* in, float* out, const Shape& shape) {
+    format->blocking(shape).for_each([&](int64_t, const std::vector<Blocking::Run>& runs) {
+      const int exponent = block_exponent(format->spec, plain_largest(in, runs));
+      for (const auto& run : runs)
+        for (int64_t i = run.offset; i < run.offset + run.length; ++i)
+          out[i] = block_element(format->spec, exponent, in[i]);
+    });
+  };
+  q.bits_per_value = bits_of(format->blocking, format->element_bits, format->shared_bits);
+  q.code_bits = format->code_bits;
+  if (!format->code_bits) return q;
+  q.encode = [format](const float* in, const Shape& shape) {
+    Quantizer::Codes codes;
+    codes.codes.resize(static_cast<size_t>(element_count(shape)));
+    format->blocking(shape).for_each([&](int64_t, const std::vector<Blocking::Run>& runs) {
+      const int exponent = block_exponent(format->spec, largest_of(in, runs));
+      codes.exponents.push_back(exponent);
+      for (const auto& run : runs)
+        for (int64_t i = run.offset; i < run.offset + run.length; ++i) {
+          const float value = block_element(format->spec, exponent, in[i]);
+          const double element = std::ldexp(static_cast<double>(value), -exponent);
+          codes.codes[static_cast<size_t>(i)] = format->code_of(static_cast<float>(element));
+        }
+    });
+    return codes;
+  };
+  q.decode = [format](const Quantizer::Codes& codes, float* out, const Shape& shape) {
+    const Blocking blocking = format->blocking(shape);
+    MASE_CHECK(codes.codes.size() == static_cast<size_t>(element_count(shape)) &&
+                   codes.exponents.size() == static_cast<size_t>(blocking.count()),
+               "{} codes and {} exponents for shape {}", codes.codes.size(), codes.exponents.size(),
+               shape_text(shape));
+    blocking.for_each([&](int64_t number, const std::vector<Blocking::Run>& runs) {
+      const int exponent = codes.exponents[static_cast<size_t>(number)];
+      for (const auto& run : runs)
+        for (int64_t i = run.offset; i < run.offset + run.length; ++i) {
+          const double element = format->value_of(codes.codes[static_cast<size_t>(i)]);
+          out[i] = static_cast<float>(std::ldexp(element, exponent));
+        }
+    });
+  };
+  return q;
+}
+
+Quantizer make_reference_block(ReferenceBlockFormat given, const Value& config) {
+  const auto format = std::make_shared<const ReferenceBlockFormat>(std::move(given));
+  Quantizer q;
+  q.config = config;
+  q.quantize = [format](const float* in, float* out, const Shape& shape) {
+    const Blocking blocking = format->blocking(shape);
+    std::vector<float> largest;
+    blocking.for_each([&](int64_t, const std::vector<Blocking::Run>& runs) {
+      largest.push_back(plain_largest(in, runs));
+    });
+    // A block of zeros takes the smallest other block's maximum, or 1.
+    float replacement = std::numeric_limits<float>::infinity();
+    for (const float value : largest)
+      if (value > 0) replacement = std::min(replacement, value);
+    if (std::isinf(replacement)) replacement = 1;
+    blocking.for_each([&](int64_t number, const std::vector<Blocking::Run>& runs) {
+      const float value = largest[static_cast<size_t>(number)];
+      const float shared = format->shared(value > 0 ? value : replacement);
+      for (const auto& run : runs)
+        for (int64_t i = run.offset; i < run.offset + run.length; ++i)
+          out[i] = format->element(shared, in[i]);
+    });
+  };
+  q.reference = q.quantize;
+  q.bits_per_value = bits_of(format->blocking, format->element_bits, format->shared_bits);
+  return q;
+}
+
+Field block_size_field(Value default_value) {
+  return {.name = "block_size",
+          .type = FieldType::any,
+          .default_value = std::move(default_value),
+          .help = "entries of a block per dimension, right-aligned; -1 is the whole dimension",
+          .check = [](const Value& value) -> std::optional<std::string> {
+            const auto good = [](const Value& entry) {
+              return entry.is_int() && (entry.as_int() > 0 || entry.as_int() == -1);
+            };
+            if (value.is_int())
+              return good(value) ? std::optional<std::string>()
+                                 : "a block needs at least 1 entry (-1: the whole dimension)";
+            if (!value.is_list())
+              return fmt::format("expected an integer or a list of integers, got {}",
+                                 value.type_name());
+            if (value.as_list().empty()) return "the list of block sizes is empty";
+            for (const Value& entry : value.as_list())
+              if (!good(entry)) return "a block needs at least 1 entry (-1: the whole dimension)";
+            return {};
+          }};
+}
+
+Field skip_first_dim_field() {
+  return {.name = "skip_first_dim",
+          .type = FieldType::boolean,
+          .default_value = true,
+          .help = "dimension 0 is a batch: no block spans two of its entries"};
+}
+
+BlockingOf blocking_from(const Value& config) {
+  std::vector<int64_t> size;
+  if (config["block_size"].is_int())
+    size = {config["block_size"].as_int()};
+  else
+    size = config["block_size"].as_int_list("block_size");
+  return [size, skip = config["skip_first_dim"].as_bool()](const Shape& shape) {
+    return mase_blocking(shape, size, skip);
+  };
+}
+
+}  // namespace mase

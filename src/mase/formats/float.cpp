@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binary floating point with any exponent and mantissa width, subnormals included, and the named
+// members of the family: OCP's 8, 6 and 4-bit formats (OCP 8-bit Floating Point Specification 1.0,
+// OCP Microscaling Formats 1.0), half, bfloat16 and tf32.
+#include "mase/formats/float_codes.h"
+
+namespace mase {
+namespace {
+
+Quantizer make(FloatLayout layout, const Value& config) {
+  FloatSpec spec = float_spec(layout);
+  spec.rounding = rounding_from_name(config["rounding"].as_string());
+  spec.to_infinity = config["overflow"].as_string() == "infinity";
+  if (spec.to_infinity && !spec.has_infinity)
+    throw config_error(config, "overflow", "this format has no infinity",
+                       "use overflow = \"saturate\"");
+  Quantizer quantizer = make_elementwise(float_format(layout, spec), config);
+  quantizer.precision = {layout.width(), layout.exponent_width};
+  return quantizer;
+}
+
+std::vector<Field> rule_fields() {
+  return {
+      {.name = "rounding",
+       .type = FieldType::text,
+       .default_value = "nearest_even",
+       .help = "how a value between two representable ones is rounded",
+       .choices = {"nearest_even", "half_away", "toward_zero"}},
+      {.name = "overflow",
+       .type = FieldType::text,
+       .default_value = "saturate",
+       .help = "finite numbers beyond the range become the largest finite one, or infinite",
+       .choices = {"saturate", "infinity"}},
+      ste_field(),
+  };
+}
+
+Schema general_schema() {
+  Schema schema{{
+      exponent_width_field(1, 8),
+      {.name = "mantissa_width",
+       .type = FieldType::integer,
+       .help = "bits of the fraction, the hidden bit not counted",
+       .required = true,
+       .minimum = 0,
+       .maximum = 23},
+      exponent_bias_field(),
+      {.name = "specials",
+       .type = FieldType::text,
+       .default_value = "ieee",
+       .help = "ieee: infinities and NaN in the top exponent; nan: NaN in the last code only; "
+               "none: all codes are numbers",
+       .choices = {"ieee", "nan", "none"}},
+  }};
+  for (Field& field : rule_fields()) schema.fields.push_back(std::move(field));
+  return schema;
+}
+
+const Register<FormatRecord> general{{
+    .name = "float",
+    .class_suffix = "Float",
+    .summary = "floating point of any exponent and mantissa width, with subnormals",
+    .help = "Finite numbers beyond the range saturate; infinities stay where the format has them "
+            "and saturate elsewhere; NaN stays NaN.",
+    .schema = general_schema(),
+    .make =
+        [](const Value& config) {
+          FloatLayout layout;
+          layout.exponent_width = static_cast<int>(config["exponent_width"].as_int());
+          layout.mantissa_width = static_cast<int>(config["mantissa_width"].as_int());
+          layout.bias = static_cast<int>(
+              int_or(config, "exponent_bias", default_bias(layout.exponent_width)));
+          const std::string& specials = config["specials"].as_string();
+          layout.specials = specials == "ieee"  ? Specials::ieee
+                            : specials == "nan" ? Specials::nan
+                                                : Specials::none;
+          if (layout.specials == Specials::ieee &&
+              (layout.mantissa_width == 0 || layout.exponent_width == 1))
+            throw config_error(config, "specials",
+                               "infinities and NaN leave no room for numbers in this layout",
+                               "use specials = \"none\"");
+          return make(layout, config);
+        },
+}};
+
+struct Named {
+  const char* name;
+  std::vector<std::string> aliases;
+  const char* suffix;
+  int exponent, mantissa;
+  Specials specials;
+  const char* summary;
+};
+
+struct RegisterNamed {
+  RegisterNamed() {
+    const Named all[] = {
+        {"e4m3",
+         {"e4m3fn", "fp8_e4m3"},
+         "E4M3",
+         4,
+         3,
+         Specials::nan,
+         "OCP's 8-bit E4M3: largest 448, one NaN, no infinity (e4m3fn elsewhere)"},
+        {"e4m3_finite",
+         {},
+         "E4M3Finite",
+         4,
+         3,
+         Specials::none,
+         "E4M3 with numbers in all codes: largest 480, neither NaN nor infinity"},
+        {"e5m2",
+         {"fp8_e5m2"},
+         "E5M2",
+         5,
+         2,
+         Specials::ieee,
+         "OCP's 8-bit E5M2: largest 57344, infinities and NaN"},
+        {"e3m2", {"fp6_e3m2"}, "E3M2", 3, 2, Specials::none, "OCP's 6-bit E3M2: largest 28"},
+        {"e2m3", {"fp6_e2m3"}, "E2M3", 2, 3, Specials::none, "OCP's 6-bit E2M3: largest 7.5"},
+        {"e2m1", {"fp4_e2m1"}, "E2M1", 2, 1, Specials::none, "OCP's 4-bit E2M1: largest 6"},
+        {"half", {"float16", "fp16"}, "Half", 5, 10, Specials::ieee, "IEEE 754 half precision"},
+        {"bfloat16",
+         {"bf16"},
+         "BFloat16",
+         8,
+         7,
+         Specials::ieee,
+         "the upper half of single precision"},
+        {"tf32", {}, "TF32", 8, 10, Specials::ieee, "19-bit TensorFloat"},
+    };
+    for (const Named& named : all) {
+      FloatLayout layout{named.exponent, named.mantissa, default_bias(named.exponent),
+                         named.specials};
+      Registry<FormatRecord>::instance().add({
+          .name = named.name,
+          .aliases = named.aliases,
+          .class_suffix = named.suffix,
+          .summary = named.summary,
+          .schema = Schema{rule_fields()},
+          .make = [layout](const Value& config) { return make(layout, config); },
+      });
+    }
+  }
+};
+const RegisterNamed named;
+
+}  // namespace
+}  // namespace mase

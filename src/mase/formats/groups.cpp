@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/formats/groups.h"
+
+namespace mase {
+
+Grouping grouping(const Shape& shape, const std::string& granularity, int64_t axis) {
+  const int64_t total = element_count(shape);
+  const auto rank = static_cast<int64_t>(shape.size());
+  Grouping result;
+  result.inner = total;
+  if (granularity == "tensor" || rank == 0) return result;
+  if (granularity == "row") {
+    result.inner = shape.back();
+    result.groups = result.inner ? total / result.inner : 0;
+    return result;
+  }
+  if (axis < -rank || axis >= rank)
+    throw Error("axis", fmt::format("{} is out of range for shape {}", axis, shape_text(shape)),
+                fmt::format("give -{} to {}", rank, rank - 1));
+  const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  result.groups = shape[at];
+  result.inner = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i < at) result.outer *= shape[i];
+    if (i > at) result.inner *= shape[i];
+  }
+  return result;
+}
+
+Grouping first_dimension_groups(const Shape& shape) {
+  return grouping(shape, shape.size() >= 2 ? "channel" : "tensor", 0);
+}
+
+}  // namespace mase

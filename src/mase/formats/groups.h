@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of values that share a scale or a threshold: the whole tensor, every row of the last
+// dimension, or every entry of one dimension.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "mase/base/schema.h"
+#include "mase/base/tensor.h"
+
+namespace mase {
+
+// The values of group g lie at (o * groups + g) * inner + i for all o < outer, i < inner.
+struct Grouping {
+  int64_t outer = 1, groups = 1, inner = 1;
+
+  template <class Visit>
+  void for_each(int64_t group, const Visit& visit) const {
+    for (int64_t o = 0; o < outer; ++o) {
+      const int64_t first = (o * groups + group) * inner;
+      for (int64_t i = first; i < first + inner; ++i) visit(i);
+    }
+  }
+  int64_t size() const { return outer * inner; }
+};
+
+// "tensor", "row" (the last dimension runs inside a group) or "channel" (one group per entry of
+// `axis`).
+Grouping grouping(const Shape& shape, const std::string& granularity, int64_t axis);
+// One group per entry of dimension 0; a vector is one group.
+Grouping first_dimension_groups(const Shape& shape);
+
+}  // namespace mase

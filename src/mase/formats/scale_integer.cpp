@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integers with a real scale taken from the data: per row of the last dimension (as MASE), per
+// tensor or per channel; symmetric, or affine with a zero point.
+//   symmetric: step = max|x| / (2^(w-1) - 1),  k in [-(2^(w-1)-1), 2^(w-1)-1]
+//   affine:    step = (max - min) / (2^w - 1) with min <= 0 <= max,  x = (k - z) * step
+// MASE (rounding = "reference") divides by 2^(w-1), so that every row's positive maximum saturates
+// one step low.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "mase/formats/elementwise.h"
+#include "mase/formats/groups.h"
+#include "mase/formats/kernels/scaled.h"
+#include "mase/formats/rounding.h"
+
+namespace mase {
+namespace {
+
+struct Options {
+  int width;
+  bool is_signed, affine;
+  std::string granularity;
+  int64_t axis;
+
+  double largest_code() const { return std::ldexp(1.0, is_signed ? width - 1 : width) - 1; }
+};
+
+// Values are (k - zero) * step, k in [low, high].
+ScaledSpec spec_of(const Options& options, double lowest, double largest) {
+  ScaledSpec spec;
+  if (options.affine) {
+    spec.low = options.is_signed ? -std::ldexp(1.0, options.width - 1) : 0.0;
+    spec.high = options.largest_code();
+    lowest = std::min(lowest, 0.0);
+    largest = std::max(largest, 0.0);
+    const double span = largest - lowest;
+    if (span == 0) return spec;
+    double step = span / (spec.high - spec.low);
+    // A step of few bits makes every value (k - z) * step a single-precision number, so that
+    // quantising again changes nothing. Rounded up, the range still covers the data.
+    int exponent = 0;
+    const double fraction = std::frexp(step, &exponent);
+    const int bits = std::max(24 - options.width, 8);
+    step = std::ldexp(std::ceil(std::ldexp(fraction, bits)), exponent - bits);
+    spec.step = step;
+    spec.zero = std::clamp(std::nearbyint(spec.low - lowest / step), spec.low, spec.high);
+  } else {
+    spec.high = options.largest_code();
+    spec.low = options.is_signed ? -spec.high : 0.0;
+    const double magnitude = options.is_signed ? std::max(-lowest, largest) : largest;
+    if (magnitude > 0) spec.step = magnitude / spec.high;
+  }
+  return spec;
+}
+
+std::vector<ScaledSpec> specs(const Options& options, const Grouping& groups, const float* in) {
+  std::vector<ScaledSpec> result;
+  for (int64_t g = 0; g < groups.groups; ++g) {
+    float lowest = 0, largest = 0;
+    for (int64_t o = 0; o < groups.outer; ++o)
+      range_kernel(in + (o * groups.groups + g) * groups.inner, static_cast<size_t>(groups.inner),
+                   lowest, largest);
+    result.push_back(spec_of(options, lowest, largest));
+  }
+  return result;
+}
+
+template <class Body>
+void for_each_run(const Grouping& groups, const Body& body) {
+  for (int64_t o = 0; o < groups.outer; ++o)
+    for (int64_t g = 0; g < groups.groups; ++g)
+      body(g, (o * groups.groups + g) * groups.inner, static_cast<size_t>(groups.inner));
+}
+
+void reference_rows(const Options& options, const float* in, float* out, const Shape& shape) {
+  const Grouping groups = grouping(shape, "row", 0);
+  const float low = options.is_signed ? -std::ldexp(1.0f, options.width - 1) : 0.0f;
+  const auto high = static_cast<float>(options.largest_code());
+  for (int64_t g = 0; g < groups.groups; ++g) {
+    float largest = 0;
+    groups.for_each(g, [&](int64_t i) { largest = std::max(largest, std::fabs(in[i])); });
+    const float scale =
+        std::ldexp(1.0f, options.is_signed ? options.width - 1 : options.width) / (largest + 1e-9f);
+    groups.for_each(g, [&](int64_t i) {
+      out[i] =
+          std::isnan(in[i]) ? in[i] : std::clamp(std::nearbyint(in[i] * scale), low, high) / scale;
+    });
+  }
+}
+
+Quantizer make(const Value& config) {
+  Options options;
+  options.width = static_cast<int>(config["width"].as_int());
+  options.is_signed = config["is_signed"].as_bool();
+  options.affine = config["affine"].as_bool();
+  options.granularity = config["granularity"].as_string();
+  options.axis = config["axis"].as_int();
+  if (options.width == 1 && options.is_signed && !options.affine)
+    throw config_error(config, "width", "one signed bit has no symmetric range",
+                       "give at least 2, or is_signed = false");
+  const auto groups_of = [options](const Shape& shape) {
+    return grouping(shape, options.granularity, options.axis);
+  };
+  Quantizer q;
+  q.config = config;
+  q.precision = {options.width};
+  const double shared_bits = 32 + (options.affine ? options.width : 0);
+  q.bits_per_value = [options, groups_of, shared_bits](const Shape& shape) {
+    const int64_t values = element_count(shape);
+    if (values == 0) return static_cast<double>(options.width);
+    return options.width +
+           shared_bits * static_cast<double>(groups_of(shape).groups) / static_cast<double>(values);
+  };
+  if (config["rounding"].as_string() == reference_rounding) {
+    q.quantize = [options](const float* in, float* out, const Shape& shape) {
+      reference_rows(options, in, out, shape);
+    };
+    q.reference = q.quantize;
+    return q;
+  }
+  q.quantize = [options, groups_of](const float* in, float* out, const Shape& shape) {
+    const Grouping groups = groups_of(shape);
+    const auto all = specs(options, groups, in);
+    for_each_run(groups, [&](int64_t g, int64_t at, size_t count) {
+      scaled_kernel(all[static_cast<size_t>(g)], in + at, out + at, count);
+    });
+  };
+  q.reference = [options, groups_of](const float* in, float* out, const Shape& shape) {
+    const Grouping groups = groups_of(shape);
+    for (int64_t g = 0; g < groups.groups; ++g) {
+      double lowest = 0, largest = 0;
+      groups.for_each(g, [&](int64_t i) {
+        if (!std::isfinite(in[i])) return;
+        lowest = std::min(lowest, static_cast<double>(in[i]));
+        largest = std::max(largest, static_cast<double>(in[i]));
+      });
+      const ScaledSpec spec = spec_of(options, lowest, largest);
+      groups.for_each(g, [&](int64_t i) { out[i] = scaled_reference(spec, in[i]); });
+    }
+  };
+  if (options.width > 24) return q;
+  const uint32_t mask = (1u << options.width) - 1;
+  q.code_bits = options.width;
+  q.encode = [options, groups_of, mask](const float* in, const Shape& shape) {
+    const Grouping groups = groups_of(shape);
+    const auto all = specs(options, groups, in);
+    Quantizer::Codes codes;
+    codes.codes.resize(static_cast<size_t>(element_count(shape)));
+    for (const ScaledSpec& spec : all) {
+      codes.scales.push_back(spec.step);
+      if (options.affine) codes.scales.push_back(spec.zero);
+    }
+    for_each_run(groups, [&](int64_t g, int64_t at, size_t count) {
+      const ScaledSpec& spec = all[static_cast<size_t>(g)];
+      for (size_t i = 0; i < count; ++i)
+        codes.codes[static_cast<size_t>(at) + i] =
+            static_cast<uint32_t>(
+                static_cast<int32_t>(scaled_code(spec, in[at + static_cast<int64_t>(i)]))) &
+            mask;
+    });
+    return codes;
+  };
+  q.decode = [options, groups_of, mask](const Quantizer::Codes& codes, float* out,
+                                        const Shape& shape) {
+    const Grouping groups = groups_of(shape);
+    const size_t per_group = options.affine ? 2 : 1;
+    MASE_CHECK(codes.codes.size() == static_cast<size_t>(element_count(shape)) &&
+                   codes.scales.size() == per_group * static_cast<size_t>(groups.groups),
+               "{} codes and {} scales for shape {}", codes.codes.size(), codes.scales.size(),
+               shape_text(shape));
+    for_each_run(groups, [&](int64_t g, int64_t at, size_t count) {
+      const size_t first = per_group * static_cast<size_t>(g);
+      const double step = codes.scales[first];
+      const double zero = options.affine ? codes.scales[first + 1] : 0;
+      for (size_t i = 0; i < count; ++i) {
+        int64_t k = codes.codes[static_cast<size_t>(at) + i] & mask;
+        if (options.is_signed && (k >> (options.width - 1) & 1)) k -= int64_t{1} << options.width;
+        out[at + static_cast<int64_t>(i)] =
+            static_cast<float>((static_cast<double>(k) - zero) * step);
+      }
+    });
+  };
+  return q;
+}
+
+const Register<FormatRecord> registered{{
+    .name = "scale_integer",
+    .class_suffix = "ScaleInteger",
+    .summary = "integers with a scale taken from the data, symmetric or affine",
+    .help = "The scale covers the largest finite value of its group; infinities saturate.",
+    .schema = {{width_field(1, 32, "bits of a code"),
+                {.name = "is_signed",
+                 .type = FieldType::boolean,
+                 .default_value = true,
+                 .help = "signed codes; unsigned symmetric ones hold no negative value"},
+                {.name = "granularity",
+                 .type = FieldType::text,
+                 .default_value = "row",
+                 .help = "what shares a scale: each row of the last dimension, the tensor, or each "
+                         "entry of `axis`",
+                 .choices = {"row", "tensor", "channel"}},
+                {.name = "axis",
+                 .type = FieldType::integer,
+                 .default_value = 0,
+                 .help = "the dimension of granularity = \"channel\""},
+                {.name = "affine",
+                 .type = FieldType::boolean,
+                 .default_value = false,
+                 .help = "use a zero point, so that the range need not be symmetric"},
+                {.name = "quantile",
+                 .type = FieldType::number,
+                 .help = "accepted and without effect, as in MASE"},
+                rounding_field(true)}},
+    .make = make,
+}};
+
+}  // namespace
+}  // namespace mase
