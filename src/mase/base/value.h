@@ -39,17 +39,19 @@ class Dict {
   void add(std::string key, Value value);  // the caller knows that the key is new: no search
   bool erase(const std::string& key);
 
-  size_t size() const { return items_.size(); }
-  bool empty() const { return items_.empty(); }
-  auto begin() const { return items_.begin(); }
-  auto end() const { return items_.end(); }
-  auto begin() { return items_.begin(); }
-  auto end() { return items_.end(); }
+  // Defined below Value: their bodies need it whole.
+  using Items = std::vector<Item>;
+  size_t size() const;
+  bool empty() const;
+  Items::const_iterator begin() const;
+  Items::const_iterator end() const;
+  Items::iterator begin();
+  Items::iterator end();
   std::vector<std::string> keys() const;
   bool operator==(const Dict& other) const;  // in any order
 
  private:
-  std::vector<Item> items_;
+  Items items_;
 };
 
 using List = std::vector<Value>;
@@ -114,6 +116,13 @@ class Value {
   std::variant<std::monostate, bool, int64_t, double, std::string, Symbol, List, Dict> data_;
   Position position_;
 };
+
+inline size_t Dict::size() const { return items_.size(); }
+inline bool Dict::empty() const { return items_.empty(); }
+inline Dict::Items::const_iterator Dict::begin() const { return items_.begin(); }
+inline Dict::Items::const_iterator Dict::end() const { return items_.end(); }
+inline Dict::Items::iterator Dict::begin() { return items_.begin(); }
+inline Dict::Items::iterator Dict::end() { return items_.end(); }
 
 // Texts and files. Errors carry file and line.
 Value parse_toml(const std::string& text, const std::string& file_name);
