@@ -32,11 +32,10 @@ bool synchronised(const Plan& plan, const Primitive& p) {
 // Rounds a row in place. The quantizer wants a shape, and making one allocates.
 struct RowQuantizer {
   const Quantizer* quantizer;
-  mutable Shape shape{0};
+  Shape shape{0};  // of a row, set before the rows are visited
 
-  static void call(const void* context, float* row, int64_t n) {
+  static void call(const void* context, float* row, int64_t) {
     const auto& self = *static_cast<const RowQuantizer*>(context);
-    self.shape[0] = n;
     self.quantizer->quantize(row, row, self.shape);
   }
 };
@@ -125,6 +124,7 @@ Step emit_batch_norm(Plan& plan, int primitive) {
     return [=, &plan](const Run& run) {
       kernels::NormShape s = shape;
       s.n = run.n;
+      quantizer->shape[0] = run.n;
       const kernels::RowHook hook{p.out_quantizer ? RowQuantizer::call : nullptr, quantizer.get()};
       if (!p.batch_statistics) {
         for (int64_t c = 0; c < s.channels; ++c) {

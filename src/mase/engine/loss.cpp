@@ -37,8 +37,7 @@ void emit_loss(Plan& plan) {
     if (!weights.empty() && static_cast<int64_t>(weights.size()) != rows)
       throw Error(place, fmt::format("{} class weights for {} classes", weights.size(), rows));
     step.bind = [=, &plan](const Memory& memory) -> Kernel {
-      auto labels =
-          std::make_shared<std::vector<int32_t>>(static_cast<size_t>(plan.options.batch_size));
+      auto labels = std::make_shared<std::vector<int32_t>>(static_cast<size_t>(plan.stride + 16));
       return [=, &plan, x = memory[output],
               g = target >= 0 ? memory[target] : nullptr](const Run& run) {
         const Program::Batch& batch = *run.batch;

@@ -488,7 +488,10 @@ std::vector<int32_t> broadcast_rows(const Shape& result, const Shape& operand) {
 }
 
 void lower(Plan& plan) {
+  // Rows begin at cache lines, and an odd number of lines apart: a power of two would map the same
+  // column of all rows to a few cache sets.
   plan.stride = (plan.options.batch_size + 15) / 16 * 16;
+  if (plan.stride / 16 % 2 == 0) plan.stride += 16;
   Lowerer(plan).run();
 }
 

@@ -84,7 +84,8 @@ void norm_backward(const NormShape& shape, const NormParameters& parameters, con
                    float* sum_gx, float* dx, bool accumulate);
 
 // Softmax cross-entropy over `classes` rows. Adds to loss and correct; `g` (may be null) becomes
-// scale * weight[label] * (softmax - onehot). Labels are of this batch, already gathered.
+// scale * weight[label] * (softmax - onehot). Labels are of this batch, already
+// gathered, with 16 readable values after the last one.
 struct CrossEntropyResult {
   double loss = 0;
   int64_t correct = 0;
@@ -95,20 +96,37 @@ CrossEntropyResult cross_entropy(const float* logits, int64_t classes, int64_t s
 
 }  // namespace reference
 
-using reference::add_to;
-using reference::apply;
-using reference::cross_entropy;
-using reference::dot;
-using reference::gather;
-using reference::linear;
-using reference::linear_gradient;
-using reference::norm_apply;
-using reference::norm_backward;
-using reference::norm_forward;
-using reference::norm_gradient_apply;
-using reference::norm_gradient_sums;
-using reference::norm_statistics;
-using reference::scatter;
-using reference::sum;
+using reference::CrossEntropyResult;
+
+// The fast ones, meaning the same.
+void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
+            float* out, int64_t stride);
+void scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out);
+void apply(ScalarOp op, const float* a, const float* b, const float* c, float* out, int64_t n);
+void add_to(float* out, const float* in, int64_t n);
+double sum(const float* in, int64_t n);
+double dot(const float* a, const float* b, int64_t n);
+void linear(const LinearShape& shape, const float* w, const float* bias, const float* x, float* y,
+            bool relu, bool accumulate);
+void linear_gradient(const LinearShape& shape, const float* g, const float* x, float* dw, float* db,
+                     bool accumulate);
+void norm_statistics(const NormShape& shape, const float* x, float* mean, float* variance);
+void norm_apply(const NormShape& shape, const NormParameters& parameters, const float* x,
+                const float* mean, const float* inverse, float* y, RowHook hook);
+void norm_forward(const NormShape& shape, const NormParameters& parameters, const float* x,
+                  float* mean, float* variance, float* inverse, float* y, RowHook hook);
+void norm_gradient_sums(const NormShape& shape, const NormParameters& parameters, const float* x,
+                        const float* g, const float* mean, const float* inverse, float* sum_g,
+                        float* sum_gx);
+void norm_gradient_apply(const NormShape& shape, const NormParameters& parameters, const float* x,
+                         const float* g, const float* mean, const float* inverse,
+                         const float* sum_g, const float* sum_gx, double count, float* dx,
+                         bool accumulate);
+void norm_backward(const NormShape& shape, const NormParameters& parameters, const float* x,
+                   const float* g, const float* mean, const float* inverse, float* sum_g,
+                   float* sum_gx, float* dx, bool accumulate);
+CrossEntropyResult cross_entropy(const float* logits, int64_t classes, int64_t stride, int64_t n,
+                                 const int32_t* labels, const float* class_weights, float scale,
+                                 float* g);
 
 }  // namespace mase::kernels

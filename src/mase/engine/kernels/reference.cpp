@@ -160,10 +160,10 @@ void norm_apply(const NormShape& s, const NormParameters& parameters, const floa
 
 void norm_forward(const NormShape& s, const NormParameters& parameters, const float* x, float* mean,
                   float* variance, float* inverse, float* y, RowHook hook) {
-  norm_statistics(s, x, mean, variance);
+  reference::norm_statistics(s, x, mean, variance);
   for (int64_t c = 0; c < s.channels; ++c)
     inverse[c] = static_cast<float>(1.0 / std::sqrt(variance[c] + parameters.eps));
-  norm_apply(s, parameters, x, mean, inverse, y, hook);
+  reference::norm_apply(s, parameters, x, mean, inverse, y, hook);
 }
 
 void norm_gradient_sums(const NormShape& s, const NormParameters& parameters, const float* x,
@@ -205,10 +205,10 @@ void norm_gradient_apply(const NormShape& s, const NormParameters& parameters, c
 void norm_backward(const NormShape& s, const NormParameters& parameters, const float* x,
                    const float* g, const float* mean, const float* inverse, float* sum_g,
                    float* sum_gx, float* dx, bool accumulate) {
-  norm_gradient_sums(s, parameters, x, g, mean, inverse, sum_g, sum_gx);
+  reference::norm_gradient_sums(s, parameters, x, g, mean, inverse, sum_g, sum_gx);
   if (dx)
-    norm_gradient_apply(s, parameters, x, g, mean, inverse, sum_g, sum_gx,
-                        static_cast<double>(s.positions * s.n), dx, accumulate);
+    reference::norm_gradient_apply(s, parameters, x, g, mean, inverse, sum_g, sum_gx,
+                                   static_cast<double>(s.positions * s.n), dx, accumulate);
 }
 
 CrossEntropyResult cross_entropy(const float* logits, int64_t classes, int64_t stride, int64_t n,

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalisation, channel by channel while the channel is in L1: mean, variance (two passes,
+// so that nothing cancels), result with its relu; backward the masked sums and then dx. The relu's
+// mask is computed again from x rather than stored.
+#include <cmath>
+
+#include "mase/engine/kernels/kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mase/engine/kernels/norm.cpp"
+#define HWY_DISABLED_TARGETS (HWY_AVX3_DL | HWY_SSSE3)
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace mase::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+// Sums of one piece of a row stay in single precision; pieces are added in double.
+constexpr int64_t kPiece = 4096;
+
+HWY_INLINE double LaneSum(V v) {
+  const D d;
+  return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, v)));
+}
+
+// Calls body(value of this vector, accumulator index) over [begin, end), four accumulators in turn.
+template <class Body>
+HWY_INLINE double SumOver(int64_t n, const Body& body) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  double total = 0;
+  for (int64_t begin = 0; begin < n; begin += kPiece) {
+    const int64_t end = begin + kPiece < n ? begin + kPiece : n;
+    V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+    int64_t b = begin;
+    for (; b + 4 * lanes <= end; b += 4 * lanes) {
+      s0 = body(b, s0);
+      s1 = body(b + lanes, s1);
+      s2 = body(b + 2 * lanes, s2);
+      s3 = body(b + 3 * lanes, s3);
+    }
+    for (; b + lanes <= end; b += lanes) s0 = body(b, s0);
+    if (b < end) {  // the padding may hold anything
+      const V all = body(b, hn::Zero(d));
+      s1 = hn::Add(s1, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(end - b)), all));
+    }
+    total += LaneSum(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
+  }
+  return total;
+}
+
+double RowSum(const float* HWY_RESTRICT x, int64_t n) {
+  const D d;
+  return SumOver(n, [=](int64_t b, V s) HWY_ATTR { return hn::Add(s, hn::Load(d, x + b)); });
+}
+
+double RowDot(const float* HWY_RESTRICT x, const float* HWY_RESTRICT y, int64_t n) {
+  const D d;
+  return SumOver(n, [=](int64_t b, V s)
+                        HWY_ATTR { return hn::MulAdd(hn::Load(d, x + b), hn::Load(d, y + b), s); });
+}
+
+HWY_INLINE double CenteredSquares(const float* HWY_RESTRICT x, float mean, int64_t n) {
+  const D d;
+  const V middle = hn::Set(d, mean);
+  return SumOver(n, [=](int64_t b, V s) HWY_ATTR {
+    const V v = hn::Sub(hn::Load(d, x + b), middle);
+    return hn::MulAdd(v, v, s);
+  });
+}
+
+template <bool kRelu>
+HWY_INLINE void ApplyRow(const float* HWY_RESTRICT x, float* HWY_RESTRICT y, float mean,
+                         float scale, float bias, int64_t n) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V middle = hn::Set(d, mean), factor = hn::Set(d, scale), shift = hn::Set(d, bias),
+          zero = hn::Zero(d);
+  for (int64_t b = 0; b < n; b += lanes) {
+    V v = hn::MulAdd(hn::Sub(hn::Load(d, x + b), middle), factor, shift);
+    if (kRelu) v = hn::IfThenElse(hn::Lt(v, zero), zero, v);
+    hn::Store(v, d, y + b);
+  }
+}
+
+HWY_INLINE void Apply(const NormShape& s, const NormParameters& p, int64_t c, const float* x,
+                      float* y, float mean, float inverse, RowHook hook) {
+  const float scale = inverse * (p.weight ? p.weight[c] : 1.0f), bias = p.bias ? p.bias[c] : 0.0f;
+  for (int64_t q = 0; q < s.positions; ++q) {
+    if (p.relu)
+      ApplyRow<true>(x + q * s.stride, y + q * s.stride, mean, scale, bias, s.n);
+    else
+      ApplyRow<false>(x + q * s.stride, y + q * s.stride, mean, scale, bias, s.n);
+    if (hook.call) hook.call(hook.context, y + q * s.stride, s.n);
+  }
+}
+
+void Statistics(const NormShape& s, const float* x, float* mean, float* variance) {
+  const double share = 1.0 / static_cast<double>(s.positions * s.n);
+  double total = 0;
+  for (int64_t q = 0; q < s.positions; ++q) total += RowSum(x + q * s.stride, s.n);
+  const auto middle = static_cast<float>(total * share);
+  double squares = 0;
+  for (int64_t q = 0; q < s.positions; ++q)
+    squares += CenteredSquares(x + q * s.stride, middle, s.n);
+  *mean = middle;
+  *variance = static_cast<float>(squares * share);
+}
+
+// Channels [begin, end).
+void StatisticsBlock(const NormShape& s, const float* x, float* mean, float* variance,
+                     int64_t begin, int64_t end) {
+  for (int64_t c = begin; c < end; ++c)
+    Statistics(s, x + c * s.positions * s.stride, mean + c, variance + c);
+}
+
+void ApplyBlock(const NormShape& s, const NormParameters& p, const float* x, const float* mean,
+                const float* inverse, float* y, RowHook hook, int64_t begin, int64_t end) {
+  for (int64_t c = begin; c < end; ++c) {
+    const int64_t at = c * s.positions * s.stride;
+    Apply(s, p, c, x + at, y + at, mean[c], inverse[c], hook);
+  }
+}
+
+void ForwardBlock(const NormShape& s, const NormParameters& p, const float* x, float* mean,
+                  float* variance, float* inverse, float* y, RowHook hook, int64_t begin,
+                  int64_t end) {
+  for (int64_t c = begin; c < end; ++c) {
+    const int64_t at = c * s.positions * s.stride;
+    Statistics(s, x + at, mean + c, variance + c);
+    inverse[c] = static_cast<float>(1.0 / std::sqrt(static_cast<double>(variance[c]) + p.eps));
+    Apply(s, p, c, x + at, y + at, mean[c], inverse[c], hook);
+  }
+}
+
+template <bool kRelu>
+HWY_INLINE void GradientSums(const float* HWY_RESTRICT x, const float* HWY_RESTRICT g, float mean,
+                             float scale, float bias, int64_t n, double& sum_g, double& sum_gx) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V middle = hn::Set(d, mean), factor = hn::Set(d, scale), shift = hn::Set(d, bias),
+          zero = hn::Zero(d);
+  for (int64_t begin = 0; begin < n; begin += kPiece) {
+    const int64_t end = begin + kPiece < n ? begin + kPiece : n;
+    V a0 = zero, a1 = zero, b0 = zero, b1 = zero;
+    const auto one = [&](int64_t b, V& up, V& centered) HWY_ATTR {
+      centered = hn::Sub(hn::Load(d, x + b), middle);
+      up = hn::Load(d, g + b);
+      if (kRelu) up = hn::IfThenElseZero(hn::Gt(hn::MulAdd(centered, factor, shift), zero), up);
+    };
+    int64_t b = begin;
+    for (; b + 2 * lanes <= end; b += 2 * lanes) {
+      V up, centered;
+      one(b, up, centered);
+      a0 = hn::Add(a0, up);
+      b0 = hn::MulAdd(up, centered, b0);
+      one(b + lanes, up, centered);
+      a1 = hn::Add(a1, up);
+      b1 = hn::MulAdd(up, centered, b1);
+    }
+    for (; b < end; b += lanes) {
+      V up, centered;
+      one(b, up, centered);
+      if (b + lanes > end) {
+        const auto valid = hn::FirstN(d, static_cast<size_t>(end - b));
+        up = hn::IfThenElseZero(valid, up);
+        centered = hn::IfThenElseZero(valid, centered);
+      }
+      a0 = hn::Add(a0, up);
+      b0 = hn::MulAdd(up, centered, b0);
+    }
+    sum_g += LaneSum(hn::Add(a0, a1));
+    sum_gx += LaneSum(hn::Add(b0, b1));
+  }
+}
+
+// dx = g' scale - (x - mean) slope - offset
+template <bool kRelu, bool kAccumulate>
+HWY_INLINE void GradientRow(const float* HWY_RESTRICT x, const float* HWY_RESTRICT g, float mean,
+                            float scale, float bias, float slope, float offset, int64_t n,
+                            float* HWY_RESTRICT dx) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V middle = hn::Set(d, mean), factor = hn::Set(d, scale), shift = hn::Set(d, bias),
+          steep = hn::Set(d, slope), level = hn::Set(d, offset), zero = hn::Zero(d);
+  for (int64_t b = 0; b < n; b += lanes) {
+    const V centered = hn::Sub(hn::Load(d, x + b), middle);
+    V up = hn::Load(d, g + b);
+    if (kRelu) up = hn::IfThenElseZero(hn::Gt(hn::MulAdd(centered, factor, shift), zero), up);
+    V result = hn::NegMulAdd(centered, steep, hn::MulSub(up, factor, level));
+    if (kAccumulate) result = hn::Add(result, hn::Load(d, dx + b));
+    hn::Store(result, d, dx + b);
+  }
+}
+
+HWY_INLINE void ChannelSums(const NormShape& s, const NormParameters& p, int64_t c, const float* x,
+                            const float* g, float mean, float inverse, float* sum_g,
+                            float* sum_gx) {
+  const float scale = inverse * (p.weight ? p.weight[c] : 1.0f), bias = p.bias ? p.bias[c] : 0.0f;
+  double total = 0, product = 0;
+  for (int64_t q = 0; q < s.positions; ++q) {
+    const int64_t at = q * s.stride;
+    if (p.relu)
+      GradientSums<true>(x + at, g + at, mean, scale, bias, s.n, total, product);
+    else
+      GradientSums<false>(x + at, g + at, mean, scale, bias, s.n, total, product);
+  }
+  *sum_g = static_cast<float>(total);
+  *sum_gx = static_cast<float>(product * inverse);
+}
+
+HWY_INLINE void ChannelGradient(const NormShape& s, const NormParameters& p, int64_t c,
+                                const float* x, const float* g, float mean, float inverse,
+                                float sum_g, float sum_gx, double count, float* dx,
+                                bool accumulate) {
+  const float scale = inverse * (p.weight ? p.weight[c] : 1.0f), bias = p.bias ? p.bias[c] : 0.0f;
+  const double share = count > 0 ? scale / count : 0;
+  const auto offset = static_cast<float>(sum_g * share);
+  const auto slope = static_cast<float>(sum_gx * share * inverse);
+  for (int64_t q = 0; q < s.positions; ++q) {
+    const int64_t at = q * s.stride;
+    if (p.relu && accumulate)
+      GradientRow<true, true>(x + at, g + at, mean, scale, bias, slope, offset, s.n, dx + at);
+    else if (p.relu)
+      GradientRow<true, false>(x + at, g + at, mean, scale, bias, slope, offset, s.n, dx + at);
+    else if (accumulate)
+      GradientRow<false, true>(x + at, g + at, mean, scale, bias, slope, offset, s.n, dx + at);
+    else
+      GradientRow<false, false>(x + at, g + at, mean, scale, bias, slope, offset, s.n, dx + at);
+  }
+}
+
+void SumsBlock(const NormShape& s, const NormParameters& p, const float* x, const float* g,
+               const float* mean, const float* inverse, float* sum_g, float* sum_gx, int64_t begin,
+               int64_t end) {
+  for (int64_t c = begin; c < end; ++c) {
+    const int64_t at = c * s.positions * s.stride;
+    ChannelSums(s, p, c, x + at, g + at, mean[c], inverse[c], sum_g + c, sum_gx + c);
+  }
+}
+
+void GradientBlock(const NormShape& s, const NormParameters& p, const float* x, const float* g,
+                   const float* mean, const float* inverse, const float* sum_g, const float* sum_gx,
+                   double count, float* dx, bool accumulate, int64_t begin, int64_t end) {
+  for (int64_t c = begin; c < end; ++c) {
+    const int64_t at = c * s.positions * s.stride;
+    ChannelGradient(s, p, c, x + at, g + at, mean[c], inverse[c], sum_g[c], sum_gx[c], count,
+                    dx + at, accumulate);
+  }
+}
+
+void BackwardBlock(const NormShape& s, const NormParameters& p, const float* x, const float* g,
+                   const float* mean, const float* inverse, float* sum_g, float* sum_gx, float* dx,
+                   bool accumulate, int64_t begin, int64_t end) {
+  const auto count = static_cast<double>(s.positions * s.n);
+  for (int64_t c = begin; c < end; ++c) {
+    const int64_t at = c * s.positions * s.stride;
+    ChannelSums(s, p, c, x + at, g + at, mean[c], inverse[c], sum_g + c, sum_gx + c);
+    if (dx)
+      ChannelGradient(s, p, c, x + at, g + at, mean[c], inverse[c], sum_g[c], sum_gx[c], count,
+                      dx + at, accumulate);
+  }
+}
+
+}  // namespace mase::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
+
+namespace mase::kernels {
+namespace {
+
+HWY_EXPORT(RowSum);
+HWY_EXPORT(RowDot);
+HWY_EXPORT(StatisticsBlock);
+HWY_EXPORT(ApplyBlock);
+HWY_EXPORT(ForwardBlock);
+HWY_EXPORT(SumsBlock);
+HWY_EXPORT(GradientBlock);
+HWY_EXPORT(BackwardBlock);
+
+// Channels are independent: threads take blocks of them where there is enough to do.
+template <class Body>
+void over_channels(const NormShape& s, const Body& body) {
+  const bool parallel =
+      s.threads > 1 && s.channels > 1 && s.channels * s.positions * s.n >= (int64_t{1} << 17);
+  if (!parallel) return body(int64_t{0}, s.channels);
+  const int64_t size = (s.channels + s.threads - 1) / s.threads;
+#pragma omp parallel for num_threads(s.threads) schedule(static)
+  for (int64_t begin = 0; begin < s.channels; begin += size)
+    body(begin, std::min(s.channels, begin + size));
+}
+
+}  // namespace
+
+double sum(const float* in, int64_t n) {
+  if (n < 8) return reference::sum(in, n);
+  return HWY_DYNAMIC_DISPATCH(RowSum)(in, n);
+}
+
+double dot(const float* a, const float* b, int64_t n) {
+  if (n < 8) return reference::dot(a, b, n);
+  return HWY_DYNAMIC_DISPATCH(RowDot)(a, b, n);
+}
+
+void norm_statistics(const NormShape& s, const float* x, float* mean, float* variance) {
+  over_channels(s, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(StatisticsBlock)(s, x, mean, variance, begin, end);
+  });
+}
+
+void norm_apply(const NormShape& s, const NormParameters& p, const float* x, const float* mean,
+                const float* inverse, float* y, RowHook hook) {
+  over_channels(s, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(ApplyBlock)(s, p, x, mean, inverse, y, hook, begin, end);
+  });
+}
+
+void norm_forward(const NormShape& s, const NormParameters& p, const float* x, float* mean,
+                  float* variance, float* inverse, float* y, RowHook hook) {
+  over_channels(s, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(ForwardBlock)(s, p, x, mean, variance, inverse, y, hook, begin, end);
+  });
+}
+
+void norm_gradient_sums(const NormShape& s, const NormParameters& p, const float* x, const float* g,
+                        const float* mean, const float* inverse, float* sum_g, float* sum_gx) {
+  over_channels(s, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(SumsBlock)(s, p, x, g, mean, inverse, sum_g, sum_gx, begin, end);
+  });
+}
+
+void norm_gradient_apply(const NormShape& s, const NormParameters& p, const float* x,
+                         const float* g, const float* mean, const float* inverse,
+                         const float* sum_g, const float* sum_gx, double count, float* dx,
+                         bool accumulate) {
+  over_channels(s, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(GradientBlock)
+    (s, p, x, g, mean, inverse, sum_g, sum_gx, count, dx, accumulate, begin, end);
+  });
+}
+
+void norm_backward(const NormShape& s, const NormParameters& p, const float* x, const float* g,
+                   const float* mean, const float* inverse, float* sum_g, float* sum_gx, float* dx,
+                   bool accumulate) {
+  over_channels(s, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(BackwardBlock)
+    (s, p, x, g, mean, inverse, sum_g, sum_gx, dx, accumulate, begin, end);
+  });
+}
+
+}  // namespace mase::kernels
+#endif
