@@ -13,7 +13,7 @@
 namespace mase {
 namespace {
 
-constexpr int simulation_version = 1;     // of the physics: kept samples of another are not used
+constexpr int simulation_version = 2;     // of the physics: kept samples of another are not used
 constexpr uint64_t simulation_seed = 42;  // one sample for everybody; --seed is for training
 
 std::string content_hash(const RawTable& table) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <span>
 
 namespace mase {
 namespace {
@@ -18,22 +19,25 @@ constexpr double quark_colour = 4.0 / 3.0;  // C_F
 constexpr double flavours = 5.0;
 
 // GeV, radians.
-constexpr double jet_pt = 1000.0;
+constexpr double lowest_pt = 800.0;
+constexpr double highest_pt = 1200.0;
+constexpr double scale_smear = 0.08;  // of all energies of a jet together
 constexpr double jet_radius = 0.8;
-constexpr double shower_cut = 0.7;    // no emission with a smaller kt
-constexpr double lambda = 0.25;       // of the running coupling
-constexpr double hadron_kick = 0.35;  // transverse momentum of hadrons about their parton
-constexpr double hadron_scale = 2.0;
-constexpr double hadron_growth = 0.9;  // hadrons per unit of log(pt)
-constexpr double underlying_mean = 7.0;
+constexpr double widest_angle = 0.33;  // of the first emission; wider ones leave the jet
+constexpr double shower_cut = 0.3;     // no emission with a smaller kt
+constexpr double lambda = 0.2;         // of the running coupling
+constexpr double hadron_kick = 0.5;    // transverse momentum of hadrons about their parton
+constexpr double hadron_scale = 1.5;
+constexpr double hadron_growth = 0.15;  // hadrons per unit of log(pt)
+constexpr double underlying_mean = 1.5;
 constexpr double underlying_pt = 0.9;
-constexpr double initial_state_mean = 0.35;
+constexpr double initial_state_mean = 0.05;
 constexpr double cell_size = 0.02;
-constexpr double threshold = 0.5;
-constexpr double track_share = 0.62;
+constexpr double threshold = 0.4;
+constexpr double track_share = 0.5;
 constexpr double track_smear = 0.015;
-constexpr double calorimeter_smear = 0.1;  // divided by the root of the energy
-constexpr double calorimeter_constant = 0.03;
+constexpr double calorimeter_smear = 0.8;  // divided by the root of the energy
+constexpr double calorimeter_constant = 0.1;
 
 constexpr double w_mass = 80.4, w_width = 2.09;
 constexpr double z_mass = 91.19, z_width = 2.50;
@@ -43,6 +47,7 @@ struct Parton {
   double pt, rapidity, azimuth;
   double angle;  // of the last emission: the next is smaller
   bool gluon;
+  double parted = 0.4;  // the angle at which it left its neighbour: its hadrons stay within
 };
 
 double coupling(double kt) {
@@ -76,12 +81,15 @@ void divide(const Parton& parent, double z, double angle, Random& random, Parton
   second.pt = parent.pt * (1 - z);
   second.rapidity -= z * along;
   second.azimuth -= z * across;
-  first.angle = second.angle = angle;
+  first.angle = second.angle = first.parted = second.parted = angle;
 }
 
 // One hadron-level particle list per parton that radiates no more.
 void hadronise(const Parton& parton, Random& random, std::vector<Particle>& particles) {
-  const int count = 1 + poisson(random, hadron_growth * std::log1p(parton.pt / hadron_scale));
+  // A gluon pulls two strings, a quark one.
+  const double strings = parton.gluon ? gluon_colour / quark_colour : 1.0;
+  const int count =
+      1 + poisson(random, strings * hadron_growth * std::log1p(parton.pt / hadron_scale));
   double total = 0;
   double shares[64];
   const int used = std::min(count, 64);
@@ -93,7 +101,7 @@ void hadronise(const Parton& parton, Random& random, std::vector<Particle>& part
   for (int i = 0; i < used; ++i) {
     const double pt = parton.pt * shares[i] / total;
     if (pt < 0.1 * threshold) continue;
-    const double kick = used == 1 ? 0.0 : hadron_kick / std::max(pt, hadron_kick);
+    const double kick = used == 1 ? 0.0 : std::min(hadron_kick / pt, parton.parted);
     particles.push_back(
         {pt, parton.rapidity + kick * random.normal(), parton.azimuth + kick * random.normal()});
   }
@@ -144,23 +152,49 @@ void shower(const Parton& start, Random& random, std::vector<Particle>& particle
   }
 }
 
+// Showering makes partons massive, but what a particle decays to keeps that particle's mass: angles
+// about its direction shrink until the invariant mass is right.
+void restore_mass(const Parton& parent, double mass, std::span<Particle> products) {
+  double energy = 0, rapidity = 0, azimuth = 0;
+  for (const Particle& particle : products) {
+    energy += particle.pt;
+    rapidity += particle.pt * particle.rapidity;
+    azimuth += particle.pt * particle.azimuth;
+  }
+  rapidity /= energy;
+  azimuth /= energy;
+  double spread = 0;  // sum over pairs z_i z_j t_ij^2 = sum z_i t_i^2 about the mean
+  for (const Particle& particle : products)
+    spread += particle.pt / energy *
+              (std::pow(particle.rapidity - rapidity, 2) + std::pow(particle.azimuth - azimuth, 2));
+  if (!(spread > 0)) return;
+  const double factor = mass / (energy * std::sqrt(spread));
+  for (Particle& particle : products) {
+    particle.rapidity = parent.rapidity + factor * (particle.rapidity - rapidity);
+    particle.azimuth = parent.azimuth + factor * (particle.azimuth - azimuth);
+  }
+}
+
 // A longitudinal vector boson: decay angles as sin^2, so momentum shares as z (1 - z).
 void decay_boson(const Parton& boson, double mass, Random& random,
                  std::vector<Particle>& particles) {
   double z = 0;
-  do z = random.uniform();
-  while (random.uniform() > 4 * z * (1 - z) || z < 0.01 || z > 0.99);
+  do {
+    z = random.uniform(0.01, 0.99);
+  } while (random.uniform() > 4 * z * (1 - z));
   Parton first, second;
   divide(boson, z, mass / (boson.pt * std::sqrt(z * (1 - z))), random, first, second);
   first.gluon = second.gluon = false;
+  const size_t start = particles.size();
   shower(first, random, particles);
   shower(second, random, particles);
+  restore_mass(boson, mass, std::span(particles).subspan(start));
 }
 
 void decay_top(Parton top, Random& random, std::vector<Particle>& particles) {
   std::vector<Parton> pending;
   top.gluon = false;
-  top = radiate(top, std::min(top_mass / top.pt, jet_radius), random, pending);
+  top = radiate(top, std::min(top_mass / top.pt, widest_angle), random, pending);
   for (const Parton& parton : pending) shower(parton, random, particles);
   const double mass = breit_wigner(random, w_mass, w_width);
   // In the top's frame the W has a fixed momentum and any direction.
@@ -171,8 +205,10 @@ void decay_top(Parton top, Random& random, std::vector<Particle>& particles) {
   Parton w, b;
   divide(top, z, std::sqrt(kt2) / (z * (1 - z) * top.pt), random, w, b);
   b.gluon = false;
+  const size_t start = particles.size();
   decay_boson(w, mass, random, particles);
   shower(b, random, particles);
+  restore_mass(top, top_mass, std::span(particles).subspan(start));
 }
 
 // Cells of the detector: what falls into one is one particle, at its energy-weighted place.
@@ -192,6 +228,7 @@ void detect(std::vector<Particle>& particles, Random& random) {
     axis_rapidity /= pt;
     axis_azimuth /= pt;
   }
+  const double scale = std::exp(scale_smear * random.normal());
   std::vector<Hit> hits;
   for (Particle particle : particles) {
     particle.rapidity -= axis_rapidity;
@@ -200,7 +237,7 @@ void detect(std::vector<Particle>& particles, Random& random) {
     const double smear =
         track ? track_smear
               : std::hypot(calorimeter_smear / std::sqrt(particle.pt), calorimeter_constant);
-    particle.pt *= 1 + smear * random.normal();
+    particle.pt *= scale * (1 + smear * random.normal());
     if (particle.pt < threshold || std::hypot(particle.rapidity, particle.azimuth) > jet_radius)
       continue;
     const auto row = static_cast<int64_t>(std::floor(particle.rapidity / cell_size));
@@ -246,7 +283,7 @@ void add_soft_background(Random& random, std::vector<Particle>& particles) {
 std::vector<Particle> simulate_jet(JetKind kind, Random& random) {
   std::vector<Particle> particles;
   particles.reserve(256);
-  Parton parton{jet_pt * (1 + 0.03 * random.normal()), 0, 0, jet_radius, kind == JetKind::gluon};
+  Parton parton{random.uniform(lowest_pt, highest_pt), 0, 0, widest_angle, kind == JetKind::gluon};
   switch (kind) {
     case JetKind::gluon:
     case JetKind::quark:
