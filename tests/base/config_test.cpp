@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schemas, and hostile config files: whatever the bytes, there is a value or an Error.
+#include "mase/base/random.h"
+#include "mase/base/schema.h"
+#include "support/support.h"
+
+namespace mase {
+namespace {
+
+const Schema schema = {{
+    {.name = "width", .type = FieldType::integer, .default_value = 8, .minimum = 1, .maximum = 64},
+    {.name = "mode", .type = FieldType::text, .default_value = "a", .choices = {"a", "b", "none"}},
+    {.name = "rate", .type = FieldType::number, .help = "a rate", .required = true},
+}};
+
+std::string fault(const std::string& toml) {
+  try {
+    validate(parse_toml(toml, "f.toml"), schema, "t");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Schema, FillsInDefaults) {
+  const Value value = validate(parse_toml("rate = 1\nmode = \"none\"", "f.toml"), schema, "");
+  EXPECT_EQ(value["width"].as_int(), 8);
+  EXPECT_EQ(value["mode"].as_string(), "none");
+  EXPECT_EQ(value["rate"].as_double(), 1);
+  EXPECT_EQ(validate(parse_toml("rate = 1\nwidth = \"NA\"", "f"), schema, "")["width"].as_int(), 8);
+}
+
+TEST(Schema, SaysWhereWhatAndHow) {
+  EXPECT_EQ(fault("rate = 1\nwidht = 3"),
+            "f.toml:2: t: unknown key 'widht'; did you mean 'width'?");
+  EXPECT_EQ(fault("rate = 1\nwidth = 0"), "f.toml:2: t.width: 0 is too small; the least is 1");
+  EXPECT_EQ(fault("rate = 1\nwidth = 1.5"),
+            "f.toml:2: t.width: expected an integer, got a number; write width = 8");
+  EXPECT_EQ(fault("rate = 1\nmode = \"c\""),
+            "f.toml:2: t.mode: unknown choice 'c'; choose one of: a, b, none");
+  EXPECT_NE(fault("width = 3").find("'rate' is missing"), std::string::npos);
+  // All problems at once.
+  const std::string several = fault("width = 0\nmode = 3");
+  EXPECT_EQ(std::count(several.begin(), several.end(), '\n'), 2) << several;
+}
+
+// Bytes of a valid file changed, removed, doubled: never a crash, and what is accepted can be
+// written and read back.
+template <class Parse, class Write>
+void mutate(const std::string& seed_text, const Parse& parse, const Write& write) {
+  Random random(1, "mutate");
+  int accepted = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = seed_text;
+    for (uint64_t change = random.below(4) + 1; change > 0 && !text.empty(); --change) {
+      const size_t at = random.below(text.size());
+      switch (random.below(4)) {
+        case 0:
+          text[at] = static_cast<char>(random.below(256));
+          break;
+        case 1:
+          text.erase(at, random.below(8) + 1);
+          break;
+        case 2:
+          text.insert(at, text.substr(random.below(text.size()), random.below(12)));
+          break;
+        default:
+          text[at] = "[]{}=\",.\n#e-0"[random.below(13)];
+      }
+    }
+    try {
+      const Value value = parse(text, "m");
+      ++accepted;
+      EXPECT_EQ(parse(write(value), "m"), value) << text;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()), "");
+    }
+  }
+  EXPECT_GT(accepted, 10);
+}
+
+TEST(Hostile, Toml) {
+  mutate(
+      "name = \"n\"\nsize = [1, 2.5, -3]\n[a.b]\nx = true\ny = \"t\\u00e9xt\"\n[[c]]\nz = {p = "
+      "1}\n",
+      parse_toml, [](const Value& value) { return to_toml(value); });
+}
+
+TEST(Hostile, Json) {
+  mutate("{\"name\": \"n\", \"list\": [1, 2.5, -3e4, true, null], \"t\": {\"u\": \"\\u00e9\"}}",
+         parse_json, [](const Value& value) { return to_json(value); });
+}
+
+TEST(Hostile, DeepNestingIsAnError) {
+  EXPECT_THROW(parse_json(std::string(100000, '['), "deep"), Error);
+  EXPECT_THROW(parse_toml("a = " + std::string(100000, '['), "deep"), Error);
+  EXPECT_THROW(
+      parse_json("{\"a\":" + std::string(5000, '[') + std::string(5000, ']') + "}", "deep"), Error);
+}
+
+}  // namespace
+}  // namespace mase
