@@ -1,8 +1,10 @@
 # Every tests/FOLDER/NAME_test.cpp is one test program, tests/FOLDER/NAME. A new file needs no line
 # here. Programs find the tree and the binary through MASE_SOURCE and MASE_CH (tests/support).
 find_package(GTest REQUIRED)
+find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
 add_library(test_support STATIC ${CMAKE_SOURCE_DIR}/tests/support/support.cpp)
-target_link_libraries(test_support PUBLIC mase GTest::gtest GTest::gmock GTest::gtest_main Threads::Threads)
+target_link_libraries(test_support PUBLIC mase GTest::gtest GTest::gmock GTest::gtest_main
+                      ${RAPIDCHECK_LIBRARY} Threads::Threads)
 target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
 if(MASE_PCH)
   target_precompile_headers(test_support PUBLIC <algorithm> <functional> <map> <memory> <string>
@@ -19,7 +21,7 @@ foreach(source ${MASE_TESTS_SOURCES})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${target})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77
-    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR}")
+    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1")
   add_dependencies(${target} ch)
 endforeach()
 
@@ -35,5 +37,5 @@ foreach(script ${MASE_TEST_SCRIPTS})
     add_test(NAME ${name} COMMAND bash ${script})
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77
-    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR}")
+    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1")
 endforeach()

@@ -21,6 +21,7 @@ while (($#)); do
 done
 build=${build:-$root/build/$preset}
 mkdir -p "$build"
+build=$(cd "$build" && pwd)
 log=$build/build.log
 
 # One build at a time; whoever waited finds it done.
@@ -58,7 +59,6 @@ fi
 
 last=-1
 ninja -C "$build" "${targets[@]}" 2>&1 | {
-  cd /
   while IFS= read -r line; do
     printf '%s\n' "$line" >>"$log"
     if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]]; then

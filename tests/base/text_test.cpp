@@ -49,10 +49,10 @@ Table sample() {
 
 TEST(Table, Styles) {
   EXPECT_EQ(sample().str(TableStyle::simple),
-            "Name         Count\n---------  -------\na                1\nlong name       12");
+            "Name       Count\n---------  -----\na              1\nlong name     12\n");
   EXPECT_EQ(sample().str(TableStyle::orgtbl),
             "| Name      |   Count |\n|-----------+---------|\n| a         |       1 |\n"
-            "| long name |      12 |");
+            "| long name |      12 |\n");
   EXPECT_NE(sample().str(TableStyle::grid).find("+===========+=========+"), std::string::npos);
 }
 

@@ -172,10 +172,15 @@ void check_flags(const CommandRecord& command, int argc, char** argv) {
   throw Error(command.name, printable(error.what()), usage(command));
 }
 
+std::string capitalised(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
 std::string command_list() {
   std::string text = "Commands:\n";
   for (const CommandRecord* command : Registry<CommandRecord>::instance().all())
-    text += fmt::format("  {:<12}{}\n", command->name, command->summary);
+    text += fmt::format("  {:<12}{}\n", command->name, capitalised(command->summary));
   return text;
 }
 
@@ -215,11 +220,11 @@ int run_program(int argc, char** argv) {
       throw Error("", fmt::format("unknown option '{}'", printable(first)),
                   suggestion(first, {"--help", "--version", "--info"}));
     const std::vector<std::string> names = Registry<CommandRecord>::instance().names();
-    throw Error("ch", fmt::format("unknown command '{}'", printable(first)),
+    throw Error("", fmt::format("unknown command '{}'", printable(first)),
                 nearest_names(first, names).empty() ? "see ch --help" : suggestion(first, names));
   }
   check_flags(*command, argc, argv);
-  CLI::App app(command->summary, "ch " + command->name);
+  CLI::App app(capitalised(command->summary), "ch " + command->name);
   app.get_formatter()->column_width(34);
   Typed typed;
   add_options(app, *command, typed);
