@@ -27,10 +27,9 @@ bench:  ## build and run the benchmarks
 
 fuzz:  ## build the fuzz targets (clang) and run each for a minute
 	@scripts/build.sh --preset fuzz --packages "build test check" all
-	@for target in build/fuzz/fuzz/*; do \
-	  [ -x "$$target" ] && [ -f "$$target" ] || continue; name=$$(basename $$target); \
-	  mkdir -p build/fuzz/corpus/$$name; echo "== $$name"; \
-	  $$target -max_total_time=60 -timeout=10 build/fuzz/corpus/$$name $$(ls -d tests/fuzz/corpus/$$name 2>/dev/null); done
+	@for target in build/fuzz/bin/fuzz_*; do \
+	  name=$$(basename $$target | sed s/^fuzz_//); mkdir -p build/fuzz/corpus/$$name; echo "== $$name"; \
+	  $$target -max_total_time=$(or $(SECONDS),60) -timeout=10 build/fuzz/corpus/$$name tests/fuzz/corpus/$$name || exit 1; done
 
 reference: all  ## rewrite docs/reference.md from the program's registries
 	@mkdir -p docs && $(BUILD)/bin/ch reference > docs/reference.md.new && mv docs/reference.md.new docs/reference.md
