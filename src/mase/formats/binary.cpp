@@ -115,6 +115,9 @@ const Register<FormatRecord> registered{{
                 seed_field(),
                 ste_field()}},
     .make = make,
+    .ladder = [](double) -> std::vector<Value> {
+      return {Dict{{"bipolar", true}}, Dict{{"symmetric", true}}};
+    },
 }};
 
 }  // namespace

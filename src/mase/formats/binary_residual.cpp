@@ -106,6 +106,9 @@ const Register<FormatRecord> registered{{
                  .help = "accepted for MASE's files, without effect"},
                 ste_field()}},
     .make = make,
+    .ladder = [](double) -> std::vector<Value> {
+      return {Dict{{"levels", 1}}, Dict{{"levels", 2}}};
+    },
 }};
 
 }  // namespace

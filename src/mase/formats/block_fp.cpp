@@ -95,6 +95,12 @@ const Register<FormatRecord> registered{{
     .schema = {{width(), exponent_width(), exponent_bias_field(), block_size_field(List{Value(16)}),
                 skip_first_dim_field(), rounding_field(true)}},
     .make = make,
+    .ladder = [](double) -> std::vector<Value> {
+      std::vector<Value> configs;
+      for (const int width : {2, 3, 4, 5, 6, 8})
+        configs.push_back(Dict{{"width", width}, {"block_size", List{Value(1), Value(16)}}});
+      return configs;
+    },
 }};
 
 }  // namespace

@@ -81,6 +81,14 @@ const Register<FormatRecord> registered{{
                 skip_first_dim_field(),
                 rounding_field(true)}},
     .make = make,
+    .ladder = [](double) -> std::vector<Value> {
+      std::vector<Value> configs;
+      for (const int width : {3, 4, 5, 6, 8})
+        configs.push_back(Dict{{"width", width},
+                               {"exponent_bias_width", 8},
+                               {"block_size", List{Value(1), Value(16)}}});
+      return configs;
+    },
 }};
 
 }  // namespace

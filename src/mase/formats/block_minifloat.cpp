@@ -82,6 +82,15 @@ const Register<FormatRecord> registered{{
                 skip_first_dim_field(),
                 rounding_field(true)}},
     .make = make,
+    .ladder = [](double) -> std::vector<Value> {
+      std::vector<Value> configs;
+      for (const auto& [width, exponent] : {std::pair{4, 2}, {6, 3}, {8, 4}})
+        configs.push_back(Dict{{"width", width},
+                               {"exponent_width", exponent},
+                               {"exponent_bias_width", 8},
+                               {"block_size", List{Value(1), Value(16)}}});
+      return configs;
+    },
 }};
 
 }  // namespace

@@ -81,6 +81,13 @@ const Register<FormatRecord> general{{
                                "use specials = \"none\"");
           return make(layout, config);
         },
+    .ladder = [](double) -> std::vector<Value> {
+      std::vector<Value> configs;
+      for (const auto& [exponent, mantissa] : {std::pair{3, 1}, {4, 2}, {4, 3}, {5, 4}, {5, 6}})
+        configs.push_back(
+            Dict{{"exponent_width", exponent}, {"mantissa_width", mantissa}, {"specials", "none"}});
+      return configs;
+    },
 }};
 
 struct Named {

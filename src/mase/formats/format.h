@@ -68,6 +68,9 @@ struct FormatRecord {
   std::string help = {};
   Schema schema;  // keys without operand prefix: width, frac_width, ...
   std::function<Quantizer(const Value& config)> make;  // config already validated by `schema`
+  // Configs over the format's range of widths, narrowest first, fit for values up to `largest` in
+  // magnitude: what `ch format sweep` tries. Empty: the default config alone.
+  std::function<std::vector<Value>(double largest)> ladder = {};
 };
 
 using QuantizerPtr = std::shared_ptr<const Quantizer>;

@@ -2,6 +2,7 @@
 // Fixed point: width bits, frac_width of them after the point.
 //   q(x) = clamp(round(x * 2^frac_width), lowest, largest) / 2^frac_width
 // Infinities saturate, NaN stays NaN. Codes are two's complement (plain binary when unsigned).
+#include <algorithm>
 #include <cmath>
 
 #include "mase/formats/elementwise.h"
@@ -94,6 +95,15 @@ Schema schema(bool with_rounding) {
   return schema;
 }
 
+// As many fraction bits as the largest value leaves.
+std::vector<Value> ladder(double largest) {
+  const int whole = static_cast<int>(std::ceil(std::log2(std::max(largest, 0x1p-40))));
+  std::vector<Value> configs;
+  for (const int width : {2, 3, 4, 5, 6, 8, 10, 12, 16})
+    configs.push_back(Dict{{"width", width}, {"frac_width", width - 1 - whole}});
+  return configs;
+}
+
 const Register<FormatRecord> integer{{
     .name = "integer",
     .aliases = {"fixed"},
@@ -107,6 +117,7 @@ const Register<FormatRecord> integer{{
           return make_integer(
               config, floor ? Rounding::floor : rounding_from_name(config["rounding"].as_string()));
         },
+    .ladder = ladder,
 }};
 
 const Register<FormatRecord> integer_floor{{
@@ -116,6 +127,7 @@ const Register<FormatRecord> integer_floor{{
     .help = "integer with rounding = \"floor\", under the name MASE gives it",
     .schema = schema(false),
     .make = [](const Value& config) { return make_integer(config, Rounding::floor); },
+    .ladder = ladder,
 }};
 
 }  // namespace

@@ -82,6 +82,11 @@ const Register<FormatRecord> registered_log{{
     .schema = {{width_field(2, 12, "sign and exponent bits"), exponent_bias_field(),
                 rounding_field(true), ste_field()}},
     .make = make_log,
+    .ladder = [](double) -> std::vector<Value> {
+      std::vector<Value> configs;
+      for (const int width : {3, 4, 5, 6, 8}) configs.push_back(Dict{{"width", width}});
+      return configs;
+    },
 }};
 
 const Register<FormatRecord> registered_power{{
@@ -90,6 +95,11 @@ const Register<FormatRecord> registered_power{{
     .summary = "signed powers of two, with the lowest exponent field for zero",
     .schema = {{width_field(2, 12, "sign and exponent bits"), exponent_bias_field(), ste_field()}},
     .make = make_power,
+    .ladder = [](double) -> std::vector<Value> {
+      std::vector<Value> configs;
+      for (const int width : {3, 4, 5, 6, 8}) configs.push_back(Dict{{"width", width}});
+      return configs;
+    },
 }};
 
 }  // namespace

@@ -111,6 +111,10 @@ const Register<FormatRecord> ieee{{
     .summary = "small float with hidden bit and subnormals, every code a finite number",
     .schema = schema(),
     .make = make_ieee,
+    .ladder = [](double) -> std::vector<Value> {
+      return {Dict{{"width", 4}, {"exponent_width", 2}}, Dict{{"width", 6}, {"exponent_width", 3}},
+              Dict{{"width", 8}, {"exponent_width", 4}}};
+    },
 }};
 
 const Register<FormatRecord> denorm{{
@@ -120,6 +124,10 @@ const Register<FormatRecord> denorm{{
     .summary = "small float without hidden bit: sign * 2^E * k / 2^m",
     .schema = schema(),
     .make = make_denorm,
+    .ladder = [](double) -> std::vector<Value> {
+      return {Dict{{"width", 4}, {"exponent_width", 2}}, Dict{{"width", 6}, {"exponent_width", 3}},
+              Dict{{"width", 8}, {"exponent_width", 4}}};
+    },
 }};
 
 }  // namespace

@@ -121,6 +121,11 @@ const Register<FormatRecord> mxint{{
     .summary = "OCP microscaling integers: whole numbers with a shared power-of-two scale",
     .schema = schema({width_field(2, 16, "bits of an element")}),
     .make = make_mxint,
+    .ladder = [](double) -> std::vector<Value> {
+      std::vector<Value> configs;
+      for (const int width : {2, 3, 4, 6, 8}) configs.push_back(Dict{{"width", width}});
+      return configs;
+    },
 }};
 
 const Register<FormatRecord> mxfp{{
@@ -135,6 +140,12 @@ const Register<FormatRecord> mxfp{{
                        .minimum = 0,
                        .maximum = 10}}),
     .make = make_mxfp,
+    .ladder = [](double) -> std::vector<Value> {
+      std::vector<Value> configs;
+      for (const auto& [exponent, fraction] : {std::pair{2, 1}, {2, 3}, {3, 2}, {4, 3}, {5, 2}})
+        configs.push_back(Dict{{"exponent_width", exponent}, {"frac_width", fraction}});
+      return configs;
+    },
 }};
 
 }  // namespace

@@ -27,24 +27,36 @@ struct Options {
 };
 
 // Values are (k - zero) * step, k in [low, high].
+ScaledSpec affine_spec(const Options& options, double lowest, double largest) {
+  ScaledSpec spec;
+  spec.low = options.is_signed ? -std::ldexp(1.0, options.width - 1) : 0.0;
+  spec.high = options.largest_code();
+  const double span = std::max(largest, 0.0) - std::min(lowest, 0.0);
+  if (span == 0) return spec;
+  // A step of few bits makes every value (k - z) * step a single-precision number, so that
+  // quantising again changes nothing. Rounded up, the range still covers the data.
+  int exponent = 0;
+  const double fraction = std::frexp(span / (spec.high - spec.low), &exponent);
+  const int bits = std::max(24 - options.width, 8);
+  spec.step = std::ldexp(std::ceil(std::ldexp(fraction, bits)), exponent - bits);
+  spec.zero =
+      std::clamp(std::nearbyint(spec.low - std::min(lowest, 0.0) / spec.step), spec.low, spec.high);
+  return spec;
+}
+
 ScaledSpec spec_of(const Options& options, double lowest, double largest) {
   ScaledSpec spec;
   if (options.affine) {
-    spec.low = options.is_signed ? -std::ldexp(1.0, options.width - 1) : 0.0;
-    spec.high = options.largest_code();
-    lowest = std::min(lowest, 0.0);
-    largest = std::max(largest, 0.0);
-    const double span = largest - lowest;
-    if (span == 0) return spec;
-    double step = span / (spec.high - spec.low);
-    // A step of few bits makes every value (k - z) * step a single-precision number, so that
-    // quantising again changes nothing. Rounded up, the range still covers the data.
-    int exponent = 0;
-    const double fraction = std::frexp(step, &exponent);
-    const int bits = std::max(24 - options.width, 8);
-    step = std::ldexp(std::ceil(std::ldexp(fraction, bits)), exponent - bits);
-    spec.step = step;
-    spec.zero = std::clamp(std::nearbyint(spec.low - lowest / step), spec.low, spec.high);
+    spec = affine_spec(options, lowest, largest);
+    // Where the rounded step leaves the last code unused, the rounded data would get another step:
+    // take that one at once.
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      const ScaledSpec next =
+          affine_spec(options, scaled_reference(spec, static_cast<float>(lowest)),
+                      scaled_reference(spec, static_cast<float>(largest)));
+      if (next.step == spec.step && next.zero == spec.zero) break;
+      spec = next;
+    }
   } else {
     spec.high = options.largest_code();
     spec.low = options.is_signed ? -spec.high : 0.0;
@@ -213,6 +225,11 @@ const Register<FormatRecord> registered{{
                  .help = "accepted and without effect, as in MASE"},
                 rounding_field(true)}},
     .make = make,
+    .ladder = [](double) -> std::vector<Value> {
+      std::vector<Value> configs;
+      for (const int width : {2, 3, 4, 5, 6, 8}) configs.push_back(Dict{{"width", width}});
+      return configs;
+    },
 }};
 
 }  // namespace

@@ -138,6 +138,9 @@ const Register<FormatRecord> registered{{
                 rounding_field(true),
                 ste_field()}},
     .make = make,
+    .ladder = [](double) -> std::vector<Value> {
+      return {Dict{{"scaling_factor", true}}};
+    },
 }};
 
 }  // namespace

@@ -83,6 +83,10 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
       if (std::count(unsigned_operands.begin(), unsigned_operands.end(), operand) &&
           record.schema.find("is_signed") && !table.as_dict().contains("is_signed"))
         table.dict().set("is_signed", false);
+      // Only activations have a batch in front: MASE blocks parameters over all their dimensions.
+      if (operand != "data_in" && operand != "data_out" && record.schema.find("skip_first_dim") &&
+          !table.as_dict().contains("skip_first_dim"))
+        table.dict().set("skip_first_dim", false);
       // Problems name the key as it was written, with its operand.
       Problems inner;
       const Value checked = validate(table, record.schema, path + "." + operand, inner);

@@ -251,6 +251,7 @@ void float_kernel(const FloatSpec& spec, const float* in, float* out, size_t cou
 }
 
 float float_reference(const FloatSpec& spec, float x) {
+  if (std::isnan(x)) return x;  // with its payload
   return static_cast<float>(float_reference(spec, static_cast<double>(x)));
 }
 

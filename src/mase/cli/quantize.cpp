@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// ch quantize: rounds the tensors of a file to number formats and says what it costs.
+#include <map>
+
+#include "mase/base/table.h"
+#include "mase/cli/command.h"
+#include "mase/cli/set_option.h"
+#include "mase/formats/cases.h"
+#include "mase/formats/measure.h"
+#include "mase/io/checkpoint.h"
+
+namespace mase {
+namespace {
+
+std::string number(double value) { return fmt::format("{:.6g}", value); }
+
+std::vector<QuantizeCase> wanted_cases(const Arguments& arguments, const TensorTable& tensors) {
+  if (arguments["cases"].is_null() == arguments["format"].is_null())
+    throw Error("ch quantize", "give either --cases or --format",
+                "--cases FILE.json, or --format NAME --set key=value");
+  if (!arguments["cases"].is_null()) {
+    if (!arguments["set"].is_null())
+      throw Error("--set", "belongs to --format", "put the keys into the cases' \"config\"");
+    return quantize_cases(read_json(arguments["cases"].as_string()));
+  }
+  const QuantizerPtr quantizer =
+      make_quantizer(arguments["format"].as_string(), set_table(arguments["set"]), "--set");
+  std::vector<QuantizeCase> cases;
+  for (const auto& [name, tensor] : tensors) {
+    const DType type = tensor.dtype();
+    if (type == DType::f32 || type == DType::f64 || type == DType::f16 || type == DType::bf16)
+      cases.push_back({name, name, quantizer});
+  }
+  return cases;
+}
+
+int run(const Arguments& arguments) {
+  const std::string& path = arguments["input"].as_string();
+  const TensorTable tensors = load_safetensors(path);
+  std::map<std::string, const Tensor*> by_name;
+  for (const auto& [name, tensor] : tensors) by_name[name] = &tensor;
+  TensorTable results;
+  std::map<std::string, bool> seen;
+  Table table({"Tensor", "Format", "Values", "Bits", "Max error", "MSE", "SQNR [dB]", "Saturated"});
+  for (const QuantizeCase& item : wanted_cases(arguments, tensors)) {
+    const auto found = by_name.find(item.input);
+    if (found == by_name.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, tensor] : by_name) names.push_back(name);
+      throw Error(path, fmt::format("there is no tensor '{}'", printable(item.input)),
+                  suggestion(item.input, names));
+    }
+    if (seen[item.output])
+      throw Error(arguments["cases"].as_string(),
+                  fmt::format("two cases write '{}'", printable(item.output)),
+                  "give every case an output of its own");
+    seen[item.output] = true;
+    const Tensor out = quantize(*item.quantizer, *found->second);
+    const QuantizationError error = measure_error(*item.quantizer, *found->second, out);
+    table.add({printable(item.output), item.quantizer->format, std::to_string(out.numel()),
+               fmt::format("{:.4g}", error.bits), number(error.max_error),
+               number(error.mean_squared_error), fmt::format("{:.2f}", error.sqnr),
+               fmt::format("{:.2f}%", 100 * error.saturation)});
+    results.emplace_back(item.output, out);
+  }
+  if (!arguments["quiet"].as_bool()) fmt::print("{}", table.str());
+  if (!arguments["output"].is_null()) {
+    save_safetensors(arguments["output"].as_string(), results);
+    fmt::print("{} tensors written to {}\n", results.size(), arguments["output"].as_string());
+  }
+  return 0;
+}
+
+const Register<CommandRecord> registered{{
+    .name = "quantize",
+    .summary = "Round the tensors of a file to a number format and measure the error",
+    .help = "A case of --cases is {\"quantizer\": NAME, \"config\": {...}, \"input\": TENSOR, "
+            "\"output\": TENSOR}, or a microscaling one with \"format\", \"block_size\", \"axis\", "
+            "\"round\" and \"scale_bits\". The formats: ch format list.",
+    .options = {{{.name = "input",
+                  .type = FieldType::text,
+                  .help = "the tensors (.safetensors)",
+                  .required = true},
+                 {.name = "output",
+                  .type = FieldType::text,
+                  .help = "where the rounded tensors go (.safetensors)"},
+                 {.name = "cases", .type = FieldType::text, .help = "a list of cases (.json)"},
+                 {.name = "format",
+                  .type = FieldType::text,
+                  .help = "one format for all floating-point tensors of the file"},
+                 {.name = "set",
+                  .type = FieldType::list,
+                  .help = "a key of the format, key=value; may be repeated"},
+                 {.name = "quiet",
+                  .type = FieldType::boolean,
+                  .default_value = false,
+                  .help = "print no table"}}},
+    .examples = {"ch quantize --format integer --set width=8 --set frac_width=4 "
+                 "--input weights.safetensors --output rounded.safetensors",
+                 "ch quantize --cases cases.json --input in.safetensors --output out.safetensors"},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace mase

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/cli/set_option.h"
+
+#include "mase/base/text.h"
+
+namespace mase {
+namespace {
+
+Value value_of(const std::string& text) {
+  try {
+    const Value table = parse_toml("value = " + text, "--set");
+    if (table.as_dict().size() == 1) {
+      Value value = table["value"];
+      return value.at({});
+    }
+  } catch (const Error&) {
+  }
+  return text;
+}
+
+}  // namespace
+
+Value set_table(const Value& settings) {
+  Value table = Dict();
+  if (settings.is_null()) return table;
+  for (const std::string& setting : settings.as_string_list("--set")) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw Error("--set", fmt::format("'{}' is not key=value", printable(setting)),
+                  "for example --set width=8");
+    Value* place = &table;
+    for (const std::string& key : split(setting.substr(0, equals), '.')) {
+      if (!place->is_null() && !place->is_dict())
+        throw Error("--set", fmt::format("'{}' goes below a value", printable(setting)));
+      place = &(*place)[key];
+    }
+    *place = value_of(setting.substr(equals + 1));
+  }
+  return table;
+}
+
+}  // namespace mase

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// --set key=value as a table: values are read as TOML, anything else is text; dots in keys make
+// tables inside tables.
+#pragma once
+
+#include "mase/base/value.h"
+
+namespace mase {
+
+Value set_table(const Value& settings);  // a list of texts, or null
+
+}  // namespace mase
