@@ -25,6 +25,7 @@ struct Arguments {
   Value values;                 // positionals and options by snake_case name, defaults filled in
   std::set<std::string> typed;  // the options and positionals the user typed
   std::vector<std::string> command_line;
+  std::vector<std::string> rest;  // of a command that forwards: words and flags it does not know
 
   const Value& operator[](const std::string& name) const { return values[name]; }
   bool was_typed(const std::string& name) const { return typed.count(name) > 0; }
@@ -41,6 +42,7 @@ struct CommandRecord {
   // be repeated. Field::group is the heading in --help.
   Schema options = {};
   std::vector<std::string> examples = {};
+  bool forwards = false;  // hands unknown words and flags on to another command
   std::function<int(const Arguments& arguments)> run;  // the exit code
 };
 

@@ -77,6 +77,7 @@ void add_options(CLI::App& app, const CommandRecord& command, Typed& typed) {
   if (!command.examples.empty()) footer += "\nExamples:\n";
   for (const std::string& example : command.examples) footer += "  " + example + "\n";
   app.footer(footer);
+  app.allow_extras(command.forwards);
 }
 
 Value typed_value(const Field& field, const std::vector<std::string>& texts) {
@@ -115,6 +116,7 @@ Arguments collect(const CLI::App& app, const Typed& typed) {
                                                        : Value(words.front()));
   }
   arguments.values = std::move(values);
+  arguments.rest = app.remaining();
   return arguments;
 }
 

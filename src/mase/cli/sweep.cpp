@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// ch sweep: runs a grid of settings in parallel processes, remembers what is done, and ends with a
+// comparison page, a CSV and a table. A failed run is one row; an interrupted sweep goes on where
+// it was when the same command is given again.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include "mase/base/file.h"
+#include "mase/cli/child_process.h"
+#include "mase/cli/command.h"
+#include "mase/cli/terminal.h"
+#include "mase/report/page.h"
+#include "mase/report/sweep_grid.h"
+
+namespace mase {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string option_of(const std::string& word) {
+  return replace_all(word.substr(2, word.find('=') - 2), "-", "_");
+}
+
+// Mistakes in forwarded flags are found here, once, not by every run.
+void check_options(const CommandRecord& command, const std::vector<std::string>& rest,
+                   const std::vector<Variation>& variations) {
+  const std::vector<std::string> names = command.options.names();
+  const auto known = [&](const std::string& name) {
+    if (command.options.find(name)) return true;
+    return starts_with(name, "no_") && command.options.find(name.substr(3)) != nullptr;
+  };
+  for (const std::string& word : rest)
+    if (starts_with(word, "--") && word.size() > 2 && !known(option_of(word)))
+      throw Error(word, fmt::format("ch {} has no such option", command.name),
+                  suggestion(option_of(word), names));
+  for (const Variation& variation : variations) {
+    const Field* field = command.options.find(variation.option);
+    if (!field)
+      throw Error(
+          "--vary",
+          fmt::format("ch {} has no option '{}'", command.name, printable(variation.option)),
+          suggestion(variation.option, names));
+    for (const std::string& value : variation.values) {
+      const bool whole = field->type == FieldType::integer, real = field->type == FieldType::number;
+      if ((whole && !parse_integer(value)) || (real && !parse_number(value)))
+        throw Error("--vary", fmt::format("{}: '{}' is not {}", variation.option, printable(value),
+                                          whole ? "an integer" : "a number"));
+    }
+  }
+}
+
+std::optional<int64_t> forwarded_seed(const std::vector<std::string>& rest) {
+  for (size_t i = 0; i < rest.size(); ++i) {
+    if (starts_with(rest[i], "--seed=")) return parse_integer(rest[i].substr(7));
+    if (rest[i] == "--seed" && i + 1 < rest.size()) return parse_integer(rest[i + 1]);
+  }
+  return {};
+}
+
+std::string default_name(const std::string& command, const std::vector<std::string>& rest) {
+  std::vector<std::string> words = {"sweep", command};
+  for (const std::string& word : rest) {
+    if (starts_with(word, "-")) break;
+    words.push_back(replace_all(fs::path(word).stem().string(), " ", "-"));
+  }
+  return join(words, "_");
+}
+
+// The sweep's folder: the first of NAME, NAME_2, ... that is free or holds this very sweep.
+std::string sweep_folder(const std::string& parent, const std::string& name,
+                         const std::vector<std::string>& base) {
+  for (int number = 1;; ++number) {
+    const std::string folder =
+        parent + "/" + name + (number == 1 ? "" : fmt::format("_{}", number));
+    const std::string state = folder + "/sweep.json";
+    if (!fs::exists(folder)) return folder;
+    if (fs::exists(state) && read_json(state)["base"] == Value::of(base)) return folder;
+  }
+}
+
+// Two sweeps at once in one folder would start every run twice.
+class Lock {
+ public:
+  explicit Lock(const std::string& folder) {
+    fd_ = ::open((folder + "/sweep.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+    if (fd_ >= 0) ::close(fd_);
+    throw Error(folder, "another sweep is running here", "wait for it, or give another --project");
+  }
+  ~Lock() { ::close(fd_); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
+std::string last_line(const std::string& path) {
+  std::error_code failure;
+  if (!fs::exists(path, failure)) return "";
+  std::string last;
+  for (const std::string& line : split(read_text_file(path), '\n'))
+    if (!strip(line).empty()) last = strip(line);
+  return printable(last).substr(0, 300);
+}
+
+struct Sweep {
+  std::string folder, runs_folder;
+  std::vector<std::string> base;
+  std::vector<SweepRun> runs;
+  size_t jobs = 1;
+
+  std::string log_of(const SweepRun& run) const { return folder + "/logs/" + run.name + ".log"; }
+  std::string folder_of(const SweepRun& run) const { return runs_folder + "/" + run.name; }
+  void save() const {
+    write_file_atomically(folder + "/sweep.json", to_json(sweep_state(runs, base), 1) + "\n");
+  }
+};
+
+void note_end(Sweep& sweep, const ChildProcesses::End& end, bool stopping) {
+  SweepRun& run = sweep.runs[end.key];
+  run.seconds = end.seconds;
+  const bool has_run = is_run_folder(sweep.folder_of(run));
+  const RunData data = has_run ? read_run_outline(sweep.folder_of(run)) : RunData();
+  const Value& status = data.run["status"];
+  const std::string said = status.is_string() ? status.as_string() : "";
+  // A diverged run is a result like any other.
+  if (has_run && (said == "diverged" || (end.exit_code == 0 && said != "interrupted"))) {
+    run.status = "finished";
+    run.cause.clear();
+  } else if (stopping || said == "interrupted") {
+    run.status = "interrupted";
+  } else {
+    run.status = "failed";
+    const std::string last = last_line(sweep.log_of(run));
+    run.cause = fmt::format("exit code {}{}{}", end.exit_code, last.empty() ? "" : ": ", last);
+  }
+  size_t done = 0;
+  for (const SweepRun& one : sweep.runs) done += one.status == "finished" || one.status == "failed";
+  std::string result = run.status == "finished" ? "" : run.status;
+  const Value& best = data.run["best"];
+  if (run.status == "finished" && best.is_dict() && best["val_acc_epoch"].is_number())
+    result = fmt::format("val_acc {:.4f}", best["val_acc_epoch"].as_double());
+  if (said == "diverged") result = "diverged";
+  if (run.status == "failed") result += ": " + run.cause;
+  fmt::print("[{}/{}] {}  {}  {:.1f} s\n", done, sweep.runs.size(), run.name, result, run.seconds);
+  std::fflush(stdout);
+}
+
+// True if everything was run, false if the user asked to stop.
+bool run_all(Sweep& sweep) {
+  catch_interrupts();
+  ChildProcesses children;
+  size_t next = 0;
+  bool stopping = false;
+  while (true) {
+    if (interrupted() && !stopping) {
+      stopping = true;
+      children.interrupt();
+      fmt::print("Stopping {} runs; Ctrl-C again ends at once.\n", children.running());
+      std::fflush(stdout);
+    }
+    while (!stopping && children.running() < sweep.jobs && next < sweep.runs.size()) {
+      SweepRun& run = sweep.runs[next];
+      if (run.status != "finished") {
+        std::error_code ignored;
+        fs::remove_all(sweep.folder_of(run), ignored);  // what an earlier attempt left
+        children.start(next, run.words, sweep.log_of(run));
+      }
+      ++next;
+    }
+    ChildProcesses::End end;
+    if (children.ended(end)) {
+      note_end(sweep, end, stopping);
+      sweep.save();
+      continue;
+    }
+    if (children.running() == 0 && (stopping || next == sweep.runs.size())) return !stopping;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+void conclude(const Sweep& sweep, const std::string& title) {
+  std::vector<SweepResult> results;
+  std::vector<RunData> finished;
+  List failed;
+  for (const SweepRun& run : sweep.runs) {
+    SweepResult result{&run, {}};
+    if (run.status == "finished" && is_run_folder(sweep.folder_of(run))) {
+      result.data = read_run_leniently(sweep.folder_of(run));
+      finished.push_back(*result.data);
+    } else {
+      failed.emplace_back(
+          Dict{{"name", run.name}, {"cause", run.cause.empty() ? run.status : run.cause}});
+    }
+    results.push_back(std::move(result));
+  }
+  write_file_atomically(sweep.folder + "/results.csv", sweep_csv(results));
+  fmt::print("\n{}\n", sweep_table(results));
+  fmt::print("{}\n", printable(sweep.folder + "/results.csv"));
+  if (finished.empty()) return;
+  PageOptions options;
+  options.generator = fmt::format("ch {}", program_version());
+  options.title = title;
+  options.sweep = Dict{{"failed", std::move(failed)}};
+  const Value data = page_data(finished, options);
+  const std::string page = page_html(page_json(data), data["title"].as_string(), false);
+  write_file_atomically(sweep.folder + "/comparison.html", page);
+  fmt::print("{}\n", printable(sweep.folder + "/comparison.html"));
+}
+
+int run(const Arguments& arguments) {
+  const std::string name = arguments["command"].as_string();
+  const CommandRecord& command = Registry<CommandRecord>::instance().get(name);
+  if (!command.options.find("project") || !command.options.find("project_dir"))
+    throw Error("ch sweep", fmt::format("ch {} leaves no run folder to compare", name),
+                "sweep over ch train");
+  std::vector<Variation> variations;
+  for (const std::string& text : arguments["vary"].as_string_list())
+    variations.push_back(parse_variation(text));
+  check_options(command, arguments.rest, variations);
+  for (size_t i = 0; i < variations.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (variations[i].option == variations[j].option)
+        throw Error("--vary", fmt::format("'{}' is given twice", variations[i].option));
+  std::optional<int64_t> seeds;
+  if (arguments["seeds"].is_int()) seeds = arguments["seeds"].as_int();
+  for (const Variation& variation : variations)
+    if (variation.option == "seed" && seeds)
+      throw Error("--seeds", "the seed is varied already",
+                  "give --seeds or --vary seed=..., not both");
+  if (variations.empty() && !seeds)
+    throw Error("ch sweep", "nothing to vary", "give --vary option=value,value or --seeds N");
+
+  Sweep sweep;
+  sweep.base = {name};
+  sweep.base.insert(sweep.base.end(), arguments.rest.begin(), arguments.rest.end());
+  const std::string project = arguments["project"].is_string() ? arguments["project"].as_string()
+                                                               : default_name(name, arguments.rest);
+  sweep.folder = sweep_folder(arguments["project_dir"].as_string(), project, sweep.base);
+  sweep.runs_folder = sweep.folder + "/runs";
+  make_directories(sweep.runs_folder);
+  make_directories(sweep.folder + "/logs");
+  const Lock lock(sweep.folder);
+  sweep.runs = sweep_grid(sweep.base, variations, seeds, forwarded_seed(arguments.rest).value_or(0),
+                          sweep.runs_folder);
+  const std::string state = sweep.folder + "/sweep.json";
+  if (fs::exists(state)) take_over_state(sweep.runs, read_json(state), sweep.runs_folder);
+  sweep.jobs = std::max(1u, std::thread::hardware_concurrency());
+  if (arguments["jobs"].is_int()) sweep.jobs = static_cast<size_t>(arguments["jobs"].as_int());
+  sweep.save();
+
+  const auto done = static_cast<size_t>(
+      std::count_if(sweep.runs.begin(), sweep.runs.end(),
+                    [](const SweepRun& one) { return one.status == "finished"; }));
+  fmt::print("{} runs in {}{}, {} at a time\n", sweep.runs.size(), printable(sweep.folder),
+             done ? fmt::format(" ({} of them done before)", done) : "", sweep.jobs);
+  std::fflush(stdout);
+  if (!run_all(sweep)) {
+    fmt::print("Interrupted. The same command goes on with the runs that are left.\n");
+    return 130;
+  }
+  conclude(sweep, project);
+  return std::any_of(sweep.runs.begin(), sweep.runs.end(),
+                     [](const SweepRun& one) { return one.status == "failed"; })
+             ? 1
+             : 0;
+}
+
+const Register<CommandRecord> registered{{
+    .name = "sweep",
+    .summary = "run a grid of settings and compare the results",
+    .help =
+        "Everything ch sweep does not know goes to the command that is swept over. Runs go on in "
+        "parallel, one thread each; finished ones are not run again when the same sweep is started "
+        "again or extended. At the end there are a table, results.csv and comparison.html.",
+    .positionals = {{.name = "command", .help = "the command to run: train"}},
+    .options =
+        {{{.name = "vary",
+           .type = FieldType::list,
+           .help = "option=value,value,...; may be repeated, every combination is run"},
+          {.name = "seeds",
+           .type = FieldType::integer,
+           .help = "run every setting with so many seeds",
+           .minimum = 1,
+           .maximum = 10000},
+          {.name = "jobs",
+           .type = FieldType::integer,
+           .help = "runs at a time (default: one per core)",
+           .minimum = 1,
+           .maximum = 1024},
+          {.name = "project_dir",
+           .type = FieldType::text,
+           .default_value = "mase_output",
+           .help = "where the sweep's folder goes"},
+          {.name = "project", .type = FieldType::text, .help = "name of the sweep's folder"}}},
+    .examples = {"ch sweep train jsc-toy jsc --vary batch_size=64,256,1024 "
+                 "--vary learning_rate=1e-2,1e-3,1e-5 --seeds 3 --max-epochs 10"},
+    .forwards = true,
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace mase
