@@ -148,6 +148,7 @@ std::vector<std::string> known_flags(const CommandRecord& command) {
 
 // Before CLI11 sees them: it would take the value of a misspelt option for an argument.
 void check_flags(const CommandRecord& command, int argc, char** argv) {
+  if (command.forwards) return;  // it checks them against the command they are for
   const std::vector<std::string> flags = known_flags(command);
   for (int i = 2; i < argc && std::string(argv[i]) != "--"; ++i) {
     const std::string word = argv[i];
