@@ -28,7 +28,8 @@ const positive = (series) => series.every((one) => one.y.every((v) => v === null
 export function lineChart({id, title, xLabel, series, height = 280, legend = true, log = false, share, format = short}) {
   series = series.filter((one) => one.x.length > 0 && one.y.some((v) => v !== null));
   if (!series.length) return null;
-  const place = h('div', {class: 'plot'});
+  // As tall as the chart will be, so that a redraw does not move the page.
+  const place = h('div', {class: 'plot', style: {'min-height': `${height + (legend ? 24 : 0)}px`}});
   const figure = h('figure', {class: 'chart', id, role: 'group', 'aria-label': title},
     h('figcaption', null, title), place,
     h('p', {class: 'sr'}, series.map((one) => {

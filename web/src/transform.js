@@ -106,8 +106,9 @@ export function costs(transform) {
   const entries = Object.entries(given);
   if (!entries.length) return null;
   const nested = entries.filter(([, value]) => value && typeof value === 'object' && !Array.isArray(value) && finite(value) === null && !value.$symbol);
-  const flat = entries.filter((entry) => !nested.includes(entry));
-  const columns = [...new Set(nested.flatMap(([, value]) => Object.keys(value)))];
+  const flat = entries.filter((entry) => !nested.includes(entry) && !Array.isArray(entry[1]));
+  // Lists (costs per layer) would not fit into a cell.
+  const columns = [...new Set(nested.flatMap(([, value]) => Object.keys(value).filter((key) => !Array.isArray(value[key]))))];
   // {before: {flops}, after: {flops}} and {flops: {before, after}} both read best with one row a quantity.
   const turned = nested.length > 0 && nested.every(([name]) => /^(before|after|original|transformed|quantized)$/i.test(name));
   const amount = (value) => Number.isInteger(value) ? whole(value) : text(value);

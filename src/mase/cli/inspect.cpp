@@ -10,6 +10,7 @@
 #include "mase/base/tensor_text.h"
 #include "mase/base/text.h"
 #include "mase/cli/command.h"
+#include "mase/cli/plot_option.h"
 #include "mase/io/checkpoint.h"
 #include "mase/io/numpy_tensors.h"
 #include "mase/io/tensor_summary.h"
@@ -244,6 +245,22 @@ void print_tensor(const std::string& path, const Inspected& found, const std::st
               printable(suggestion(name, names)));
 }
 
+// One histogram per tensor of the network, or of the one that was asked for.
+void print_plots(const Inspected& found, const Value& wanted, const PlotStyle& style) {
+  constexpr int64_t most_values = 1 << 20;  // of a larger tensor every n-th value is drawn
+  for (size_t i = 0; i < found.tensors.size(); ++i) {
+    const auto& [name, tensor] = found.tensors[i];
+    const bool chosen = wanted.is_string() ? wanted.as_string() == name : i < found.network;
+    if (!chosen || tensor.numel() < 2) continue;
+    std::vector<double> values;
+    const int64_t stride = (tensor.numel() + most_values - 1) / most_values;
+    for (int64_t at = 0; at < tensor.numel(); at += stride) values.push_back(tensor.item(at));
+    HistogramPlot plot = histogram_of(values);
+    plot.title = name;
+    fmt::print("\n{}", plot_histogram(plot, style));
+  }
+}
+
 int run(const Arguments& arguments) {
   const std::string& path = arguments["file"].as_string();
   const bool stats = arguments["stats"].as_string() == "yes";
@@ -255,7 +272,26 @@ int run(const Arguments& arguments) {
     print_json(path, found, stats);
   else
     print_table(path, found, stats);
+  if (arguments["plot"].as_bool() && !json) {
+    PlotStyle style = plot_style(arguments);
+    style.height = 6;
+    print_plots(found, arguments["tensor"], style);
+  }
   return 0;
+}
+
+std::vector<Field> options() {
+  std::vector<Field> fields = {
+      {.name = "tensor", .type = FieldType::text, .help = "print the values of this tensor"},
+      {.name = "stats",
+       .type = FieldType::text,
+       .default_value = "yes",
+       .help = "compute min, mean, std, max and the share of zeros; 'no' for huge files",
+       .choices = {"yes", "no"}},
+      {.name = "json", .type = FieldType::boolean, .default_value = false, .help = "as JSON"},
+  };
+  for (Field& field : plot_fields()) fields.push_back(field);
+  return fields;
 }
 
 const Register<CommandRecord> registered{{
@@ -265,15 +301,7 @@ const Register<CommandRecord> registered{{
             "folders, .npy and .npz. Nothing in a file is run or trusted: hostile files are "
             "refused, unknown Python classes are shown by name.",
     .positionals = {{.name = "file", .help = "the file or folder"}},
-    .options = {{
-        {.name = "tensor", .type = FieldType::text, .help = "print the values of this tensor"},
-        {.name = "stats",
-         .type = FieldType::text,
-         .default_value = "yes",
-         .help = "compute min, mean, std, max and the share of zeros; 'no' for huge files",
-         .choices = {"yes", "no"}},
-        {.name = "json", .type = FieldType::boolean, .default_value = false, .help = "as JSON"},
-    }},
+    .options = {options()},
     .examples = {"ch inspect best.ckpt", "ch inspect best.ckpt --tensor model.seq_blocks.2.weight",
                  "ch inspect weights.safetensors --stats no --json"},
     .run = run,

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages in a real browser: what they show, that they fetch nothing, and that ch view lives.
+
+MASE_SCREENSHOTS=FOLDER also writes screenshots of each page, as in docs/screenshots."""
+import csv
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import sample_runs  # noqa: E402
+import webdriver  # noqa: E402
+
+CH = os.environ.get("MASE_CH", "build/release/bin/ch")
+HOSTILE = "<img src=x onerror=window.hacked=1>"
+
+
+def report(*words):
+    subprocess.run([CH, "report", *words], check=True, stdout=subprocess.DEVNULL)
+
+
+class Pages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = tempfile.mkdtemp(prefix="mase-pages-")
+        cls.browser = webdriver.Browser()
+        cls.browser.size(1280, 900)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        shutil.rmtree(cls.root, ignore_errors=True)
+
+    def show(self, path):
+        """Opens a page from disk: no console message and no request but the page itself."""
+        address = "file://" + path
+        self.browser.open(address)
+        self.browser.wait("document.querySelector('main section') !== null")
+        self.quiet()
+        self.assertEqual(set(self.browser.requests()), {address.replace("<", "%3C").replace(">", "%3E").replace(" ", "%20")})
+
+    def quiet(self):
+        self.assertEqual([entry["message"] for entry in self.browser.logs("browser")], [])
+
+    def keep(self, name):
+        folder = os.environ.get("MASE_SCREENSHOTS")
+        if not folder:
+            return
+        os.makedirs(folder, exist_ok=True)
+        for label, width, height, phone in (("desktop", 1280, 1500, False), ("phone", 390, 1500, True)):
+            self.browser.size(width, height, phone)
+            self.browser.wait("[...document.querySelectorAll('.chart')].every(c => c.chart && c.chart.width <= innerWidth)")
+            with open(f"{folder}/{name}-{label}.png", "wb") as file:
+                file.write(smaller(self.browser.screenshot(width, height)))
+        self.browser.size(1280, 900)
+
+    def series(self, chart, label):
+        """The points of one curve as the chart holds them."""
+        self.browser.wait(f"document.querySelector('#{chart}') && document.querySelector('#{chart}').chart")
+        return self.browser.run("""
+            const plot = document.querySelector(arguments[0]).chart;
+            const at = plot.series.findIndex((one) => one.label === arguments[1]);
+            const points = [];
+            plot.data[0].forEach((x, i) => { const y = plot.data[at][i]; if (y !== undefined && y !== null) points.push([x, y]); });
+            return points;""", "#" + chart, label)
+
+    def text(self, selector):
+        return self.browser.run("return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", selector)
+
+    def test_training_page_holds_the_numbers_of_the_file(self):
+        folder = self.root + "/jsc-tiny_classification_jsc_2024-01-31"
+        sample_runs.training_run(folder)
+        report(folder)
+        self.show(folder + "/report.html")
+        with open(folder + "/software/metrics.csv", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        for chart, label, column in (("chart-loss", "train, per step", "train_loss_step"), ("chart-loss", "validation, per epoch", "val_loss_epoch"),
+                                     ("chart-accuracy", "train, per step", "train_acc_step"), ("chart-accuracy", "validation, per epoch", "val_acc_epoch"),
+                                     ("chart-rate", "learning rate", "learning_rate")):
+            wanted = [[int(row["step"]), float(row[column])] for row in rows if row[column]]
+            self.assertEqual(self.series(chart, label), wanted, column)
+        epochs = {}
+        for row in rows:
+            if row["train_loss_step"]:
+                epochs.setdefault(row["epoch"], []).append(float(row["train_loss_step"]))
+        means = [sum(values) / len(values) for values in epochs.values()]
+        for (_, shown), wanted in zip(self.series("chart-loss", "train, epoch mean"), means):
+            self.assertAlmostEqual(shown, wanted, 12)
+        with open(folder + "/run.json", encoding="utf-8") as file:
+            run = json.load(file)
+        self.assertEqual(self.text("#auc b"), [f"AUC {one['auc']:.3f}" for one in run["evaluation"]["roc"]])
+        self.browser.click("#evaluation .choice button:last-of-type")
+        self.assertEqual(self.text("#confusion td.cell"), [str(n) for row in run["evaluation"]["confusion"] for n in row])
+        self.assertEqual(self.text("#option-table .changed"), ["256", "0.001", "10", os.path.basename(folder)])
+        self.assertEqual(len(self.text("#summary-table tbody tr")), 5)
+        # Another unit along the x axis: the last step is the end of the last epoch.
+        self.browser.click("#curves .choice button:nth-of-type(2)")
+        self.assertEqual(self.series("chart-loss", "validation, per epoch")[-1][0], 10)
+        self.browser.click("#curves .choice button:nth-of-type(1)")
+        self.assertEqual(self.browser.run("return document.documentElement.dataset.theme"), "light")
+        self.keep("training")
+        self.browser.click("#theme")
+        self.assertEqual(self.browser.run("return document.documentElement.dataset.theme"), "dark")
+        self.keep("training-dark")
+        self.quiet()
+
+    def test_nothing_is_wider_than_a_phone(self):
+        folder = self.root + "/phone"
+        sample_runs.training_run(folder)
+        report(folder)
+        self.browser.size(390, 844, True)
+        self.show(folder + "/report.html")
+        self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), 390)
+        self.browser.size(1280, 900)
+
+    def test_transform_page_shows_a_node_when_it_is_clicked(self):
+        folder = self.root + "/jsc-toy_transform_jsc_2024-01-31"
+        sample_runs.transform_run(folder)
+        report(folder)
+        self.show(folder + "/report.html")
+        self.assertEqual(len(self.text(".node")), 15)
+        self.assertEqual(self.text('.node[data-node="seq_blocks_3"] .format'), ["integer(8,4)"])
+        self.assertEqual(self.text('.node[data-node="seq_blocks_3"] text.shape'), ["8 × 32"])
+        self.browser.click('.node[data-node="seq_blocks_3"]')
+        panel = self.text("#node-panel")[0]
+        for word in ("seq_blocks_3", "LinearInteger", "seq_blocks.3", "mase_op", "linear", "precision"):
+            self.assertIn(word, panel)
+        before = self.browser.run("return document.querySelector('.graph > g').getAttribute('transform')")
+        self.browser.click(".graph-tools button")
+        self.assertNotEqual(before, self.browser.run("return document.querySelector('.graph > g').getAttribute('transform')"))
+        self.browser.click(".graph-tools button:last-child")
+        # The input layer is among the histograms; what is lost is drawn as lost.
+        names = self.browser.run("return [...document.querySelectorAll('.histogram')].map((e) => e.dataset.node + ' ' + e.dataset.operand)")
+        self.assertEqual(names[0], "x data_in_0")
+        lost = self.browser.run("return [...document.querySelectorAll('.histogram')].map((e) => e.querySelectorAll('.bar.lost').length)")
+        self.assertEqual(lost[0], 0)
+        self.assertGreater(lost[-1], 0)
+        self.assertIn("saturated", self.text(".histogram .badge")[-1])
+        self.assertEqual(self.text("#layers .half:first-child .bar-value"), ["41.5 dB", "32.4 dB", "23.3 dB", "14.2 dB"])
+        self.assertEqual(len(self.text("#before-after-table .changed-row")), 4)
+        self.assertIn("1,014,800", self.text("#cost-table")[0])
+        self.keep("transform")
+        self.quiet()
+
+    def test_comparison_sorts_and_compares(self):
+        folders = []
+        for batch in (64, 256, 1024):
+            for rate in (1e-2, 1e-3, 1e-5):
+                for seed in range(3):
+                    folders.append(f"{self.root}/sweep/batch_size={batch},learning_rate={rate:g},seed={seed}")
+                    sample_runs.training_run(folders[-1], "jsc-toy", batch, rate, seed)
+        report(self.root + "/sweep", "--output", self.root + "/comparison.html")
+        self.show(self.root + "/comparison.html")
+        heads = self.text("#run-table th")
+        self.assertEqual(heads[:4], ["run", "batch_size", "learning_rate", "seed"])
+        self.assertEqual(len(self.text("#run-table .differs")), 2 * 27)
+        wanted = []
+        for folder in folders:
+            with open(folder + "/run.json", encoding="utf-8") as file:
+                wanted.append(json.load(file)["best"]["val_acc_epoch"])
+        column = heads.index("val accuracy") + 1
+        self.browser.click(f"#run-table th:nth-child({column}) button")
+        self.assertEqual(self.text(f"#run-table td:nth-child({column})"), [f"{100 * v:.2f} %" for v in sorted(wanted, reverse=True)])
+        self.assertEqual(self.browser.run("return document.querySelector(arguments[0]).getAttribute('aria-sort')", f"#run-table th:nth-child({column})"), "descending")
+        self.browser.click(f"#run-table th:nth-child({column}) button")
+        self.assertEqual(self.text(f"#run-table td:nth-child({column})"), [f"{100 * v:.2f} %" for v in sorted(wanted)])
+        self.assertEqual(len(self.text(".effect")), 2)
+        self.assertEqual(len(self.text(".heat td.cell")), 9)
+        self.assertEqual(len(self.text("#setting-table tbody tr")), 9)
+        # Curves lie over each other; a run that is switched off leaves the chart.
+        count = "return document.querySelector('#compare-loss').chart.series.length - 1"
+        self.browser.wait("document.querySelector('#compare-loss').chart")
+        self.assertEqual(self.browser.run(count), 27)
+        self.browser.click("#run-table tbody tr:first-child input")
+        self.browser.wait("document.querySelector('#compare-loss').chart")
+        self.assertEqual(self.browser.run(count), 26)
+        self.browser.click("#run-table tbody tr:first-child input")
+        self.keep("comparison")
+        self.quiet()
+
+    def test_hostile_names_stay_text(self):
+        sample_runs.training_run(self.root + "/hostile/" + HOSTILE.replace("/", ""), model=HOSTILE, classes=[HOSTILE, "</script><script>window.hacked=1</script>", "w", "z", "t"])
+        sample_runs.training_run(self.root + "/hostile/b", batch_size=64)
+        path = self.root + "/hostile/" + HOSTILE + "/run.json"
+        with open(path, encoding="utf-8") as file:
+            run = json.load(file)
+        run["options"].append(sample_runs.option(HOSTILE, HOSTILE, "-->" + HOSTILE))
+        run["summary"][0]["layer"] = run["status"] = run["machine"]["cpu"] = HOSTILE
+        sample_runs.write(path, json.dumps(run))
+        sample_runs.transform_run(self.root + "/hostile-graph", hostile=HOSTILE)
+        for words, page in (([self.root + "/hostile/" + HOSTILE], "one"), ([self.root + "/hostile"], "two"), ([self.root + "/hostile-graph"], "three")):
+            report(*words, "--output", f"{self.root}/{page}.html", "--title", HOSTILE)
+            self.show(f"{self.root}/{page}.html")
+            self.assertIsNone(self.browser.run("return window.hacked === undefined ? null : window.hacked"))
+            self.assertEqual(self.browser.run("return document.images.length"), 0)
+            self.assertIn(HOSTILE, self.browser.run("return document.body.textContent"))
+            self.assertEqual(self.text("h1"), [HOSTILE])
+        self.browser.run("document.querySelector('.node[data-node]').dispatchEvent(new Event('click'))")
+        self.quiet()
+
+    def test_a_million_steps_make_a_small_page(self):
+        noise = random.Random(1)
+        rows, step, spike = [], 0, 654321
+        for epoch in range(300):
+            for _ in range(1000000 // 300 + (epoch < 1000000 % 300)):
+                step += 1
+                loss = 99.5 if step == spike else 0.6 + 1 / (1 + step * 1e-5) + 0.1 * noise.random()
+                rows.append(f"{epoch},{step},{0.7:.4f},{loss:.6f},,,0.001,{step * 1e-4:.3f}")
+            rows.append(f"{epoch},{step},,,0.7{epoch:03},0.6{epoch:03},,{step * 1e-4:.3f}")
+        folder = self.root + "/long"
+        sample_runs.training_run(folder, rows=rows)
+        report(folder)
+        size = os.path.getsize(folder + "/report.html")
+        self.show(folder + "/report.html")
+        points = self.series("chart-loss", "train, per step")
+        milliseconds = self.browser.run("return performance.getEntriesByType('navigation')[0].loadEventEnd")
+        print(f"1,000,000 steps, 300 epochs: {size / 1e6:.2f} MB, opened in {milliseconds:.0f} ms", file=sys.stderr)
+        self.assertLess(size, 3_000_000)
+        self.assertLess(milliseconds, 20_000)  # 2,000 on an idle machine; this one may be busy
+        self.assertEqual(max(points, key=lambda p: p[1]), [spike, 99.5])
+        self.assertEqual(points[0][0], 1)
+        self.assertEqual(points[-1][0], step)
+        self.assertEqual(len(self.series("chart-loss", "validation, per epoch")), 300)
+
+    def test_view_lives(self):
+        root = self.root + "/live"
+        sample_runs.training_run(root + "/first", status="running", epochs=2)
+        sample_runs.training_run(root + "/second", batch_size=64)
+        server = subprocess.Popen([CH, "view", root, "--port", "0"], stdout=subprocess.PIPE, text=True)
+        try:
+            address = next(word for word in server.stdout.readline().split() if word.startswith("http"))
+            self.browser.open(address)
+            self.browser.wait("document.querySelectorAll('#run-list tbody tr').length === 2")
+            self.keep("view")
+            # A new run appears in the list.
+            sample_runs.training_run(root + "/third")
+            self.browser.wait("document.querySelectorAll('#run-list tbody tr').length === 3", what="the new run in the list")
+            for row in (1, 2):
+                self.browser.click(f"#run-list tbody tr:nth-child({row}) input")
+            self.browser.click("#compare")
+            self.browser.wait("document.querySelector('#run-table')")
+            # A run that is going on grows on its page.
+            self.browser.open(address + "run?run=first")
+            self.assertEqual(len(self.series("chart-loss", "validation, per epoch")), 2)
+            rows = sample_runs.training_run(root + "/first", status="running", epochs=5)
+            self.browser.wait("document.querySelector('#chart-loss').chart && document.querySelector('#chart-loss').chart.data[0].slice(-1)[0] >= arguments[0]", int(rows[-1].split(",")[1]), what="the new epochs")
+            self.assertEqual(len(self.series("chart-loss", "validation, per epoch")), 5)
+            self.assertEqual([r for r in self.browser.requests() if not r.startswith(address)], [])
+            self.quiet()
+            # Its folder goes: the page says so and keeps what it has; the server goes on.
+            shutil.rmtree(root + "/first")
+            self.browser.wait("document.querySelector('.trouble') !== null", what="the notice")
+            self.assertIn("gone", self.text(".trouble")[0])
+            self.assertEqual(len(self.series("chart-loss", "validation, per epoch")), 5)
+            self.browser.open(address)
+            self.browser.wait("document.querySelectorAll('#run-list tbody tr').length === 2")
+            self.assertIsNone(server.poll())
+        finally:
+            server.terminate()
+            self.assertEqual(server.wait(), 0)
+            server.stdout.close()
+
+
+def smaller(png):
+    """Fewer colours where the imaging library is at hand; the picture as it is otherwise."""
+    try:
+        import io
+
+        from PIL import Image
+    except ImportError:
+        return png
+    packed = io.BytesIO()
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(64).save(packed, "PNG", optimize=True)
+    return packed.getvalue()
+
+
+if __name__ == "__main__":
+    if not (webdriver.find("chromium", "chromium-browser") and webdriver.find("chromedriver")):
+        print("skipped: chromium and chromedriver are not installed")
+        sys.exit(77)
+    unittest.main()
