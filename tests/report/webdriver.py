@@ -67,7 +67,7 @@ class Browser:
 
     def click(self, selector):
         element = self.call("POST", "/element", {"using": "css selector", "value": selector})
-        self.run("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", element)
+        self.run("arguments[0].scrollIntoView({block: 'center', inline: 'center', behavior: 'instant'})", element)
         self.call("POST", f"/element/{next(iter(element.values()))}/click")
 
     def logs(self, kind):

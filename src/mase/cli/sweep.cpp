@@ -34,8 +34,11 @@ void check_options(const CommandRecord& command, const std::vector<std::string>&
                    const std::vector<Variation>& variations) {
   const std::vector<std::string> names = command.options.names();
   const auto known = [&](const std::string& name) {
-    if (command.options.find(name)) return true;
-    return starts_with(name, "no_") && command.options.find(name.substr(3)) != nullptr;
+    const auto is = [&](const Field& field) {
+      return field.name == name || "no_" + field.name == name ||
+             std::count(field.aliases.begin(), field.aliases.end(), name) > 0;
+    };
+    return std::any_of(command.options.fields.begin(), command.options.fields.end(), is);
   };
   for (const std::string& word : rest)
     if (starts_with(word, "--") && word.size() > 2 && !known(option_of(word)))
@@ -53,6 +56,11 @@ void check_options(const CommandRecord& command, const std::vector<std::string>&
       if ((whole && !parse_integer(value)) || (real && !parse_number(value)))
         throw Error("--vary", fmt::format("{}: '{}' is not {}", variation.option, printable(value),
                                           whole ? "an integer" : "a number"));
+      if (!field->choices.empty() &&
+          !std::count(field->choices.begin(), field->choices.end(), value))
+        throw Error("--vary",
+                    fmt::format("{}: '{}' is no choice", variation.option, printable(value)),
+                    suggestion(value, field->choices));
     }
   }
 }
