@@ -136,7 +136,8 @@ void pprint(const Value& value, int column, int closing, int width, bool top, st
     if (i > 0) out += indent;
     const std::string key = quoted(items[i]->first) + ": ";
     out += key;
-    pprint(items[i]->second, column + 1 + display_width(key), last ? closing + 1 : 1, width, false, out);
+    pprint(items[i]->second, column + 1 + display_width(key), last ? closing + 1 : 1, width, false,
+           out);
     out += last ? "}" : ",\n";
   }
 }

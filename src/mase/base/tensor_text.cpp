@@ -40,7 +40,8 @@ struct Printer {
     for (const int64_t i : shown)
       whole_numbers = whole_numbers && t.item(i) == std::ceil(t.item(i));
     if (largest > 0)
-      scientific = largest / smallest > 1000 || largest > 1e8 || (!whole_numbers && smallest < 1e-4);
+      scientific =
+          largest / smallest > 1000 || largest > 1e8 || (!whole_numbers && smallest < 1e-4);
     for (const int64_t i : shown) {
       const double value = t.item(i);
       if (std::isfinite(value) && value != 0)

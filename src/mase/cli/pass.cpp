@@ -56,10 +56,18 @@ int run(const Arguments& arguments) {
   const Graph original = network.graph;
   PassContext context = pass_context(dataset ? &*dataset : nullptr, settings);
   context.original = &original;
+  bool printed = false;  // a pass that says nothing has its result printed
+  context.print = [&, print = context.print](const std::string& text) {
+    printed = true;
+    print(text);
+  };
   if (settings.has("output_dir")) context.save_dir = settings["output_dir"].as_string();
   ensure_metadata(network.graph, context);
   const PassResult result = run_pass(network.graph, name, args, context);
-  if (settings["json"].as_bool()) fmt::print("{}\n", to_json(result.data, 1));
+  if (settings["json"].as_bool())
+    fmt::print("{}\n", to_json(result.data, 1));
+  else if (!printed)
+    fmt::print("{}\n", python_pprint(result.data));
   if (settings.has("save")) {
     save_mz(settings["save"].as_string(), network.graph, network.checkpoint_extra);
     fmt::print("saved to {}\n", settings["save"].as_string());
@@ -73,7 +81,8 @@ const Register<CommandRecord> registered{{
     .help = "Arguments are TOML values; text needs no quotes. The passes: ch info passes.",
     .positionals = {{.name = "name", .help = "the pass", .required = true},
                     {.name = "model", .help = "a model, or the path of one", .required = false},
-                    {.name = "dataset", .help = "a data set, or the path of one",
+                    {.name = "dataset",
+                     .help = "a data set, or the path of one",
                      .required = false}},
     .options = {general_options() + data_options() +
                 std::vector<Field>{{.name = "set",

@@ -49,10 +49,9 @@ PassNetwork pass_network(const Value& model, Value values, const std::string& co
     if (!checkpoint.graph) {
       const std::string guess = guess_model(checkpoint.tensors);
       if (!guess.empty()) {
-        network.notes.push_back(
-            fmt::format("the checkpoint's tensors are those of {}: it is used{}", guess,
-                        name.empty() ? "" : fmt::format(", there is no network '{}'",
-                                                        printable(name))));
+        network.notes.push_back(fmt::format(
+            "the checkpoint's tensors are those of {}: it is used{}", guess,
+            name.empty() ? "" : fmt::format(", there is no network '{}'", printable(name))));
         name = guess;
       }
     } else {
@@ -67,9 +66,10 @@ PassNetwork pass_network(const Value& model, Value values, const std::string& co
   }
   const Loaded loaded = load_network(network.graph, values);
   if (loads && network.graph.order().empty())
-    throw Error("MODEL", fmt::format("{} holds weights but no network",
-                                     printable(values["load"].as_string())),
-                "name the model too");
+    throw Error(
+        "MODEL",
+        fmt::format("{} holds weights but no network", printable(values["load"].as_string())),
+        "name the model too");
   network.notes.insert(network.notes.end(), loaded.notes.begin(), loaded.notes.end());
   if (loaded.checkpoint && loaded.checkpoint->graph)
     network.checkpoint_extra = loaded.checkpoint->contents;

@@ -55,8 +55,8 @@ bool attempt(Problems& problems, const Step& step) {
 Prepared prepare(const Arguments& arguments) {
   Prepared prepared;
   Problems problems;
-  const bool options_fine = attempt(
-      problems, [&] { prepared.settings = merge_settings("transform", arguments); });
+  const bool options_fine =
+      attempt(problems, [&] { prepared.settings = merge_settings("transform", arguments); });
   Settings& settings = prepared.settings;
   if (!options_fine) {  // go on with what can be read
     if (!arguments.was_typed("config")) problems.throw_if_any();
@@ -90,8 +90,8 @@ Prepared prepare(const Arguments& arguments) {
     attempt(problems, [&] {
       DatasetOptions options = dataset_options(settings);
       options.notify = [](const std::string& line) { fmt::print("{}\n", line); };
-      prepared.dataset = load_dataset(
-          path_beside(settings["dataset"].as_string(), settings.config_path), options);
+      prepared.dataset =
+          load_dataset(path_beside(settings["dataset"].as_string(), settings.config_path), options);
     });
   const bool has_network = attempt(problems, [&] {
     prepared.network = pass_network(settings["model"], settings.values, settings.config_path,
@@ -125,9 +125,9 @@ void print_plan(const Prepared& prepared) {
     if (record.name == "quantize") {
       Problems problems;
       const Value args = validate(call.args, record.schema, call.path, problems);
-      fmt::print("{}\n", plan_text(prepared.network.graph,
-                                   plan_quantize(prepared.network.graph, args, call.path,
-                                                 problems)));
+      fmt::print("{}\n",
+                 plan_text(prepared.network.graph,
+                           plan_quantize(prepared.network.graph, args, call.path, problems)));
     } else if (!call.args.is_null() && !call.args.as_dict().empty()) {
       fmt::print("{}\n", python_pprint(call.args));
     }
@@ -206,11 +206,11 @@ int run(const Arguments& arguments) {
   Graph graph = prepared.network.graph;
   const Graph original = graph;
   const std::string dataset = prepared.dataset ? prepared.dataset->name : "none";
-  RunFolder folder = RunFolder::create(
-      settings["project_dir"].as_string(),
-      settings.has("project") ? settings["project"].as_string()
-                              : default_project(graph.name, "classification", dataset),
-      first_record(prepared, arguments));
+  RunFolder folder = RunFolder::create(settings["project_dir"].as_string(),
+                                       settings.has("project")
+                                           ? settings["project"].as_string()
+                                           : default_project(graph.name, "classification", dataset),
+                                       first_record(prepared, arguments));
   PassContext context = pass_context(prepared.dataset ? &*prepared.dataset : nullptr, settings);
   context.original = &original;
   context.save_dir = folder.software("transform");
@@ -252,7 +252,8 @@ const Register<CommandRecord> registered{{
             "name may list a pass more than once. Results go to\n"
             "mase_output/PROJECT/software/transform: results.json, transformed.mz, quantize/*.csv.",
     .positionals = {{.name = "model", .help = "a model, or the path of one", .required = false},
-                    {.name = "dataset", .help = "a data set, or the path of one",
+                    {.name = "dataset",
+                     .help = "a data set, or the path of one",
                      .required = false}},
     .options = {general_options() + data_options() + trainer_options() + machine_options() +
                 std::vector<Field>{{.name = "dry_run",

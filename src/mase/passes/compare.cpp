@@ -22,8 +22,7 @@ bool same_parameters(const Module* a, const Module* b) {
   return true;
 }
 
-void count_saturated(const Quantizer* quantizer, std::span<const float> values,
-                     LayerError& error) {
+void count_saturated(const Quantizer* quantizer, std::span<const float> values, LayerError& error) {
   if (!quantizer || !quantizer->lowest || !quantizer->largest) return;
   error.operand_values += static_cast<int64_t>(values.size());
   for (const float value : values)
@@ -77,12 +76,12 @@ std::vector<NodePair> pair_nodes(const Graph& original, const Graph& transformed
     if (alive.count(id)) {
       pair.after = &transformed.node(id);
       pair.new_class = class_text(transformed, *pair.after);
-      pair.changed = pair.old_class != pair.new_class ||
-                     !(original.quantization_of(*pair.before).config ==
-                       transformed.quantization_of(*pair.after).config) ||
-                     layer_text(original, *pair.before) != layer_text(transformed, *pair.after) ||
-                     !same_parameters(original.module_of(*pair.before),
-                                      transformed.module_of(*pair.after));
+      pair.changed =
+          pair.old_class != pair.new_class ||
+          !(original.quantization_of(*pair.before).config ==
+            transformed.quantization_of(*pair.after).config) ||
+          layer_text(original, *pair.before) != layer_text(transformed, *pair.after) ||
+          !same_parameters(original.module_of(*pair.before), transformed.module_of(*pair.after));
     } else {
       pair.new_class = "removed";
       pair.changed = true;

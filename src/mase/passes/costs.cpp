@@ -46,8 +46,8 @@ LayerCost layer_cost(const Graph& graph, const Node& node, const std::vector<Sha
   }
   const int64_t batch = out.empty() ? 1 : std::max<int64_t>(out[0], 1);
   cost.activation_bits = inputs.empty() ? 32 : bits_of(formats.find("data_in"), inputs[0]);
-  cost.activation_memory = static_cast<double>(element_count(out)) *
-                           bits_of(formats.find("data_out"), out);
+  cost.activation_memory =
+      static_cast<double>(element_count(out)) * bits_of(formats.find("data_out"), out);
   const Tensor* weight = call.module ? call.module->find("weight") : nullptr;
   const Tensor* bias = call.module ? call.module->find("bias") : nullptr;
   if (call.module)

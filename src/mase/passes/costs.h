@@ -13,8 +13,8 @@ namespace mase {
 
 struct LayerCost {
   std::string name, op, type;
-  int64_t macs = 0, flops = 0;            // at the batch size asked for
-  int64_t weights = 0, activations = 0;   // values: weight; first input (all of the batch)
+  int64_t macs = 0, flops = 0;           // at the batch size asked for
+  int64_t weights = 0, activations = 0;  // values: weight; first input (all of the batch)
   double weight_bits = 32, activation_bits = 32, bias_bits = 32;  // per value
   double bitops = 0;        // MACs x weight bits x activation bits
   double ebops = 0;         // HGQ2's, per sample, with the formats' widths

@@ -130,8 +130,7 @@ std::string graph_svg(const Graph& graph) {
       for (const NodeId input : inputs)
         wish[id] += centre[input] / static_cast<double>(inputs.size());
     }
-    std::stable_sort(ids.begin(), ids.end(),
-                     [&](NodeId a, NodeId b) { return wish[a] < wish[b]; });
+    std::stable_sort(ids.begin(), ids.end(), [&](NodeId a, NodeId b) { return wish[a] < wish[b]; });
     int x = margin + (total_width - widths[level]) / 2, height = 0;
     for (const NodeId id : ids) {
       Box& box = boxes[id];
@@ -158,10 +157,9 @@ std::string graph_svg(const Graph& graph) {
         "stroke=\"#555\"/>\n",
         box.x, box.y, box.width, box.height, colour(graph, graph.node(id)));
     for (size_t i = 0; i < box.lines.size(); ++i)
-      nodes += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                           box.x + box.width / 2,
-                           box.y + line_height * (static_cast<int>(i) + 1) + 1,
-                           escaped(box.lines[i]));
+      nodes += fmt::format(
+          "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", box.x + box.width / 2,
+          box.y + line_height * (static_cast<int>(i) + 1) + 1, escaped(box.lines[i]));
   }
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "

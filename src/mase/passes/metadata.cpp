@@ -12,9 +12,8 @@ namespace {
 void describe(Value& entry, const Quantizer* quantizer) {
   if (!entry.is_dict()) return;
   entry["type"] = quantizer ? Value(quantizer->format) : Value("float");
-  entry["precision"] = quantizer && !quantizer->precision.empty()
-                           ? Value::of(quantizer->precision)
-                           : Value(List{Value(32)});
+  entry["precision"] = quantizer && !quantizer->precision.empty() ? Value::of(quantizer->precision)
+                                                                  : Value(List{Value(32)});
 }
 
 }  // namespace
@@ -57,9 +56,8 @@ std::vector<Tensor> sample_inputs(const Graph& graph, const PassContext& context
 
 std::string operand_of_input(const Graph& graph, const Node& node, size_t index) {
   const OpRecord* op = op_of(graph, node);
-  const bool product =
-      op && std::count(op->operands.begin(), op->operands.end(), "weight") > 0 &&
-      node.kind != NodeKind::call_module;
+  const bool product = op && std::count(op->operands.begin(), op->operands.end(), "weight") > 0 &&
+                       node.kind != NodeKind::call_module;
   return index > 0 && product ? "weight" : "data_in";
 }
 

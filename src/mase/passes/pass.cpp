@@ -15,8 +15,7 @@ PassCall listed_call(const Value& entry, const std::string& path) {
   if (!entry.is_dict())
     throw Error(entry.position(), path, fmt::format("expected a table, got {}", entry.type_name()));
   const Value* name = entry.as_dict().find("name");
-  if (!name)
-    throw Error(entry.position(), path, "'name' is missing", "give the pass to run here");
+  if (!name) throw Error(entry.position(), path, "'name' is missing", "give the pass to run here");
   Dict args = entry.as_dict();
   args.erase("name");
   PassCall call{name->as_string(path + ".name"), Value(std::move(args)), path};
@@ -34,7 +33,6 @@ Value checked(const PassRecord& record, const PassCall& call, const Graph& graph
   return args;
 }
 
-
 PassOutcome run_call(Graph& graph, const PassCall& call, PassContext& context) {
   const PassRecord& record = registry().get(call.name, call.path);
   Problems problems;
@@ -43,8 +41,7 @@ PassOutcome run_call(Graph& graph, const PassCall& call, PassContext& context) {
   const auto start = std::chrono::steady_clock::now();
   PassOutcome outcome{record.name, {}, 0};
   outcome.result = record.run(graph, args, context);
-  outcome.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   try {
     verify(graph);
   } catch (const Error& error) {  // a pass that leaves a bad graph behind is our mistake

@@ -27,9 +27,9 @@ std::set<std::string> all_operands() {
 }
 
 bool means_none(const Value& name) {
-  return name.is_null() || (name.is_string() && (name.as_string() == "NA" ||
-                                                 name.as_string() == "None" ||
-                                                 name.as_string() == "none"));
+  return name.is_null() ||
+         (name.is_string() &&
+          (name.as_string() == "NA" || name.as_string() == "None" || name.as_string() == "none"));
 }
 
 // A rule is a table that holds a table called config.
@@ -51,8 +51,8 @@ bool read_rule(const std::string& key, const Value& value, const std::string& pa
   const Value* config = value.as_dict().find("config");
   if (!config) {
     if (value.as_dict().empty())
-      problems.add(Error(value.position(), inner, "'config' is missing",
-                         "write [" + inner + ".config]"));
+      problems.add(
+          Error(value.position(), inner, "'config' is missing", "write [" + inner + ".config]"));
     return false;
   }
   rule = {key, *config, inner + ".config"};
@@ -77,9 +77,8 @@ class Planner {
       Rule rule;
       if (read_rule("default", fallback, path_, rule, problems_)) give_default(rule);
     }
-    if (rules.empty() && std::none_of(taken_.begin(), taken_.end(), [](const auto& entry) {
-          return entry.second.changes();
-        }))
+    if (rules.empty() && std::none_of(taken_.begin(), taken_.end(),
+                                      [](const auto& entry) { return entry.second.changes(); }))
       problems_.add(Error(args_.position(), path_, "no rule says what to quantise",
                           "add a table such as [" + path_ + ".linear.config]"));
     std::vector<PlannedNode> nodes;
@@ -187,7 +186,7 @@ class Planner {
       }
     }
     if (!op)
-      entry.reason = fmt::format("a {} does no arithmetic", node_kind_name(node.kind));
+      entry.reason = "does no arithmetic";
     else if (op->operands.empty())
       entry.reason = fmt::format("'{}' has no operand worth quantising", op->name);
     else

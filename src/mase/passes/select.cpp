@@ -62,12 +62,13 @@ std::vector<NodeId> select_nodes(const Graph& graph, SelectBy by, const std::str
   std::regex expression;
   if (by == SelectBy::regex_name) {
     try {
-      if (pattern.size() > longest_pattern) throw std::regex_error(std::regex_constants::error_space);
+      if (pattern.size() > longest_pattern)
+        throw std::regex_error(std::regex_constants::error_space);
       expression = std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
     } catch (const std::regex_error& error) {
-      problems.add(Error(position, path,
-                         fmt::format("'{}' is not a regular expression", printable(pattern)),
-                         pattern.size() > longest_pattern ? "it is too long" : "check its brackets"));
+      problems.add(
+          Error(position, path, fmt::format("'{}' is not a regular expression", printable(pattern)),
+                pattern.size() > longest_pattern ? "it is too long" : "check its brackets"));
       return found;
     }
   }
@@ -85,15 +86,15 @@ std::vector<NodeId> select_nodes(const Graph& graph, SelectBy by, const std::str
     if (match) found.push_back(id);
   }
   if (found.empty())
-    problems.add(Error(
-        position, path,
-        fmt::format("no node {} '{}'",
-                    by == SelectBy::type   ? "is a"
-                    : by == SelectBy::name ? "is named"
-                                           : "has a name that matches",
-                    printable(pattern)),
-        by == SelectBy::regex_name ? "names: " + join(known_names(graph, SelectBy::name), ", ")
-                                   : advice(graph, by, pattern)));
+    problems.add(Error(position, path,
+                       fmt::format("no node {} '{}'",
+                                   by == SelectBy::type   ? "is a"
+                                   : by == SelectBy::name ? "is named"
+                                                          : "has a name that matches",
+                                   printable(pattern)),
+                       by == SelectBy::regex_name
+                           ? "names: " + join(known_names(graph, SelectBy::name), ", ")
+                           : advice(graph, by, pattern)));
   return found;
 }
 

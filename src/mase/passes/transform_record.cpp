@@ -86,8 +86,9 @@ List histogram_records(const Graph& graph, const std::vector<Tensor>& inputs) {
       if (key.first != id || values.count() == 0) continue;
       const std::string operand =
           starts_with(key.second, "data_in_")
-              ? operand_of_input(graph, node, static_cast<size_t>(
-                                                  parse_integer(key.second.substr(8)).value_or(0)))
+              ? operand_of_input(
+                    graph, node,
+                    static_cast<size_t>(parse_integer(key.second.substr(8)).value_or(0)))
               : key.second;
       records.push_back(histogram_record(node.name, key.second, values,
                                          graph.quantization_of(node).find(operand)));
@@ -103,13 +104,12 @@ Value transform_record(const Graph& original, const Graph& transformed,
   const std::vector<Tensor> inputs = sample_inputs(transformed, context, profiled_rows);
   List layers;
   for (const LayerError& error : compare_layers(original, transformed, inputs))
-    layers.push_back(
-        Dict{{"node", transformed.node(error.node).name},
-             {"weight_error", error.weight ? Value(error.weight->largest) : Value()},
-             {"output_error", error.output.largest},
-             {"sqnr_db", optional_value(error.output.sqnr_db())},
-             {"cosine", optional_value(error.output.cosine())},
-             {"saturation", optional_value(error.saturation())}});
+    layers.push_back(Dict{{"node", transformed.node(error.node).name},
+                          {"weight_error", error.weight ? Value(error.weight->largest) : Value()},
+                          {"output_error", error.output.largest},
+                          {"sqnr_db", optional_value(error.output.sqnr_db())},
+                          {"cosine", optional_value(error.output.cosine())},
+                          {"saturation", optional_value(error.saturation())}});
   List table{Value::of(std::vector<std::string>{"Ori name", "New name", "MASE_TYPE", "Mase_OP",
                                                 "Original type", "Quantized type", "Changed"})};
   for (const NodePair& pair : pair_nodes(original, transformed))

@@ -83,11 +83,11 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   for (const NodeId id : graph.outputs()) nodes_out.push_back(graph.node(id).name);
   Dict inputs, results;
   for (size_t i = 0; i < nodes_in.size(); ++i)
-    inputs.set(input_name(i), graph.find(nodes_in[i].as_string())
-                                  ->meta.at("common")["results"]["data_out_0"]);
+    inputs.set(input_name(i),
+               graph.find(nodes_in[i].as_string())->meta.at("common")["results"]["data_out_0"]);
   for (size_t i = 0; i < nodes_out.size(); ++i)
-    results.set(fmt::format("data_out_{}", i), graph.find(nodes_out[i].as_string())
-                                                   ->meta.at("common")["results"]["data_out_0"]);
+    results.set(fmt::format("data_out_{}", i),
+                graph.find(nodes_out[i].as_string())->meta.at("common")["results"]["data_out_0"]);
   graph.meta.set("common", Dict{{"nodes_in", nodes_in},
                                 {"nodes_out", nodes_out},
                                 {"args", inputs},

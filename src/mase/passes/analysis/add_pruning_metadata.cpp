@@ -53,8 +53,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
     node.meta["software"]["args"]["weight"]["sparsity"] = of_weight;
     node.meta["software"]["args"]["data_in_0"]["sparsity"] = of_input;
     table.add({node.name, fmt::format("{:.4f}", of_weight), fmt::format("{:.4f}", of_input)});
-    layers.set(node.name,
-               Dict{{"weight_sparsity", of_weight}, {"activation_sparsity", of_input}});
+    layers.set(node.name, Dict{{"weight_sparsity", of_weight}, {"activation_sparsity", of_input}});
   }
   print(context, table.str(TableStyle::orgtbl));
   return {Dict{{"layers", layers}}, false};

@@ -17,10 +17,8 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   List layers;
   for (const LayerCost& layer : cost.layers) {
     table.add({layer.name, layer.type, with_thousands(layer.macs), with_thousands(layer.flops)});
-    layers.push_back(Dict{{"name", layer.name},
-                          {"type", layer.type},
-                          {"macs", layer.macs},
-                          {"flops", layer.flops}});
+    layers.push_back(Dict{
+        {"name", layer.name}, {"type", layer.type}, {"macs", layer.macs}, {"flops", layer.flops}});
   }
   table.add({"total", "", with_thousands(sum.macs), with_thousands(sum.flops)});
   print(context, table.str(TableStyle::orgtbl));

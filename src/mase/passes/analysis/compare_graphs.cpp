@@ -50,15 +50,14 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
                 figure(error.output.mean()), figure(error.output.sqnr_db(), "no error"),
                 figure(error.output.cosine()),
                 error.saturation() ? fmt::format("{:.2f} %", *error.saturation() * 100) : "-"});
-    rows.push_back(
-        Dict{{"node", name},
-             {"weight_error", error.weight ? Value(error.weight->largest) : Value()},
-             {"weight_error_mean", error.weight ? Value(error.weight->mean()) : Value()},
-             {"output_error", error.output.largest},
-             {"output_error_mean", error.output.mean()},
-             {"sqnr_db", optional_value(error.output.sqnr_db())},
-             {"cosine", optional_value(error.output.cosine())},
-             {"saturation", optional_value(error.saturation())}});
+    rows.push_back(Dict{{"node", name},
+                        {"weight_error", error.weight ? Value(error.weight->largest) : Value()},
+                        {"weight_error_mean", error.weight ? Value(error.weight->mean()) : Value()},
+                        {"output_error", error.output.largest},
+                        {"output_error_mean", error.output.mean()},
+                        {"sqnr_db", optional_value(error.output.sqnr_db())},
+                        {"cosine", optional_value(error.output.cosine())},
+                        {"saturation", optional_value(error.saturation())}});
   }
   const int64_t samples = inputs.empty() ? 0 : inputs.front().shape()[0];
   if (layers.rows() > 0)
@@ -82,8 +81,9 @@ const Register<PassRecord> registered{{
     .name = "compare_graphs",
     .aliases = {"compare_graphs_analysis_pass"},
     .summary = "Original and transformed graph, node by node and layer by layer",
-    .help = "SQNR is the power of the original output over the power of the difference. Saturated is\n"
-            "the share of operand values beyond the limits of their format.",
+    .help =
+        "SQNR is the power of the original output over the power of the difference. Saturated is\n"
+        "the share of operand values beyond the limits of their format.",
     .schema = {{
         {.name = "num_samples",
          .type = FieldType::integer,

@@ -16,8 +16,10 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
                 "install graphviz, or set layout = \"builtin\"");
   const std::string used = svg ? "dot" : "builtin";
   const bool wants_dot = ends_with(name, ".dot");
-  const std::string path =
-      save_text(context, name, wants_dot ? graph_dot(graph) : svg ? *svg : graph_svg(graph));
+  const std::string path = save_text(context, name,
+                                     wants_dot ? graph_dot(graph)
+                                     : svg     ? *svg
+                                               : graph_svg(graph));
   print(context, fmt::format("drawn to {}\n", path));
   return {Dict{{"file", path}, {"layout", used}}, false};
 }

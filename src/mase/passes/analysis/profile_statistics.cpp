@@ -58,8 +58,7 @@ void check(const Graph& graph, const Value& args, const std::string& path, Probl
     const std::string nodes = fmt::format("target_{}_nodes", kind);
     const std::string statistics = fmt::format("{}_statistics", kind);
     const bool has_nodes = args[nodes].is_list() && !args[nodes].as_list().empty();
-    const bool has_statistics =
-        args[statistics].is_dict() && !args[statistics].as_dict().empty();
+    const bool has_statistics = args[statistics].is_dict() && !args[statistics].as_dict().empty();
     select_nodes(graph, by, args[nodes], path + "." + nodes, problems);
     check_statistics(args[statistics], path + "." + statistics, problems);
     if (has_nodes && !has_statistics)
@@ -73,8 +72,8 @@ void check(const Graph& graph, const Value& args, const std::string& path, Probl
 
 void profile_weights(Graph& graph, const Value& args, Dict& report) {
   Problems problems;
-  for (const NodeId id : select_nodes(graph, select_by(args["by"]), args["target_weight_nodes"], "",
-                                      problems)) {
+  for (const NodeId id :
+       select_nodes(graph, select_by(args["by"]), args["target_weight_nodes"], "", problems)) {
     Node& node = graph.node(id);
     const Module* module = graph.module_of(node);
     if (!module) continue;
@@ -98,8 +97,8 @@ struct Watch {
 
 void profile_activations(Graph& graph, const Value& args, PassContext& context, Dict& report) {
   Problems problems;
-  const std::vector<NodeId> nodes = select_nodes(graph, select_by(args["by"]),
-                                                 args["target_activation_nodes"], "", problems);
+  const std::vector<NodeId> nodes =
+      select_nodes(graph, select_by(args["by"]), args["target_activation_nodes"], "", problems);
   if (nodes.empty()) return;
   std::map<NodeId, std::vector<Watch>> watches;  // by the node whose result is watched
   std::vector<NodeId> sources;

@@ -18,10 +18,10 @@ std::optional<std::string> check_which(const Value& value) {
     return item.is_string() &&
            (item.as_string() == "all" || std::count(kinds.begin(), kinds.end(), item.as_string()));
   };
-  const bool fine = value.is_list() ? !value.as_list().empty() &&
-                                          std::all_of(value.as_list().begin(),
-                                                      value.as_list().end(), known)
-                                    : known(value);
+  const bool fine = value.is_list()
+                        ? !value.as_list().empty() &&
+                              std::all_of(value.as_list().begin(), value.as_list().end(), known)
+                        : known(value);
   if (fine) return {};
   return "expected a list of: all, common, hardware, software";
 }

@@ -56,9 +56,9 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   const Value& folder = args["save_dir"];
   if (!folder.is_null() || !context.save_dir.empty()) {
     const std::string base = folder.is_null() ? "quantize" : folder.as_string();
-    result.set("files", List{save_text(context, base + "/quantize_table.csv", nodes.csv()),
-                             save_text(context, base + "/quantize_histogram.csv",
-                                       histogram.csv())});
+    result.set("files",
+               List{save_text(context, base + "/quantize_table.csv", nodes.csv()),
+                    save_text(context, base + "/quantize_histogram.csv", histogram.csv())});
   }
   return {std::move(result), false};
 }

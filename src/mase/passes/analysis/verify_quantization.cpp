@@ -63,10 +63,10 @@ Tensor layer_output(const Module& module, const Tensor& input) {
   return out.front().to_tensor().reshaped(shape);
 }
 
-std::string sample_text(const Graph& original, const Graph& graph, const Node& node,
+std::string sample_text(const Module& original, const Module& after, const Node& node,
                         const Shape& input_shape, uint64_t seed) {
-  const Module& before = *original.module_of(original.node(node.id));
-  const Module& after = *graph.module_of(node);
+  Module before = original;
+  before.quantization = {};  // a graph that was quantised when it was loaded has no other original
   std::string text = fmt::format("Original graph target: {}\n\nQuantised graph target: {}\n\n",
                                  module_text(before), module_text(after));
   if (const Tensor* weight = before.find("weight")) {
@@ -82,8 +82,8 @@ std::string sample_text(const Graph& original, const Graph& graph, const Node& n
   text += fmt::format("Random input for the graph:\n {}\n\n", tensor_text(input));
   text += fmt::format("Output of the original graph:\n {}\n\n",
                       tensor_text(layer_output(before, input)));
-  text += fmt::format("Output of the quantised graph:\n {}\n",
-                      tensor_text(layer_output(after, input)));
+  text +=
+      fmt::format("Output of the quantised graph:\n {}\n", tensor_text(layer_output(after, input)));
   return text;
 }
 
@@ -109,14 +109,12 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
                       const Quantization& formats = graph.quantization_of(node);
                       const std::vector<NodeId> inputs = graph.inputs_of(id);
                       for (size_t i = 0; i < inputs.size(); ++i) {
-                        const Quantizer* quantizer =
-                            formats.find(operand_of_input(graph, node, i));
+                        const Quantizer* quantizer = formats.find(operand_of_input(graph, node, i));
                         if (inputs[i] == source && quantizer)
                           check_operand(*quantizer, result, tallies[id][input_name(i)]);
                       }
                       if (id == source && formats.find("data_out"))
-                        check_operand(*formats.find("data_out"), result,
-                                      tallies[id]["data_out_0"]);
+                        check_operand(*formats.find("data_out"), result, tallies[id]["data_out_0"]);
                     }
                   });
 
@@ -128,11 +126,14 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   for (const NodeId id : quantized) {
     const Node& node = graph.node(id);
     const Module* module = graph.module_of(node);
-    if (context.original && module && module->find("weight") && shown < most &&
-        context.original->find(node.name)) {
+    if (module && module->find("weight") && shown < most) {
       Shape shape = shapes[static_cast<size_t>(graph.inputs_of(id).front())];
       shape.erase(shape.begin());
-      text += (shown++ ? "\n" : "") + sample_text(*context.original, graph, node, shape, context.seed);
+      const Module* before = nullptr;
+      if (context.original && context.original->find(node.name))
+        before = context.original->module_of(*context.original->find(node.name));
+      text += (shown++ ? "\n" : "") +
+              sample_text(before ? *before : *module, *module, node, shape, context.seed);
     }
     Dict operands;
     for (const auto& [name, tally] : tallies[id]) {
@@ -147,8 +148,9 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
                       quantized.size(), with_thousands(checked), off);
   print(context, text);
   if (off > 0)
-    throw Error("verify_quantization",
-                fmt::format("{} of {} operand values are not on their format's grid", off, checked));
+    throw Error(
+        "verify_quantization",
+        fmt::format("{} of {} operand values are not on their format's grid", off, checked));
   return {Dict{{"nodes", report}, {"values", checked}, {"off_grid", off}}, false};
 }
 

@@ -41,15 +41,13 @@ class Histogram : public GroupedStatistic {
       counts.push_back(count);
       inside += count;
     }
-    return Dict{{"edges", edges},
-                {"counts", counts},
-                {"outside", values.count() - inside + values.nans()}};
+    return Dict{
+        {"edges", edges}, {"counts", counts}, {"outside", values.count() - inside + values.nans()}};
   }
 
   void start(int64_t groups) override {
     for (int64_t i = 0; i < groups; ++i)
-      groups_.emplace_back(
-          std::max<size_t>(1024, exact_values / static_cast<size_t>(groups)));
+      groups_.emplace_back(std::max<size_t>(1024, exact_values / static_cast<size_t>(groups)));
   }
   void take(const float* sample) override {
     grouping().each(sample, [&](int64_t group, float value) {
@@ -65,8 +63,9 @@ class Histogram : public GroupedStatistic {
 const Register<StatisticRecord> registered{{
     .name = "histogram",
     .summary = "Counts of values in equal bins",
-    .help = "Above four million values a value may fall into the neighbouring bin if it lies within\n"
-            "a share of 2^-12 of the edge.",
+    .help =
+        "Above four million values a value may fall into the neighbouring bin if it lies within\n"
+        "a share of 2^-12 of the edge.",
     .schema = {{device_field(),
                 dims_field(),
                 abs_field(),

@@ -23,9 +23,7 @@ struct Moments {
     m2 += term;
   }
 
-  double sample_variance() const {
-    return n > 1 ? m2 / static_cast<double>(n - 1) : std::nan("");
-  }
+  double sample_variance() const { return n > 1 ? m2 / static_cast<double>(n - 1) : std::nan(""); }
   double population_variance() const { return n > 0 ? m2 / static_cast<double>(n) : std::nan(""); }
 };
 
@@ -61,9 +59,7 @@ struct MeanVariance {
     mean += delta * static_cast<double>(other.n) / total;
     n += other.n;
   }
-  double sample_variance() const {
-    return n > 1 ? m2 / static_cast<double>(n - 1) : std::nan("");
-  }
+  double sample_variance() const { return n > 1 ? m2 / static_cast<double>(n - 1) : std::nan(""); }
   double population_variance() const { return n > 0 ? m2 / static_cast<double>(n) : std::nan(""); }
 };
 

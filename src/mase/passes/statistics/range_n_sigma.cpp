@@ -15,8 +15,7 @@ class RangeNSigma : public GroupedStatistic {
         sigmas_(args["num_sigma"].as_double()) {}
 
   Value compute() const override {
-    if (count() < 2)
-      return Dict{{"min", "NA"}, {"max", "NA"}, {"range", "NA"}, {"count", count()}};
+    if (count() < 2) return Dict{{"min", "NA"}, {"max", "NA"}, {"range", "NA"}, {"count", count()}};
     std::vector<double> lows, highs, ranges;
     for (const MeanVariance& group : groups_) {
       const double reach = sigmas_ * std::sqrt(group.sample_variance());
@@ -33,8 +32,7 @@ class RangeNSigma : public GroupedStatistic {
  private:
   void start(int64_t groups) override { groups_.assign(static_cast<size_t>(groups), {}); }
   void take(const float* sample) override {
-    if (grouping().single())
-      return groups_[0].add_run(sample, grouping().per_sample(), absolute_);
+    if (grouping().single()) return groups_[0].add_run(sample, grouping().per_sample(), absolute_);
     grouping().each(sample, [&](int64_t group, float value) {
       groups_[static_cast<size_t>(group)].add(absolute_ ? std::abs(value) : value);
     });

@@ -57,8 +57,9 @@ class RangeQuantile : public GroupedStatistic {
 const Register<StatisticRecord> registered{{
     .name = "range_quantile",
     .summary = "The values below which a share of 1 - q and of q lies",
-    .help = "Exact (linear interpolation) up to memory_mb of values, then with a relative error of\n"
-            "at most 2^-12 in constant memory.",
+    .help =
+        "Exact (linear interpolation) up to memory_mb of values, then with a relative error of\n"
+        "at most 2^-12 in constant memory.",
     .schema = {{device_field(),
                 dims_field(),
                 abs_field(),

@@ -9,8 +9,7 @@ constexpr size_t most_values = size_t{1} << 24;
 
 class Recorder : public Statistic {
  public:
-  explicit Recorder(const Value& args)
-      : new_dim_(args["add_new_dim_before_concat"].as_bool()) {}
+  explicit Recorder(const Value& args) : new_dim_(args["add_new_dim_before_concat"].as_bool()) {}
 
   void update(std::span<const float> data, const Shape& sample, int64_t samples) override {
     if (samples_ > 0 && sample != sample_)

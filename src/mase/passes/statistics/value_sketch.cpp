@@ -80,6 +80,17 @@ double ValueSketch::order_statistic(int64_t rank) const {
 
 double ValueSketch::quantile(double q) const {
   if (count_ == 0) return std::nan("");
+  // torch computes the position and the interpolation in single precision, which shows where two
+  // values nearly cancel; beyond a few thousand values that would cost accuracy of the rank.
+  if (exact() && count_ <= 4096) {
+    const float position = static_cast<float>(q) * static_cast<float>(count_ - 1);
+    const int64_t below = std::clamp<int64_t>(static_cast<int64_t>(position), 0, count_ - 1);
+    const float low = static_cast<float>(order_statistic(below));
+    const float high = static_cast<float>(order_statistic(std::min(below + 1, count_ - 1)));
+    const float share = position - static_cast<float>(below);
+    if (share == 0 || low == high) return low;
+    return share < 0.5f ? low + share * (high - low) : high - (high - low) * (1 - share);
+  }
   const double position = q * static_cast<double>(count_ - 1);
   const int64_t below = std::clamp<int64_t>(static_cast<int64_t>(position), 0, count_ - 1);
   const int64_t above = std::min(below + 1, count_ - 1);

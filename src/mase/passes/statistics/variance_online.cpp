@@ -44,8 +44,9 @@ class VarianceOnline : public GroupedStatistic {
 const Register<StatisticRecord> registered{{
     .name = "variance_online",
     .summary = "Mean and running variance",
-    .help = "Over \"all\": MASE's formula, which merges each sample's unbiased variance. With a list\n"
-            "of dimensions or \"NA\": the population variance.",
+    .help =
+        "Over \"all\": MASE's formula, which merges each sample's unbiased variance. With a list\n"
+        "of dimensions or \"NA\": the population variance.",
     .schema = {{device_field(), dims_field()}},
     .make = [](const Value& args) { return std::make_unique<VarianceOnline>(args); },
 }};

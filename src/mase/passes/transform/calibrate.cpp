@@ -30,9 +30,9 @@ struct Operand {
 };
 
 QuantizerPtr quantizer_for(const Operand& operand, int64_t frac) {
-  return make_quantizer("integer", Dict{{"width", operand.width},
-                                        {"frac_width", frac},
-                                        {"is_signed", operand.is_signed}});
+  return make_quantizer(
+      "integer",
+      Dict{{"width", operand.width}, {"frac_width", frac}, {"is_signed", operand.is_signed}});
 }
 
 std::pair<double, double> range_of(const Operand& operand, const Value& args) {
@@ -145,23 +145,23 @@ void choose(Operand& operand, const Value& args) {
 void collect(std::vector<float>& values, const Tensor& tensor) {
   const std::span<const float> more = tensor.values<float>();
   const size_t room = most_values - std::min(most_values, values.size());
-  values.insert(values.end(), more.begin(), more.begin() + static_cast<ptrdiff_t>(
-                                                               std::min(room, more.size())));
+  values.insert(values.end(), more.begin(),
+                more.begin() + static_cast<ptrdiff_t>(std::min(room, more.size())));
 }
 
 void check(const Graph& graph, const Value& args, const std::string& path, Problems& problems) {
   for (const NodeId id : select_nodes(graph, select_by(args["by"]), args["target_nodes"],
                                       path + ".target_nodes", problems))
     if (op_of(graph, graph.node(id))->operands.empty())
-      problems.add(Error(args["target_nodes"].position(), path + ".target_nodes",
-                         fmt::format("'{}' has no operand worth quantising",
-                                     mase_op(graph, graph.node(id)))));
+      problems.add(Error(
+          args["target_nodes"].position(), path + ".target_nodes",
+          fmt::format("'{}' has no operand worth quantising", mase_op(graph, graph.node(id)))));
 }
 
 PassResult run(Graph& graph, const Value& args, PassContext& context) {
   Problems problems;
-  const std::vector<NodeId> nodes = select_nodes(graph, select_by(args["by"]),
-                                                 args["target_nodes"], "calibrate", problems);
+  const std::vector<NodeId> nodes =
+      select_nodes(graph, select_by(args["by"]), args["target_nodes"], "calibrate", problems);
   problems.throw_if_any();
   std::map<NodeId, std::map<std::string, Operand>> operands;
   std::vector<NodeId> sources;

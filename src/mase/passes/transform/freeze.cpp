@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // freeze: the parameters of chosen layers are no longer trained (or are again).
-#include "mase/passes/select.h"
 #include "mase/passes/pass.h"
+#include "mase/passes/select.h"
 
 namespace mase {
 namespace {

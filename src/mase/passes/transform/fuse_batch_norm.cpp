@@ -49,8 +49,8 @@ void fuse(Module& linear, const Module& norm) {
   for (size_t o = 0; o < out; ++o) {
     const int64_t row = static_cast<int64_t>(o);
     const double mean = norm.find("running_mean")->item(row);
-    const double scale = (gamma ? gamma->item(row) : 1.0) /
-                         std::sqrt(norm.find("running_var")->item(row) + eps);
+    const double scale =
+        (gamma ? gamma->item(row) : 1.0) / std::sqrt(norm.find("running_var")->item(row) + eps);
     for (size_t i = 0; i < in; ++i)
       weight[o * in + i] = static_cast<float>(weight[o * in + i] * scale);
     bias[o] = static_cast<float>((bias[o] - mean) * scale + (beta ? beta->item(row) : 0.0));
@@ -87,7 +87,8 @@ PassResult run(Graph& graph, const Value&, PassContext&) {
 
 const Register<PassRecord> registered{{
     .name = "fuse_batch_norm",
-    .aliases = {"fuse_batch_norm_transform_pass", "conv_bn_fusion", "conv_bn_fusion_transform_pass"},
+    .aliases = {"fuse_batch_norm_transform_pass", "conv_bn_fusion",
+                "conv_bn_fusion_transform_pass"},
     .pass_kind = PassKind::transform,
     .summary = "Batch-norms folded into the linear layers before them",
     .help = "Outputs in evaluation mode change by rounding only. Quantise after fusing.",

@@ -65,11 +65,10 @@ bool is_prunable(const Graph& graph, const Node& node) {
 std::vector<NodeId> targets(const Graph& graph, const Value& args, const std::string& path,
                             Problems& problems) {
   std::vector<NodeId> nodes;
-  for (const NodeId id :
-       args["target_nodes"].is_null()
-           ? graph.order()
-           : select_nodes(graph, select_by(args["by"]), args["target_nodes"],
-                          path + ".target_nodes", problems)) {
+  for (const NodeId id : args["target_nodes"].is_null()
+                             ? graph.order()
+                             : select_nodes(graph, select_by(args["by"]), args["target_nodes"],
+                                            path + ".target_nodes", problems)) {
     const Node& node = graph.node(id);
     const bool shared = std::any_of(nodes.begin(), nodes.end(), [&](NodeId other) {
       return graph.node(other).target == node.target;
@@ -92,12 +91,12 @@ void check(const Graph& graph, const Value& args, const std::string& path, Probl
 }
 
 // Marks round(sparsity * n) items as removed, least important first, ties by layer and index.
-void choose(std::vector<Item> items, double sparsity, const std::function<void(const Item&)>& drop) {
-  const auto count = static_cast<size_t>(
-      std::llround(sparsity * static_cast<double>(items.size())));
-  std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-    return a.importance < b.importance;
-  });
+void choose(std::vector<Item> items, double sparsity,
+            const std::function<void(const Item&)>& drop) {
+  const auto count =
+      static_cast<size_t>(std::llround(sparsity * static_cast<double>(items.size())));
+  std::stable_sort(items.begin(), items.end(),
+                   [](const Item& a, const Item& b) { return a.importance < b.importance; });
   for (size_t i = 0; i < count && i < items.size(); ++i) drop(items[i]);
 }
 
@@ -178,8 +177,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   }
   if (!input_options.is_null()) {
     const bool chance = input_options["method"].as_string() == "random";
-    const auto importance =
-        input_importance(graph, layers, context, args["num_samples"].as_int());
+    const auto importance = input_importance(graph, layers, context, args["num_samples"].as_int());
     for (size_t l = 0; l < layers.size(); ++l) {
       const std::vector<double>& sums = importance.at(graph.inputs_of(layers[l].id).front());
       for (size_t i = 0; i < sums.size(); ++i)
@@ -212,9 +210,9 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
     if (removed > 0) module.masks.emplace_back("weight", layer.mask);
     all += layer.mask.numel();
     all_removed += removed;
-    const double share = layer.mask.numel() > 0
-                             ? static_cast<double>(removed) / static_cast<double>(layer.mask.numel())
-                             : 0;
+    const double share = layer.mask.numel() > 0 ? static_cast<double>(removed) /
+                                                      static_cast<double>(layer.mask.numel())
+                                                : 0;
     table.add({layer.node, with_thousands(layer.mask.numel()), with_thousands(removed),
                fmt::format("{:.4f}", share)});
     rows.push_back(Dict{{"node", layer.node},
@@ -223,8 +221,8 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
                         {"sparsity", share}});
   }
   const double share = all > 0 ? static_cast<double>(all_removed) / static_cast<double>(all) : 0;
-  table.add({"total", with_thousands(all), with_thousands(all_removed),
-             fmt::format("{:.4f}", share)});
+  table.add(
+      {"total", with_thousands(all), with_thousands(all_removed), fmt::format("{:.4f}", share)});
   print(context, table.str(TableStyle::orgtbl));
   return {Dict{{"layers", rows}, {"weights", all}, {"removed", all_removed}, {"sparsity", share}},
           all_removed > 0};
