@@ -28,6 +28,7 @@ const std::vector<Broken> configs = {
     {"wrong type of a top-level key", 2, "expected an integer",
      head + "batch_size = \"many\"\n" + rule + good},
     {"unknown model", 1, "did you mean 'jsc-toy'?", "model = \"jsc-toi\"\n" + rule + good},
+    {"unknown data set", 2, "did you mean 'jsc'?", head + "dataset = \"jcs\"\n" + rule + good},
     {"checkpoint that is not there", 2, "no such file",
      head + "load_name = \"nowhere/best.ckpt\"\n" + rule + good},
     {"not TOML", 2, "not valid TOML", head + "[passes.quantize\nby = 1\n"},

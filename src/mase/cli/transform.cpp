@@ -52,6 +52,15 @@ bool attempt(Problems& problems, const Step& step) {
   }
 }
 
+void check_dataset_name(const Value& name, const std::string& config_path) {
+  if (name.is_null()) return;
+  const std::string& text = name.as_string("dataset");
+  const auto& known = Registry<DatasetRecord>::instance();
+  if (known.find(text) || std::filesystem::exists(path_beside(text, config_path))) return;
+  throw Error(name.position(), "dataset", fmt::format("unknown data set '{}'", printable(text)),
+              suggestion(text, known.names()));
+}
+
 Prepared prepare(const Arguments& arguments) {
   Prepared prepared;
   Problems problems;
@@ -83,19 +92,14 @@ Prepared prepare(const Arguments& arguments) {
   for (const char* key : {"load_name", "load"})
     if (!arguments.was_typed("load") && settings.config[key].is_string())
       settings.values["load"] = settings.config[key];
-  for (const char* key : {"model"})
+  for (const char* key : {"model", "dataset"})
     if (!arguments.was_typed(key) && settings.config[key].is_string())
       settings.values[key] = settings.config[key];
-  if (settings.has("dataset") && options_fine)
-    attempt(problems, [&] {
-      DatasetOptions options = dataset_options(settings);
-      options.notify = [](const std::string& line) { fmt::print("{}\n", line); };
-      prepared.dataset =
-          load_dataset(path_beside(settings["dataset"].as_string(), settings.config_path), options);
-    });
+  attempt(problems, [&] { check_dataset_name(settings["dataset"], settings.config_path); });
+  // Data take a while to load, mistakes do not: the network's own sizes are enough to find them.
   const bool has_network = attempt(problems, [&] {
-    prepared.network = pass_network(settings["model"], settings.values, settings.config_path,
-                                    prepared.dataset ? &*prepared.dataset : nullptr);
+    prepared.network =
+        pass_network(settings["model"], settings.values, settings.config_path, nullptr);
   });
   if (has_network) {
     attempt(problems, [&] { check_passes(prepared.network.graph, prepared.calls); });
@@ -116,6 +120,19 @@ Prepared prepare(const Arguments& arguments) {
   }
   problems.throw_if_any();
   return prepared;
+}
+
+// The data, and the network once more if they want it of another size.
+void load_data(Prepared& prepared) {
+  const Settings& settings = prepared.settings;
+  if (!settings.has("dataset")) return;
+  DatasetOptions options = dataset_options(settings);
+  options.notify = [](const std::string& line) { fmt::print("{}\n", line); };
+  prepared.dataset =
+      load_dataset(path_beside(settings["dataset"].as_string(), settings.config_path), options);
+  prepared.network =
+      pass_network(settings["model"], settings.values, settings.config_path, &*prepared.dataset);
+  check_passes(prepared.network.graph, prepared.calls);
 }
 
 void print_plan(const Prepared& prepared) {
@@ -197,6 +214,7 @@ int run(const Arguments& arguments) {
     print_plan(prepared);
     return 0;
   }
+  load_data(prepared);
   add_summary(prepared.calls);
   log.text(settings_table(settings));
   for (const std::string& warning : settings.warnings) log.warning(warning);

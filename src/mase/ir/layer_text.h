@@ -22,6 +22,10 @@ std::string class_text(const Graph& graph, const Node& node);
 // "LinearInteger(in_features=16, out_features=5, bias=True)"; others as class_text.
 std::string layer_text(const Graph& graph, const Node& node);
 std::string module_text(const Module& module);
+// MASE's name for it: what a node calls.
+inline std::string node_target(const Graph& graph, const Node& node) {
+  return layer_text(graph, node);
+}
 
 // Names of the tensor inputs of a node in metadata: data_in_0, data_in_1, ...
 std::string input_name(size_t index);

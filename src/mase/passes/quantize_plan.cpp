@@ -65,6 +65,7 @@ class Planner {
       : graph_(graph), args_(args), path_(path), problems_(problems), by_(select_by(args["by"])) {}
 
   std::vector<PlannedNode> plan() {
+    const size_t before = problems_.errors().size();
     std::vector<Rule> rules;
     for (const auto& [key, value] : args_.as_dict()) {
       if (key == "by" || key == "default") continue;
@@ -77,8 +78,9 @@ class Planner {
       Rule rule;
       if (read_rule("default", fallback, path_, rule, problems_)) give_default(rule);
     }
-    if (rules.empty() && std::none_of(taken_.begin(), taken_.end(),
-                                      [](const auto& entry) { return entry.second.changes(); }))
+    if (rules.empty() && problems_.errors().size() == before &&
+        std::none_of(taken_.begin(), taken_.end(),
+                     [](const auto& entry) { return entry.second.changes(); }))
       problems_.add(Error(args_.position(), path_, "no rule says what to quantise",
                           "add a table such as [" + path_ + ".linear.config]"));
     std::vector<PlannedNode> nodes;

@@ -97,6 +97,12 @@ List histogram_records(const Graph& graph, const std::vector<Tensor>& inputs) {
   return records;
 }
 
+Value cost_record(const Graph& graph) {
+  Value costs = network_cost(graph, 1).to_value();
+  costs.dict().erase("layers");  // totals: the page shows one row a quantity
+  return costs;
+}
+
 }  // namespace
 
 Value transform_record(const Graph& original, const Graph& transformed,
@@ -117,12 +123,12 @@ Value transform_record(const Graph& original, const Graph& transformed,
         pair.before->name, pair.after ? pair.after->name : "-", mase_type(original, *pair.before),
         mase_op(original, *pair.before), pair.old_class, pair.new_class,
         pair.old_class != pair.new_class ? "True" : "False"}));
-  Dict record{{"nodes", node_records(transformed, context)},
-              {"histograms", histogram_records(transformed, inputs)},
-              {"layers", layers},
-              {"before_after", table},
-              {"costs", Dict{{"before", network_cost(original, 1).to_value()},
-                             {"after", network_cost(transformed, 1).to_value()}}}};
+  Dict record{
+      {"nodes", node_records(transformed, context)},
+      {"histograms", histogram_records(transformed, inputs)},
+      {"layers", layers},
+      {"before_after", table},
+      {"costs", Dict{{"before", cost_record(original)}, {"after", cost_record(transformed)}}}};
   if (context.test_x.numel() > 0 && context.test_labels.numel() > 0)
     record.set("accuracy",
                Dict{{"before", accuracy(original, context.test_x, context.test_labels)},
