@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Broken configuration files: each gives one line that names file and line number, and exit code 2,
 // before anything runs.
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "mase/base/text.h"

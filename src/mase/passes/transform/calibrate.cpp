@@ -82,7 +82,7 @@ double squared_error(const Operand& operand, int64_t frac) {
 }
 
 double divergence(const Operand& operand, int64_t frac) {
-  constexpr size_t bins = 256;
+  constexpr size_t bins = 1024;
   const auto [low, high] = std::minmax_element(operand.values.begin(), operand.values.end());
   const double start = *low, span = std::max(1e-30, static_cast<double>(*high) - *low);
   const QuantizerPtr quantizer = quantizer_for(operand, frac);
@@ -94,10 +94,13 @@ double divergence(const Operand& operand, int64_t frac) {
     return static_cast<size_t>(std::clamp((value - start) / span * bins, 0.0, bins - 1.0));
   };
   // A rounded value stands for all values that round to it: its count is spread over their bins.
+  // Values beyond the range are lost to their own bins and pile up in the last ones.
   std::map<float, std::vector<size_t>> owners;
   for (size_t i = 0; i < rounded.size(); ++i) {
-    before[bin(operand.values[i])] += 1;
-    owners[rounded[i]].push_back(bin(operand.values[i]));
+    const double value = operand.is_signed ? operand.values[i] : std::max(0.0f, operand.values[i]);
+    before[bin(value)] += 1;
+    const bool clipped = value < *quantizer->lowest || value > *quantizer->largest;
+    owners[rounded[i]].push_back(bin(clipped ? static_cast<double>(rounded[i]) : value));
   }
   for (auto& [value, places] : owners) {
     std::vector<size_t> distinct = places;
@@ -108,8 +111,8 @@ double divergence(const Operand& operand, int64_t frac) {
   }
   double sum = 0;
   const double total = static_cast<double>(rounded.size());
-  for (size_t i = 0; i < bins; ++i)
-    if (before[i] > 0) sum += before[i] / total * std::log(before[i] / std::max(after[i], 1e-9));
+  for (size_t i = 0; i < bins; ++i)  // half a count stands for "never seen"
+    if (before[i] > 0) sum += before[i] / total * std::log(before[i] / std::max(after[i], 0.5));
   return sum;
 }
 
