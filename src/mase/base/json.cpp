@@ -3,6 +3,7 @@
 // values, so the input iterator counts lines as the parser reads.
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "mase/base/file.h"
 #include "mase/base/value.h"
@@ -53,7 +54,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool binary(binary_t&) override { return false; }
   bool start_object(std::size_t) override { return open(Dict()); }
   bool key(string_t& k) override {
-    if (open_.back().as_dict().contains(k))
+    if (is_written(k))
       throw Error(here(), "", fmt::format("the key '{}' is written twice", printable_key(k)));
     keys_.push_back(k);
     return true;
@@ -71,15 +72,28 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   Position here() const { return {file_, *line_, 0}; }
   static std::string printable_key(const std::string& key) { return key.substr(0, 80); }
 
+  // Large objects get a table, so that a hostile one does not cost the square of its size.
+  bool is_written(const std::string& key) {
+    constexpr size_t many = 32;
+    const Dict& dict = open_.back().as_dict();
+    if (dict.size() < many) return dict.contains(key);
+    std::unordered_set<std::string>& seen = seen_.back();
+    if (seen.empty())
+      for (const auto& [known, value] : dict) seen.insert(known);
+    return !seen.insert(key).second;
+  }
+
   bool open(Value container) {
     if (open_.size() >= deepest) throw Error(here(), "", "values are nested too deeply");
     open_.push_back(container.at(here()));
+    seen_.emplace_back();
     return true;
   }
 
   bool close() {
     Value value = std::move(open_.back());
     open_.pop_back();
+    seen_.pop_back();
     if (value.is_dict() && value.as_dict().size() == 1) {  // what JSON cannot say itself
       const auto& [key, inner] = *value.as_dict().begin();
       if (key == "$symbol" && inner.is_string()) {
@@ -99,7 +113,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     } else if (open_.back().is_list()) {
       open_.back().list().push_back(std::move(value));
     } else {
-      open_.back().dict().set(keys_.back(), std::move(value));
+      open_.back().dict().add(keys_.back(), std::move(value));
       keys_.pop_back();
     }
     return true;
@@ -108,6 +122,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   std::shared_ptr<const std::string> file_;
   const int* line_;
   std::vector<Value> open_;
+  std::vector<std::unordered_set<std::string>> seen_;  // keys of open objects that have many
   std::vector<std::string> keys_;
   Value result_;
 };

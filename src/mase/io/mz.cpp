@@ -150,7 +150,9 @@ Checkpoint read_mz(std::span<const std::byte> bytes, std::shared_ptr<const void>
     checkpoint.graph = graph_from_value(description);
   } catch (const Error& error) {
     if (starts_with(error.what(), place)) throw;
-    throw Error(inner, error.what());
+    std::vector<std::string> lines = split(error.what(), '\n');
+    for (std::string& line : lines) line = printable(line);  // names in a graph are anybody's
+    throw Error(inner, join(lines, "\n"));
   }
   put_weights(*checkpoint.graph, weights, place);
   checkpoint.tensors = state_dict(*checkpoint.graph);

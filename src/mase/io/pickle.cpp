@@ -85,6 +85,7 @@ void Machine::charge(size_t bytes) {
 PickleId Machine::make(PickleNode made) {
   charge(node_cost);
   if (pickle_.nodes.size() >= limits_.objects) fail("the pickle makes too many values");
+  made.at = step_;
   pickle_.nodes.push_back(std::move(made));
   return static_cast<PickleId>(pickle_.nodes.size() - 1);
 }

@@ -46,6 +46,7 @@ struct PickleNode {
   double number = 0;
   std::string_view text = {};  // in the pickle's bytes or in Pickle::texts
   std::vector<PickleId> items = {};
+  size_t at = 0;  // byte offset in the file, for messages
 };
 
 // Elements kept outside the pickle (or inside, for NumPy's arrays).
@@ -56,6 +57,7 @@ struct PickleStorage {
   uint64_t view_offset = 0;    // old files: this storage is a part of the whole
   uint64_t view_elements = 0;
   std::optional<std::string_view> content = {};  // none: outside, by its key
+  size_t at = 0;
 };
 
 struct PickleTensor {

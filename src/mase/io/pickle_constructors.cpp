@@ -366,6 +366,7 @@ void build(Machine& machine, PickleId object, PickleId state) {
       PickleStorage storage;
       storage.dtype = dtype;
       storage.content = bytes.text;
+      storage.at = machine.offset();
       storage.elements = storage.view_elements = bytes.text.size() / dtype_size(*dtype);
       PickleTensor tensor;
       tensor.storage = static_cast<uint32_t>(machine.pickle().storages.size());
@@ -411,6 +412,7 @@ PickleId persistent(Machine& machine, PickleId id) {
   else if (type != "torch.storage.UntypedStorage" && type != "torch.UntypedStorage")
     return machine.make(Kind::opaque, type);
   storage.key = machine.node(args[2]).text;
+  storage.at = machine.offset();
   const int64_t elements = integer_of(machine, args[4], what);
   if (elements < 0) machine.fail("a storage has a negative size");
   storage.elements = storage.view_elements = static_cast<uint64_t>(elements);

@@ -285,7 +285,7 @@ std::string header_text(const TensorTable& tensors, const Dict& metadata,
 
 bool looks_like_safetensors(std::span<const std::byte> bytes) {
   return bytes.size() > length_bytes && bytes[length_bytes] == std::byte{'{'} &&
-         little_endian(bytes.data()) <= bytes.size() - length_bytes;
+         little_endian(bytes.data()) <= ReadLimits{}.header;
 }
 
 TensorTable parse_safetensors(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,

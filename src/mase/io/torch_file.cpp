@@ -84,7 +84,7 @@ void TorchFile::read_zip(std::span<const std::byte> bytes) {
     if (storage.content || storages_.count(storage.key)) continue;
     const ZipReader::Entry* entry = zip.find(root + "data/" + std::string(storage.key));
     if (!entry)
-      throw Error(place_,
+      throw Error(fmt::format("{}: byte {}", place_, storage.at),
                   fmt::format("the storage '{}' is missing", printable(storage.key.substr(0, 100))),
                   "the file is damaged");
     charge(storage_cost);
@@ -151,7 +151,7 @@ void TorchFile::check_tensors() {
         storage.content ? storage.content->size() : storages_.at(storage.key).bytes.size();
     uint64_t claimed = 0;
     if (__builtin_mul_overflow(storage.elements, size, &claimed) || claimed != kept)
-      throw Error(place_,
+      throw Error(fmt::format("{}: byte {}", place_, storage.at),
                   fmt::format("the storage '{}' has {} bytes, but the pickle says {} "
                               "elements of {} bytes",
                               printable(storage.key.substr(0, 100)), kept, storage.elements, size));

@@ -54,11 +54,13 @@ Value TorchFile::value(PickleId id, const std::string& path, TensorTable* tensor
 Value TorchFile::convert(PickleId id, const std::string& path, TensorTable* tensors,
                          const Except& except, size_t depth) {
   if (depth > limits_.depth)
-    throw Error(place_, "values are nested too deeply", "the file is damaged or hostile");
+    throw Error(fmt::format("{}: byte {}", place_, node(id).at), "values are nested too deeply",
+                "the file is damaged or hostile");
   const PickleNode& from = node(id);
   charge(value_cost);
   const auto inner = [&](const std::string& key) {
-    if (path.size() + key.size() > longest_path) throw Error(place_, "a value's name is too long");
+    if (path.size() + key.size() > longest_path)
+      throw Error(fmt::format("{}: byte {}", place_, from.at), "a value's name is too long");
     return path.empty() ? key : path + "." + key;
   };
   switch (from.kind) {
