@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "mase/base/table.h"
+#include "mase/cli/load_options.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
 #include "mase/models/model.h"
@@ -57,12 +58,14 @@ LoadedNetwork make_network(const Settings& settings, const std::optional<Checkpo
     network.graph = make_model(settings["model"].as_string(), inputs);
     if (checkpoint) {
       const bool partial = settings.has("load_partial") && settings["load_partial"].as_bool();
-      const LoadReport report = load_into(network.graph, *checkpoint, path, partial);
-      log.info(fmt::format("Loaded {} tensors from {}", report.taken.size(), path));
+      const LoadReport report = load_into(network.graph, *checkpoint, path, partial, guess_model);
+      log.info(fmt::format("Loaded {} tensors from {}{}", report.taken.size(), path,
+                           partial ? ": " + printable(join(report.taken, ", ")) : ""));
       for (const auto& [what, names] : {std::pair{"not in the file", &report.missing},
                                         {"not in the network", &report.unexpected},
                                         {"of another shape", &report.mismatched}})
-        if (!names->empty()) log.warning(fmt::format("{}: {}", what, join(*names, ", ")));
+        if (!names->empty())
+          log.warning(fmt::format("{}: {}", what, printable(join(*names, ", "))));
     }
   }
   if (checkpoint) {
