@@ -31,6 +31,12 @@ TEST(Graph, NamesFollowFx) {
   EXPECT_NE(graph.find("body_fc"), nullptr);
   const NodeId again = graph.call_function("add", {Argument::node(0), Argument::literal(1)});
   EXPECT_EQ(graph.node(again).name, "add_1");
+  const NodeId total = graph.call_function("sum", {Argument::node(0)});
+  EXPECT_EQ(graph.node(total).name, "sum_1");  // Python's own name is taken
+  Node same;
+  same.name = "add_1";
+  same.target = "x";
+  EXPECT_EQ(graph.node(graph.add_node(same)).name, "add_2");
 }
 
 TEST(Graph, TextIsFxs) {

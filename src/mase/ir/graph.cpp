@@ -50,8 +50,21 @@ std::string Graph::unique_name(const std::string& wanted) const {
   for (char& c : base)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
   if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0]))) base = "_" + base;
-  std::string name = base;
-  for (int suffix = 1; find(name); ++suffix) name = fmt::format("{}_{}", base, suffix);
+  // A number at the end is counted on: a second add_1 becomes add_2. Python's own names are taken.
+  static const std::set<std::string> builtins = {
+      "abs",   "all", "any",   "bool",  "dict",  "filter", "float", "hash", "id",
+      "input", "int", "iter",  "len",   "list",  "map",    "max",   "min",  "next",
+      "open",  "pow", "print", "range", "round", "set",    "str",   "sum",  "type"};
+  std::string stem = base, name = base;
+  int64_t number = 0;
+  const size_t underscore = base.rfind('_');
+  if (underscore != std::string::npos && underscore > 0)
+    if (const auto digits = parse_integer(base.substr(underscore + 1));
+        digits && *digits >= 0 && *digits < (int64_t{1} << 40)) {
+      stem = base.substr(0, underscore);
+      number = *digits;
+    }
+  while (builtins.count(name) || find(name)) name = fmt::format("{}_{}", stem, ++number);
   return name;
 }
 
