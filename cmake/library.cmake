@@ -3,6 +3,11 @@
 file(GLOB_RECURSE MASE_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mase/*.cpp)
 list(FILTER MASE_SOURCES EXCLUDE REGEX "/src/mase/cli/")
 list(FILTER MASE_SOURCES EXCLUDE REGEX "/src/mase/train/mpi/")
+# Kernels keep their accumulators in registers only if the compiler unrolls the tile loops.
+file(GLOB_RECURSE MASE_KERNELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mase/engine/kernels/*.cpp)
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT MASE_SANITIZE)
+  set_source_files_properties(${MASE_KERNELS} PROPERTIES COMPILE_OPTIONS -O3)
+endif()
 add_library(mase SHARED ${MASE_SOURCES})
 target_include_directories(mase PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
                                        $<INSTALL_INTERFACE:include>)

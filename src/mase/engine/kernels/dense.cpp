@@ -17,10 +17,22 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-template <int kRows, int kVectors>
-HWY_INLINE void Tile(const LinearShape& s, const float* HWY_RESTRICT w,
-                     const float* HWY_RESTRICT bias, const float* HWY_RESTRICT x,
-                     float* HWY_RESTRICT y, bool relu, bool accumulate) {
+// A value used by several multiply-adds is to be loaded once: GCC would read it from memory in
+// each.
+HWY_INLINE V Loaded(const float* from) {
+  V v = hn::Load(D(), from);
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  asm("" : "+x"(v.raw));
+#endif
+  return v;
+}
+
+// The tiles are not inlined: a constant kept in a register around them would push one of the sums
+// to memory.
+template <int kRows, int kVectors, bool kRelu>
+HWY_NOINLINE void Tile(const LinearShape& s, const float* HWY_RESTRICT w,
+                       const float* HWY_RESTRICT bias, const float* HWY_RESTRICT x,
+                       float* HWY_RESTRICT y, bool accumulate) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   V sum[kRows][kVectors];
@@ -33,59 +45,66 @@ HWY_INLINE void Tile(const LinearShape& s, const float* HWY_RESTRICT w,
   const float* column = x;
   for (int64_t k = 0; k < s.in; ++k, column += s.stride) {
     V value[kVectors];
-    for (int v = 0; v < kVectors; ++v) value[v] = hn::Load(d, column + v * lanes);
+    for (int v = 0; v < kVectors; ++v) value[v] = Loaded(column + v * lanes);
     for (int r = 0; r < kRows; ++r) {
       const V weight = hn::Set(d, weights[r][k * s.in_step]);
       for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
     }
   }
-  const V zero = hn::Zero(d);
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kVectors; ++v) {
       V result = sum[r][v];
-      if (relu) result = hn::IfThenElse(hn::Lt(result, zero), zero, result);
+      if (kRelu) result = hn::Max(hn::Zero(d), result);  // in this order NaN stays
       hn::Store(result, d, y + r * s.stride + v * static_cast<int64_t>(lanes));
     }
 }
 
-template <int kRows>
+template <int kRows, bool kRelu>
 HWY_INLINE void Columns(const LinearShape& s, const float* w, const float* bias, const float* x,
-                        float* y, int64_t count, bool relu, bool accumulate) {
+                        float* y, int64_t count, bool accumulate) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
   int64_t c = 0;
   for (; c + 2 * lanes <= count; c += 2 * lanes)
-    Tile<kRows, 2>(s, w, bias, x + c, y + c, relu, accumulate);
-  for (; c < count; c += lanes) Tile<kRows, 1>(s, w, bias, x + c, y + c, relu, accumulate);
+    Tile<kRows, 2, kRelu>(s, w, bias, x + c, y + c, accumulate);
+  for (; c < count; c += lanes) Tile<kRows, 1, kRelu>(s, w, bias, x + c, y + c, accumulate);
 }
 
-// Columns [begin, end) of y.
-void LinearBlock(const LinearShape& s, const float* w, const float* bias, const float* x, float* y,
-                 int64_t begin, int64_t end, bool relu, bool accumulate) {
-  const int64_t count = end - begin;
+template <bool kRelu>
+HWY_INLINE void Outputs(const LinearShape& s, const float* w, const float* bias, const float* x,
+                        float* y, int64_t begin, int64_t count, bool accumulate) {
   for (int64_t o = 0; o < s.out; o += 6) {
     const float* rows = w + o * s.out_step;
     const float* own = bias ? bias + o : nullptr;
     float* to = y + o * s.stride + begin;
     switch (s.out - o) {
       case 1:
-        Columns<1>(s, rows, own, x + begin, to, count, relu, accumulate);
+        Columns<1, kRelu>(s, rows, own, x + begin, to, count, accumulate);
         break;
       case 2:
-        Columns<2>(s, rows, own, x + begin, to, count, relu, accumulate);
+        Columns<2, kRelu>(s, rows, own, x + begin, to, count, accumulate);
         break;
       case 3:
-        Columns<3>(s, rows, own, x + begin, to, count, relu, accumulate);
+        Columns<3, kRelu>(s, rows, own, x + begin, to, count, accumulate);
         break;
       case 4:
-        Columns<4>(s, rows, own, x + begin, to, count, relu, accumulate);
+        Columns<4, kRelu>(s, rows, own, x + begin, to, count, accumulate);
         break;
       case 5:
-        Columns<5>(s, rows, own, x + begin, to, count, relu, accumulate);
+        Columns<5, kRelu>(s, rows, own, x + begin, to, count, accumulate);
         break;
       default:
-        Columns<6>(s, rows, own, x + begin, to, count, relu, accumulate);
+        Columns<6, kRelu>(s, rows, own, x + begin, to, count, accumulate);
     }
   }
+}
+
+// Columns [begin, end) of y.
+void LinearBlock(const LinearShape& s, const float* w, const float* bias, const float* x, float* y,
+                 int64_t begin, int64_t end, bool relu, bool accumulate) {
+  if (relu)
+    Outputs<true>(s, w, bias, x, y, begin, end - begin, accumulate);
+  else
+    Outputs<false>(s, w, bias, x, y, begin, end - begin, accumulate);
 }
 
 // The lane sums of four vectors, as four floats.
@@ -118,9 +137,9 @@ HWY_INLINE void SumFour(V a, V b, V c, V e, float* HWY_RESTRICT out) {
 }
 
 template <int kRows>
-HWY_INLINE void DotTile(const LinearShape& s, const float* HWY_RESTRICT g,
-                        const float* HWY_RESTRICT x, int64_t columns, float* HWY_RESTRICT dw,
-                        bool accumulate) {
+HWY_NOINLINE void DotTile(const LinearShape& s, const float* HWY_RESTRICT g,
+                          const float* HWY_RESTRICT x, int64_t columns, float* HWY_RESTRICT dw,
+                          bool accumulate) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   V sum[kRows][4];
@@ -130,14 +149,11 @@ HWY_INLINE void DotTile(const LinearShape& s, const float* HWY_RESTRICT g,
   for (int64_t i = 0; i < 4; ++i) in[i] = x + (i < columns ? i : columns - 1) * s.stride;
   int64_t b = 0;
   for (; b + lanes <= s.n; b += lanes) {
-    const V x0 = hn::Load(d, in[0] + b), x1 = hn::Load(d, in[1] + b), x2 = hn::Load(d, in[2] + b),
-            x3 = hn::Load(d, in[3] + b);
-    for (int r = 0; r < kRows; ++r) {
-      const V up = hn::Load(d, g + r * s.stride + b);
-      sum[r][0] = hn::MulAdd(up, x0, sum[r][0]);
-      sum[r][1] = hn::MulAdd(up, x1, sum[r][1]);
-      sum[r][2] = hn::MulAdd(up, x2, sum[r][2]);
-      sum[r][3] = hn::MulAdd(up, x3, sum[r][3]);
+    V up[kRows];  // with the sums and one x at a time: all sixteen registers
+    for (int r = 0; r < kRows; ++r) up[r] = Loaded(g + r * s.stride + b);
+    for (int i = 0; i < 4; ++i) {
+      const V value = Loaded(in[i] + b);
+      for (int r = 0; r < kRows; ++r) sum[r][i] = hn::MulAdd(up[r], value, sum[r][i]);
     }
   }
   if (b < s.n) {  // the padding may hold anything, NaN included
@@ -150,6 +166,10 @@ HWY_INLINE void DotTile(const LinearShape& s, const float* HWY_RESTRICT g,
     }
   }
   for (int r = 0; r < kRows; ++r) {
+    if (columns == 4 && s.in_step == 1 && !accumulate) {
+      SumFour(sum[r][0], sum[r][1], sum[r][2], sum[r][3], dw + r * s.out_step);
+      continue;
+    }
     float totals[4];
     SumFour(sum[r][0], sum[r][1], sum[r][2], sum[r][3], totals);
     for (int64_t i = 0; i < columns; ++i) {

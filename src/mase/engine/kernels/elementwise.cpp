@@ -83,7 +83,7 @@ void Apply(ScalarOp op, const float* a, const float* b, const float* c, float* o
                    [=](V x, V y, V) HWY_ATTR { return hn::IfThenElseZero(hn::Lt(x, y), one); });
     case ScalarOp::select:
       return Sweep(a, b, c, out, n,
-                   [=](V x, V y, V z) HWY_ATTR { return hn::IfThenElse(hn::Ne(x, zero), y, z); });
+                   [=](V x, V y, V z) HWY_ATTR { return hn::IfThenElse(hn::Eq(x, zero), z, y); });
     case ScalarOp::tanh:
     case ScalarOp::erf:
     case ScalarOp::softplus:

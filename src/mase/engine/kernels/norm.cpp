@@ -52,10 +52,12 @@ HWY_INLINE double SumOver(int64_t n, const Body& body) {
   return total;
 }
 
-double RowSum(const float* HWY_RESTRICT x, int64_t n) {
+HWY_INLINE double RowSum(const float* HWY_RESTRICT x, int64_t n) {
   const D d;
   return SumOver(n, [=](int64_t b, V s) HWY_ATTR { return hn::Add(s, hn::Load(d, x + b)); });
 }
+
+double SumRow(const float* x, int64_t n) { return RowSum(x, n); }
 
 double RowDot(const float* HWY_RESTRICT x, const float* HWY_RESTRICT y, int64_t n) {
   const D d;
@@ -81,7 +83,7 @@ HWY_INLINE void ApplyRow(const float* HWY_RESTRICT x, float* HWY_RESTRICT y, flo
           zero = hn::Zero(d);
   for (int64_t b = 0; b < n; b += lanes) {
     V v = hn::MulAdd(hn::Sub(hn::Load(d, x + b), middle), factor, shift);
-    if (kRelu) v = hn::IfThenElse(hn::Lt(v, zero), zero, v);
+    if (kRelu) v = hn::Max(zero, v);  // in this order NaN stays
     hn::Store(v, d, y + b);
   }
 }
@@ -98,23 +100,33 @@ HWY_INLINE void Apply(const NormShape& s, const NormParameters& p, int64_t c, co
   }
 }
 
-void Statistics(const NormShape& s, const float* x, float* mean, float* variance) {
+// Channels that are worked on together: few enough for L1, enough to hide the latency of each
+// other's sums, roots and divisions.
+constexpr int64_t kGroup = 8;
+
+void StatisticsGroup(const NormShape& s, const float* x, float* mean, float* variance,
+                     int64_t channels) {
   const double share = 1.0 / static_cast<double>(s.positions * s.n);
-  double total = 0;
-  for (int64_t q = 0; q < s.positions; ++q) total += RowSum(x + q * s.stride, s.n);
-  const auto middle = static_cast<float>(total * share);
-  double squares = 0;
-  for (int64_t q = 0; q < s.positions; ++q)
-    squares += CenteredSquares(x + q * s.stride, middle, s.n);
-  *mean = middle;
-  *variance = static_cast<float>(squares * share);
+  const int64_t size = s.positions * s.stride;
+  for (int64_t c = 0; c < channels; ++c) {
+    double total = 0;
+    for (int64_t q = 0; q < s.positions; ++q) total += RowSum(x + c * size + q * s.stride, s.n);
+    mean[c] = static_cast<float>(total * share);
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    double squares = 0;
+    for (int64_t q = 0; q < s.positions; ++q)
+      squares += CenteredSquares(x + c * size + q * s.stride, mean[c], s.n);
+    variance[c] = static_cast<float>(squares * share);
+  }
 }
 
 // Channels [begin, end).
 void StatisticsBlock(const NormShape& s, const float* x, float* mean, float* variance,
                      int64_t begin, int64_t end) {
-  for (int64_t c = begin; c < end; ++c)
-    Statistics(s, x + c * s.positions * s.stride, mean + c, variance + c);
+  for (int64_t c = begin; c < end; c += kGroup)
+    StatisticsGroup(s, x + c * s.positions * s.stride, mean + c, variance + c,
+                    end - c < kGroup ? end - c : kGroup);
 }
 
 void ApplyBlock(const NormShape& s, const NormParameters& p, const float* x, const float* mean,
@@ -128,11 +140,16 @@ void ApplyBlock(const NormShape& s, const NormParameters& p, const float* x, con
 void ForwardBlock(const NormShape& s, const NormParameters& p, const float* x, float* mean,
                   float* variance, float* inverse, float* y, RowHook hook, int64_t begin,
                   int64_t end) {
-  for (int64_t c = begin; c < end; ++c) {
-    const int64_t at = c * s.positions * s.stride;
-    Statistics(s, x + at, mean + c, variance + c);
-    inverse[c] = static_cast<float>(1.0 / std::sqrt(static_cast<double>(variance[c]) + p.eps));
-    Apply(s, p, c, x + at, y + at, mean[c], inverse[c], hook);
+  for (int64_t first = begin; first < end; first += kGroup) {
+    const int64_t last = end - first < kGroup ? end : first + kGroup;
+    StatisticsGroup(s, x + first * s.positions * s.stride, mean + first, variance + first,
+                    last - first);
+    for (int64_t c = first; c < last; ++c)
+      inverse[c] = static_cast<float>(1.0 / std::sqrt(static_cast<double>(variance[c]) + p.eps));
+    for (int64_t c = first; c < last; ++c) {
+      const int64_t at = c * s.positions * s.stride;
+      Apply(s, p, c, x + at, y + at, mean[c], inverse[c], hook);
+    }
   }
 }
 
@@ -256,12 +273,11 @@ void BackwardBlock(const NormShape& s, const NormParameters& p, const float* x, 
                    const float* mean, const float* inverse, float* sum_g, float* sum_gx, float* dx,
                    bool accumulate, int64_t begin, int64_t end) {
   const auto count = static_cast<double>(s.positions * s.n);
-  for (int64_t c = begin; c < end; ++c) {
-    const int64_t at = c * s.positions * s.stride;
-    ChannelSums(s, p, c, x + at, g + at, mean[c], inverse[c], sum_g + c, sum_gx + c);
+  for (int64_t first = begin; first < end; first += kGroup) {
+    const int64_t last = end - first < kGroup ? end : first + kGroup;
+    SumsBlock(s, p, x, g, mean, inverse, sum_g, sum_gx, first, last);
     if (dx)
-      ChannelGradient(s, p, c, x + at, g + at, mean[c], inverse[c], sum_g[c], sum_gx[c], count,
-                      dx + at, accumulate);
+      GradientBlock(s, p, x, g, mean, inverse, sum_g, sum_gx, count, dx, accumulate, first, last);
   }
 }
 
@@ -274,7 +290,7 @@ HWY_AFTER_NAMESPACE();
 namespace mase::kernels {
 namespace {
 
-HWY_EXPORT(RowSum);
+HWY_EXPORT(SumRow);
 HWY_EXPORT(RowDot);
 HWY_EXPORT(StatisticsBlock);
 HWY_EXPORT(ApplyBlock);
@@ -299,7 +315,7 @@ void over_channels(const NormShape& s, const Body& body) {
 
 double sum(const float* in, int64_t n) {
   if (n < 8) return reference::sum(in, n);
-  return HWY_DYNAMIC_DISPATCH(RowSum)(in, n);
+  return HWY_DYNAMIC_DISPATCH(SumRow)(in, n);
 }
 
 double dot(const float* a, const float* b, int64_t n) {

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every vector kernel against its plain twin: odd sizes, padding full of NaN, hostile values.
+#include "mase/engine/kernels/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "mase/base/random.h"
+#include "mase/base/tensor.h"
+#include "mase/engine/kernels/optimizer.h"
+
+namespace mase::kernels {
+namespace {
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float inf = std::numeric_limits<float>::infinity();
+const int64_t sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 255, 256, 257};
+
+// Rows of `stride` floats whose padding is NaN: nothing may depend on it.
+struct Rows {
+  int64_t rows, n, stride;
+  std::shared_ptr<std::byte> memory;
+  float* data;
+
+  Rows(int64_t rows_, int64_t n_, uint64_t seed, bool hostile = false)
+      : rows(rows_), n(n_), stride((n_ + 15) / 16 * 16 + 16) {
+    memory = aligned_bytes(static_cast<size_t>(rows * stride + 16) * sizeof(float));
+    data = reinterpret_cast<float*>(memory.get());
+    std::fill_n(data, rows * stride, nan);
+    Random random(seed, "kernels");
+    const float odd[] = {0.0f,    -0.0f, inf,    -inf,  nan,   1e-42f,
+                         -1e-40f, 3e38f, -3e38f, 88.0f, -104.f};
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t b = 0; b < n; ++b)
+        data[r * stride + b] = hostile && random.below(3) == 0
+                                   ? odd[random.below(std::size(odd))]
+                                   : static_cast<float>(random.uniform(-2, 2));
+  }
+};
+
+void expect_close(double got, double wanted, double tolerance, const std::string& where) {
+  if (std::isnan(wanted)) {
+    EXPECT_TRUE(std::isnan(got)) << where << ": " << got;
+  } else if (std::isinf(wanted)) {
+    EXPECT_EQ(got, wanted) << where;
+  } else {
+    EXPECT_NEAR(got, wanted, tolerance * std::max(1.0, std::abs(wanted))) << where;
+  }
+}
+
+void expect_rows(const Rows& got, const Rows& wanted, double tolerance, const std::string& where) {
+  for (int64_t r = 0; r < got.rows; ++r)
+    for (int64_t b = 0; b < got.n; ++b)
+      expect_close(got.data[r * got.stride + b], wanted.data[r * wanted.stride + b], tolerance,
+                   where + fmt::format(" row {} sample {}", r, b));
+}
+
+TEST(Kernels, LinearMatchesReference) {
+  for (const int64_t n : sizes)
+    for (const int64_t out : {1, 2, 3, 4, 5, 6, 7, 13})
+      for (const int64_t in : {1, 3, 16}) {
+        const Rows x(in, n, 1), w(1, out * in, 2), bias(1, out, 3);
+        for (const bool transposed : {false, true})
+          for (const int mode : {0, 1, 2}) {
+            LinearShape shape{out, in, transposed ? 1 : in, transposed ? out : 1, x.stride, n};
+            Rows fast(out, n, 4), plain(out, n, 4);
+            linear(shape, w.data, bias.data, x.data, fast.data, mode == 1, mode == 2);
+            reference::linear(shape, w.data, bias.data, x.data, plain.data, mode == 1, mode == 2);
+            expect_rows(fast, plain, 1e-5,
+                        fmt::format("linear {}x{}x{} mode {}", out, in, n, mode));
+          }
+      }
+}
+
+TEST(Kernels, LinearGradientMatchesReference) {
+  for (const int64_t n : sizes)
+    for (const int64_t out : {1, 2, 3, 4, 13})
+      for (const int64_t in : {1, 2, 3, 4, 5, 16}) {
+        const Rows x(in, n, 1), g(out, n, 2);
+        for (const bool accumulate : {false, true}) {
+          LinearShape shape{out, in, in, 1, x.stride, n};
+          std::vector<float> a(static_cast<size_t>(out * in), 0.5f),
+              b = a, c(static_cast<size_t>(out), 1.f), e = c;
+          linear_gradient(shape, g.data, x.data, a.data(), c.data(), accumulate);
+          reference::linear_gradient(shape, g.data, x.data, b.data(), e.data(), accumulate);
+          for (size_t i = 0; i < a.size(); ++i) expect_close(a[i], b[i], 2e-5, "weight gradient");
+          for (size_t i = 0; i < c.size(); ++i) expect_close(c[i], e[i], 2e-5, "bias gradient");
+        }
+      }
+}
+
+TEST(Kernels, BatchNormMatchesReference) {
+  for (const int64_t n : sizes)
+    for (const int64_t positions : {1, 3})
+      for (const bool relu : {false, true}) {
+        const int64_t channels = 3;
+        const Rows x(channels * positions, n, 1), g(channels * positions, n, 2), w(1, channels, 3),
+            b(1, channels, 4);
+        const NormShape shape{channels, positions, x.stride, n};
+        const NormParameters parameters{w.data, b.data, 1e-5, relu};
+        struct Result {
+          Rows y, dx;
+          std::vector<float> mean = std::vector<float>(3), variance = mean, inverse = mean,
+                             sum_g = mean, sum_gx = mean;
+          Result(int64_t rows, int64_t n) : y(rows, n, 5), dx(rows, n, 6) {}
+        } fast(channels * positions, n), plain(channels * positions, n);
+        norm_forward(shape, parameters, x.data, fast.mean.data(), fast.variance.data(),
+                     fast.inverse.data(), fast.y.data, {});
+        reference::norm_forward(shape, parameters, x.data, plain.mean.data(), plain.variance.data(),
+                                plain.inverse.data(), plain.y.data, {});
+        const std::string where = fmt::format("norm n {} positions {} relu {}", n, positions, relu);
+        const double loose = n * positions == 1 ? 1e-3 : 2e-5;
+        expect_rows(fast.y, plain.y, loose, where + " y");
+        // The same statistics for both gradients: a sample at the relu's edge may fall either way.
+        norm_backward(shape, parameters, x.data, g.data, plain.mean.data(), plain.inverse.data(),
+                      fast.sum_g.data(), fast.sum_gx.data(), fast.dx.data, false);
+        reference::norm_backward(shape, parameters, x.data, g.data, plain.mean.data(),
+                                 plain.inverse.data(), plain.sum_g.data(), plain.sum_gx.data(),
+                                 plain.dx.data, false);
+        for (size_t c = 0; c < 3; ++c) {
+          expect_close(fast.mean[c], plain.mean[c], 1e-6, where + " mean");
+          expect_close(fast.variance[c], plain.variance[c], 1e-5, where + " variance");
+          expect_close(fast.sum_g[c], plain.sum_g[c], 1e-4, where + " sum g");
+          expect_close(fast.sum_gx[c], plain.sum_gx[c], 1e-4, where + " sum gx");
+        }
+        if (n * positions > 2) expect_rows(fast.dx, plain.dx, 1e-4, where + " dx");
+      }
+}
+
+TEST(Kernels, BatchNormKeepsNaNInItsChannel) {
+  Rows x(2, 17, 1), y(2, 17, 2);
+  x.data[3] = nan;
+  const NormShape shape{2, 1, x.stride, 17};
+  float mean[2], variance[2], inverse[2];
+  norm_forward(shape, {.relu = true}, x.data, mean, variance, inverse, y.data, {});
+  for (int64_t b = 0; b < 17; ++b) {
+    EXPECT_TRUE(std::isnan(y.data[b]));
+    EXPECT_FALSE(std::isnan(y.data[y.stride + b]));
+  }
+}
+
+TEST(Kernels, CrossEntropyMatchesReference) {
+  for (const int64_t n : sizes)
+    for (const int64_t classes : {1, 2, 5, 10})
+      for (const bool weighted : {false, true}) {
+        const Rows x(classes, n, 1);
+        std::vector<int32_t> labels(static_cast<size_t>(n + 16), 0);
+        Random random(3, "labels");
+        for (int64_t b = 0; b < n; ++b)
+          labels[static_cast<size_t>(b)] =
+              static_cast<int32_t>(random.below(static_cast<uint64_t>(classes)));
+        const Rows weights(1, classes, 8);
+        Rows fast(classes, n, 4), plain(classes, n, 4);
+        const float* w = weighted ? weights.data : nullptr;
+        const auto a =
+            cross_entropy(x.data, classes, x.stride, n, labels.data(), w, 0.25f, fast.data);
+        const auto b = reference::cross_entropy(x.data, classes, x.stride, n, labels.data(), w,
+                                                0.25f, plain.data);
+        EXPECT_NEAR(a.loss, b.loss, 1e-5 * std::max(1.0, std::abs(b.loss)));
+        EXPECT_EQ(a.correct, b.correct);
+        expect_rows(fast, plain, 1e-6, "cross entropy");
+      }
+}
+
+TEST(Kernels, GatherAndScatterMatchReference) {
+  for (const int64_t n : sizes)
+    for (const int64_t features : {1, 2, 3, 4, 5, 8, 16, 17}) {
+      Rows source(1, (n + 3) * features, 1);
+      std::vector<uint32_t> order;
+      for (int64_t b = 0; b < n; ++b) order.push_back(static_cast<uint32_t>((b * 7 + 3) % (n + 3)));
+      for (const bool shuffled : {false, true}) {
+        Rows fast(features, n, 2), plain(features, n, 2);
+        const uint32_t* rows = shuffled ? order.data() : nullptr;
+        gather(source.data, features, rows, 2, n, fast.data, fast.stride);
+        reference::gather(source.data, features, rows, 2, n, plain.data, plain.stride);
+        expect_rows(fast, plain, 0, "gather");
+        std::vector<float> a(static_cast<size_t>(n * features)), b = a;
+        scatter(fast.data, features, fast.stride, n, a.data());
+        reference::scatter(plain.data, features, plain.stride, n, b.data());
+        EXPECT_EQ(a, b);
+      }
+    }
+}
+
+TEST(Kernels, ElementwiseMatchesReferenceOnHostileValues) {
+  for (int op = static_cast<int>(ScalarOp::add); op <= static_cast<int>(ScalarOp::select); ++op)
+    for (const int64_t n : sizes) {
+      const Rows a(1, n, 1, true), b(1, n, 2, true), c(1, n, 3, true);
+      std::vector<float> fast(static_cast<size_t>(n + 1), 7.0f), plain = fast;
+      apply(static_cast<ScalarOp>(op), a.data, b.data, c.data, fast.data(), n);
+      reference::apply(static_cast<ScalarOp>(op), a.data, b.data, c.data, plain.data(), n);
+      EXPECT_EQ(fast.back(), 7.0f) << "wrote past the end";
+      for (int64_t i = 0; i < n; ++i)
+        expect_close(fast[static_cast<size_t>(i)], plain[static_cast<size_t>(i)], 1e-6,
+                     fmt::format("op {} of {} {} {}", op, a.data[i], b.data[i], c.data[i]));
+    }
+}
+
+TEST(Kernels, OptimisersMatchReference) {
+  for (const int64_t n : sizes) {
+    const Rows start(3, n, 1), g(1, n, 2);
+    const auto count = static_cast<size_t>(n);
+    for (const bool decoupled : {false, true}) {
+      std::vector<float> p(start.data, start.data + n), m(count), v(count), q = p, k = m, u = v;
+      for (int step = 1; step < 4; ++step) {
+        const AdamUpdate update{.weight_decay = 0.1, .decoupled = decoupled, .step = step};
+        adam(p, {g.data, count}, m, v, update);
+        reference::adam(q, {g.data, count}, k, u, update);
+      }
+      EXPECT_EQ(p, q);
+      EXPECT_EQ(v, u);
+    }
+    for (const bool nesterov : {false, true}) {
+      std::vector<float> p(start.data, start.data + n), m(count), q = p, k = m;
+      for (int step = 1; step < 4; ++step) {
+        const SgdUpdate update{
+            .momentum = 0.9, .weight_decay = 0.1, .nesterov = nesterov, .first = step == 1};
+        sgd(p, {g.data, count}, m, update);
+        reference::sgd(q, {g.data, count}, k, update);
+      }
+      EXPECT_EQ(p, q);
+      EXPECT_EQ(m, k);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mase::kernels

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled programs against the oracle (ir/evaluate.h): results of random graphs with branches,
+// shared inputs and modules, several inputs and outputs; gradients against finite differences; last
+// smaller batches; threads; and that a step allocates nothing.
+#include "mase/engine/program.h"
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <new>
+
+#include "mase/base/random.h"
+#include "mase/ir/evaluate.h"
+#include "mase/models/model.h"
+#include "support/support.h"
+
+namespace {
+
+std::atomic<int64_t> allocations{0};
+
+void* counted(size_t size, size_t alignment) {
+  ++allocations;
+  void* memory = alignment > alignof(std::max_align_t)
+                     ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
+                     : std::malloc(size ? size : 1);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+// Both sides of the pair are replaced, which GCC does not see once they are inlined.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+void* operator new(size_t size) { return counted(size, 0); }
+void* operator new[](size_t size) { return counted(size, 0); }
+void* operator new(size_t size, std::align_val_t a) { return counted(size, size_t(a)); }
+void* operator new[](size_t size, std::align_val_t a) { return counted(size, size_t(a)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+void operator delete[](void* p, size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace mase {
+namespace {
+
+class RandomGraph {
+ public:
+  explicit RandomGraph(uint64_t seed) : random_(seed, "graph"), seed_(seed) {
+    graph.name = "random";
+    const auto width = static_cast<int64_t>(2 + random_.below(4));
+    add(graph.add_placeholder("x", {width}), width);
+    if (random_.below(2)) add(graph.add_placeholder("z", {3}), 3);
+    for (int i = 0; i < 9; ++i) grow();
+    const Item last = items_.back(), other = pick();
+    std::vector<NodeId> outputs = {
+        module("linear", last, {{"in_features", last.width}, {"out_features", 3}})};
+    if (random_.below(2)) outputs.push_back(other.node);
+    graph.add_output(outputs);
+  }
+
+  Graph graph;
+
+ private:
+  struct Item {
+    NodeId node;
+    int64_t width;
+  };
+
+  void add(NodeId node, int64_t width) { items_.push_back({node, width}); }
+  Item pick() { return items_[random_.below(items_.size())]; }
+
+  NodeId module(const std::string& op, Item input, Dict attributes) {
+    const std::string path = fmt::format("blocks.{}", count_++);
+    return graph.add_module(path, make_module(op, Value(std::move(attributes)), seed_ + 7, path),
+                            {input.node});
+  }
+
+  void grow() {
+    const Item a = pick(), b = pick();
+    switch (random_.below(11)) {
+      case 0:
+      case 1: {
+        const auto width = static_cast<int64_t>(1 + random_.below(5));
+        const NodeId node =
+            module("linear", a, {{"in_features", a.width}, {"out_features", width}});
+        if (a.width == width && random_.below(2))  // the module is called twice
+          return add(graph.call_module(graph.node(node).target, {Argument::node(node)}), width);
+        return add(node, width);
+      }
+      case 2:
+        return add(module("batch_norm1d", a, {{"num_features", a.width}}), a.width);
+      case 3: {
+        const NodeId norm = module("batch_norm1d", a, {{"num_features", a.width}});
+        return add(module("relu", {norm, a.width}, {}), a.width);
+      }
+      case 4:
+        return add(module("sigmoid", a, {}), a.width);
+      case 5:
+        return add(module("gelu", a, {}), a.width);
+      case 6:
+        return add(module("layer_norm", a, {{"normalized_shape", a.width}}), a.width);
+      case 7:
+        return add(module("softmax", a, {{"dim", 1}}), a.width);
+      case 8:
+        return add(graph.call_function(
+                       "cat", {Argument::list({Argument::node(a.node), Argument::node(b.node)})},
+                       {{"dim", Argument::literal(1)}}),
+                   a.width + b.width);
+      default:
+        if (a.width != b.width) return add(module("tanh", a, {}), a.width);
+        return add(graph.call_function(random_.below(2) ? "add" : "mul",
+                                       {Argument::node(a.node), Argument::node(b.node)}),
+                   a.width);
+    }
+  }
+
+  Random random_;
+  uint64_t seed_;
+  std::vector<Item> items_;
+  int count_ = 0;
+};
+
+struct Inputs {
+  std::vector<Tensor> tensors;
+  std::vector<int32_t> labels;
+
+  Inputs(const Graph& graph, int64_t rows) {
+    Random random(5, "inputs");
+    for (const NodeId id : graph.placeholders()) {
+      Shape shape = graph.node(id).sample_shape;
+      shape.insert(shape.begin(), rows);
+      Tensor tensor(shape);
+      for (int64_t i = 0; i < tensor.numel(); ++i)
+        tensor.mutable_data<float>()[i] = static_cast<float>(random.uniform(-2, 2));
+      tensors.push_back(tensor);
+    }
+    for (int64_t i = 0; i < rows; ++i) labels.push_back(static_cast<int32_t>(random.below(3)));
+  }
+
+  Program::Batch batch(int64_t size) const {
+    Program::Batch batch;
+    for (const Tensor& tensor : tensors) batch.sources.push_back(tensor.data<float>());
+    batch.labels = labels.data();
+    batch.size = size;
+    return batch;
+  }
+
+  std::vector<Array> arrays(int64_t rows) const {
+    std::vector<Array> arrays;
+    for (const Tensor& tensor : tensors) {
+      Shape shape = tensor.shape();
+      const int64_t width = tensor.numel() / shape[0];
+      shape[0] = rows;
+      Array array(shape);
+      for (int64_t i = 0; i < rows * width; ++i)
+        array.data[static_cast<size_t>(i)] = tensor.item(i);
+      arrays.push_back(array);
+    }
+    return arrays;
+  }
+};
+
+double oracle_loss(const Graph& graph, const Inputs& inputs, int64_t rows) {
+  EvaluateOptions options;
+  options.training = true;
+  const Array logits = evaluate(graph, inputs.arrays(rows), options)[0];
+  double loss = 0;
+  const size_t classes = 3;
+  for (size_t b = 0; b < static_cast<size_t>(rows); ++b) {
+    double total = 0;
+    for (size_t c = 0; c < classes; ++c) total += std::exp(logits.data[b * classes + c]);
+    loss += std::log(total) - logits.data[b * classes + static_cast<size_t>(inputs.labels[b])];
+  }
+  return loss / static_cast<double>(rows);
+}
+
+TEST(Program, InferenceMatchesOracleOnRandomGraphs) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const Graph graph = RandomGraph(seed).graph;
+    verify(graph);
+    const Inputs inputs(graph, 21);
+    CompileOptions options;
+    options.batch_size = 21;
+    Program program = Program::compile(graph, options);
+    for (const int64_t rows : {21, 5, 1}) {  // a last, smaller batch runs the same program
+      const std::vector<Array> wanted = evaluate(graph, inputs.arrays(rows));
+      program.forward(inputs.batch(rows));
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        std::vector<float> got(wanted[i].data.size());
+        program.read_output(static_cast<int>(i), got.data());
+        for (size_t k = 0; k < got.size(); ++k)
+          ASSERT_NEAR(got[k], wanted[i].data[k], 2e-4 * std::max(1.0, std::abs(wanted[i].data[k])))
+              << "seed " << seed << " rows " << rows << "\n"
+              << graph.text();
+      }
+    }
+  }
+}
+
+TEST(Program, GradientsMatchFiniteDifferencesOnRandomGraphs) {
+  for (uint64_t seed = 100; seed < 125; ++seed) {
+    Graph graph = RandomGraph(seed).graph;
+    const int64_t rows = 11;
+    const Inputs inputs(graph, 16);
+    CompileOptions options;
+    options.training = true;
+    options.batch_size = 16;
+    options.loss = LossKind::cross_entropy;
+    Program program = Program::compile(graph, options);
+    const StepResult result = program.forward_backward(inputs.batch(rows));
+    ASSERT_NEAR(result.loss, oracle_loss(graph, inputs, rows), 1e-4) << "seed " << seed;
+    for (const ParameterView& view : program.parameters()) {
+      const size_t dot = view.name.rfind('.');
+      Tensor& tensor =
+          *graph.modules().at(view.name.substr(0, dot)).find(view.name.substr(dot + 1));
+      for (size_t i = 0; i < view.value.size(); i += 3) {
+        float& value = tensor.mutable_data<float>()[i];
+        const float kept = value;
+        const double h = 1.0 / 1024;
+        value = kept + static_cast<float>(h);
+        const float above = value;
+        const double up = oracle_loss(graph, inputs, rows);
+        value = kept - static_cast<float>(h);
+        const double slope = (up - oracle_loss(graph, inputs, rows)) / (double(above) - value);
+        value = kept;
+        ASSERT_NEAR(view.gradient[i], slope, 5e-3 + 0.02 * std::abs(slope))
+            << "seed " << seed << " " << view.name << " " << i << "\n"
+            << graph.text() << program.dump();
+      }
+    }
+  }
+}
+
+TEST(Program, AccumulatedGradientsAreSums) {
+  const Graph graph = make_model("jsc-toy");
+  const Inputs inputs(graph, 64);
+  CompileOptions options;
+  options.training = true;
+  options.batch_size = 32;
+  options.loss = LossKind::cross_entropy;
+  Program program = Program::compile(graph, options);
+  Program::Batch batch = inputs.batch(32);
+  program.forward_backward(batch);
+  const std::vector<float> first(program.gradient_memory().begin(),
+                                 program.gradient_memory().end());
+  batch.first_row = 32;
+  program.forward_backward(batch);
+  const std::vector<float> second(program.gradient_memory().begin(),
+                                  program.gradient_memory().end());
+  batch.first_row = 0;
+  program.forward_backward(batch);
+  batch.first_row = 32;
+  program.forward_backward(batch, true);
+  for (size_t i = 0; i < first.size(); ++i)
+    EXPECT_FLOAT_EQ(program.gradient_memory()[i], first[i] + second[i]);
+}
+
+TEST(Program, ShardsOfABatchAddUpToTheWhole) {
+  const Graph graph = make_model("jsc-toy");
+  const Inputs inputs(graph, 64);
+  CompileOptions options;
+  options.training = true;
+  options.batch_size = 64;
+  options.loss = LossKind::cross_entropy;
+  Program whole = Program::compile(graph, options);
+  const StepResult wanted = whole.forward_backward(inputs.batch(64));
+  // Two processes with the same shard: every sum over both is twice the own one.
+  options.all_reduce = [](std::span<double> sums) {
+    for (double& sum : sums) sum *= 2;
+  };
+  options.batch_size = 32;
+  Program shard = Program::compile(graph, options);
+  Inputs twice = inputs;
+  for (Tensor& tensor : twice.tensors) {
+    const int64_t half = tensor.numel() / 2;
+    float* values = tensor.mutable_data<float>();
+    std::copy_n(values, half, values + half);
+  }
+  std::copy_n(twice.labels.begin(), 32, twice.labels.begin() + 32);
+  Program doubled = Program::compile(graph, whole.options());
+  const StepResult all = doubled.forward_backward(twice.batch(64));
+  const StepResult part = shard.forward_backward(twice.batch(32));
+  EXPECT_NE(wanted.loss, all.loss);
+  EXPECT_NEAR(2 * part.loss, all.loss, 1e-6);
+  for (size_t i = 0; i < shard.gradient_memory().size(); ++i)
+    EXPECT_NEAR(2 * shard.gradient_memory()[i], doubled.gradient_memory()[i], 1e-6);
+}
+
+std::vector<float> trained(const Graph& graph, int threads, int64_t batch_size) {
+  const Inputs inputs(graph, batch_size * 2);
+  CompileOptions options;
+  options.training = true;
+  options.batch_size = batch_size;
+  options.loss = LossKind::cross_entropy;
+  options.threads = threads;
+  Program program = Program::compile(graph, options);
+  std::vector<float> result;
+  for (int step = 0; step < 5; ++step) {
+    Program::Batch batch = inputs.batch(batch_size);
+    batch.first_row = step % 2 * batch_size;
+    result.push_back(static_cast<float>(program.forward_backward(batch).loss));
+    const auto values = program.parameter_memory();
+    const auto gradients = program.gradient_memory();
+    for (size_t i = 0; i < values.size(); ++i) values[i] -= 0.1f * gradients[i];
+    program.parameters_changed();
+  }
+  result.insert(result.end(), program.parameter_memory().begin(), program.parameter_memory().end());
+  return result;
+}
+
+TEST(Program, SameBitsForOneAndTwoThreads) {
+  for (const std::string name : {"jsc-toy", "jsc-10x"}) {
+    const Graph graph = make_model(name);
+    for (const int64_t batch : {100, 2048}) {
+      const std::vector<float> one = trained(graph, 1, batch);
+      EXPECT_EQ(one, trained(graph, 2, batch)) << name << " batch " << batch;
+      EXPECT_EQ(one, trained(graph, 1, batch)) << name << " batch " << batch;
+    }
+  }
+}
+
+TEST(Program, StepAllocatesNothing) {
+  const Graph graph = make_model("jsc-10x");
+  const Inputs inputs(graph, 256);
+  CompileOptions options;
+  options.training = true;
+  options.loss = LossKind::cross_entropy;
+  Program training = Program::compile(graph, options);
+  Program inference = Program::compile(graph, {});
+  const Program::Batch batch = inputs.batch(256);
+  std::vector<float> logits(256 * 5);
+  training.forward_backward(batch);
+  inference.forward(batch);
+  const int64_t before = allocations;
+  for (int i = 0; i < 10; ++i) {
+    training.forward_backward(batch);
+    training.parameters_changed();
+    inference.parameters_changed();
+    inference.forward(batch);
+    inference.read_output(0, logits.data());
+  }
+  EXPECT_EQ(allocations - before, 0);
+}
+
+TEST(Program, TypicalFusionsAreInTheDump) {
+  const Graph graph = make_model("jsc-10x");
+  CompileOptions options;
+  options.training = true;
+  options.loss = LossKind::cross_entropy;
+  const std::string training = Program::compile(graph, options).dump();
+  EXPECT_NE(training.find("batch_norm+relu"), std::string::npos) << training;
+  EXPECT_NE(training.find("batch_norm_gradient+relu"), std::string::npos) << training;
+  EXPECT_EQ(training.find("map"), std::string::npos) << training;
+  const std::string inference = Program::compile(graph, {}).dump();
+  EXPECT_NE(inference.find("fold_batch_norm"), std::string::npos) << inference;
+  EXPECT_NE(inference.find("linear+relu"), std::string::npos) << inference;
+}
+
+TEST(Program, ReadsKeptNodes) {
+  const Graph graph = make_model("jsc-tiny");
+  const Inputs inputs(graph, 10);
+  std::vector<NodeId> nodes;
+  for (const NodeId id : graph.order())
+    if (graph.node(id).kind != NodeKind::output) nodes.push_back(id);
+  std::map<NodeId, std::vector<double>> wanted;
+  EvaluateOptions options;
+  options.observe = [&](const Node& node, const Array& result) { wanted[node.id] = result.data; };
+  evaluate(graph, inputs.arrays(10), options);
+  std::map<NodeId, std::vector<float>> got;
+  run_observed(graph, inputs.tensors, nodes, 4, [&](NodeId node, const Tensor& result) {
+    const auto values = result.values<float>();
+    got[node].insert(got[node].end(), values.begin(), values.end());
+  });
+  for (const NodeId id : nodes) {
+    ASSERT_EQ(got[id].size(), wanted[id].size()) << graph.node(id).name;
+    for (size_t i = 0; i < wanted[id].size(); ++i) EXPECT_NEAR(got[id][i], wanted[id][i], 1e-5);
+  }
+}
+
+TEST(Program, LabelsOutsideTheClassesAreAnError) {
+  const Graph graph = make_model("jsc-tiny");
+  Inputs inputs(graph, 4);
+  inputs.labels[2] = 5;
+  CompileOptions options;
+  options.training = true;
+  options.batch_size = 4;
+  options.loss = LossKind::cross_entropy;
+  Program program = Program::compile(graph, options);
+  EXPECT_THROW(program.forward_backward(inputs.batch(4)), Error);
+}
+
+}  // namespace
+}  // namespace mase
