@@ -20,8 +20,26 @@ struct Case {
   Dict arguments;
 };
 
+void PrintTo(const Case& c, std::ostream* out) { *out << c.model << " " << c.optimizer; }
+
 std::string case_name(const testing::TestParamInfo<Case>& info) {
   return replace_all(fmt::format("{}_{}", info.param.model, info.param.optimizer), "-", "_");
+}
+
+// A bias in front of a batch norm has the gradient 0; PyTorch's is rounding noise, which Adam
+// scales up to full steps. That bias, and the running mean that follows it, walk at random without
+// any effect on the network, so there is nothing to compare. (SGD leaves noise as small as it is.)
+bool walks_at_random(const Graph& graph, const std::string& name, const std::string& optimizer) {
+  if (optimizer == "sgd") return false;
+  const size_t dot = name.rfind('.');
+  const std::string path = name.substr(0, dot), kind = name.substr(dot + 1);
+  const auto op = [&](int64_t index) {
+    const auto found = graph.modules().find(fmt::format("seq_blocks.{}", index));
+    return found == graph.modules().end() ? "" : found->second.op;
+  };
+  const int64_t block = parse_integer(path.substr(path.rfind('.') + 1)).value();
+  if (kind == "bias") return op(block) == "linear" && op(block + 1) == "batch_norm1d";
+  return kind == "running_mean" && op(block) == "batch_norm1d" && op(block - 1) == "linear";
 }
 
 class Trajectories : public testing::TestWithParam<Case> {};
@@ -83,6 +101,7 @@ TEST_P(Trajectories, FollowPyTorch) {
   for (const auto& [name, tensor] : program.state()) {
     const Tensor* wanted = find(golden, "final." + name);
     ASSERT_TRUE(wanted) << name;
+    if (walks_at_random(graph, name, c.optimizer)) continue;
     for (int64_t i = 0; i < tensor.numel(); ++i)
       EXPECT_NEAR(tensor.item(i), wanted->item(i), 1e-3) << name << " " << i;
   }
