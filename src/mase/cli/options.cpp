@@ -23,7 +23,10 @@ const Field* field_of_key(const Schema& schema, const std::string& key) {
 
 std::string cell_text(const Value& value, bool is_absent_blank) {
   if (value.is_null()) return is_absent_blank ? "" : "None";
-  return printable(value.is_string() ? value.as_string() : python_repr(value));
+  const std::string text = printable(value.is_string() ? value.as_string() : python_repr(value));
+  // Long paths would push the table out of any terminal; their ends say more than their beginnings.
+  constexpr size_t longest = 40;
+  return text.size() <= longest ? text : "..." + text.substr(text.size() - longest + 3);
 }
 
 // Whole numbers written as 1e2 or 10.0 and numbers written as 1 mean the same as the other form.

@@ -79,10 +79,13 @@ class Loop {
     CompileOptions training;
     training.training = true;
     training.batch_size = (options_.batch_size + processes_.size() - 1) / processes_.size();
+    if (processes_.size() > 1)
+      training.batch_size =
+          std::max(training.batch_size, std::min<int64_t>(processes_.size() - 1, rows_));
     training.loss = options_.loss;
     training.class_weights = data_.class_weights;
     training.threads = options_.threads;
-    training.seed = options_.seed;
+    training.seed = options_.seed + static_cast<uint64_t>(processes_.rank());
     training.freeze_batch_norm = frozen(state_.epoch);
     training.sync_batch_norm = options_.sync_batch_norm;
     if (processes_.size() > 1)
@@ -231,12 +234,16 @@ class Loop {
     if (factor < 1) kernels::scale(gradients, static_cast<float>(factor));
   }
 
+  // A last batch with fewer rows than processes is run by all of them: means stay what they are.
+  bool is_shared(int64_t size) const { return size < processes_.size(); }
+
   // This process's part of the batch, into the same object each time: a step allocates nothing.
   void take_part(int64_t index, Program::Batch& batch) const {
     const int64_t first = index * options_.batch_size;
     const int64_t size = std::min(options_.batch_size, rows_ - first);
-    const int64_t from = size * processes_.rank() / processes_.size();
-    const int64_t to = size * (processes_.rank() + 1) / processes_.size();
+    int64_t from = size * processes_.rank() / processes_.size();
+    int64_t to = size * (processes_.rank() + 1) / processes_.size();
+    if (is_shared(size)) from = 0, to = size;
     batch.rows = order_.data() + first + from;
     batch.size = to - from;
     batch.step = static_cast<uint64_t>(state_.epoch * batches_ + index);
@@ -269,6 +276,7 @@ class Loop {
       double sums[3] = {result.loss, static_cast<double>(result.correct),
                         observer_.stop_requested && observer_.stop_requested() ? 1.0 : 0.0};
       if (processes_.size() > 1) processes_.sum(std::span<double>(sums));
+      if (is_shared(global_size)) sums[1] /= processes_.size();
       event.learning_rate = rate();
       event.loss = sums[0];
       event.accuracy = sums[1] / static_cast<double>(global_size);
