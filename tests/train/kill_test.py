@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Twenty random kill -9 moments during one run, resumed each time: the final weights, the best
 # weights and the metrics (times aside) are those of a run that nobody disturbed, bit for bit.
+import json
 import os
 import random
 import shutil
@@ -13,9 +14,9 @@ import zipfile
 
 CH = os.environ["MASE_CH"]
 KILLS = 20
-OPTIONS = ["jsc-toy", "jsc-sim", "--sim-rows", "20000", "--max-epochs", "6", "--batch-size", "16",
+OPTIONS = ["jsc-toy", "jsc-sim", "--sim-rows", "3000", "--max-epochs", "30", "--batch-size", "16",
            "--learning-rate", "1e-2", "--seed", "7", "--log-every-n-steps", "20",
-           "--checkpoint-steps", "300", "--accumulate-grad-batches", "2", "--warmup-steps", "50"]
+           "--checkpoint-steps", "37", "--accumulate-grad-batches", "2", "--warmup-steps", "50"]
 
 
 def command(folder, *words):
@@ -52,7 +53,7 @@ def main():
                                        stderr=subprocess.PIPE)
             if kills < KILLS:
                 # Mostly early moments, so that there is a run left to kill twenty times.
-                time.sleep(chance.uniform(0, duration * (0.25 if kills % 3 else 0.5)))
+                time.sleep(chance.uniform(0, duration * (0.3 if kills % 3 else 0.6)))
                 if process.poll() is None:
                     process.send_signal(signal.SIGKILL)
                     kills += 1
@@ -68,9 +69,29 @@ def main():
             if attempts > 400:
                 sys.exit("no progress after 400 starts")
         compare(calm, rough)
+        interrupt(calm, os.path.join(scratch, "polite"))
         print("%d kills, %d starts, same weights" % (kills, attempts))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def interrupt(calm, polite):
+    # Ctrl-C finishes the step, saves and exits with 130; the resumed run ends the same.
+    run = os.path.join(polite, "run")
+    process = subprocess.Popen(command(polite, *OPTIONS), stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE)
+    last = os.path.join(run, "software", "training_ckpts", "last.ckpt")
+    while not os.path.exists(last) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate()
+    if process.returncode != 130 or b"--resume" not in error:
+        sys.exit("Ctrl-C: exit %d: %s" % (process.returncode, error.decode()))
+    with open(os.path.join(run, "run.json")) as file:
+        if json.load(file)["status"] != "interrupted":
+            sys.exit("Ctrl-C: the run record does not say so")
+    subprocess.run(command(polite, "--resume", run), check=True, stdout=subprocess.DEVNULL)
+    compare(calm, polite)
 
 
 def compare(calm, rough):

@@ -4,8 +4,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 #include "mase/base/file.h"
 #include "mase/cli/network_setup.h"
@@ -240,7 +242,8 @@ int run_session(Session& session, const Arguments& arguments) {
   }
   const std::string model =
       settings.has("model") ? settings["model"].as_string() : network.graph.name;
-  if (!session.run && session.processes->leads()) {
+  const bool leads = session.processes->leads();
+  if (!session.run && leads) {
     const std::string project = settings.has("project")
                                     ? settings["project"].as_string()
                                     : default_project(model, task, settings["dataset"].as_string());
@@ -248,11 +251,11 @@ int run_session(Session& session, const Arguments& arguments) {
                                     initial_record(session, arguments));
   }
   std::optional<RunLock> lock;
-  if (session.processes->leads()) lock.emplace(session.run->path());
+  if (leads) lock.emplace(session.run->path());
   try {
     if (!has_initial) {
       const std::string save_dir =
-          session.run ? session.run->path() + "/software/transform" : std::string();
+          leads ? session.run->path() + "/software/transform" : std::string();
       network.transformed |= run_configured_passes(network.graph, settings, dataset, save_dir, log);
     }
     const TrainOptions options = train_options(settings, dataset);
@@ -260,7 +263,7 @@ int run_session(Session& session, const Arguments& arguments) {
     log.text(summary_text(summary, network.graph));
     CheckpointNotes notes{model, preprocessing_to_value(dataset.preprocessing),
                           dataset.class_names};
-    if (session.processes->leads()) {
+    if (leads) {
       RunFolder& run = *session.run;
       run.record()["model"] =
           Dict{{"name", model}, {"parameters", network.graph.parameter_count()}};
@@ -273,12 +276,12 @@ int run_session(Session& session, const Arguments& arguments) {
       run.save();
     }
     log.info(fmt::format("Training model '{}' on '{}'...", model, dataset.name));
-    TrainDisplay display(session.run ? &*session.run : nullptr, dataset, log, session.resume);
+    TrainDisplay display(leads ? &*session.run : nullptr, dataset, log, session.resume);
     RunFolder* files = session.run ? &*session.run : nullptr;
     const TrainOutcome outcome = train(network.graph, dataset, options, files, session.resume,
                                        notes, display.observer(), *session.processes);
     display.close();
-    if (!session.processes->leads())
+    if (!leads)
       return outcome.status == TrainStatus::finished      ? 0
              : outcome.status == TrainStatus::interrupted ? 130
                                                           : 1;
@@ -291,7 +294,7 @@ int run_session(Session& session, const Arguments& arguments) {
     return code;
   } catch (const std::exception&) {
     // Say so in the run record if the disk lets us; the error itself goes to the user either way.
-    if (session.run) {
+    if (leads) {
       try {
         session.run->finish("failed");
       } catch (const Error&) {
@@ -301,10 +304,7 @@ int run_session(Session& session, const Arguments& arguments) {
   }
 }
 
-int run(const Arguments& arguments) {
-  catch_interrupts();
-  Session session;
-  session.processes = communicator();
+int start_or_resume(Session& session, const Arguments& arguments) {
   if (!arguments["resume"].is_null()) {
     session.run = RunFolder::open(arguments["resume"].as_string());
     session.resume = true;
@@ -319,6 +319,24 @@ int run(const Arguments& arguments) {
     session.log = Logger(session.settings, session.processes->leads());
   }
   return run_session(session, arguments);
+}
+
+int run(const Arguments& arguments) {
+  catch_interrupts();
+  Session session;
+  session.processes = communicator();
+  if (session.processes->size() == 1) return start_or_resume(session, arguments);
+  // A process that leaves must take the others with it, or they wait for it for ever. Mistakes are
+  // the same on all of them: the leading one speaks, the others only if it does not.
+  try {
+    return start_or_resume(session, arguments);
+  } catch (const std::exception& error) {
+    if (!session.processes->leads()) std::this_thread::sleep_for(std::chrono::seconds(2));
+    fmt::print(stderr, "ch: {}\n", error.what());
+    std::fflush(stderr);
+    session.processes->abort(2);
+    throw;
+  }
 }
 
 std::vector<Field> own_options() {

@@ -18,6 +18,7 @@ class Communicator {
   virtual void sum(std::span<double>) {}  // over all processes, in place
   virtual void sum(std::span<float>) {}
   virtual void broadcast(void* /*data*/, size_t /*bytes*/) {}  // from rank 0
+  virtual void abort(int /*code*/) {}                          // ends all processes; alone: nothing
   bool leads() const { return rank() == 0; }
 };
 

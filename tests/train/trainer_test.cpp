@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training loop on small data in memory: it learns, it is reproducible to the bit, it survives
+// interruption, and every option does what it says.
+#include "mase/train/trainer.h"
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+
+#include "mase/base/random.h"
+#include "mase/models/model.h"
+#include "mase/train/evaluation.h"
+#include "support/support.h"
+
+namespace {
+std::atomic<int64_t> allocations{0};
+}
+
+void* operator new(size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace mase {
+namespace {
+
+// Three noisy clouds in four dimensions.
+Split clouds(int64_t rows, uint64_t index) {
+  Random random(5, "clouds", index);
+  Split split;
+  split.x = Tensor({rows, 4});
+  split.labels = Tensor({rows}, DType::i32);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int32_t label = static_cast<int32_t>(random.below(3));
+    split.labels.mutable_data<int32_t>()[row] = label;
+    for (int64_t f = 0; f < 4; ++f)
+      split.x.mutable_data<float>()[row * 4 + f] =
+          static_cast<float>(random.normal() * 0.5 + (f == label ? 2 : 0));
+  }
+  return split;
+}
+
+Dataset cloud_data(int64_t rows = 500) {
+  Dataset data;
+  data.name = data.variant = "clouds";
+  data.identity = "clouds-1";
+  data.class_names = {"a", "b", "c"};
+  data.train = clouds(rows, 0);
+  data.validation = clouds(200, 1);
+  data.test = clouds(200, 2);
+  return data;
+}
+
+Graph network(const std::string& name = "jsc-toy", uint64_t seed = 1) {
+  return make_model(name, {.sample_shape = {4}, .outputs = 3, .seed = seed});
+}
+
+TrainOptions quick() {
+  TrainOptions options;
+  options.learning_rate = 1e-2;
+  options.max_epochs = 4;
+  options.batch_size = 32;
+  options.log_every_n_steps = 4;
+  options.seed = 3;
+  return options;
+}
+
+struct Trained {
+  Graph graph;
+  TrainOutcome outcome;
+};
+
+Trained train_clouds(const TrainOptions& options, const Dataset& data, RunFolder* run = nullptr,
+                     bool resume = false, const TrainObserver& observer = {},
+                     Graph graph = network()) {
+  Communicator alone;
+  CheckpointNotes notes{"jsc-toy", {}, data.class_names};
+  TrainOutcome outcome = train(graph, data, options, run, resume, notes, observer, alone);
+  return {std::move(graph), std::move(outcome)};
+}
+
+void expect_same_bits(const Graph& a, const Graph& b) {
+  const TensorTable first = state_dict(a), second = state_dict(b);
+  ASSERT_EQ(first.size(), second.size());
+  for (size_t i = 0; i < first.size(); ++i)
+    EXPECT_TRUE(first[i].second.same_bits(second[i].second)) << first[i].first;
+}
+
+bool same_bits(const Graph& a, const Graph& b) {
+  const TensorTable first = state_dict(a), second = state_dict(b);
+  for (size_t i = 0; i < first.size(); ++i)
+    if (!first[i].second.same_bits(second[i].second)) return false;
+  return true;
+}
+
+RunFolder new_run() { return RunFolder::create(test::temporary_folder(), "run", Dict{}); }
+
+TEST(Trainer, LearnsWithEveryOptimiserAndSchedule) {
+  const Dataset data = cloud_data();
+  for (const char* optimizer : {"adam", "adamw", "sgd"}) {
+    TrainOptions options = quick();
+    options.optimizer = optimizer;
+    options.max_epochs = 12;
+    const Trained trained = train_clouds(options, data);
+    EXPECT_GT(trained.outcome.state.best_accuracy.value(), 0.9) << optimizer;
+  }
+  for (const char* schedule : {"constant", "step", "linear-warmup", "one-cycle"}) {
+    TrainOptions options = quick();
+    options.schedule = schedule;
+    options.max_epochs = 12;
+    EXPECT_GT(train_clouds(options, data).outcome.state.best_accuracy.value(), 0.9) << schedule;
+  }
+}
+
+TEST(Trainer, SameSeedSameBitsWhateverTheThreads) {
+  const Dataset data = cloud_data();
+  TrainOptions options = quick();
+  const Trained first = train_clouds(options, data);
+  expect_same_bits(first.graph, train_clouds(options, data).graph);
+  options.threads = 2;
+  expect_same_bits(first.graph, train_clouds(options, data).graph);
+  options.threads = 1;
+  options.seed = 4;
+  EXPECT_FALSE(same_bits(first.graph, train_clouds(options, data).graph));
+}
+
+TEST(Trainer, AnInterruptedRunEndsInTheSameBits) {
+  const Dataset data = cloud_data();
+  for (const int64_t accumulate : {1, 3}) {
+    TrainOptions options = quick();
+    options.accumulate = accumulate;
+    options.freeze_bn_epochs = 1;
+    RunFolder calm = new_run(), rough = new_run();
+    const Trained whole = train_clouds(options, data, &calm);
+    int64_t batches = 0;
+    int interruptions = 0;
+    Trained trained = train_clouds(options, data, &rough, false,
+                                   {.stop_requested = [&] { return ++batches % 7 == 0; }});
+    while (trained.outcome.status == TrainStatus::interrupted) {
+      ++interruptions;
+      // From the initial network each time: everything must come from the checkpoint.
+      trained = train_clouds(options, data, &rough, true,
+                             {.stop_requested = [&] { return ++batches % 7 == 0; }});
+      ASSERT_LT(interruptions, 100);
+    }
+    EXPECT_GE(interruptions, 5);
+    expect_same_bits(whole.graph, trained.graph);
+    EXPECT_EQ(whole.outcome.state.best_loss, trained.outcome.state.best_loss);
+    const auto rows = [](const RunFolder& run) {
+      std::string text;
+      for (const std::string& line : split(test::read(run.software() + "/metrics.csv"), '\n'))
+        text += line.substr(0, line.rfind(',')) + "\n";
+      return text;
+    };
+    EXPECT_EQ(rows(calm), rows(rough));
+  }
+}
+
+TEST(Trainer, ResumingWithOtherDataIsRefused) {
+  Dataset data = cloud_data();
+  RunFolder run = new_run();
+  train_clouds(quick(), data, &run, false, {.stop_requested = [] { return true; }});
+  data.identity = "clouds-2";
+  EXPECT_THROW(train_clouds(quick(), data, &run, true), Error);
+}
+
+TEST(Trainer, AccumulationEqualsTheLargerBatch) {
+  // Without batch norm the gradients of four batches of 8 are those of one of 32.
+  const Dataset data = cloud_data(512);
+  TrainOptions options = quick();
+  options.optimizer = "sgd";
+  options.schedule = "constant";
+  const Graph plain = network("toy");
+  const Trained large = train_clouds(options, data, nullptr, false, {}, plain);
+  options.batch_size = 8;
+  options.accumulate = 4;
+  const Trained small = train_clouds(options, data, nullptr, false, {}, plain);
+  EXPECT_EQ(large.outcome.state.step, small.outcome.state.step);
+  const TensorTable a = state_dict(large.graph), b = state_dict(small.graph);
+  for (size_t i = 0; i < a.size(); ++i)
+    for (int64_t j = 0; j < a[i].second.numel(); ++j)
+      EXPECT_NEAR(a[i].second.item(j), b[i].second.item(j), 1e-4) << a[i].first;
+}
+
+TEST(Trainer, ClippingBoundsTheStep) {
+  const Dataset data = cloud_data();
+  TrainOptions options = quick();
+  options.optimizer = "sgd";
+  options.schedule = "constant";
+  options.learning_rate = 1;
+  options.max_steps = 1;
+  const auto moved = [&] {
+    const TensorTable before = state_dict(network()),
+                      after = state_dict(train_clouds(options, data).graph);
+    double squares = 0, largest = 0;
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (before[i].first.find("running") != std::string::npos ||
+          before[i].first.find("tracked") != std::string::npos)
+        continue;
+      for (int64_t j = 0; j < before[i].second.numel(); ++j) {
+        const double d = after[i].second.item(j) - before[i].second.item(j);
+        squares += d * d;
+        largest = std::max(largest, std::fabs(d));
+      }
+    }
+    return std::pair(std::sqrt(squares), largest);
+  };
+  EXPECT_GT(moved().first, 0.011);
+  options.clip = 0.01;
+  EXPECT_NEAR(moved().first, 0.01, 1e-4);
+  options.clip_values = true;
+  EXPECT_NEAR(moved().second, 0.01, 1e-6);
+}
+
+TEST(Trainer, StopsEarlyAndAtMaxSteps) {
+  const Dataset data = cloud_data();
+  TrainOptions options = quick();
+  options.learning_rate = 0;  // nothing can get better
+  options.schedule = "constant";
+  options.max_epochs = 50;
+  options.early_stopping = 3;
+  const Trained early = train_clouds(options, data, nullptr, false, {}, network("toy"));
+  EXPECT_TRUE(early.outcome.stopped_early);
+  EXPECT_EQ(early.outcome.state.epoch, 4);
+  options = quick();
+  options.max_steps = 21;  // in the second epoch
+  RunFolder run = new_run();
+  const Trained limited = train_clouds(options, data, &run);
+  EXPECT_EQ(limited.outcome.state.step, 21);
+  EXPECT_EQ(limited.outcome.status, TrainStatus::finished);
+  EXPECT_TRUE(std::filesystem::exists(run.checkpoint("best")));
+}
+
+TEST(Trainer, PrunedWeightsStayZeroAndFrozenModulesStay) {
+  const Dataset data = cloud_data();
+  Graph graph = network();
+  Module& pruned = graph.modules().at("seq_blocks.2");
+  Tensor mask(pruned.find("weight")->shape());
+  for (int64_t i = 0; i < mask.numel(); ++i) mask.mutable_data<float>()[i] = i % 2 ? 1.0f : 0.0f;
+  pruned.masks.emplace_back("weight", mask);
+  graph.modules().at("seq_blocks.5").frozen = true;
+  TrainOptions options = quick();
+  options.optimizer_arguments = Dict{{"weight_decay", 0.1}};
+  const Graph trained = train_clouds(options, data, nullptr, false, {}, graph).graph;
+  const Tensor& weight = *trained.modules().at("seq_blocks.2").find("weight");
+  int64_t zeros = 0;
+  for (int64_t i = 0; i < weight.numel(); ++i) {
+    if (i % 2 == 0) EXPECT_EQ(weight.item(i), 0) << i;
+    zeros += weight.item(i) == 0;
+  }
+  EXPECT_EQ(zeros, weight.numel() / 2);
+  const Module &before = graph.modules().at("seq_blocks.5"),
+               &after = trained.modules().at("seq_blocks.5");
+  EXPECT_TRUE(before.find("weight")->same_bits(*after.find("weight")));
+  EXPECT_TRUE(before.find("bias")->same_bits(*after.find("bias")));
+}
+
+TEST(Trainer, BatchNormsCanBeFrozenForTheLastEpochs) {
+  const Dataset data = cloud_data();
+  TrainOptions options = quick();
+  options.freeze_bn_epochs = 2;
+  std::vector<Tensor> means;
+  train_clouds(options, data, nullptr, false,
+               {.on_epoch = [&](const EpochEvent&, const Program& program) {
+                 for (const auto& [name, tensor] : program.state())
+                   if (name == "seq_blocks.0.running_mean")
+                     means.push_back(Tensor::of<float>(tensor.shape(), tensor.values<float>()));
+               }});
+  ASSERT_EQ(means.size(), 4u);
+  EXPECT_FALSE(means[0].same_bits(means[1]));
+  EXPECT_TRUE(means[1].same_bits(means[2]));
+  EXPECT_TRUE(means[1].same_bits(means[3]));
+}
+
+TEST(Trainer, ADivergedRunLeavesTheBestCheckpoint) {
+  Dataset data = cloud_data();
+  TrainOptions options = quick();
+  RunFolder run = new_run();
+  int64_t epochs = 0;
+  // The data go bad after the second epoch.
+  const Trained trained =
+      train_clouds(options, data, &run, false, {.on_epoch = [&](const EpochEvent&, const Program&) {
+                     if (++epochs == 2) data.train.x.mutable_data<float>()[7] = std::nanf("");
+                   }});
+  EXPECT_EQ(trained.outcome.status, TrainStatus::diverged);
+  EXPECT_NE(trained.outcome.message.find("NaN"), std::string::npos) << trained.outcome.message;
+  Graph best = network();
+  load_into(best, load_checkpoint(run.checkpoint("best")), "best");
+  for (const auto& [name, tensor] : state_dict(best))
+    for (int64_t i = 0; i < tensor.numel(); ++i) EXPECT_TRUE(std::isfinite(tensor.item(i))) << name;
+}
+
+TEST(Trainer, ASplitWithoutValidationRowsIsFine) {
+  Dataset data = cloud_data();
+  data.validation = {};
+  RunFolder run = new_run();
+  const Trained trained = train_clouds(quick(), data, &run);
+  EXPECT_EQ(trained.outcome.status, TrainStatus::finished);
+  EXPECT_TRUE(trained.outcome.state.best_loss);
+  EXPECT_FALSE(trained.outcome.state.best_accuracy);
+}
+
+TEST(Trainer, LearnsNumbersToo) {
+  Dataset data = cloud_data();
+  data.classification = false;
+  data.class_names.clear();
+  for (Split* split : {&data.train, &data.validation}) {
+    split->targets = Tensor({split->rows(), 1});
+    for (int64_t row = 0; row < split->rows(); ++row)
+      split->targets.mutable_data<float>()[row] = 0.5f * split->x.data<float>()[row * 4] + 1;
+    split->labels = Tensor(Shape{0}, DType::i32);
+  }
+  TrainOptions options = quick();
+  options.loss = LossKind::mse;
+  options.max_epochs = 30;
+  const Graph graph = make_model("toy", {.sample_shape = {4}, .outputs = 1, .seed = 1});
+  const Trained trained = train_clouds(options, data, nullptr, false, {}, graph);
+  EXPECT_LT(trained.outcome.state.best_loss.value(), 0.05);
+}
+
+TEST(Trainer, LabelsOutsideTheNetworkAreAnErrorNotACrash) {
+  Dataset data = cloud_data();
+  data.train.labels.mutable_data<int32_t>()[5] = 3;
+  EXPECT_THROW(train_clouds(quick(), data), Error);
+  data.train.labels.mutable_data<int32_t>()[5] = -1;
+  EXPECT_THROW(train_clouds(quick(), data), Error);
+  data = cloud_data();
+  data.train = {};
+  EXPECT_THROW(train_clouds(quick(), data), Error);
+}
+
+TEST(Trainer, AStepAllocatesNothing) {
+  const Dataset data = cloud_data(4000);
+  TrainOptions options = quick();
+  options.max_epochs = 1;
+  options.log_every_n_steps = 1 << 20;
+  int64_t before = 0, after = 0;
+  train_clouds(options, data, nullptr, false, {.on_step = [&](const StepEvent& event) {
+                 if (event.step == 10) before = allocations;
+                 if (event.step == 110) after = allocations;
+               }});
+  EXPECT_EQ(before, after);
+}
+
+}  // namespace
+}  // namespace mase
