@@ -128,7 +128,7 @@ int run_bench(const Arguments& arguments) {
     throw Error(model, "a network without inputs or outputs cannot be timed");
   Bench bench(graph, mode == "train", batch_size, threads);
   // Many short repetitions: on a busy machine some of them are undisturbed.
-  constexpr double window = 0.01;
+  constexpr double window = 0.002;
   const auto repetitions = std::max<int64_t>(8, static_cast<int64_t>(seconds / window));
   bench.repetition(seconds / 10);  // caches and clock
   double best = 0;
