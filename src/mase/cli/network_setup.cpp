@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/cli/network_setup.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "mase/base/table.h"
@@ -53,6 +54,19 @@ LoadedNetwork make_network(const Settings& settings, const std::optional<Checkpo
     if (dataset) {
       inputs.sample_shape = dataset->sample_shape();
       inputs.outputs = dataset->outputs();
+    } else if (checkpoint && checkpoint->contents.is_dict() &&
+               checkpoint->contents["mase"].is_dict()) {
+      // No data set to say it: a checkpoint of ours knows the sizes its network was built for.
+      const Value& ours = checkpoint->contents["mase"];
+      constexpr int64_t largest = 1 << 20;  // the file may be anybody's
+      Shape sample;
+      if (ours["sample_shape"].is_list()) sample = ours["sample_shape"].as_int_list();
+      const bool sane = std::all_of(sample.begin(), sample.end(),
+                                    [](int64_t dim) { return dim >= 1 && dim <= largest; });
+      if (sane && sample.size() <= 4) inputs.sample_shape = sample;
+      if (ours["outputs"].is_int() && ours["outputs"].as_int() >= 1 &&
+          ours["outputs"].as_int() <= largest)
+        inputs.outputs = ours["outputs"].as_int();
     }
     inputs.seed = static_cast<uint64_t>(settings["seed"].as_int());
     network.graph = make_model(settings["model"].as_string(), inputs);

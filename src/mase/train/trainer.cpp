@@ -196,6 +196,8 @@ class Loop {
                            {"seed", static_cast<int64_t>(options_.seed)},
                            {"model", notes_.model},
                            {"classes", Value::of(notes_.class_names)},
+                           {"sample_shape", Value::of(data_.sample_shape())},
+                           {"outputs", data_.outputs()},
                            {"dataset", data_.name},
                            {"dataset_identity", data_.identity},
                            {"preprocessing", notes_.preprocessing}}}};

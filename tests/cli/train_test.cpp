@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// ch train, ch test and ch predict from the outside: options and their precedence, the run folder,
+// the printed tables, and every way to fail.
+#include <filesystem>
+
+#include "mase/base/random.h"
+#include "mase/base/text.h"
+#include "mase/base/value.h"
+#include "mase/io/checkpoint.h"
+#include "support/support.h"
+
+namespace mase {
+namespace {
+
+namespace fs = std::filesystem;
+using test::ch;
+using test::RunResult;
+
+// A small table that takes milliseconds to train on.
+const std::string& folder() {
+  static const std::string path = [] {
+    const std::string fresh = test::temporary_folder();
+    Random random(1, "train_test");
+    std::string csv = "a,b,c,kind\n";
+    const char* kinds[] = {"red", "green", "blue"};
+    for (int row = 0; row < 400; ++row) {
+      const uint64_t kind = random.below(3);
+      for (uint64_t f = 0; f < 3; ++f)
+        csv += fmt::format("{:.4f},", 10 * random.normal() * 0.4 + (f == kind ? 20 : 0));
+      csv += fmt::format("{}\n", kinds[kind]);
+    }
+    test::write(fresh + "/table.csv", csv);
+    return fresh;
+  }();
+  return path;
+}
+
+RunResult train(std::vector<std::string> words) {
+  std::vector<std::string> all = {"train"};
+  if (words.empty() || words[0] != "--resume")
+    all.insert(all.end(), {"jsc-toy", "table.csv", "--target", "kind", "--max-epochs", "2",
+                           "--batch-size", "16", "--learning-rate", "0.01"});
+  all.insert(all.end(), words.begin(), words.end());
+  return ch(all, folder(), {"MASE_DATA=" + folder() + "/data"});
+}
+
+Value run_record(const std::string& run) { return read_json(folder() + "/" + run + "/run.json"); }
+
+// The cells of the option table's row of this name.
+std::vector<std::string> option_row(const RunResult& result, const std::string& name) {
+  for (const std::string& line : split(result.out, '\n')) {
+    std::vector<std::string> cells;
+    for (const std::string& cell : split(line, '|')) cells.push_back(strip(cell));
+    if (cells.size() == 7 && cells[1] == name) return {cells.begin() + 2, cells.end() - 1};
+  }
+  return {};
+}
+
+TEST(Train, WritesTheRunFolder) {
+  const RunResult result = train({"--project-dir", "whole", "--project", "run"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* file :
+       {"run.json", "software/metrics.csv", "software/metrics.jsonl", "software/config.toml",
+        "software/training_ckpts/best.ckpt", "software/training_ckpts/last.ckpt"})
+    EXPECT_TRUE(fs::exists(folder() + "/whole/run/" + file)) << file;
+  EXPECT_TRUE(fs::exists(folder() + "/whole/run/software/tensorboard/lightning_logs/version_0"));
+  const Value record = run_record("whole/run");
+  EXPECT_EQ(record["status"].as_string(), "finished");
+  EXPECT_EQ(record["kind"].as_string(), "train");
+  EXPECT_EQ(record["dataset"]["classes"].as_list().size(), 3u);
+  EXPECT_EQ(record["summary"].as_list().size(), 11u);
+  EXPECT_TRUE(record["best"]["epoch"].is_int());
+  EXPECT_TRUE(record["evaluation"]["confusion"].is_list());
+  EXPECT_GT(record["speed"]["steps_per_second"].as_double(), 0);
+  const std::string csv = test::read(folder() + "/whole/run/software/metrics.csv");
+  EXPECT_EQ(csv.substr(0, csv.find('\n')),
+            "epoch,step,train_acc_step,train_loss_step,val_acc_epoch,val_loss_epoch,learning_rate,"
+            "seconds");
+  for (const std::string& line :
+       split(strip(test::read(folder() + "/whole/run/software/metrics.jsonl")), '\n'))
+    EXPECT_NO_THROW(parse_json(line, "metrics.jsonl")) << line;
+  // One line per epoch where there is no terminal, and no control characters.
+  EXPECT_NE(result.out.find("Epoch 1: 100%|██████████| "), std::string::npos);
+  EXPECT_EQ(result.out.find('\r'), std::string::npos);
+  EXPECT_EQ(result.out.find('\x1b'), std::string::npos);
+}
+
+TEST(Train, NamesTheFolderAsMaseAndNeverOverwritesOne) {
+  ASSERT_EQ(train({}).exit_code, 0);
+  const auto count = [] {
+    int64_t folders = 0;
+    for (const auto& entry : fs::directory_iterator(folder() + "/mase_output")) {
+      const std::string name = entry.path().filename().string();
+      EXPECT_TRUE(starts_with(name, "jsc-toy_classification_table_")) << name;
+      ++folders;
+    }
+    return folders;
+  };
+  const int64_t before = count();
+  ASSERT_EQ(train({"--max-epochs", "1"}).exit_code, 0);
+  EXPECT_EQ(count(), before + 1);
+}
+
+TEST(Train, TypedFlagsWinOverTheFileAndTheFileOverDefaults) {
+  test::write(folder() + "/lab.toml",
+              "model = \"jsc-toy\"\ndataset = \"table.csv\"\ntarget = \"kind\"\ntask = \"cls\"\n"
+              "max_epochs = 3\nbatch_size = 64\nlearning_rate = 1e-2\naccelerator = \"gpu\"\n"
+              "project = \"lab\"\nseed = 42\nlog_every_n_steps = 5\n");
+  const RunResult result =
+      ch({"train", "--config", "lab.toml", "--batch-size", "128", "--max-epochs", "1"}, folder());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  using Row = std::vector<std::string>;
+  EXPECT_EQ(option_row(result, "Name"),
+            (Row{"Default", "Config. File", "Manual Override", "Effective"}));
+  // Typing the default still wins.
+  EXPECT_EQ(option_row(result, "batch_size"), (Row{"128", "64", "128", "128"}));
+  EXPECT_EQ(option_row(result, "max_epochs"), (Row{"20", "3", "1", "1"}));
+  EXPECT_EQ(option_row(result, "learning_rate"), (Row{"1e-05", "0.01", "", "0.01"}));
+  EXPECT_EQ(option_row(result, "weight_decay"), (Row{"0.0", "", "", "0.0"}));
+  // A seed of the file is honoured.
+  EXPECT_EQ(run_record("mase_output/lab")["seed"].as_int(), 42);
+  EXPECT_NE(result.err.find("accelerator = gpu"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("Traceback"), std::string::npos);
+  const RunResult quiet =
+      ch({"train", "--config", "lab.toml", "--max-epochs", "1", "--no-warnings"}, folder());
+  EXPECT_EQ(quiet.err, "");
+}
+
+TEST(Train, EveryOptionForOtherMachinesGetsOneLine) {
+  const RunResult result = train({"--max-epochs",
+                                  "1",
+                                  "--project-dir",
+                                  "other",
+                                  "--gpu",
+                                  "4",
+                                  "--nodes",
+                                  "2",
+                                  "--accelerator",
+                                  "gpu",
+                                  "--strategy",
+                                  "ddp",
+                                  "--report-to",
+                                  "wandb",
+                                  "--trainer-precision",
+                                  "16-mixed",
+                                  "--auto-requeue",
+                                  "--github-ci",
+                                  "--pretrained",
+                                  "--cpu",
+                                  "3"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* name : {"num_devices", "nodes", "accelerator", "strategy", "report_to",
+                           "trainer_precision", "auto_requeue", "github_ci", "pretrained"}) {
+    size_t lines = 0;
+    for (const std::string& line : split(result.err, '\n'))
+      lines += starts_with(line, fmt::format("WARNING  {}", name));
+    EXPECT_EQ(lines, 1u) << name << "\n" << result.err;
+  }
+}
+
+TEST(Train, TakesEveryTrainingOption) {
+  const std::vector<std::vector<std::string>> groups = {
+      {"--training-optimizer", "sgd", "--weight-decay", "1e-3", "--momentum", "0.8"},
+      {"--training-optimizer", "sgd", "--no-nesterov"},
+      {"--training-optimizer", "adamw", "--weight-decay", "0.01"},
+      {"--schedule", "one-cycle"},
+      {"--schedule", "step", "--step-size", "1", "--gamma", "0.5"},
+      {"--schedule", "linear-warmup", "--warmup-steps", "5"},
+      {"--schedule", "constant", "--warmup-steps", "5"},
+      {"--eta-min", "0"},
+      {"--accumulate-grad-batches", "3", "--gradient-clip-val", "1"},
+      {"--gradient-clip-val", "0.1", "--gradient-clip-algorithm", "value"},
+      {"--early-stopping", "1", "--max-steps", "9"},
+      {"--freeze-bn-epochs", "1"},
+      {"--threads", "2", "--val-split", "0.2", "--class-weights", "balanced"},
+      {"--val-split", "train", "--scaling", "min-max"},
+      {"--save-type", "safetensors", "--checkpoint-steps", "2"},
+      {"--plot", "--ascii"}};
+  for (const std::vector<std::string>& group : groups) {
+    std::vector<std::string> words = {"--max-epochs", "2", "--project-dir", "groups"};
+    words.insert(words.end(), group.begin(), group.end());
+    const RunResult result = train(words);
+    EXPECT_EQ(result.exit_code, 0) << join(group, " ") << "\n" << result.err;
+  }
+}
+
+TEST(Train, MistakesAreOneClearLine) {
+  struct Mistake {
+    std::vector<std::string> words;
+    std::string says;
+  };
+  test::write(folder() + "/typo.toml", "model = \"jsc-toy\"\n\nbatch_sise = 3\n");
+  test::write(folder() + "/type.toml", "model = \"jsc-toy\"\nbatch_size = \"many\"\n");
+  test::write(folder() + "/file", "");
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{"train", "jsc-toy"}, "no data set"},
+           {{"train", "jsc-tou", "table.csv", "--target", "kind"}, "jsc-toy"},
+           {{"train", "jsc-toy", "tabel.csv", "--target", "kind"}, "tabel.csv"},
+           {{"train", "--config", "typo.toml"}, "typo.toml:3"},
+           {{"train", "--config", "typo.toml"}, "did you mean 'batch_size'?"},
+           {{"train", "--config", "type.toml"}, "type.toml:2"},
+           {{"train", "--config", "nowhere.toml"}, "nowhere.toml"},
+           {{"train", "jsc-toy", "table.csv", "--batch-size", "0"}, "--batch-size"},
+           {{"train", "jsc-toy", "table.csv", "--learning-rate", "fast"}, "--learning-rate"},
+           {{"train", "jsc-toy", "table.csv", "--training-optimizer", "adamm"}, "adamw"},
+           {{"train", "jsc-toy", "table.csv", "--task", "lm"}, "language"},
+           {{"train", "jsc-toy", "table.csv", "--load-type", "pl"}, "--load"},
+           {{"train", "jsc-toy", "table.csv", "--load", "nothing.ckpt"}, "nothing.ckpt"},
+           {{"train", "jsc-toy", "table.csv", "--target", "kind", "--project-dir", "file"}, "file"},
+           {{"train", "jsc-toy", "table.csv", "--target", "kind", "--project", "../x"},
+            "--project"},
+           {{"train", "--resume", "nowhere"}, "run.json"},
+           {{"predict", "jsc-toy", "--load", "table.csv", "--input", "table.csv"}, "table.csv"},
+           {{"predict", "jsc-toy", "--input", "table.csv"}, "--load"}}) {
+    const RunResult result = ch(mistake.words, folder());
+    EXPECT_EQ(result.exit_code, 2) << join(mistake.words, " ") << "\n" << result.err;
+    EXPECT_NE(result.err.find(mistake.says), std::string::npos) << join(mistake.words, " ") << "\n"
+                                                                << result.err;
+    EXPECT_TRUE(starts_with(result.err, "ch: ")) << result.err;
+  }
+}
+
+TEST(Train, AFullDiskIsOneClearMessageAndTheBestCheckpointStays) {
+  ASSERT_EQ(train({"--project-dir", "full", "--project", "fits"}).exit_code, 0);
+  const int64_t size = static_cast<int64_t>(
+      fs::file_size(folder() + "/full/fits/software/training_ckpts/last.ckpt"));
+  // Files may grow to a little over the checkpoint's size: the metrics outgrow that later.
+  const std::string limited = fmt::format(
+      "ulimit -f {}; exec \"$MASE_CH\" train jsc-toy table.csv --target kind --max-epochs 400 "
+      "--batch-size 16 --log-every-n-steps 1 --project-dir full --project short",
+      size / 1024 + 4);
+  const RunResult result = test::run({"bash", "-c", limited}, folder());
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find("cannot write the file"), std::string::npos) << result.err;
+  EXPECT_NO_THROW(load_checkpoint(folder() + "/full/short/software/training_ckpts/best.ckpt"));
+  EXPECT_EQ(run_record("full/short")["status"].as_string(), "failed");
+}
+
+TEST(Train, ADivergedRunSaysSo) {
+  const RunResult result = train({"--project-dir", "nan", "--project", "run", "--learning-rate",
+                                  "1e38", "--training-optimizer", "sgd", "--max-epochs", "5"});
+  EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+  EXPECT_NE(result.err.find("diverged"), std::string::npos) << result.err;
+  EXPECT_EQ(run_record("nan/run")["status"].as_string(), "diverged");
+}
+
+TEST(Train, AResumedRunKeepsItsOptions) {
+  ASSERT_EQ(train({"--project-dir", "again", "--project", "run"}).exit_code, 0);
+  const RunResult finished = train({"--resume", "again/run"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_NE(finished.out.find("finished already"), std::string::npos);
+  const RunResult changed = train({"--resume", "again/run", "--batch-size", "8"});
+  EXPECT_EQ(changed.exit_code, 2);
+  EXPECT_NE(changed.err.find("batch_size"), std::string::npos) << changed.err;
+}
+
+class Trained : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const RunResult result =
+        train({"--project-dir", "trained", "--project", "run", "--max-epochs", "8"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  const std::string best = "trained/run/software/training_ckpts/best.ckpt";
+};
+
+TEST_F(Trained, TestPrintsTheLabsBox) {
+  const RunResult result = ch({"test", "jsc-toy", "table.csv", "--target", "kind", "--load", best,
+                               "--load-type", "pl", "--json", "figures.json", "--verbose"},
+                              folder(), {"COLUMNS=72"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::string rule;
+  for (int i = 0; i < 72; ++i) rule += "─";
+  const Value figures = read_json(folder() + "/figures.json");
+  const double accuracy = figures["test_acc_epoch"].as_double();
+  EXPECT_GT(accuracy, 0.6);
+  EXPECT_NE(result.out.find(rule + "\n       Test metric             DataLoader 0\n" + rule + "\n"),
+            std::string::npos)
+      << result.out;
+  EXPECT_NE(result.out.find(python_float(accuracy) + "\n"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("Precision"), std::string::npos);
+  EXPECT_NE(result.out.find("True \\ predicted"), std::string::npos);
+  EXPECT_EQ(figures["evaluation"]["confusion"].as_list().size(), 3u);
+}
+
+TEST_F(Trained, TestGivesTheSameFiguresForEveryBatchSize) {
+  const auto accuracy = [&](const char* batch) {
+    const RunResult result = ch({"test", "jsc-toy", "table.csv", "--target", "kind", "--load", best,
+                                 "--batch-size", batch, "--no-output", "--json", "b.json"},
+                                folder());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const Value figures = read_json(folder() + "/b.json");
+    return std::pair(figures["test_acc_epoch"].as_double(), figures["test_loss_epoch"].as_double());
+  };
+  const auto one = accuracy("1"), many = accuracy("1000");
+  EXPECT_EQ(one.first, many.first);
+  EXPECT_NEAR(one.second, many.second, 1e-6);
+}
+
+TEST_F(Trained, TrainingGoesOnFromACheckpointAndFromAQuantisedGraph) {
+  const RunResult further = train({"--load", best, "--load-type", "pl", "--max-epochs", "1",
+                                   "--learning-rate", "1e-4", "--project-dir", "more"});
+  EXPECT_EQ(further.exit_code, 0) << further.err;
+  test::write(folder() + "/qat.toml",
+              "model = \"jsc-toy\"\ndataset = \"table.csv\"\ntarget = \"kind\"\nmax_epochs = 2\n"
+              "batch_size = 16\nlearning_rate = 1e-3\nload_name = \"" +
+                  best +
+                  "\"\nload_type = \"pl\"\n"
+                  "[passes.quantize]\nby = \"type\"\n[passes.quantize.default.config]\n"
+                  "name = \"NA\"\n[passes.quantize.linear.config]\nname = \"integer\"\n"
+                  "data_in_width = 8\ndata_in_frac_width = 4\nweight_width = 8\n"
+                  "weight_frac_width = 4\nbias_width = 8\nbias_frac_width = 4\n");
+  const RunResult qat = ch({"train", "--config", "qat.toml", "--project-dir", "qat", "--project",
+                            "run", "--freeze-bn-epochs", "1"},
+                           folder());
+  ASSERT_EQ(qat.exit_code, 0) << qat.out << qat.err;
+  EXPECT_NE(qat.out.find("LinearInteger"), std::string::npos) << qat.out;
+  const RunResult on = train({"--load", "qat/run/software/training_ckpts/best.mz", "--load-type",
+                              "mz", "--max-epochs", "1", "--project-dir", "qat"});
+  ASSERT_EQ(on.exit_code, 0) << on.err;
+  EXPECT_NE(on.out.find("LinearInteger"), std::string::npos) << on.out;
+}
+
+}  // namespace
+}  // namespace mase
