@@ -6,6 +6,7 @@
 
 #include "mase/base/table.h"
 #include "mase/cli/command.h"
+#include "mase/engine/program.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
@@ -105,6 +106,15 @@ int run(const Arguments& arguments) {
   verify(graph);
   std::fputs(summary_text(graph, arguments["batch_size"].as_int()).c_str(), stdout);
   if (arguments["graph"].as_bool()) std::fputs(("\n" + graph.text()).c_str(), stdout);
+  if (arguments["program"].as_bool()) {
+    CompileOptions options;
+    options.batch_size = arguments["batch_size"].as_int();
+    std::fputs(("\n" + Program::compile(graph, options).dump()).c_str(), stdout);
+    options.training = true;
+    options.loss = LossKind::cross_entropy;
+    if (infer_shapes(graph, 2).at(static_cast<size_t>(graph.outputs().at(0))).size() == 2)
+      std::fputs(("\n" + Program::compile(graph, options).dump()).c_str(), stdout);
+  }
   return 0;
 }
 
@@ -132,6 +142,10 @@ const Register<CommandRecord> registered{{
          .type = FieldType::boolean,
          .default_value = false,
          .help = "print the graph too, as torch.fx does"},
+        {.name = "program",
+         .type = FieldType::boolean,
+         .default_value = false,
+         .help = "print the compiled programs too: steps, kernels, buffer offsets, memory"},
     }},
     .examples = {"ch summary jsc-toy", "ch summary configs/skip.toml --graph"},
     .run = run,
