@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "mase/base/table.h"
+#include "mase/cli/format_rules.h"
 #include "mase/cli/format_speed.h"
 #include "mase/cli/format_sweep.h"
 #include "mase/cli/options.h"
@@ -108,8 +109,9 @@ int run(const Arguments& arguments) {
   if (action == "show") return show(arguments);
   if (action == "sweep") return format_sweep(arguments);
   if (action == "speed") return format_speed(arguments);
+  if (action == "rules") return format_rules();
   throw Error("ch format", fmt::format("unknown action '{}'", printable(action)),
-              suggestion(action, {"list", "show", "sweep", "speed"}));
+              suggestion(action, {"list", "show", "sweep", "speed", "rules"}));
 }
 
 std::vector<Field> own_options() {
