@@ -33,7 +33,7 @@ def make_table(path, train_rows):
 
 def train(ch, model, table, folder, epochs):
     """Wall seconds of the whole command, of the loop, and the peak memory in MB."""
-    command = [ch, "train", model, table, "--target", "16", "--max-epochs", str(epochs),
+    command = [ch, "train", model, table, "--target", "column_17", "--max-epochs", str(epochs),
                "--batch-size", "256", "--learning-rate", "1e-3", "--project-dir", folder,
                "--project", "run"]
     start = time.monotonic()
