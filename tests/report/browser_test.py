@@ -54,6 +54,7 @@ class Pages(unittest.TestCase):
         os.makedirs(folder, exist_ok=True)
         for label, width, height, phone in (("desktop", 1280, 1500, False), ("phone", 390, 1500, True)):
             self.browser.size(width, height, phone)
+            self.browser.run("window.scrollTo(0, 0); window.dispatchEvent(new Event('afterprint'))")  # draws the page again
             self.browser.wait("[...document.querySelectorAll('.chart')].every(c => c.chart && c.chart.width <= innerWidth)")
             with open(f"{folder}/{name}-{label}.png", "wb") as file:
                 file.write(smaller(self.browser.screenshot(width, height)))

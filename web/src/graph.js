@@ -6,7 +6,8 @@ import {shape, text} from './format.js';
 import {layout} from './layout.js';
 import * as state from './state.js';
 
-const box = {width: 212, height: 66, gapX: 34, gapY: 34, fitting: 1000};
+const box = {width: 212, height: 66, gapX: 34, gapY: 34};
+const narrow = () => window.innerWidth < 700;
 
 function fitted(value, letters) {
   const all = Array.from(text(value));
@@ -50,10 +51,11 @@ function curveBetween(a, b, {far, turn}) {
 
 // Drag to pan, pinch or control-wheel to zoom, buttons for both.
 function navigate(picture, content, width, height) {
-  const view = state.get('graph-view', {scale: 1, x: 0, y: 0});
+  const key = 'graph-view-' + width;
+  const view = state.get(key, {scale: 1, x: 0, y: 0});
   const apply = () => {
     content.setAttribute('transform', `translate(${view.x.toFixed(2)} ${view.y.toFixed(2)}) scale(${view.scale.toFixed(4)})`);
-    state.remember('graph-view', view);
+    state.remember(key, view);
   };
   const local = (event) => {
     const area = picture.getBoundingClientRect(), ratio = picture.viewBox.baseVal.width / area.width;
@@ -95,13 +97,14 @@ function navigate(picture, content, width, height) {
     event.preventDefault();
     zoom(Math.exp(-event.deltaY / 240), local(event));
   }, {passive: false});
-  return {zoom, fit, apply, dragged: () => moved};
+  if (state.get(key, null)) apply(); else fit();
+  return {zoom, fit, dragged: () => moved};
 }
 
 export function graph(transform) {
   const nodes = (Array.isArray(transform.nodes) ? transform.nodes : []).filter((node) => node && typeof node.name === 'string');
   if (!nodes.length) return null;
-  const placed = layout(nodes, box);
+  const placed = layout(nodes, {...box, fitting: narrow() ? 300 : 1000});
   const panel = h('aside', {class: 'panel', id: 'node-panel', 'aria-live': 'polite'});
   const groups = new Map();
   let controls = null;
@@ -129,11 +132,10 @@ export function graph(transform) {
   });
   const wires = placed.edges.map((edge) => svg('path', {d: curveBetween(placed.at[edge.from], placed.at[edge.to], edge), class: 'edge', 'marker-end': 'url(#arrow)'}));
   const content = svg('g', null, wires, drawn);
-  const width = Math.max(620, Math.min(1100, placed.width + 20)), height = Math.round(Math.min(900, Math.max(320, placed.height + 56)));
+  const width = Math.max(narrow() ? 300 : 620, Math.min(1100, placed.width + 20)), height = Math.round(Math.min(narrow() ? 2400 : 900, Math.max(320, placed.height + 56)));
   const picture = svg('svg', {class: 'graph', viewBox: `0 0 ${width} ${height}`, role: 'group', 'aria-label': `Graph of ${nodes.length} nodes`},
     svg('defs', null, svg('marker', {id: 'arrow', viewBox: '0 0 8 8', refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto-start-reverse'}, svg('path', {d: 'M0 0L8 4L0 8z', class: 'arrow'}))), content);
   controls = navigate(picture, content, placed.width, placed.height);
-  if (state.get('graph-view', null)) controls.apply(); else controls.fit();
   select(state.get('graph-node', null));
   const button = (label, sign, action) => h('button', {type: 'button', 'aria-label': label, title: label, onclick: action}, sign);
   return section('graph', 'Graph', h('div', {class: 'graph-row'},
