@@ -34,6 +34,7 @@ struct Transfer {
   std::string tag;  // the server's ETag: which version of the file this is
   const DownloadRequest* request = nullptr;
   std::exception_ptr failure;
+  bool restarted = false;
 };
 
 size_t on_header(char* data, size_t, size_t count, void* user) {
@@ -49,6 +50,7 @@ size_t on_header(char* data, size_t, size_t count, void* user) {
     if (transfer.status == 200 && transfer.offset > 0) {
       if (::ftruncate(transfer.fd, 0) != 0) return 0;
       transfer.offset = 0;
+      transfer.restarted = true;
     }
   } else if (starts_with(lowered, "etag:")) {
     transfer.tag = strip(std::string_view(line).substr(5));
@@ -174,7 +176,7 @@ DownloadResult download(const DownloadRequest& request) {
     transfer.status = 0;
     const CURLcode code = connect_once(transfer, read_tag(tag_file), reason);
     ++result.connections;
-    if (transfer.offset < before) result.resumed_at = 0;
+    if (transfer.restarted) result.resumed_at = 0;
     if (transfer.status == 416 && transfer.total == transfer.offset) break;  // had it all
     if (transfer.status == 416) {  // the part belongs to another file
       if (::ftruncate(transfer.fd, 0) != 0) throw Error(part, std::strerror(errno));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/data/jsc_sim.h"
 
+#include <omp.h>
+
 #include <algorithm>
 
 #include "mase/data/digest.h"
@@ -13,7 +15,7 @@
 namespace mase {
 namespace {
 
-constexpr int simulation_version = 2;     // of the physics: kept samples of another are not used
+constexpr int simulation_version = 3;     // of the physics: kept samples of another are not used
 constexpr uint64_t simulation_seed = 42;  // one sample for everybody; --seed is for training
 
 std::string content_hash(const RawTable& table) {
@@ -48,7 +50,7 @@ const std::vector<std::string>& jet_class_names() {
   return names;
 }
 
-RawTable simulate_jets(int64_t rows, uint64_t seed) {
+RawTable simulate_jets(int64_t rows, uint64_t seed, int threads) {
   RawTable table;
   table.feature_names = jet_feature_names();
   table.rows = rows;
@@ -56,7 +58,8 @@ RawTable simulate_jets(int64_t rows, uint64_t seed) {
   table.labels.resize(static_cast<size_t>(rows));
   float* x = table.data();
   int32_t* labels = table.labels.data();
-#pragma omp parallel for schedule(dynamic, 256)
+  if (threads <= 0) threads = omp_get_max_threads();
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
   for (int64_t row = 0; row < rows; ++row) {
     Random random(seed, "jsc-sim", static_cast<uint64_t>(row));
     const auto label = static_cast<int32_t>(random.below(5));

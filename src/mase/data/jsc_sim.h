@@ -10,7 +10,7 @@ namespace mase {
 const std::vector<std::string>& jet_class_names();  // g q w z t
 
 // Jet number i depends on the seed and on i only: any number of threads, any number of rows.
-RawTable simulate_jets(int64_t rows, uint64_t seed);
+RawTable simulate_jets(int64_t rows, uint64_t seed, int threads = 0);  // 0: all
 
 Dataset load_simulated_jets(const DatasetOptions& options);
 

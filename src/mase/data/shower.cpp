@@ -21,7 +21,7 @@ constexpr double flavours = 5.0;
 // GeV, radians.
 constexpr double lowest_pt = 800.0;
 constexpr double highest_pt = 1200.0;
-constexpr double scale_smear = 0.08;  // of all energies of a jet together
+constexpr double scale_smear = 0.09;  // of all energies of a jet together
 constexpr double jet_radius = 0.8;
 constexpr double widest_angle = 0.33;  // of the first emission; wider ones leave the jet
 constexpr double shower_cut = 0.3;     // no emission with a smaller kt
