@@ -24,11 +24,12 @@ void golden_through_the_command(const std::string& name) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("SQNR"), std::string::npos);
   const auto want = tensors_of(stem + ".safetensors"), got = tensors_of(out);
-  for (const Value& entry : read_json(stem + ".json").as_list()) {
-    const Value& config = entry["config"];
+  const Value cases = read_json(stem + ".json");
+  for (const Value& entry : cases.as_list()) {
+    // Scaled binary and ternary outputs hold a mean: its last bit depends on the summation.
+    const Value& format = entry["quantizer"];
     const bool has_mean =
-        (entry["quantizer"] == Value("binary") && config["bipolar"] == Value(false)) ||
-        (entry["quantizer"] == Value("ternary") && config["scaling_factor"] == Value(true));
+        format.is_string() && (format.as_string() == "binary" || format.as_string() == "ternary");
     const Tensor& a = got.at(entry["output"].as_string());
     const Tensor& b = want.at(entry["output"].as_string());
     ASSERT_EQ(a.shape(), b.shape());
