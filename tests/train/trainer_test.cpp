@@ -252,7 +252,9 @@ TEST(Trainer, PrunedWeightsStayZeroAndFrozenModulesStay) {
   const Tensor& weight = *trained.modules().at("seq_blocks.2").find("weight");
   int64_t zeros = 0;
   for (int64_t i = 0; i < weight.numel(); ++i) {
-    if (i % 2 == 0) EXPECT_EQ(weight.item(i), 0) << i;
+    if (i % 2 == 0) {
+      EXPECT_EQ(weight.item(i), 0) << i;
+    }
     zeros += weight.item(i) == 0;
   }
   EXPECT_EQ(zeros, weight.numel() / 2);
