@@ -297,6 +297,58 @@ TEST_F(Trained, TestGivesTheSameFiguresForEveryBatchSize) {
   EXPECT_NEAR(one.second, many.second, 1e-6);
 }
 
+TEST_F(Trained, PredictReadsAndWritesEveryKind) {
+  const auto predict = [&](std::vector<std::string> words) {
+    std::vector<std::string> all = {"predict", "jsc-toy", "--load", best};
+    all.insert(all.end(), words.begin(), words.end());
+    const RunResult result = ch(all, folder());
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  predict({"--input", "table.csv", "--output", "a.safetensors"});
+  const Tensor logits = load_safetensors(folder() + "/a.safetensors").at(0).second;
+  ASSERT_EQ(logits.shape(), (Shape{400, 3}));
+  // The same rows as bare numbers, through .npy and .safetensors.
+  const std::vector<std::string> lines = split(strip(test::read(folder() + "/table.csv")), '\n');
+  std::vector<float> raw;
+  for (size_t row = 1; row < lines.size(); ++row)
+    for (size_t f = 0; f < 3; ++f)
+      raw.push_back(static_cast<float>(*parse_number(split(lines[row], ',')[f])));
+  save_safetensors(folder() + "/raw.safetensors", {{"x", Tensor::of({400, 3}, raw)}});
+  predict({"--input", "raw.safetensors", "--output", "b.npy"});
+  predict({"--input", "raw.safetensors", "--output", "c.safetensors"});
+  const Tensor again = load_safetensors(folder() + "/c.safetensors").at(0).second;
+  for (int64_t i = 0; i < logits.numel(); ++i) EXPECT_NEAR(logits.item(i), again.item(i), 1e-5);
+  const std::string npy = test::read(folder() + "/b.npy");
+  EXPECT_EQ(npy.substr(1, 5), "NUMPY");
+  EXPECT_EQ((npy.size() - 400 * 3 * 4) % 64, 0u);
+  EXPECT_EQ(npy.substr(npy.size() - 400 * 3 * 4),
+            std::string(reinterpret_cast<const char*>(again.raw()), again.bytes()));
+  // Classes and probabilities agree with the logits.
+  predict({"--input", "table.csv", "--output", "p.safetensors", "--probabilities"});
+  const Tensor shares = load_safetensors(folder() + "/p.safetensors").at(0).second;
+  EXPECT_NEAR(shares.item(0) + shares.item(1) + shares.item(2), 1, 1e-6);
+  const std::string classes = predict({"--input", "table.csv", "--classes"});
+  EXPECT_TRUE(starts_with(classes, "class,name\n")) << classes.substr(0, 40);
+  EXPECT_EQ(split(strip(classes), '\n').size(), 401u);
+}
+
+TEST_F(Trained, PredictRefusesWhatDoesNotFit) {
+  save_safetensors(folder() + "/wide.safetensors", {{"x", Tensor({5, 7})}});
+  const RunResult wide =
+      ch({"predict", "jsc-toy", "--load", best, "--input", "wide.safetensors"}, folder());
+  EXPECT_EQ(wide.exit_code, 2);
+  EXPECT_NE(wide.err.find("7 values"), std::string::npos) << wide.err;
+  const RunResult both = ch({"predict", "jsc-toy", "--load", best, "--input", "table.csv",
+                             "--classes", "--probabilities"},
+                            folder());
+  EXPECT_EQ(both.exit_code, 2);
+  const RunResult output =
+      ch({"predict", "jsc-toy", "--load", best, "--input", "table.csv", "--output", "x.png"},
+         folder());
+  EXPECT_EQ(output.exit_code, 2);
+}
+
 TEST_F(Trained, TrainingGoesOnFromACheckpointAndFromAQuantisedGraph) {
   const RunResult further = train({"--load", best, "--load-type", "pl", "--max-epochs", "1",
                                    "--learning-rate", "1e-4", "--project-dir", "more"});
