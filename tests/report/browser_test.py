@@ -276,7 +276,7 @@ def smaller(png):
     except ImportError:
         return png
     packed = io.BytesIO()
-    Image.open(io.BytesIO(png)).convert("RGB").quantize(64).save(packed, "PNG", optimize=True)
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(packed, "PNG", optimize=True)
     return packed.getvalue()
 
 
