@@ -20,7 +20,9 @@ function formatText(format) {
     const values = [...new Set(Object.values(format).map(text))];
     return values.length === 1 ? values[0] : Object.entries(format).map(([key, value]) => `${key} ${text(value)}`).join(', ');
   }
-  return text(format);
+  // 'data_in integer(8,4), weight integer(8,4)' says one thing twice.
+  const parts = text(format).match(/[^,(]+(\([^)]*\))?/g) || [], names = new Set(parts.map((part) => part.trim().replace(/^\S+ /, '')));
+  return names.size === 1 ? [...names][0] : text(format);
 }
 
 // Nested values as an indented list.

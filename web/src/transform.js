@@ -27,15 +27,17 @@ function histogram(one, log) {
   const width = 330, height = 120, base = height - 22, first = one.edges[0], last = one.edges[one.edges.length - 1], span = last - first || 1;
   // Part of an unused range is shown; a far wider format is drawn to the edge.
   const low = one.lowest !== null && one.lowest < first ? Math.max(one.lowest, first - span * 0.35) : first;
+  const constant = first === last ? Math.max(Math.abs(first) * 0.5, 0.5) : 0;  // one value: show its surroundings
   const high = one.largest !== null && one.largest > last ? Math.min(one.largest, last + span * 0.35) : last;
-  const x = (v) => 6 + (Math.min(high, Math.max(low, v)) - low) / (high - low || 1) * (width - 12);
+  const from = low - constant, to = high + constant;
+  const x = (v) => 6 + (Math.min(to, Math.max(from, v)) - from) / (to - from || 1) * (width - 12);
   const scaled = (count) => log ? Math.log10(1 + count) : count;
   const peak = Math.max(...one.counts.map((c) => scaled(finite(c) || 0)), 1e-9);
   const known = one.lowest !== null || one.largest !== null;
-  const begin = x(one.lowest === null ? low : one.lowest), end = x(one.largest === null ? high : one.largest);
+  const begin = x(one.lowest === null ? from : one.lowest), end = x(one.largest === null ? to : one.largest);
   const share = finite(one.saturation) !== null ? one.saturation : saturation(one);
   const label = `${text(one.node)} ${text(one.operand)}`;
-  const zero = -low / (high - low || 1), ticks = [low, zero > 0.2 && zero < 0.8 ? 0 : low + (high - low) / 2, high];
+  const zero = -from / (to - from || 1), ticks = [from, zero > 0.2 && zero < 0.8 ? 0 : from + (to - from) / 2, to];
   return h('figure', {class: 'histogram', 'data-node': text(one.node), 'data-operand': text(one.operand)},
     h('figcaption', null, h('span', null, h('strong', null, text(one.node)), ' ', text(one.operand)),
       known ? h('span', {class: 'badge ' + (share > 0.01 ? 'bad' : share > 0 ? 'warn' : 'good')}, share > 0 ? `${share < 0.0001 ? '< 0.01 %' : percent(share)} saturated` : 'no saturation') : null),
@@ -47,7 +49,7 @@ function histogram(one, log) {
         if (n <= 0) return null;
         const middle = (one.edges[i] + one.edges[i + 1]) / 2, tall = Math.max(1, scaled(n) / peak * (base - 8));
         const lost = (one.lowest !== null && middle < one.lowest) || (one.largest !== null && middle > one.largest);
-        return svg('rect', {x: x(one.edges[i]), y: base - tall, width: Math.max(0.6, x(one.edges[i + 1]) - x(one.edges[i]) - 0.4), height: tall, class: lost ? 'bar lost' : 'bar'},
+        return svg('rect', {x: x(one.edges[i]), y: base - tall, width: Math.max(constant ? 5 : 0.6, x(one.edges[i + 1]) - x(one.edges[i]) - 0.4), height: tall, class: lost ? 'bar lost' : 'bar'},
           svg('title', null, `${short(one.edges[i])} to ${short(one.edges[i + 1])}: ${whole(n)}${lost ? ' (saturated)' : ''}`));
       }),
       ticks.map((t, i) => svg('text', {x: x(t), y: height - 4, 'text-anchor': ['start', 'middle', 'end'][i], class: 'tick'}, short(t, 3)))),
