@@ -40,6 +40,11 @@ TEST(TorchWriter, PyTorchReadsIt) {
                        List{Dict{{"state", Dict()}, {"param_groups", List{Dict{{"lr", 0.01}}}}}}}},
                  {{"optimizer_states.0.state.0.exp_avg", tied}, {"random.state", tied}});
   save_state_dict(folder + "/a.pt", state);
+  // As the trainer writes: no floating-point opcode, which PyTorch 1.13's weights_only lacks.
+  save_lightning(folder + "/safe.ckpt", state,
+                 Dict{{"epoch", 3}, {"mase", to_json(Dict{{"rate", 0.1}})}},
+                 {{"optimizer_states.0.state.0.step", Tensor::scalar(40)}});
+  EXPECT_EQ(load_checkpoint(folder + "/safe.ckpt").contents["mase"]["rate"], Value(0.1));
   // PyTorch 1.13's weights_only knows no floating-point opcode, so the .ckpt is opened that way
   // from 2.0 on; the list below holds what every later release's weights_only knows.
   const char* script = R"(
@@ -63,6 +68,9 @@ for safe in ((False, True) if modern else (False,)):
     assert o['state'][0]['exp_avg'].tolist() == [1, -2, 0.5] and o['param_groups'][0]['lr'] == 0.01
     assert c['random']['state'].tolist() == [1, -2, 0.5]
     assert c['loops'] == {} and c['lr_schedulers'] == []
+c = torch.load('safe.ckpt', weights_only=True)
+assert c['state_dict']['model.a'].tolist() == [1, -2, 0.5]
+assert c['optimizer_states'][0]['state'][0]['step'].item() == 40
 p = torch.load('a.pt', weights_only=True)
 assert p['a'].tolist() == [1, -2, 0.5] and len(p) == 7
 known = {'PROTO', 'EMPTY_DICT', 'MARK', 'BINUNICODE', 'BININT', 'BININT1', 'LONG1', 'BINFLOAT', 'NONE',

@@ -166,15 +166,15 @@ class Loop {
       state_.csv_bytes = log_->csv_bytes();
       state_.jsonl_bytes = log_->jsonl_bytes();
     }
-    Dict numbers;
     List indices;
     TensorTable tensors;
     const TensorTable flat = optimizer_->state();
     const float* base = program_->parameter_memory().data();
     int64_t index = 0;
     for (const ParameterView& parameter : program_->parameters()) {
-      numbers.set(std::to_string(index), Dict{{"step", static_cast<double>(state_.step)}});
       indices.emplace_back(index);
+      tensors.emplace_back(fmt::format("optimizer_states.0.state.{}.step", index),
+                           Tensor::scalar(static_cast<float>(state_.step)));
       for (const auto& [state_name, block] : flat)
         tensors.emplace_back(
             fmt::format("optimizer_states.0.state.{}.{}", index, state_name),
@@ -184,23 +184,27 @@ class Loop {
                                               parameter.value.size())));
       ++index;
     }
+    tensors.emplace_back("optimizer_states.0.param_groups.0.lr",
+                         Tensor::of<double>({}, std::vector<double>{rate()}));
+    const Dict ours{{"format", 1},
+                    {"state", state_.to_value()},
+                    {"optimizer", options_.optimizer},
+                    {"seed", static_cast<int64_t>(options_.seed)},
+                    {"model", notes_.model},
+                    {"classes", Value::of(notes_.class_names)},
+                    {"sample_shape", Value::of(data_.sample_shape())},
+                    {"outputs", data_.outputs()},
+                    {"dataset", data_.name},
+                    {"dataset_identity", data_.identity},
+                    {"preprocessing", notes_.preprocessing}};
+    // Numbers travel as tensors and our own table as JSON text: PyTorch 1.13's weights_only reader
+    // knows no floating-point opcode.
     const Value extra =
         Dict{{"epoch", state_.epoch},
              {"global_step", state_.step},
              {"optimizer_states",
-              List{Dict{{"state", numbers},
-                        {"param_groups", List{Dict{{"lr", rate()}, {"params", indices}}}}}}},
-             {"mase", Dict{{"format", 1},
-                           {"state", state_.to_value()},
-                           {"optimizer", options_.optimizer},
-                           {"seed", static_cast<int64_t>(options_.seed)},
-                           {"model", notes_.model},
-                           {"classes", Value::of(notes_.class_names)},
-                           {"sample_shape", Value::of(data_.sample_shape())},
-                           {"outputs", data_.outputs()},
-                           {"dataset", data_.name},
-                           {"dataset_identity", data_.identity},
-                           {"preprocessing", notes_.preprocessing}}}};
+              List{Dict{{"state", Dict()}, {"param_groups", List{Dict{{"params", indices}}}}}}},
+             {"mase", to_json(ours)}};
     save_lightning(run_->checkpoint(name), program_->state(), extra, tensors);
   }
 
