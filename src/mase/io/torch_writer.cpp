@@ -17,28 +17,29 @@ constexpr const char* lightning_version = "2.1.0";
 
 // Plain values with tensors among them.
 struct Tree {
-  Value leaf;
+  std::string key;  // in the tree above; a list's keys are its indices
+  Value leaf = {};
   const Tensor* tensor = nullptr;
   enum class Kind { leaf, tensor, list, dict } kind = Kind::leaf;
-  std::vector<std::pair<std::string, Tree>> children;  // a list's keys are its indices
-
-  Tree& child(const std::string& key) {
-    for (auto& [name, tree] : children)
-      if (name == key) return tree;
-    children.emplace_back(key, Tree());
-    return children.back().second;
-  }
+  std::vector<Tree> children = {};
 };
 
-Tree tree_of(const Value& value) {
-  Tree tree;
+Tree& child_of(Tree& tree, const std::string& key) {
+  for (Tree& child : tree.children)
+    if (child.key == key) return child;
+  tree.children.push_back({key});
+  return tree.children.back();
+}
+
+Tree tree_of(const std::string& name, const Value& value) {
+  Tree tree{name};
   if (value.is_list()) {
     tree.kind = Tree::Kind::list;
     for (const Value& item : value.as_list())
-      tree.children.emplace_back(std::to_string(tree.children.size()), tree_of(item));
+      tree.children.push_back(tree_of(std::to_string(tree.children.size()), item));
   } else if (value.is_dict()) {
     tree.kind = Tree::Kind::dict;
-    for (const auto& [key, item] : value.as_dict()) tree.children.emplace_back(key, tree_of(item));
+    for (const auto& [key, item] : value.as_dict()) tree.children.push_back(tree_of(key, item));
   } else {
     tree.leaf = value;
   }
@@ -57,7 +58,7 @@ void insert(Tree& root, const std::string& path, const Tensor& tensor) {
                      : Tree::Kind::dict;
     }
     MASE_CHECK(at->kind != Tree::Kind::tensor, "tensor '{}' lies inside a tensor", path);
-    at = &at->child(words[i]);
+    at = &child_of(*at, words[i]);
   }
   at->kind = Tree::Kind::tensor;
   at->tensor = &tensor;
@@ -97,18 +98,18 @@ class Archive {
         return;
       case Tree::Kind::list:
         pickle_.begin_list();
-        for (const auto& [key, item] : tree.children) this->tree(item, next(optimizer_depth, key));
+        for (const Tree& item : tree.children) this->tree(item, next(optimizer_depth, item.key));
         pickle_.end_list();
         return;
       case Tree::Kind::dict:
         pickle_.begin_dict();
-        for (const auto& [key, item] : tree.children) {
-          const auto number = parse_integer(key);
-          if (optimizer_depth == 2 && number && std::to_string(*number) == key)
+        for (const Tree& item : tree.children) {
+          const auto number = parse_integer(item.key);
+          if (optimizer_depth == 2 && number && std::to_string(*number) == item.key)
             pickle_.integer(*number);
           else
-            pickle_.text(key);
-          this->tree(item, next(optimizer_depth, key));
+            pickle_.text(item.key);
+          this->tree(item, next(optimizer_depth, item.key));
         }
         pickle_.end_dict();
         return;
@@ -170,17 +171,17 @@ void save_lightning(const std::string& path, const TensorTable& state, const Val
   if (!extra.is_null())
     for (const auto& [key, value] : extra.as_dict("the checkpoint's extra values"))
       if (key != "state_dict") values.dict().set(key, value);
-  Tree root = tree_of(values);
+  Tree root = tree_of("", values);
   for (const auto& [name, tensor] : extra_tensors) insert(root, name, tensor);
 
   Archive archive;
   archive.pickle().begin_dict();
-  for (const auto& [key, item] : root.children) {
-    archive.pickle().text(key);
-    if (key == "state_dict")
+  for (const Tree& item : root.children) {
+    archive.pickle().text(item.key);
+    if (item.key == "state_dict")
       archive.state_dict(state, "model.");
     else
-      archive.tree(item, key == "optimizer_states" ? 0 : -1);
+      archive.tree(item, item.key == "optimizer_states" ? 0 : -1);
   }
   archive.pickle().end_dict();
   archive.save(path);
