@@ -116,8 +116,9 @@ Settings merge_settings(const std::string& command_name, const Arguments& argume
     std::set<std::string> seen;
     for (const auto& [key, value] : settings.config.as_dict()) {
       const Field* field = field_of_key(command.options, key);
-      const bool positional = std::any_of(command.positionals.begin(), command.positionals.end(),
-                                          [&](const Positional& one) { return one.name == key; });
+      const bool positional =
+          std::any_of(command.positionals.begin(), command.positionals.end(),
+                      [&, &wanted = key](const Positional& one) { return one.name == wanted; });
       if (value.is_dict() && !(field && field->type == FieldType::table)) continue;
       if (!field && !positional) {
         // A file written for another action is welcome: all keys of MASE's options are known.
