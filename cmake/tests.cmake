@@ -10,8 +10,8 @@ target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(test_support PUBLIC ${HDF5_C_LIBRARIES} PkgConfig::ZIP)
 target_include_directories(test_support SYSTEM PUBLIC ${HDF5_C_INCLUDE_DIRS})
 if(MASE_PCH)
-  target_precompile_headers(test_support PUBLIC <algorithm> <functional> <map> <memory> <string>
-                                                <vector> <fmt/format.h> <gtest/gtest.h>)
+  target_precompile_headers(test_support PRIVATE <algorithm> <functional> <map> <memory> <string>
+                                                 <vector> <fmt/format.h> <gtest/gtest.h>)
 endif()
 
 file(GLOB_RECURSE MASE_TESTS_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cpp)
@@ -21,6 +21,9 @@ foreach(source ${MASE_TESTS_SOURCES})
   string(REPLACE "/" "_" target "test_${name}")
   add_executable(${target} ${source})
   target_link_libraries(${target} PRIVATE test_support)
+  if(MASE_PCH)  # one for all test programs: making one each would cost more than it saves
+    target_precompile_headers(${target} REUSE_FROM test_support)
+  endif()
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${target})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77

@@ -37,6 +37,10 @@ void* operator new(size_t size) { return counted(size, 0); }
 void* operator new[](size_t size) { return counted(size, 0); }
 void* operator new(size_t size, std::align_val_t a) { return counted(size, size_t(a)); }
 void* operator new[](size_t size, std::align_val_t a) { return counted(size, size_t(a)); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size ? size : 1);
+}
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }

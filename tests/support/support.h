@@ -9,6 +9,19 @@
 
 namespace mase::test {
 
+// Under the address sanitizer memory figures mean nothing.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+
 std::string source_path(const std::string& relative);  // in the source tree
 std::string golden_path(const std::string& name);      // tests/golden/NAME
 

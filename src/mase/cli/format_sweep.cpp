@@ -129,14 +129,15 @@ std::string sweep_plot(const std::vector<Point>& points, const PlotStyle& style)
 
 int format_sweep(const Arguments& given) {
   Arguments arguments = given;
-  arguments.values["model"] = arguments["name"];
+  const Value model = arguments["name"];  // a copy: adding a key moves the others
+  arguments.values["model"] = model;
   if (arguments.was_typed("name")) arguments.typed.insert("model");
   const Settings settings = merge_settings("format", arguments);
   const Logger log(settings, true);
   if (!settings.has("dataset"))
     throw Error("DATASET", "no data set is named", "ch format sweep MODEL DATASET --load X");
   Settings named = settings;
-  named.values["model"] = arguments["name"];
+  named.values["model"] = model;
   const std::optional<Checkpoint> checkpoint = load_network_file(named);
   if (!checkpoint) log.warning("no --load: the network has its initial random weights");
   DatasetOptions data_options = dataset_options(named);

@@ -281,7 +281,8 @@ HistogramPlot histogram_of(const std::vector<double>& values, size_t buckets) {
   }
   for (double value : values) {
     if (!std::isfinite(value)) continue;
-    const auto place = static_cast<size_t>(range.place(value) * static_cast<double>(buckets));
+    const double share = std::clamp(range.place(value), 0.0, 1.0);
+    const auto place = share > 0 ? static_cast<size_t>(share * static_cast<double>(buckets)) : 0;
     plot.counts[std::min(buckets - 1, place)] += 1;
   }
   return plot;
