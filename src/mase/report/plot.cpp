@@ -69,8 +69,11 @@ struct Range {
     low -= margin;
     high += margin;
   }
-  double place(double value) const {  // 0 at low, 1 at high, without overflowing
-    return (value / 2 - low / 2) / (high / 2 - low / 2);
+  // 0 at low, 1 at high; never far outside, and the middle where the range has no extent left (the
+  // largest and the smallest numbers).
+  double place(double value) const {
+    const double share = (value / 2 - low / 2) / (high / 2 - low / 2);
+    return std::isfinite(share) ? std::clamp(share, -1.0, 2.0) : 0.5;
   }
 };
 
@@ -282,7 +285,7 @@ HistogramPlot histogram_of(const std::vector<double>& values, size_t buckets) {
   for (double value : values) {
     if (!std::isfinite(value)) continue;
     const double share = std::clamp(range.place(value), 0.0, 1.0);
-    const auto place = share > 0 ? static_cast<size_t>(share * static_cast<double>(buckets)) : 0;
+    const auto place = static_cast<size_t>(share * static_cast<double>(buckets));
     plot.counts[std::min(buckets - 1, place)] += 1;
   }
   return plot;
