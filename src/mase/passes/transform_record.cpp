@@ -52,7 +52,8 @@ Value histogram_record(const std::string& node, const std::string& operand,
               {"largest", quantizer ? optional_value(quantizer->largest) : Value()}};
 }
 
-// Operands of every quantised node, and weights of all other layers that have some.
+// The network's inputs, operands of every quantised node, and weights of all other layers that have
+// some.
 List histogram_records(const Graph& graph, const std::vector<Tensor>& inputs) {
   constexpr size_t exact = size_t{1} << 20;
   std::map<std::pair<NodeId, std::string>, ValueSketch> sketches;
@@ -79,6 +80,10 @@ List histogram_records(const Graph& graph, const std::vector<Tensor>& inputs) {
             for (const float value : result.values<float>()) sketch(id, input_name(i)).add(value);
       }
     });
+  const std::vector<NodeId> placeholders = graph.placeholders();
+  for (size_t i = 0; i < std::min(placeholders.size(), inputs.size()); ++i)
+    for (const float value : inputs[i].values<float>())
+      sketch(placeholders[i], "data_out_0").add(value);
   List records;
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);
