@@ -49,6 +49,7 @@ def main():
     parser.add_argument("--rows", type=int, default=20000)
     parser.add_argument("--epochs", type=int, default=8)
     options = parser.parse_args()
+    options.ch = os.path.abspath(options.ch)
     total = {"float": 0.0, "ptq": 0.0, "qat": 0.0}
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "quantize.toml"), "w") as file:
