@@ -18,7 +18,7 @@ except ImportError:
     sys.exit(77)
 
 torch.set_num_threads(1)
-ROWS, COLUMNS = 1 << 12, 64
+ROWS, COLUMNS = 1 << 18, 64  # 64 MB: from memory on both sides
 
 
 def integer(x):
