@@ -3,7 +3,9 @@
 #include "mase/data/download.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,7 +26,8 @@ struct Behaviour {
   std::string content;
   size_t cut_after = 0;  // bytes of body per connection; 0: all
   bool ranges = true;
-  int status = 0;  // answer this instead
+  int status = 0;    // answer this instead
+  size_t shift = 0;  // sends a part that begins so much later than asked for
 };
 
 class Server {
@@ -74,7 +77,8 @@ class Server {
     size_t from = 0;
     const size_t range = request.find("Range: bytes=");
     if (range != std::string::npos && behaviour_.ranges)
-      from = static_cast<size_t>(std::strtoull(request.c_str() + range + 13, nullptr, 10));
+      from = static_cast<size_t>(std::strtoull(request.c_str() + range + 13, nullptr, 10)) +
+             behaviour_.shift;
     std::string head;
     if (behaviour_.status != 0) {
       head = fmt::format("HTTP/1.1 {} Nope\r\nContent-Length: 0\r\n\r\n", behaviour_.status);
@@ -202,6 +206,41 @@ TEST(Download, GivesUpWithWhatItHas) {
   }
   EXPECT_THROW(download({.address = "file:///etc/hostname", .path = path, .attempts = 1}), Error);
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(Download, RefusesAnotherPartThanAskedFor) {
+  const std::string content = some_content(), path = test::temporary_folder() + "/jets";
+  test::write(path + ".part", content.substr(0, 1000));
+  Server server({.content = content, .shift = 7});
+  try {
+    download({.address = server.address(), .path = path});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("another part of the file than was asked for"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(test::read(path + ".part"), content.substr(0, 1000));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(Download, OneAtATime) {
+  const std::string content = some_content(), path = test::temporary_folder() + "/jets";
+  Server server({content});
+  const int other = ::open((path + ".part").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  ASSERT_EQ(::flock(other, LOCK_EX), 0);
+  try {
+    download({.address = server.address(), .path = path});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("another process is downloading this file"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(server.connections(), 0);
+  ::close(other);
+  download({.address = server.address(), .path = path});
+  EXPECT_EQ(test::read(path), content);
 }
 
 TEST(Download, IsWhatChDataFetchDoes) {

@@ -16,17 +16,6 @@
 #include "support/support.h"
 #include "support/table_files.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define MASE_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MASE_TEST_SANITIZED 1
-#endif
-#endif
-#ifndef MASE_TEST_SANITIZED
-#define MASE_TEST_SANITIZED 0
-#endif
-
 namespace mase {
 namespace {
 
@@ -207,7 +196,7 @@ TEST(Jets, SayWhatIsWrong) {
 }
 
 TEST(Jets, NearlyAMillionRowsAreReadFastAndSmall) {
-  const bool sanitized = MASE_TEST_SANITIZED;
+  const bool sanitized = test::sanitized;
   const int64_t rows = sanitized ? 98680 : 986806;
   const std::string path = test::temporary_folder() + "/" + original_name;
   // Every fifth row repeats an earlier one.

@@ -3,11 +3,14 @@
 // preparation applied to later files.
 #include "mase/data/table.h"
 
+#include <sys/resource.h>
+
 #include <cmath>
 #include <filesystem>
 
 #include "mase/data/row_hash.h"
 #include "support/support.h"
+#include "support/table_files.h"
 
 namespace mase {
 namespace {
@@ -110,6 +113,38 @@ TEST(Table, TheStoredPreparationReadsLaterFilesTheSameWay) {
         std::string(error.what()).find("category 'Paris' is unknown; known: Bern, Oslo, Rome"),
         std::string::npos)
         << error.what();
+  }
+}
+
+TEST(Table, AStoredPreparationIsNotBelieved) {
+  DatasetOptions options;
+  options.target = "group";
+  const Dataset dataset = load_dataset(written("p.csv", people(100)), options);
+  const auto with_target = [&](Dict target) {
+    Preprocessing changed = dataset.preprocessing;
+    changed.description.dict().set("target", std::move(target));
+    load_rows(written("p.csv", people(40)), changed, {});
+  };
+  const Value two = Value::of(std::vector<std::string>{"group", "age"}), none = List{};
+  for (const char* kind : {"words", "codes", "undecided", "one-hot"})
+    EXPECT_THROW(with_target({{"columns", two}, {"classes", none}, {"kind", kind}}), Error) << kind;
+  EXPECT_THROW(with_target({{"columns", none}, {"classes", none}, {"kind", "numbers"}}), Error);
+}
+
+TEST(Table, AWideRowCostsWhatItHolds) {
+  // One row of a million columns: a block of it must not be thousands of rows long.
+  const int64_t width = 1 << 20;
+  const std::string path = test::temporary_folder() + "/wide.npy";
+  test::write(path, test::npy_text("'|u1'", false, fmt::format("(3, {})", width),
+                                   std::string(static_cast<size_t>(3 * width), 'a')));
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_SELF, &before);
+  const auto source = open_table(path);
+  TablePlan plan = make_plan(*source, {.target = {"column_1"}, .task = "regression"});
+  EXPECT_EQ(read_table(*source, std::move(plan), {}).table.features(), width - 1);
+  ::getrusage(RUSAGE_SELF, &after);
+  if (!test::sanitized) {
+    EXPECT_LT((after.ru_maxrss - before.ru_maxrss) / 1024, 700);  // 340 bytes for each name
   }
 }
 

@@ -85,6 +85,18 @@ TEST(Csv, SaysWhatIsWrongAndWhere) {
             "FILE: is of no known table format; kno");
 }
 
+TEST(Csv, NumbersAmongManyWordsAreWords) {
+  std::string text = "a,b\n";
+  constexpr int words = 30000;  // what a quadratic search would feel
+  for (int i = 0; i < words; ++i) text += fmt::format("w{},1\nv{},2\n{},3\n", i, i, i);
+  const Read table = read_all(file_with("a.csv", text), {}, 1000);
+  ASSERT_TRUE(table.columns[0].problem.find("more than 65536 different words") != std::string::npos)
+      << table.columns[0].problem;
+  const Read few = read_all(file_with("a.csv", "a,b\nx,1\n7,2\ny,3\n"));
+  EXPECT_EQ(few.columns[0].categories, (std::vector<std::string>{"7", "x", "y"}));
+  EXPECT_EQ(few.cells, (Cells{1, 1, 0, 2, 2, 3}));
+}
+
 TEST(Arff, ReadsNominalNumericAndStringAttributes) {
   const Read table =
       read_all(file_with("a.arff",
@@ -112,6 +124,14 @@ TEST(Arff, SaysWhatIsWrongAndWhere) {
             "FILE:5: attribute 'a': 'x' is not a number");
   EXPECT_EQ(complaint(file_with("a.arff", head + "@data\n{0 1}\n")).substr(0, 46),
             "FILE:5: sparse ARFF rows are not supported; sa");
+}
+
+TEST(Arff, ZeroBytesInAHeaderEnd) {
+  using namespace std::string_literals;
+  const std::string head = "@relation r\n@attribute a {x\0y, z}\n@data\n"s;
+  EXPECT_EQ(read_all(file_with("a.arff", head + "z\n")).cells, (Cells{1}));
+  EXPECT_NE(complaint(file_with("a.arff", "@attribute a {x\0"s)).find("never closed"),
+            std::string::npos);
 }
 
 TEST(Npy, ReadsAllVersionsOrdersAndTypes) {
@@ -194,6 +214,26 @@ TEST(Npz, PutsArraysSideBySide) {
   EXPECT_EQ(table.columns[2].name, "X_1");
   EXPECT_EQ(table.columns[4].name, "y");
   EXPECT_EQ(table.cells, (Cells{1, 4, 1, 2, 7, 2, 5, 3, 4, 8, 3, 6, 5, 6, 9}));
+}
+
+TEST(Npy, RefusesRecordsInTwoDimensions) {
+  const std::string four = test::bytes_of<float>({1, 2, 3, 4});
+  EXPECT_EQ(complaint(file_with("a.npy", test::npy_text("[('a', '<f4')]", true, "(2, 2)", four))),
+            "FILE: records in more than one dimension are not supported");
+}
+
+TEST(Npz, ReadsFortranOrderOfAnyRank) {
+  // F[i, j, k] = 100 i + 10 j + k, of shape (3, 2, 2); columns are numbered in C order.
+  std::vector<float> stored;
+  for (int k = 0; k < 2; ++k)
+    for (int j = 0; j < 2; ++j)
+      for (int i = 0; i < 3; ++i) stored.push_back(static_cast<float>(100 * i + 10 * j + k));
+  const std::string array = test::npy_text("'<f4'", true, "(3, 2, 2)", test::bytes_of(stored));
+  const std::string path = test::temporary_folder() + "/f.npz";
+  test::write_zip(path, {{"F.npy", array}});
+  const Cells expected = {0, 1, 10, 11, 100, 101, 110, 111, 200, 201, 210, 211};
+  EXPECT_EQ(read_all(path, {}, 2).cells, expected);
+  EXPECT_EQ(read_all(file_with("f.npy", array), {}, 2).cells, expected);
 }
 
 TEST(Npz, RefusesBombsAndDamage) {

@@ -3,6 +3,7 @@
 
 #include <curl/curl.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "mase/base/file.h"
 #include "mase/base/text.h"
@@ -23,6 +25,7 @@ namespace mase {
 namespace {
 
 constexpr int64_t largest_file = int64_t{64} << 30;
+constexpr long wrong_part = -1;  // as a status: the server sends another part than it was asked for
 
 // One connection's state, seen by curl's callbacks.
 struct Transfer {
@@ -54,10 +57,15 @@ size_t on_header(char* data, size_t, size_t count, void* user) {
     }
   } else if (starts_with(lowered, "etag:")) {
     transfer.tag = strip(std::string_view(line).substr(5));
-  } else if (starts_with(lowered, "content-range:")) {
-    const size_t slash = line.rfind('/');
+  } else if (starts_with(lowered, "content-range:")) {  // bytes 100-199/1000, bytes */1000
+    const size_t slash = line.rfind('/'), unit = lowered.find("bytes"), dash = line.find('-', 14);
     const auto total = parse_integer(strip(std::string_view(line).substr(slash + 1)));
     if (slash != std::string::npos && total) transfer.total = *total;
+    if (transfer.status != 206) return count;
+    std::optional<int64_t> first;
+    if (unit != std::string::npos && dash != std::string::npos && dash > unit + 5)
+      first = parse_integer(strip(std::string_view(line).substr(unit + 5, dash - unit - 5)));
+    if (first != transfer.offset) transfer.status = wrong_part;
   } else if (starts_with(lowered, "content-length:") && transfer.status == 200) {
     if (const auto total = parse_integer(strip(std::string_view(line).substr(15))))
       transfer.total = *total;
@@ -139,6 +147,22 @@ struct OpenFile {
   ~OpenFile() { ::close(fd); }
 };
 
+// The unfinished file, for this process alone: two writers would mix their bytes.
+int open_part(const std::string& part) {
+  const int fd = ::open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0)
+    throw Error(part, fmt::format("cannot create the file: {}", std::strerror(errno)),
+                "choose another folder with --data-dir");
+  struct stat opened {
+  }, named{};
+  // Whoever held the lock before may have finished and renamed the file.
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &opened) == 0 &&
+      ::stat(part.c_str(), &named) == 0 && opened.st_ino == named.st_ino)
+    return fd;
+  ::close(fd);
+  throw Error(part, "another process is downloading this file", "wait for it to finish");
+}
+
 std::string read_tag(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return "";
@@ -163,10 +187,7 @@ DownloadResult download(const DownloadRequest& request) {
   Transfer transfer;
   transfer.request = &request;
   transfer.path = part;
-  transfer.fd = ::open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (transfer.fd < 0)
-    throw Error(part, fmt::format("cannot create the file: {}", std::strerror(errno)),
-                "choose another folder with --data-dir");
+  transfer.fd = open_part(part);
   const OpenFile open_file{transfer.fd};
   transfer.offset = std::max<int64_t>(0, ::lseek(transfer.fd, 0, SEEK_END));
   result.resumed_at = transfer.offset;
@@ -184,6 +205,9 @@ DownloadResult download(const DownloadRequest& request) {
       if (++fruitless >= request.attempts) throw Error(request.address, "cannot be continued");
       continue;
     }
+    if (transfer.status == wrong_part)
+      throw Error(request.address, "the server sends another part of the file than was asked for",
+                  fmt::format("remove {} to begin anew", part));
     if (transfer.status >= 400)
       throw Error(request.address, fmt::format("the server answers {}", transfer.status),
                   "download the file by hand into the data folder, or give --address");

@@ -97,7 +97,8 @@ class Body {
   size_t next_ = 0;
 };
 
-Dataset from_header(const Value& header, std::shared_ptr<const MappedFile> file, size_t offset) {
+Dataset from_header(const Value& header, const std::shared_ptr<const MappedFile>& file,
+                    size_t offset) {
   Dataset dataset;
   dataset.name = header["name"].as_string();
   dataset.variant = header["variant"].as_string();
@@ -108,12 +109,24 @@ Dataset from_header(const Value& header, std::shared_ptr<const MappedFile> file,
   for (const Value& weight : header["class_weights"].as_list())
     dataset.class_weights.push_back(static_cast<float>(weight.as_double()));
   dataset.preprocessing = preprocessing_from_value(header["preprocessing"]);
-  Body body(std::move(file), offset, header["checksums"].as_list());
+  Body body(file, offset, header["checksums"].as_list());
   const auto classes = static_cast<int64_t>(dataset.class_names.size());
   dataset.train = body.split(header["train"], classes);
   dataset.validation =
       header["validation"].is_null() ? dataset.train : body.split(header["validation"], classes);
   dataset.test = body.split(header["test"], classes);
+  // The checksums are ours, but anybody can compute them.
+  const auto features = static_cast<int64_t>(dataset.preprocessing.feature_names.size());
+  const Shape sample = dataset.sample_shape();
+  bool good = element_count(sample) == features &&
+              (dataset.class_weights.empty() || std::ssize(dataset.class_weights) == classes);
+  for (const Split* split : {&dataset.train, &dataset.validation, &dataset.test}) {
+    const Tensor& target = dataset.classification ? split->labels : split->targets;
+    good = good && split->rows() > 0 && target.numel() > 0 &&
+           Shape(split->x.shape().begin() + 1, split->x.shape().end()) == sample &&
+           (dataset.classification || target.dim(-1) == dataset.train.targets.dim(-1));
+  }
+  if (!good) throw Error(file->path(), "is damaged");
   return dataset;
 }
 

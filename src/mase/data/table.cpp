@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <unordered_map>
 
 #include "mase/data/row_hash.h"
 
 namespace mase {
 namespace {
 
-constexpr int64_t block_rows = 2048;
+constexpr size_t block_bytes = size_t{1} << 18;  // of cells: stays in the cache
 constexpr size_t most_code_classes = 100;
 
 // How the cells of a block become features and a target.
@@ -117,11 +118,13 @@ class Encoder {
   // Category numbers of the file as numbers of the plan.
   static std::vector<int> recoding(const TableColumn& column,
                                    const std::vector<std::string>& categories) {
+    std::unordered_map<std::string_view, int> numbers;
+    for (size_t i = 0; i < categories.size(); ++i)
+      numbers.emplace(categories[i], static_cast<int>(i));
     std::vector<int> codes;
     for (const std::string& category : column.categories) {
-      const auto found = std::find(categories.begin(), categories.end(), category);
-      codes.push_back(found == categories.end() ? -1
-                                                : static_cast<int>(found - categories.begin()));
+      const auto found = numbers.find(category);
+      codes.push_back(found == numbers.end() ? -1 : found->second);
     }
     return codes;
   }
@@ -232,6 +235,8 @@ TableResult read_table(TableSource& source, TablePlan plan, const TableCleaning&
   }
   RowSet seen(cleaning.drop_duplicates ? static_cast<size_t>(source.rows()) : 0);
   const size_t columns = source.selected().size();
+  const auto block_rows = static_cast<int64_t>(
+      std::max<size_t>(1, block_bytes / sizeof(double) / std::max<size_t>(1, columns)));
   std::vector<double> cells(static_cast<size_t>(block_rows) * columns);
   int64_t in_file = 0;
   while (const int64_t count = source.read(cells.data(), block_rows)) {

@@ -46,11 +46,8 @@ std::vector<std::string> guess_target(const TableSource& source) {
 }  // namespace
 
 std::optional<size_t> find_column(const TableSource& source, const std::string& name) {
-  const auto& columns = source.columns();
-  for (const std::string& wanted : {name, "j_" + name})
-    for (size_t i = 0; i < columns.size(); ++i)
-      if (columns[i].name == wanted) return i;
-  return {};
+  const std::optional<size_t> column = source.find(name);
+  return column ? column : source.find("j_" + name);
 }
 
 std::vector<std::string> TablePlan::feature_names() const {
@@ -101,8 +98,18 @@ TablePlan TablePlan::from_value(const Value& value) {
   if (target.is_null()) return plan;
   plan.target_columns = target["columns"].as_string_list("target.columns");
   plan.classes = target["classes"].as_string_list("target.classes");
+  const std::string& kind = target["kind"].as_string("target.kind");
   for (const TargetName& role : target_names)
-    if (target["kind"].as_string("target.kind") == role.name) plan.target = role.role;
+    if (kind == role.name) plan.target = role.role;
+  // A checkpoint is anybody's: what reading relies on is checked here.
+  const size_t count = plan.target_columns.size();
+  const bool one = plan.target == TargetRole::words || plan.target == TargetRole::codes ||
+                   plan.target == TargetRole::undecided;
+  if ((one && count != 1) || (plan.target == TargetRole::one_hot && count != plan.classes.size()) ||
+      (plan.target == TargetRole::numbers && count == 0))
+    throw Error(target.position(), "target",
+                fmt::format("{} columns and {} classes do not make a target of kind '{}'", count,
+                            plan.classes.size(), printable(kind)));
   return plan;
 }
 

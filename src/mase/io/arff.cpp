@@ -29,7 +29,8 @@ std::string take_word(const std::string& line, size_t& at, const std::string& pl
     ++at;
     return word;
   }
-  while (at < line.size() && !std::strchr(" \t,{}", line[at])) word += line[at++];
+  constexpr std::string_view ends = " \t,{}";  // strchr would also stop at a zero byte
+  while (at < line.size() && ends.find(line[at]) == ends.npos) word += line[at++];
   return word;
 }
 

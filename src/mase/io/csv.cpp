@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "mase/io/delimited.h"
@@ -130,7 +131,7 @@ class CsvSource : public TableSource {
       columns[i].text = forced(columns[i].name, options) || survey.words > survey.numbers;
       if (!columns[i].text) continue;
       if (survey.overflow) {
-        columns[i].problem = fmt::format("holds more than {} different words", most_categories);
+        columns[i].problem = too_many_words();
         continue;
       }
       if (!forced(columns[i].name, options) && survey.numbers > 0)
@@ -148,20 +149,25 @@ class CsvSource : public TableSource {
   }
 
   void add_number_words(std::vector<TableColumn>& columns) {
-    std::vector<std::unordered_map<std::string, bool>> words(columns.size());
+    std::vector<std::set<std::string>> words(columns.size());
+    for (size_t i = 0; i < columns.size(); ++i)
+      words[i].insert(columns[i].categories.begin(), columns[i].categories.end());
     start();
     while (reader_.next(record_))
-      for (size_t i = 0; i < columns.size(); ++i) {
+      for (size_t i = 0; i < std::min(columns.size(), record_.count); ++i) {
         bool missing = false;
-        if (columns[i].text && is_number(record_.cells[i], record_.quoted[i], missing) &&
-            !missing && words[i].size() <= most_categories)
-          words[i][record_.cells[i]] = true;
+        if (columns[i].text && words[i].size() <= most_categories &&
+            is_number(record_.cells[i], record_.quoted[i], missing) && !missing)
+          words[i].insert(record_.cells[i]);
       }
-    for (size_t i = 0; i < columns.size(); ++i)
-      for (const auto& [word, unused] : words[i])
-        if (std::find(columns[i].categories.begin(), columns[i].categories.end(), word) ==
-            columns[i].categories.end())
-          columns[i].categories.push_back(word);
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (words[i].size() > most_categories) columns[i].problem = too_many_words();
+      columns[i].categories.assign(words[i].begin(), words[i].end());
+    }
+  }
+
+  static std::string too_many_words() {
+    return fmt::format("holds more than {} different words", most_categories);
   }
 
   static bool forced(const std::string& name, const TableOptions& options) {

@@ -15,6 +15,7 @@ namespace {
 using hdf5::Handle;
 
 constexpr int most_members = 65536;
+constexpr hsize_t most_rows = hsize_t{1} << 38;
 constexpr size_t largest_row = size_t{1} << 24;
 constexpr size_t largest_chunk = size_t{1} << 28;
 constexpr size_t block_bytes = size_t{4} << 20;
@@ -154,10 +155,19 @@ class Hdf5Source : public TableSource {
       // Jet files hold `jets` beside images of other widths: the one whose names say so wins.
       for (const Candidate* candidate : *group)
         if (candidate->path == "jets") return *candidate;
-      throw Error(path_, "there are several tables", "choose one: " + join(names, ", "));
+      throw Error(path_, "there are several tables", "choose one: " + shown(names));
     }
     throw Error(path_, names.empty() ? std::string("there is no data set in the file")
-                                     : "there is no table among " + join(names, ", "));
+                                     : "there is no table among " + shown(names));
+  }
+
+  static std::string shown(std::vector<std::string> names) {
+    constexpr size_t most = 12;
+    if (names.size() > most) {
+      names.resize(most);
+      names.emplace_back("...");
+    }
+    return join(names, ", ");
   }
 
   // A one-dimensional list of texts, one for each column.
@@ -188,11 +198,13 @@ class Hdf5Source : public TableSource {
     if (!type_) damaged("has no readable type");
     const size_t size = H5Tget_size(type_.get());
     if (chosen.shape[0] == 0) throw Error(place_, "the table has no rows");
-    if (chosen.shape[0] > (hsize_t{1} << 40) || size == 0 || size > largest_row ||
-        (!compound_ && (chosen.shape[1] == 0 || chosen.shape[1] > most_members)))
+    const hsize_t width = compound_ ? 1 : chosen.shape[1];
+    // Together the bounds keep every product below 2^63.
+    if (chosen.shape[0] > most_rows || size == 0 || size > largest_row || width == 0 ||
+        width > most_members || width > largest_row / size)
       throw Error(place_, "the table has an impossible shape", "the file is damaged");
     rows_ = static_cast<int64_t>(chosen.shape[0]);
-    width_ = compound_ ? 1 : static_cast<size_t>(chosen.shape[1]);
+    width_ = static_cast<size_t>(width);
     stored_row_ = size * width_;
 
     const Handle creation = hdf5::properties(H5Dget_create_plist(dataset_.get()));
@@ -202,6 +214,10 @@ class Hdf5Source : public TableSource {
       throw Error(place_, "keeps its rows in other files, which is refused");
     const uint64_t stored = H5Dget_storage_size(dataset_.get());
     const uint64_t expanded = static_cast<uint64_t>(rows_) * stored_row_;
+    hsize_t file_bytes = 0;
+    if (H5Fget_filesize(file_.get(), &file_bytes) < 0 || stored > file_bytes)
+      throw Error(place_, "claims to store more than the whole file holds",
+                  "the file is cut short or damaged");
     if (H5Pget_nfilters(creation.get()) == 0 && stored < expanded)
       throw Error(place_,
                   fmt::format("declares {} rows ({}) but stores {}", rows_,
@@ -258,7 +274,7 @@ class Hdf5Source : public TableSource {
         else
           column.problem = type_class == H5T_STRING ? "holds text, not numbers"
                                                     : "is of a type that is not a number";
-      } else if (field.offset + field.size > stored_row_) {
+      } else if (field.size > stored_row_ || field.offset > stored_row_ - field.size) {
         throw Error(place_, "a column lies outside its row", "the file is damaged");
       }
       columns.push_back(std::move(column));

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "mase/base/tensor.h"
 #include "mase/io/table_source.h"
 
 namespace mase {
@@ -34,10 +35,20 @@ class NpySource : public TableSource {
     first_ = next_;
     const int64_t count = std::min(at_most, rows_ - next_);
     if (count <= 0) return 0;
+    // A record array has one record in a row; its fields are the columns.
+    const bool records = !header_.fields[0].name.empty();
+    const size_t row_bytes = header_.item_size * static_cast<size_t>(records ? 1 : header_.width());
+    buffer_.resize(row_bytes * static_cast<size_t>(count));
     if (header_.fortran_order && header_.shape.size() > 1)
-      read_columns(cells, count);
+      read_fortran_rows(fd_, header_, header_.data_offset, next_, count, buffer_.data(), path_);
     else
-      read_rows(cells, count);
+      read_at(fd_, buffer_.data(), buffer_.size(),
+              header_.data_offset + static_cast<uint64_t>(next_) * row_bytes, path_);
+    for (const std::byte* row = buffer_.data(); row < buffer_.data() + buffer_.size();
+         row += row_bytes)
+      for (const size_t column : selected_)
+        *cells++ = records ? npy_value(row, header_.fields[column])
+                           : npy_value(row + column * header_.item_size, header_.fields[0]);
     next_ += count;
     return count;
   }
@@ -52,7 +63,7 @@ class NpySource : public TableSource {
     if (::fstat(fd_, &status) != 0) throw Error(path_, "cannot read the file");
     const auto size = static_cast<uint64_t>(status.st_size);
     std::vector<std::byte> head(std::min<uint64_t>(size, largest_npy_header));
-    read_at(head.data(), head.size(), 0);
+    read_at(fd_, head.data(), head.size(), 0, path_);
     header_ = parse_npy_header(head, path_);
     if (header_.data_offset + header_.data_bytes() != size)
       throw Error(path_,
@@ -62,13 +73,13 @@ class NpySource : public TableSource {
     if (header_.shape.empty()) throw Error(path_, "holds a single number, not a table");
     rows_ = header_.rows();
     if (rows_ == 0) throw Error(path_, "the array has no rows");
-    if (header_.fields.size() > 1 && header_.shape.size() > 1)
+    if (!header_.fields[0].name.empty() && header_.shape.size() > 1)
       throw Error(path_, "records in more than one dimension are not supported");
     std::vector<TableColumn> columns;
     if (header_.fields[0].name.empty()) {
       const int64_t width = header_.width();
       if (width == 0) throw Error(path_, "the array has no columns");
-      if (width > 1 << 20) throw Error(path_, fmt::format("the array has {} columns", width));
+      if (width > most_columns) throw Error(path_, fmt::format("the array has {} columns", width));
       for (int64_t i = 1; i <= width; ++i)
         columns.push_back(
             {.name = fmt::format("column_{}", i), .problem = header_.fields[0].problem});
@@ -79,57 +90,6 @@ class NpySource : public TableSource {
     if (!header_.fields[0].problem.empty() && header_.fields.size() == 1)
       throw Error(path_, "the array " + header_.fields[0].problem);
     set_columns(std::move(columns));
-  }
-
-  void read_at(std::byte* to, size_t size, uint64_t offset) const {
-    while (size > 0) {
-      const ssize_t got = ::pread(fd_, to, size, static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) throw Error(path_, fmt::format("cannot read: {}", std::strerror(errno)));
-      if (got == 0) throw Error(path_, "the file ends too early");
-      to += got;
-      size -= static_cast<size_t>(got);
-      offset += static_cast<uint64_t>(got);
-    }
-  }
-
-  void read_rows(double* cells, int64_t count) {
-    const bool records = !header_.fields[0].name.empty();
-    const size_t row_bytes =
-        records ? header_.item_size : header_.item_size * static_cast<size_t>(header_.width());
-    buffer_.resize(row_bytes * static_cast<size_t>(count));
-    read_at(buffer_.data(), buffer_.size(),
-            header_.data_offset + static_cast<uint64_t>(next_) * row_bytes);
-    for (int64_t row = 0; row < count; ++row) {
-      const std::byte* item = buffer_.data() + static_cast<size_t>(row) * row_bytes;
-      for (const size_t column : selected_)
-        *cells++ = records ? npy_value(item, header_.fields[column])
-                           : npy_value(item + column * header_.item_size, header_.fields[0]);
-    }
-  }
-
-  // Fortran order: a column lies in one piece; each block takes its part of every column.
-  void read_columns(double* cells, int64_t count) {
-    buffer_.resize(header_.item_size * static_cast<size_t>(count));
-    for (size_t i = 0; i < selected_.size(); ++i) {
-      // Columns are numbered in C order; the position of one in the file follows Fortran order.
-      size_t rest = selected_[i], position = 0, stride = 1;
-      std::vector<size_t> index(header_.shape.size());
-      for (size_t axis = header_.shape.size(); axis-- > 1;) {
-        index[axis] = rest % static_cast<size_t>(header_.shape[axis]);
-        rest /= static_cast<size_t>(header_.shape[axis]);
-      }
-      for (size_t axis = 1; axis < header_.shape.size(); ++axis) {
-        position += index[axis] * stride;
-        stride *= static_cast<size_t>(header_.shape[axis]);
-      }
-      const uint64_t element = static_cast<uint64_t>(position) * static_cast<uint64_t>(rows_) +
-                               static_cast<uint64_t>(next_);
-      read_at(buffer_.data(), buffer_.size(), header_.data_offset + element * header_.item_size);
-      for (int64_t row = 0; row < count; ++row)
-        cells[static_cast<size_t>(row) * selected_.size() + i] = npy_value(
-            buffer_.data() + static_cast<size_t>(row) * header_.item_size, header_.fields[0]);
-    }
   }
 
   int fd_ = -1;
@@ -152,4 +112,42 @@ const Register<TableReaderRecord> registered{
          }}};
 
 }  // namespace
+
+void read_at(int fd, std::byte* to, size_t size, uint64_t offset, const std::string& place) {
+  while (size > 0) {
+    const ssize_t got = ::pread(fd, to, size, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error(place, fmt::format("cannot read: {}", std::strerror(errno)));
+    if (got == 0) throw Error(place, "the file ends too early");
+    to += got;
+    size -= static_cast<size_t>(got);
+    offset += static_cast<uint64_t>(got);
+  }
+}
+
+// A column lies in one piece; each block takes its part of every column.
+void read_fortran_rows(int fd, const NpyHeader& header, uint64_t data_offset, int64_t first,
+                       int64_t count, std::byte* items, const std::string& place) {
+  const auto rows = static_cast<uint64_t>(header.rows());
+  const auto width = static_cast<size_t>(header.width());
+  std::vector<std::byte> part(header.item_size * static_cast<size_t>(count));
+  for (size_t column = 0; column < width; ++column) {
+    // Columns are numbered in C order; the position of one in the file follows Fortran order.
+    uint64_t position = 0, stride = static_cast<uint64_t>(element_count(header.shape)) / rows;
+    size_t rest = column;
+    for (size_t axis = header.shape.size(); axis-- > 1;) {
+      const auto extent = static_cast<size_t>(header.shape[axis]);
+      stride /= extent;
+      position += rest % extent * stride;
+      rest /= extent;
+    }
+    read_at(fd, part.data(), part.size(),
+            data_offset + (position * rows + static_cast<uint64_t>(first)) * header.item_size,
+            place);
+    for (size_t row = 0; row < static_cast<size_t>(count); ++row)
+      std::memcpy(items + (row * width + column) * header.item_size,
+                  part.data() + row * header.item_size, header.item_size);
+  }
+}
+
 }  // namespace mase

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // NumPy archives: a zip of .npy arrays. Arrays with the same number of rows are one table side by
 // side: a vector `y` is the column y, a matrix `X` the columns X_1, X_2, ...
+#include <fcntl.h>
+#include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 
+#include "mase/base/file.h"
 #include "mase/io/npy.h"
 #include "mase/io/table_source.h"
 
@@ -13,15 +18,38 @@ namespace mase {
 namespace {
 
 constexpr int most_members = 4096;
-constexpr uint64_t largest_fortran_member = uint64_t{1} << 30;
+
+// A file without a name: gone when it is closed.
+class Spill {
+ public:
+  explicit Spill(const std::string& place) {
+    std::error_code ignored;
+    std::string path = std::filesystem::temp_directory_path(ignored).string() + "/mase-XXXXXX";
+    fd_ = ::mkostemp(path.data(), O_CLOEXEC);
+    if (fd_ < 0)
+      throw Error(place, fmt::format("cannot be unpacked: {}", std::strerror(errno)),
+                  "save the array in C order: numpy.ascontiguousarray");
+    ::unlink(path.c_str());
+  }
+  ~Spill() { ::close(fd_); }
+  Spill(const Spill&) = delete;
+  Spill& operator=(const Spill&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+struct CloseMember {
+  void operator()(zip_file_t* file) const { zip_fclose(file); }
+};
 
 struct Member {
   std::string name;
-  zip_uint64_t index = 0;
   NpyHeader header;
-  zip_file_t* file = nullptr;
-  std::vector<std::byte> whole;   // Fortran order only: a zip cannot be read out of order
-  std::vector<std::byte> buffer;  // the rows of one block
+  std::unique_ptr<zip_file_t, CloseMember> file;
+  std::unique_ptr<Spill> spill = {};   // Fortran order only: a zip cannot be read out of order
+  std::vector<std::byte> buffer = {};  // the rows of one block
 };
 
 class NpzSource : public TableSource {
@@ -66,14 +94,16 @@ class NpzSource : public TableSource {
   };
 
   void close() {
-    for (Member& member : members_)
-      if (member.file) zip_fclose(member.file);
+    members_.clear();  // before the archive they are of
     zip_discard(archive_);
   }
 
   void open(const TableOptions& options) {
     const zip_int64_t count = zip_get_num_entries(archive_, 0);
     if (count > most_members) throw Error(path_, fmt::format("the archive has {} members", count));
+    std::error_code unknown;
+    const uint64_t file_bytes = std::filesystem::file_size(path_, unknown);
+    if (unknown) throw Error(path_, "cannot be read: " + unknown.message());
     uint64_t expanded = 0, stored = 0;
     for (zip_int64_t i = 0; i < count; ++i) {
       zip_stat_t status;
@@ -85,8 +115,11 @@ class NpzSource : public TableSource {
       if (!ends_with(name, ".npy")) continue;
       const std::string stem = name.substr(0, name.size() - 4);
       if (!options.table.empty() && options.table != stem) continue;
-      expanded += status.size;
+      // Overlapping members may claim more bytes together than the file has.
+      status.comp_size = std::min<zip_uint64_t>(status.comp_size, file_bytes - stored);
       stored += status.comp_size;
+      if (__builtin_add_overflow(expanded, status.size, &expanded))
+        throw Error(path_, "the archive is damaged");
       refuse_bomb(fmt::format("{}: {}", path_, printable(name)), status.comp_size, status.size);
       add_member(stem, static_cast<zip_uint64_t>(i), status.size);
     }
@@ -101,13 +134,10 @@ class NpzSource : public TableSource {
 
   void add_member(const std::string& stem, zip_uint64_t index, uint64_t size) {
     const std::string place = fmt::format("{}: {}.npy", path_, printable(stem));
-    Member member;
-    member.name = stem;
-    member.index = index;
-    member.file = zip_fopen_index(archive_, index, 0);
-    if (!member.file) throw Error(place, fmt::format("cannot be read: {}", zip_strerror(archive_)));
-    members_.push_back(std::move(member));
-    Member& added = members_.back();
+    Member added;
+    added.name = stem;
+    added.file.reset(zip_fopen_index(archive_, index, 0));
+    if (!added.file) throw Error(place, fmt::format("cannot be read: {}", zip_strerror(archive_)));
     // The header's length stands in its first bytes; no more than it is read.
     std::vector<std::byte> head(12);
     read_bytes(added, head.data(), 12, place);
@@ -127,19 +157,14 @@ class NpzSource : public TableSource {
           fmt::format("the header promises {} bytes of numbers, the archive has {}",
                       added.header.data_bytes(), size - std::min<uint64_t>(size, head.size())),
           "the file is cut short or damaged");
+    members_.push_back(std::move(added));
   }
 
   // With X and y beside small extras (class names, a scale), the table is the arrays of most rows.
   void keep_matching() {
     for (const Member& member : members_) rows_ = std::max(rows_, shape_rows(member));
-    std::vector<Member> kept;
-    for (Member& member : members_) {
-      if (shape_rows(member) == rows_ && rows_ > 0)
-        kept.push_back(std::move(member));
-      else
-        zip_fclose(member.file);
-    }
-    members_ = std::move(kept);
+    std::erase_if(members_,
+                  [&](const Member& member) { return rows_ == 0 || shape_rows(member) != rows_; });
     if (members_.empty()) throw Error(path_, "the archive holds no array with rows");
     std::sort(members_.begin(), members_.end(),
               [](const Member& a, const Member& b) { return a.name < b.name; });
@@ -162,44 +187,48 @@ class NpzSource : public TableSource {
         continue;
       }
       const int64_t width = header.width();
-      if (width > 1 << 20)
-        throw Error(path_, fmt::format("array '{}' has {} columns", printable(name), width));
+      if (width > most_columns - static_cast<int64_t>(columns.size()))
+        throw Error(path_, fmt::format("more than {} columns", most_columns));
       for (int64_t i = 0; i < width; ++i) {
         columns.push_back(
             {.name = header.shape.size() == 1 ? name : fmt::format("{}_{}", name, i + 1),
              .problem = header.fields[0].problem});
         sources_.push_back({m, static_cast<size_t>(i), 0});
       }
-      if (header.fortran_order && header.shape.size() > 1) load_whole(members_[m]);
+      if (header.fortran_order && header.shape.size() > 1) unpack(members_[m]);
     }
     if (columns.empty()) throw Error(path_, "the archive holds no columns");
     set_columns(std::move(columns));
   }
 
-  void load_whole(Member& member) {
+  void unpack(Member& member) {
     const std::string place = fmt::format("{}: {}.npy", path_, printable(member.name));
-    if (member.header.shape.size() > 2)
-      throw Error(place, "Fortran order in more than two dimensions is not supported in archives");
-    if (member.header.data_bytes() > largest_fortran_member)
-      throw Error(place, "is too large to be read in Fortran order from an archive",
-                  "save it in C order: numpy.ascontiguousarray");
-    member.whole.resize(member.header.data_bytes());
-    read_bytes(member, member.whole.data(), member.whole.size(), place);
+    member.spill = std::make_unique<Spill>(place);
+    std::vector<std::byte> chunk(size_t{1} << 20);
+    for (uint64_t left = member.header.data_bytes(); left > 0;) {
+      const size_t size = std::min<uint64_t>(left, chunk.size());
+      read_bytes(member, chunk.data(), size, place);
+      write_all(member.spill->fd(), chunk.data(), size, place);
+      left -= size;
+    }
   }
 
   void load_block(Member& member, int64_t count) {
-    if (!member.whole.empty()) return;
+    const std::string place = fmt::format("{}: {}.npy", path_, printable(member.name));
     const size_t row_bytes = static_cast<size_t>(member.header.width()) * member.header.item_size;
     member.buffer.resize(row_bytes * static_cast<size_t>(count));
-    read_bytes(member, member.buffer.data(), member.buffer.size(),
-               fmt::format("{}: {}.npy", path_, printable(member.name)));
+    if (member.spill)
+      read_fortran_rows(member.spill->fd(), member.header, 0, next_, count, member.buffer.data(),
+                        place);
+    else
+      read_bytes(member, member.buffer.data(), member.buffer.size(), place);
   }
 
   void read_bytes(Member& member, std::byte* to, size_t size, const std::string& place) const {
     while (size > 0) {
-      const zip_int64_t got = zip_fread(member.file, to, size);
+      const zip_int64_t got = zip_fread(member.file.get(), to, size);
       if (got < 0)
-        throw Error(place, fmt::format("cannot be read: {}", zip_file_strerror(member.file)));
+        throw Error(place, fmt::format("cannot be read: {}", zip_file_strerror(member.file.get())));
       if (got == 0) throw Error(place, "the array is cut short");
       to += got;
       size -= static_cast<size_t>(got);
@@ -210,11 +239,6 @@ class NpzSource : public TableSource {
     const Member& member = members_[origin.member];
     const NpyHeader& header = member.header;
     const NpyField& field = header.fields[origin.field];
-    if (!member.whole.empty())
-      return npy_value(member.whole.data() + (origin.element * static_cast<size_t>(rows_) +
-                                              static_cast<size_t>(first_ + row)) *
-                                                 header.item_size,
-                       field);
     const size_t at =
         static_cast<size_t>(row) * static_cast<size_t>(header.width()) + origin.element;
     return npy_value(member.buffer.data() + at * header.item_size, field);

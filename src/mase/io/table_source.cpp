@@ -39,12 +39,16 @@ const TableReaderRecord* by_extension(const std::string& path) {
 
 }  // namespace
 
+std::optional<size_t> TableSource::find(std::string_view name) const {
+  const auto found = numbers_.find(name);
+  if (found == numbers_.end()) return {};
+  return found->second;
+}
+
 size_t TableSource::column(const std::string& name) const {
+  if (const auto number = find(name)) return *number;
   std::vector<std::string> names;
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    if (columns_[i].name == name) return i;
-    names.push_back(printable(columns_[i].name));
-  }
+  for (const TableColumn& column : columns_) names.push_back(printable(column.name));
   throw Error(path_, fmt::format("there is no column '{}'", printable(name)),
               suggestion(name, names));
 }
@@ -62,8 +66,11 @@ void TableSource::select(std::vector<size_t> columns) {
 void TableSource::set_columns(std::vector<TableColumn> columns) {
   columns_ = std::move(columns);
   selected_.clear();
-  for (size_t i = 0; i < columns_.size(); ++i)
+  numbers_.clear();
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    numbers_.emplace(columns_[i].name, i);  // of two of the same name, the first
     if (columns_[i].problem.empty()) selected_.push_back(i);
+  }
 }
 
 std::unique_ptr<TableSource> open_table(const std::string& path, const TableOptions& options) {

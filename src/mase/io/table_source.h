@@ -8,8 +8,11 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "mase/base/registry.h"
@@ -29,6 +32,8 @@ struct TableOptions {
   std::vector<std::string> text_columns = {};  // text whatever the cells look like
 };
 
+constexpr int64_t most_columns = 1 << 20;
+
 // A cell that is not there: missing in text columns too.
 constexpr double missing_cell = std::numeric_limits<double>::quiet_NaN();
 
@@ -42,7 +47,8 @@ class TableSource {
   const std::string& path() const { return path_; }
   const std::vector<TableColumn>& columns() const { return columns_; }
   int64_t rows() const { return rows_; }
-  size_t column(const std::string& name) const;  // its number, or an error naming the nearest
+  std::optional<size_t> find(std::string_view name) const;  // the number of a column
+  size_t column(const std::string& name) const;  // the same, or an error naming the nearest
 
   // Which columns read() delivers, and in which order; all by default. A column with a problem
   // cannot be selected.
@@ -61,6 +67,9 @@ class TableSource {
   std::vector<TableColumn> columns_;
   std::vector<size_t> selected_;
   int64_t rows_ = 0;
+
+ private:
+  std::unordered_map<std::string_view, size_t> numbers_;  // of columns, by name
 };
 
 struct TableReaderRecord {
