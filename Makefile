@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all test asan install bench fuzz reference format format-check check clean help
+.PHONY: all test test-long asan install bench fuzz reference format format-check check clean help
 
 all:  ## build the program and the library
 	@scripts/build.sh --packages build ch
@@ -12,6 +12,9 @@ all:  ## build the program and the library
 test:  ## build and run all tests
 	@scripts/build.sh --packages "build test" -DMASE_TESTS=ON all
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+test-long: test  ## the tests and those that take minutes (accuracies, a million jets)
+	@ctest --test-dir $(BUILD) --output-on-failure -C long -L long
 
 asan:  ## the tests under the address and undefined-behaviour sanitizers (clang)
 	@scripts/build.sh --preset asan --packages "build test check" all
@@ -25,11 +28,9 @@ bench:  ## build and run the benchmarks
 	@scripts/build.sh --packages "build test bench" -DMASE_BENCH=ON all
 	@$(BUILD)/bin/ch bench
 
-fuzz:  ## build the fuzz targets (clang) and run each for a minute
-	@scripts/build.sh --preset fuzz --packages "build test check" all
-	@for target in build/fuzz/bin/fuzz_*; do \
-	  name=$$(basename $$target | sed s/^fuzz_//); mkdir -p build/fuzz/corpus/$$name; echo "== $$name"; \
-	  $$target -max_total_time=$(or $(SECONDS),60) -timeout=10 build/fuzz/corpus/$$name tests/fuzz/corpus/$$name || exit 1; done
+fuzz:  ## build the fuzz targets (clang) and run each for a minute (SECONDS=600 TARGETS="mz csv")
+	@scripts/build.sh --preset fuzz --packages "build test check" fuzz_targets
+	@scripts/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
 reference: all  ## rewrite docs/reference.md from the program's registries
 	@mkdir -p docs && $(BUILD)/bin/ch reference > docs/reference.md.new && mv docs/reference.md.new docs/reference.md

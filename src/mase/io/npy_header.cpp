@@ -206,7 +206,12 @@ NpyHeader parse_npy_header(std::span<const std::byte> head, const std::string& p
   }
   if (!has_descr || !has_order || !has_shape) text.fail("descr, fortran_order or shape is missing");
   // Bounds the product, so that nothing computed from it overflows.
-  const int64_t count = element_count(header.shape);
+  int64_t count = 0;
+  try {
+    count = element_count(header.shape);
+  } catch (const Error& error) {
+    text.fail(error.what());
+  }
   if (header.item_size > 0 && count > (int64_t{1} << 56) / static_cast<int64_t>(header.item_size))
     text.fail("the array is too large");
   return header;
