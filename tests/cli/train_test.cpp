@@ -278,6 +278,7 @@ TEST_F(Trained, TestPrintsTheLabsBox) {
             std::string::npos)
       << result.out;
   EXPECT_NE(result.out.find(python_float(accuracy) + "\n"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("Data set: table (csv)\n"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("Precision"), std::string::npos);
   EXPECT_NE(result.out.find("True \\ predicted"), std::string::npos);
   EXPECT_EQ(figures["evaluation"]["confusion"].as_list().size(), 3u);

@@ -54,11 +54,15 @@ void Logger::info(const std::string& line) const {
 }
 
 void Logger::warning(const std::string& line) const {
-  if (leads_ && warns_ && level_ <= 2) fmt::print(stderr, "WARNING  {}\n", line);
+  if (!leads_ || !warns_ || level_ > 2) return;
+  std::fflush(stdout);  // what was said before stands before it, in a file too
+  fmt::print(stderr, "WARNING  {}\n", line);
 }
 
 void Logger::error(const std::string& line) const {
-  if (leads_) fmt::print(stderr, "ERROR    {}\n", line);
+  if (!leads_) return;
+  std::fflush(stdout);
+  fmt::print(stderr, "ERROR    {}\n", line);
 }
 
 void Logger::text(const std::string& text) const {

@@ -105,6 +105,8 @@ int run(const Arguments& arguments) {
   if (dataset.classification) figures.emplace_back("test_acc_epoch", single(score.accuracy()));
   figures.emplace_back("test_loss_epoch", single(score.loss()));
   std::fputs(metric_box("Test metric", figures, terminal_columns(120)).c_str(), stdout);
+  fmt::print("Data set: {} ({}){}\n", dataset.name, dataset.variant,
+             dataset.notice.empty() ? "" : ": " + dataset.notice);
 
   Value record = evaluation_record(split_name, split, logits, score, dataset);
   if (settings["verbose"].as_bool() && dataset.classification)

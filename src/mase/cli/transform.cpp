@@ -254,10 +254,11 @@ int run(const Arguments& arguments) {
   }
   const Value& accuracy = folder.record()["transform"]["accuracy"];
   if (accuracy.is_dict())
-    log.info(fmt::format("Accuracy on {} test rows: {:.4f} before, {:.4f} after, {:+.4f}",
-                         context.test_labels.numel(), accuracy["before"].as_double(),
-                         accuracy["after"].as_double(),
-                         accuracy["after"].as_double() - accuracy["before"].as_double()));
+    log.info(
+        fmt::format("Accuracy on {} test rows of {} ({}): {:.4f} before, {:.4f} after, {:+.4f}",
+                    context.test_labels.numel(), prepared.dataset->name, prepared.dataset->variant,
+                    accuracy["before"].as_double(), accuracy["after"].as_double(),
+                    accuracy["after"].as_double() - accuracy["before"].as_double()));
   folder.finish("finished");
   log.info(fmt::format("Transformed graph saved to {}/transformed.mz", context.save_dir));
   return 0;
