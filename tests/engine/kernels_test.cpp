@@ -177,6 +177,14 @@ TEST(Kernels, GatherAndScatterMatchReference) {
         gather(source.data, features, rows, 2, n, fast.data, fast.stride);
         reference::gather(source.data, features, rows, 2, n, plain.data, plain.stride);
         expect_rows(fast, plain, 0, "gather");
+        const Rows scale(1, features, 5), shift(1, features, 6);
+        for (const float low : {0.0f, -INFINITY}) {
+          const Normalizer by{scale.data, shift.data, low};
+          Rows normal(features, n, 3), expected(features, n, 3);
+          gather(source.data, features, rows, 2, n, normal.data, normal.stride, &by);
+          reference::gather(source.data, features, rows, 2, n, expected.data, expected.stride, &by);
+          expect_rows(normal, expected, 1e-6, "gather and normalise");
+        }
         std::vector<float> a(static_cast<size_t>(n * features)), b = a;
         scatter(fast.data, features, fast.stride, n, a.data());
         reference::scatter(plain.data, features, plain.stride, n, b.data());

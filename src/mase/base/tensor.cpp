@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/base/tensor.h"
 
+#include <sys/mman.h>
+
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -138,11 +140,18 @@ int64_t element_count(const Shape& shape) {
 std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 std::shared_ptr<std::byte> aligned_bytes(size_t size) {
-  constexpr size_t alignment = 64;
+  // Shuffled rows of a large table are spread over its pages: with huge ones the processor's table
+  // of page addresses holds them all.
+  constexpr size_t huge_page = size_t{2} << 20;
+  const bool large = size >= 2 * huge_page;
+  const size_t alignment = large ? huge_page : 64;
   const size_t rounded =
       std::max<size_t>(alignment, (size + alignment - 1) / alignment * alignment);
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
   if (!memory) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+  if (large) madvise(memory, rounded, MADV_HUGEPAGE);  // a wish: without it nothing is wrong
+#endif
   std::memset(memory, 0, rounded);
   return {memory, [](std::byte* p) { std::free(p); }};
 }

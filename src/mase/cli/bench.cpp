@@ -91,8 +91,10 @@ class Bench {
 
   void step() {
     batch_.first_row = position_;
+    const int64_t next = position_ + 2 * batch_.size > data_.rows ? 0 : position_ + batch_.size;
     if (training_) {
       batch_.rows = data_.order.data() + position_;
+      batch_.upcoming = {data_.order.data() + next, static_cast<size_t>(batch_.size)};
       correct_ += program_.forward_backward(batch_).correct;
       kernels::adam(program_.parameter_memory(), program_.gradient_memory(), mean_, square_,
                     {.learning_rate = 1e-4, .step = ++updates_});
@@ -103,7 +105,7 @@ class Bench {
       for (size_t i = 0; i < outputs_.size(); ++i)
         program_.read_output(static_cast<int>(i), outputs_[i].data());
     }
-    position_ = position_ + 2 * batch_.size > data_.rows ? 0 : position_ + batch_.size;
+    position_ = next;
   }
 
   bool training_;

@@ -90,11 +90,19 @@ Step emit_gather(Plan& plan, const Primitive& p) {
   Step step{"gather", "", {}, {p.out}};
   const int64_t rows = plan.at(p.out).rows(), stride = plan.stride;
   const auto source = static_cast<size_t>(p.axis);
-  const int out = p.out;
+  const bool normalized = p.folded >= 0;
+  const int out = p.out, scale = p.folded_weight, shift = p.folded_bias;
+  if (normalized) {
+    step.kernel = p.relu ? "gather+batch_norm+relu" : "gather+batch_norm";
+    step.reads = {scale, shift};
+  }
+  const float low = p.relu ? 0.0f : -INFINITY;
   step.bind = [=](const Memory& memory) -> Kernel {
+    kernels::Normalizer by{};
+    if (normalized) by = {memory[scale], memory[shift], low};
     return [=, to = memory[out]](const Run& run) {
       kernels::gather(run.batch->sources[source], rows, run.batch->rows, run.batch->first_row,
-                      run.n, to, stride);
+                      run.n, to, stride, normalized ? &by : nullptr);
     };
   };
   return step;
@@ -151,6 +159,32 @@ Step emit_fold(const Primitive& p, const Primitive& norm, int64_t out, int64_t i
         const double scale = (nw ? nw[o] : 1.0) / std::sqrt(var[o] + eps);
         for (int64_t i = 0; i < in; ++i) to[o * in + i] = static_cast<float>(w[o * in + i] * scale);
         bias[o] = static_cast<float>(((b ? b[o] : 0.0) - mean[o]) * scale + (nb ? nb[o] : 0.0));
+      }
+    };
+  };
+  return step;
+}
+
+// The scale and shift of a batch norm that is applied to samples as they are gathered, once per
+// change of the parameters.
+Step emit_scale(const Primitive& p, const Primitive& norm, int64_t features) {
+  Step step{"scale_batch_norm",
+            "",
+            {norm.running_mean, norm.running_var},
+            {p.folded_weight, p.folded_bias}};
+  for (const int tensor : {norm.weight, norm.bias})
+    if (tensor >= 0) step.reads.push_back(tensor);
+  const int weight = norm.weight, bias = norm.bias, mean = norm.running_mean,
+            variance = norm.running_var, scale = p.folded_weight, shift = p.folded_bias;
+  const double eps = norm.number;
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return [=, w = weight >= 0 ? memory[weight] : nullptr, b = bias >= 0 ? memory[bias] : nullptr,
+            average = memory[mean], var = memory[variance], scales = memory[scale],
+            shifts = memory[shift]](const Run&) {
+      for (int64_t f = 0; f < features; ++f) {
+        const double factor = (w ? w[f] : 1.0) / std::sqrt(var[f] + eps);
+        scales[f] = static_cast<float>(factor);
+        shifts[f] = static_cast<float>((b ? b[f] : 0.0) - average[f] * factor);
       }
     };
   };
@@ -367,10 +401,13 @@ void emit_forward(Plan& plan) {
     if (plan.primitives[i].removed) continue;
     const Primitive p = plan.primitives[i];
     if (p.folded >= 0) {
-      const LinearGeometry geometry = linear_geometry(plan, p);
-      Step step = emit_fold(p, plan.primitives[static_cast<size_t>(p.folded)], geometry.shape.out,
-                            geometry.shape.in);
-      plan.prepare.push_back(std::move(step));
+      const Primitive& norm = plan.primitives[static_cast<size_t>(p.folded)];
+      if (p.kind == PrimitiveKind::gather) {
+        plan.prepare.push_back(emit_scale(p, norm, plan.at(p.out).rows()));
+      } else {
+        const LinearGeometry geometry = linear_geometry(plan, p);
+        plan.prepare.push_back(emit_fold(p, norm, geometry.shape.out, geometry.shape.in));
+      }
     }
     const auto emit = [&]() -> Step {
       switch (p.kind) {

@@ -3,6 +3,7 @@
 //   batch_norm, max(x, 0)          => batch_norm+relu
 //   batch_norm+relu, quantize      => batch_norm+relu+quantize    (straight-through, element-wise)
 //   linear, batch_norm (inference) => linear with folded weights
+//   gather, batch_norm (inference) => gather+batch_norm
 //   linear, max(x, 0) (inference)  => linear+relu
 //   linear, batch_norm (training)  => no gradient of the linear's bias
 #include <algorithm>
@@ -31,8 +32,9 @@ class Fuser {
       Primitive& p = plan_.primitives[i];
       if (p.removed) continue;
       if (p.kind == PrimitiveKind::linear && !plan_.options.training) fold(i);
+      if (p.kind == PrimitiveKind::gather && !plan_.options.training) normalize_input(i);
       if (p.kind == PrimitiveKind::linear && plan_.options.training) drop_bias_gradient(i);
-      if (p.kind == PrimitiveKind::batch_norm ||
+      if (p.kind == PrimitiveKind::batch_norm || p.folded >= 0 ||
           (p.kind == PrimitiveKind::linear && !plan_.options.training))
         take_relu(i);
       if (p.kind == PrimitiveKind::batch_norm) take_quantizer(i);
@@ -84,16 +86,27 @@ class Fuser {
                      plan_.at(p.out).shape.size() == 2;
   }
 
+  // The batch norm behind a result, if it is a fixed scale and shift of each feature and all its
+  // parameters are plain ones: a rounded parameter must stay what it is.
+  Primitive* fixed_norm(int tensor) {
+    Primitive* norm = plan_.options.fold_batch_norm ? only_user(tensor) : nullptr;
+    if (!norm || norm->removed || norm->kind != PrimitiveKind::batch_norm) return nullptr;
+    if (norm->batch_statistics || plan_.at(tensor).shape.size() != 2) return nullptr;
+    return computed(norm->weight) || computed(norm->bias) ? nullptr : norm;
+  }
+
+  bool computed(int tensor) const { return tensor >= 0 && plan_.at(tensor).place == Place::arena; }
+
+  void take_norm(Primitive& p, Primitive& norm) {
+    p.folded = static_cast<int>(&norm - plan_.primitives.data());
+    p.out = norm.out;
+    norm.removed = true;
+  }
+
   void fold(size_t index) {
     Primitive& p = plan_.primitives[index];
-    if (!plan_.options.fold_batch_norm || p.transposed) return;
-    Primitive* norm = only_user(p.out);
-    if (!norm || norm->removed || norm->kind != PrimitiveKind::batch_norm) return;
-    // Only plain parameters: a rounded weight must stay what it is.
-    if (norm->batch_statistics || plan_.at(p.out).shape.size() != 2) return;
-    for (const int tensor : {p.weight, p.bias, norm->weight, norm->bias})
-      if (tensor >= 0 && plan_.at(tensor).place == Place::arena) return;
-    p.folded = static_cast<int>(norm - plan_.primitives.data());
+    Primitive* norm = fixed_norm(p.out);
+    if (!norm || p.transposed || computed(p.weight) || computed(p.bias)) return;
     for (const bool weight : {true, false}) {
       TensorInfo info = plan_.at(p.weight);
       info.name += weight ? " folded" : " folded bias";
@@ -102,8 +115,17 @@ class Fuser {
       if (!weight) info.shape = {info.shape[0]};
       (weight ? p.folded_weight : p.folded_bias) = plan_.add(info);
     }
-    p.out = norm->out;
-    norm->removed = true;
+    take_norm(p, *norm);
+  }
+
+  void normalize_input(size_t index) {
+    Primitive& p = plan_.primitives[index];
+    Primitive* norm = fixed_norm(p.out);
+    if (!norm) return;
+    const int64_t features = plan_.at(p.out).rows();
+    p.folded_weight = plan_.scratch("scale", features);
+    p.folded_bias = plan_.scratch("shift", features);
+    take_norm(p, *norm);
   }
 
   Plan& plan_;

@@ -79,7 +79,9 @@ struct Primitive {
   bool bias_cancels = false;  // linear: only a batch norm reads it, its bias has derivative 0
   bool relu = false;          // linear, batch_norm: max(0, result)
   const Quantizer* out_quantizer = nullptr;  // batch_norm: `out` holds the rounded result
-  int folded = -1;  // linear: the removed batch_norm that is multiplied into the weights
+  // The removed batch_norm that is multiplied into the weights (linear) or done to the samples as
+  // they come in (gather: folded_weight is its scale).
+  int folded = -1;
   int folded_weight = -1, folded_bias = -1;
   bool removed = false;
 };

@@ -16,6 +16,7 @@ struct Program::Impl {
   std::vector<ParameterView> views;
   std::vector<std::vector<float>> masks;
   engine::Memory memory;
+  std::vector<int64_t> sample_floats;  // of each placeholder
   int64_t last_size = 0;
   bool stale = true;  // derived values must be computed before the next inference
 
@@ -25,12 +26,15 @@ struct Program::Impl {
   }
   void bind();
   StepResult run(const Batch& batch, bool backward);
+  void fetch_ahead(const Batch& batch, size_t part, size_t parts) const;
   void read(int tensor, float* out) const;
   void load(const engine::Parameter& parameter, const Tensor& tensor);
   Tensor store(const engine::Parameter& parameter) const;
 };
 
 void Program::Impl::bind() {
+  for (const NodeId id : plan.graph.placeholders())
+    sample_floats.push_back(element_count(plan.graph.node(id).sample_shape));
   parameters = aligned_bytes(plan.parameter_floats * sizeof(float));
   state = aligned_bytes(plan.state_floats * sizeof(float));
   arena = aligned_bytes(plan.arena_floats * sizeof(float));
@@ -81,6 +85,22 @@ Tensor Program::Impl::store(const engine::Parameter& parameter) const {
   return counter.to(parameter.dtype);
 }
 
+// One part of the upcoming samples. A burst of all of them would fill the queue of cache misses and
+// hold up the steps' own loads.
+void Program::Impl::fetch_ahead(const Batch& batch, size_t part, size_t parts) const {
+  const size_t count = batch.upcoming.size();
+  const size_t begin = count * part / parts, end = count * (part + 1) / parts;
+  for (size_t i = begin; i < end; ++i) {
+    const auto row = static_cast<int64_t>(batch.upcoming[i]);
+    for (size_t s = 0; s < batch.sources.size(); ++s) {
+      const float* sample = batch.sources[s] + row * sample_floats[s];
+      for (int64_t f = 0; f < std::min<int64_t>(sample_floats[s], 64); f += 16)
+        __builtin_prefetch(sample + f, 0, 2);
+    }
+    if (batch.labels) __builtin_prefetch(batch.labels + row, 0, 2);
+  }
+}
+
 StepResult Program::Impl::run(const Batch& batch, bool backward) {
   const int64_t largest = plan.options.batch_size;
   MASE_CHECK(batch.size >= 1 && batch.size <= largest, "batch of {}, compiled for {}", batch.size,
@@ -96,9 +116,16 @@ StepResult Program::Impl::run(const Batch& batch, bool backward) {
     for (const engine::Step& step : plan.prepare) step.run(run);
     stale = false;
   }
-  for (const engine::Step& step : plan.forward) step.run(run);
-  if (backward)
-    for (const engine::Step& step : plan.backward) step.run(run);
+  const size_t parts = plan.forward.size() + (backward ? plan.backward.size() : 0);
+  size_t part = 0;
+  const auto execute = [&](const std::vector<engine::Step>& steps) {
+    for (const engine::Step& step : steps) {
+      fetch_ahead(batch, part++, parts);
+      step.run(run);
+    }
+  };
+  execute(plan.forward);
+  if (backward) execute(plan.backward);
   return result;
 }
 

@@ -68,6 +68,9 @@ class Program {
     const int32_t* labels = nullptr;    // class of every source row (cross-entropy)
     const float* targets = nullptr;     // row-major targets of every source row (other losses)
     uint64_t step = 0;                  // counter of the random draws
+    // The row numbers of the batch after this one, if known: its samples, spread over the memory,
+    // are fetched into the cache while this one is computed.
+    std::span<const uint32_t> upcoming = {};
   };
 
   // Forward only. Loss and hits are computed if the program has a loss and the batch has labels.

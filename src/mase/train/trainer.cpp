@@ -252,6 +252,11 @@ class Loop {
     if (is_shared(size)) from = 0, to = size;
     batch.rows = order_.data() + first + from;
     batch.size = to - from;
+    const int64_t rest = rows_ - first - options_.batch_size;
+    batch.upcoming = {};
+    if (rest > 0 && processes_.size() == 1)
+      batch.upcoming = {batch.rows + batch.size,
+                        static_cast<size_t>(std::min(options_.batch_size, rest))};
     batch.step = static_cast<uint64_t>(state_.epoch * batches_ + index);
   }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers with the batch along the lanes. Forward and input gradient: register tiles of 6
-// outputs by 2 vectors of samples, one weight broadcast per multiply-add pair, a block of columns
-// of x staying in L1. Weight gradient: tiles of 3 x 4 dot products along the batch, summed across
-// lanes four at a time. Sums have one fixed order per element, whatever the number of threads.
+// Linear layers with the batch along the lanes. Forward and input gradient: bands of 4 or 5 outputs
+// by 2 vectors of samples kept in registers, one weight broadcast per pair of multiply-adds, a
+// block of columns of x staying in L1. Weight gradient: 3 x 4 dot products along the batch, summed
+// across lanes four at a time. Sums have one fixed order per element, whatever the number of
+// threads.
 #include "mase/engine/kernels/kernels.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -27,56 +28,73 @@ HWY_INLINE V Loaded(const float* from) {
   return v;
 }
 
-// The tiles are not inlined: a constant kept in a register around them would push one of the sums
-// to memory.
+// kRows outputs for `count` samples, kVectors vectors of them at a time.
 template <int kRows, int kVectors, bool kRelu>
-HWY_NOINLINE void Tile(const LinearShape& s, const float* HWY_RESTRICT w,
-                       const float* HWY_RESTRICT bias, const float* HWY_RESTRICT x,
-                       float* HWY_RESTRICT y, bool accumulate) {
+HWY_NOINLINE void Band(const LinearShape& s, const float* w, const float* bias,
+                       const float* HWY_RESTRICT x, float* HWY_RESTRICT y, int64_t count,
+                       bool accumulate) {
   const D d;
-  const size_t lanes = hn::Lanes(d);
-  V sum[kRows][kVectors];
-  for (int r = 0; r < kRows; ++r)
-    for (int v = 0; v < kVectors; ++v)
-      sum[r][v] = accumulate ? hn::Load(d, y + r * s.stride + v * static_cast<int64_t>(lanes))
-                             : hn::Set(d, bias ? bias[r] : 0.0f);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t stride = s.stride, in_step = s.in_step, in = s.in;
   const float* weights[kRows];
   for (int r = 0; r < kRows; ++r) weights[r] = w + r * s.out_step;
-  const float* column = x;
-  for (int64_t k = 0; k < s.in; ++k, column += s.stride) {
-    V value[kVectors];
-    for (int v = 0; v < kVectors; ++v) value[v] = Loaded(column + v * lanes);
-    for (int r = 0; r < kRows; ++r) {
-      const V weight = hn::Set(d, weights[r][k * s.in_step]);
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
+  for (int64_t first = 0; first + kVectors * lanes <= count; first += kVectors * lanes) {
+    const float* column = x + first;
+    float* to = y + first;
+    V sum[kRows][kVectors];
+    if (accumulate) {
+      for (int r = 0; r < kRows; ++r)
+        for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Load(d, to + r * stride + v * lanes);
+    } else if (bias) {
+      for (int r = 0; r < kRows; ++r)
+        for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Set(d, bias[r]);
+    } else {
+      for (auto& row : sum)
+        for (V& v : row) v = hn::Zero(d);
     }
+    int64_t at = 0;
+    for (int64_t k = in; k > 0; --k, column += stride, at += in_step) {
+      V value[kVectors];
+      for (int v = 0; v < kVectors; ++v) value[v] = Loaded(column + v * lanes);
+      for (int r = 0; r < kRows; ++r) {
+        const V weight = hn::Set(d, weights[r][at]);
+        for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
+      }
+    }
+    for (int r = 0; r < kRows; ++r)
+      for (int v = 0; v < kVectors; ++v) {
+        V result = sum[r][v];
+        if (kRelu) result = hn::Max(hn::Zero(d), result);  // in this order NaN stays
+        hn::Store(result, d, to + r * stride + v * lanes);
+      }
   }
-  for (int r = 0; r < kRows; ++r)
-    for (int v = 0; v < kVectors; ++v) {
-      V result = sum[r][v];
-      if (kRelu) result = hn::Max(hn::Zero(d), result);  // in this order NaN stays
-      hn::Store(result, d, y + r * s.stride + v * static_cast<int64_t>(lanes));
-    }
 }
 
 template <int kRows, bool kRelu>
 HWY_INLINE void Columns(const LinearShape& s, const float* w, const float* bias, const float* x,
                         float* y, int64_t count, bool accumulate) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
-  int64_t c = 0;
-  for (; c + 2 * lanes <= count; c += 2 * lanes)
-    Tile<kRows, 2, kRelu>(s, w, bias, x + c, y + c, accumulate);
-  for (; c < count; c += lanes) Tile<kRows, 1, kRelu>(s, w, bias, x + c, y + c, accumulate);
+  const int64_t pairs = count / (2 * lanes) * (2 * lanes);
+  if (pairs > 0) Band<kRows, 2, kRelu>(s, w, bias, x, y, pairs, accumulate);
+  // What is left, padding included.
+  const int64_t rest = (count - pairs + lanes - 1) / lanes * lanes;
+  if (rest > 0) Band<kRows, 1, kRelu>(s, w, bias, x + pairs, y + pairs, rest, accumulate);
 }
+
+// How many bands `out` outputs are cut into. Bands of four or five outputs, all about as tall: the
+// eight or ten sums in flight cover the latency of the multiply-adds, and the rest of the registers
+// are free for operands. A thin band at the end would wait for its own sums.
+HWY_INLINE int64_t BandCount(int64_t out) { return out < 4 ? 1 : out == 7 ? 2 : out / 4; }
 
 template <bool kRelu>
 HWY_INLINE void Outputs(const LinearShape& s, const float* w, const float* bias, const float* x,
                         float* y, int64_t begin, int64_t count, bool accumulate) {
-  for (int64_t o = 0; o < s.out; o += 6) {
+  for (int64_t o = 0, left = BandCount(s.out); left > 0; --left) {
+    const int64_t height = (s.out - o + left - 1) / left;
     const float* rows = w + o * s.out_step;
     const float* own = bias ? bias + o : nullptr;
     float* to = y + o * s.stride + begin;
-    switch (s.out - o) {
+    switch (height) {
       case 1:
         Columns<1, kRelu>(s, rows, own, x + begin, to, count, accumulate);
         break;
@@ -95,6 +113,7 @@ HWY_INLINE void Outputs(const LinearShape& s, const float* w, const float* bias,
       default:
         Columns<6, kRelu>(s, rows, own, x + begin, to, count, accumulate);
     }
+    o += height;
   }
 }
 
@@ -136,65 +155,67 @@ HWY_INLINE void SumFour(V a, V b, V c, V e, float* HWY_RESTRICT out) {
 #endif
 }
 
+// kRows rows of dw: dot products along the batch, four columns at a time. With the rows of g and
+// one row of x at a time the twelve sums take all sixteen registers of AVX2.
 template <int kRows>
-HWY_NOINLINE void DotTile(const LinearShape& s, const float* HWY_RESTRICT g,
-                          const float* HWY_RESTRICT x, int64_t columns, float* HWY_RESTRICT dw,
-                          bool accumulate) {
+HWY_NOINLINE void DotBand(const LinearShape& s, const float* HWY_RESTRICT g, const float* x,
+                          float* HWY_RESTRICT dw, bool accumulate) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  V sum[kRows][4];
-  for (auto& row : sum)
-    for (V& v : row) v = hn::Zero(d);
-  const float* in[4];  // the last tile repeats a row and drops the result
-  for (int64_t i = 0; i < 4; ++i) in[i] = x + (i < columns ? i : columns - 1) * s.stride;
-  int64_t b = 0;
-  for (; b + lanes <= s.n; b += lanes) {
-    V up[kRows];  // with the sums and one x at a time: all sixteen registers
-    for (int r = 0; r < kRows; ++r) up[r] = Loaded(g + r * s.stride + b);
-    for (int i = 0; i < 4; ++i) {
-      const V value = Loaded(in[i] + b);
-      for (int r = 0; r < kRows; ++r) sum[r][i] = hn::MulAdd(up[r], value, sum[r][i]);
+  const int64_t stride = s.stride, whole = s.n / lanes * lanes;
+  for (int64_t i = 0; i < s.in; i += 4) {
+    const int64_t columns = s.in - i < 4 ? s.in - i : 4;
+    const float* in[4];  // the last tile repeats a row and drops the result
+    for (int64_t c = 0; c < 4; ++c) in[c] = x + (i + (c < columns ? c : columns - 1)) * stride;
+    V sum[kRows][4];
+    for (auto& row : sum)
+      for (V& v : row) v = hn::Zero(d);
+    for (int64_t b = 0; b < whole; b += lanes) {
+      V up[kRows];
+      for (int r = 0; r < kRows; ++r) up[r] = Loaded(g + r * stride + b);
+      for (int c = 0; c < 4; ++c) {
+        const V value = Loaded(in[c] + b);
+        for (int r = 0; r < kRows; ++r) sum[r][c] = hn::MulAdd(up[r], value, sum[r][c]);
+      }
     }
-  }
-  if (b < s.n) {  // the padding may hold anything, NaN included
-    const auto valid = hn::FirstN(d, static_cast<size_t>(s.n - b));
-    V last[4];
-    for (int i = 0; i < 4; ++i) last[i] = hn::IfThenElseZero(valid, hn::Load(d, in[i] + b));
+    if (whole < s.n) {  // the padding may hold anything, NaN included
+      const auto valid = hn::FirstN(d, static_cast<size_t>(s.n - whole));
+      V last[4];
+      for (int c = 0; c < 4; ++c) last[c] = hn::IfThenElseZero(valid, hn::Load(d, in[c] + whole));
+      for (int r = 0; r < kRows; ++r) {
+        const V up = hn::IfThenElseZero(valid, hn::Load(d, g + r * stride + whole));
+        for (int c = 0; c < 4; ++c) sum[r][c] = hn::MulAdd(up, last[c], sum[r][c]);
+      }
+    }
     for (int r = 0; r < kRows; ++r) {
-      const V up = hn::IfThenElseZero(valid, hn::Load(d, g + r * s.stride + b));
-      for (int i = 0; i < 4; ++i) sum[r][i] = hn::MulAdd(up, last[i], sum[r][i]);
-    }
-  }
-  for (int r = 0; r < kRows; ++r) {
-    if (columns == 4 && s.in_step == 1 && !accumulate) {
-      SumFour(sum[r][0], sum[r][1], sum[r][2], sum[r][3], dw + r * s.out_step);
-      continue;
-    }
-    float totals[4];
-    SumFour(sum[r][0], sum[r][1], sum[r][2], sum[r][3], totals);
-    for (int64_t i = 0; i < columns; ++i) {
-      float& target = dw[r * s.out_step + i * s.in_step];
-      target = accumulate ? target + totals[i] : totals[i];
+      float* to = dw + r * s.out_step + i * s.in_step;
+      if (columns == 4 && s.in_step == 1 && !accumulate) {
+        SumFour(sum[r][0], sum[r][1], sum[r][2], sum[r][3], to);
+        continue;
+      }
+      float totals[4];
+      SumFour(sum[r][0], sum[r][1], sum[r][2], sum[r][3], totals);
+      for (int64_t c = 0; c < columns; ++c)
+        to[c * s.in_step] = accumulate ? to[c * s.in_step] + totals[c] : totals[c];
     }
   }
 }
 
-// Rows [begin, end) of dw.
+// Rows [begin, end) of dw, in bands of three or two where there are so many.
 void GradientBlock(const LinearShape& s, const float* g, const float* x, float* dw, int64_t begin,
                    int64_t end, bool accumulate) {
-  for (int64_t o = begin; o < end; o += 3)
-    for (int64_t i = 0; i < s.in; i += 4) {
-      const int64_t columns = s.in - i < 4 ? s.in - i : 4;
-      const float* rows = g + o * s.stride;
-      const float* in = x + i * s.stride;
-      float* to = dw + o * s.out_step + i * s.in_step;
-      if (end - o >= 3)
-        DotTile<3>(s, rows, in, columns, to, accumulate);
-      else if (end - o == 2)
-        DotTile<2>(s, rows, in, columns, to, accumulate);
-      else
-        DotTile<1>(s, rows, in, columns, to, accumulate);
-    }
+  for (int64_t o = begin, left = (end - begin + 2) / 3; left > 0; --left) {
+    const int64_t height = (end - o + left - 1) / left;
+    const float* rows = g + o * s.stride;
+    float* to = dw + o * s.out_step;
+    if (height == 3)
+      DotBand<3>(s, rows, x, to, accumulate);
+    else if (height == 2)
+      DotBand<2>(s, rows, x, to, accumulate);
+    else
+      DotBand<1>(s, rows, x, to, accumulate);
+    o += height;
+  }
 }
 
 }  // namespace mase::kernels::HWY_NAMESPACE
@@ -202,6 +223,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <algorithm>
+
+#include "mase/engine/kernels/parallel.h"
 
 namespace mase::kernels {
 namespace {
@@ -211,8 +234,10 @@ HWY_EXPORT(GradientBlock);
 
 // Below this many multiply-adds a second thread costs more than it brings.
 constexpr int64_t parallel_work = int64_t{1} << 20;
-// Columns of x that stay in L1 while all outputs are computed.
-constexpr int64_t column_block = 64;
+// Columns of x that stay in L1 while all outputs are computed: about 24 kB.
+int64_t column_block(int64_t in) {
+  return std::max<int64_t>(16, 6144 / std::max<int64_t>(in, 1) / 16 * 16);
+}
 
 }  // namespace
 
@@ -220,12 +245,11 @@ void linear(const LinearShape& s, const float* w, const float* bias, const float
             bool relu, bool accumulate) {
   if (s.stride % 16 != 0) return reference::linear(s, w, bias, x, y, relu, accumulate);
   const auto block = HWY_DYNAMIC_DISPATCH(LinearBlock);
-  const int64_t blocks = (s.n + column_block - 1) / column_block;
+  const int64_t size = column_block(s.in), blocks = (s.n + size - 1) / size;
   const bool parallel = s.threads > 1 && s.out * s.in * s.n >= parallel_work;
-#pragma omp parallel for num_threads(s.threads) if (parallel) schedule(static)
-  for (int64_t i = 0; i < blocks; ++i)
-    block(s, w, bias, x, y, i * column_block, std::min(s.n, (i + 1) * column_block), relu,
-          accumulate);
+  for_each_piece(blocks, parallel ? s.threads : 1, [&](int64_t i) {
+    block(s, w, bias, x, y, i * size, std::min(s.n, (i + 1) * size), relu, accumulate);
+  });
 }
 
 void linear_gradient(const LinearShape& s, const float* g, const float* x, float* dw, float* db,
@@ -235,9 +259,9 @@ void linear_gradient(const LinearShape& s, const float* g, const float* x, float
   constexpr int64_t rows = 12;
   const int64_t blocks = (s.out + rows - 1) / rows;
   const bool parallel = s.threads > 1 && s.out * s.in * s.n >= parallel_work;
-#pragma omp parallel for num_threads(s.threads) if (parallel) schedule(static)
-  for (int64_t i = 0; i < blocks; ++i)
+  for_each_piece(blocks, parallel ? s.threads : 1, [&](int64_t i) {
     block(s, g, x, dw, i * rows, std::min(s.out, (i + 1) * rows), accumulate);
+  });
   if (!db) return;
   for (int64_t o = 0; o < s.out; ++o) {
     const auto total = static_cast<float>(sum(g + o * s.stride, s.n));

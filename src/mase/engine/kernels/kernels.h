@@ -40,11 +40,18 @@ struct RowHook {
   const void* context = nullptr;
 };
 
+// What every feature goes through while it is gathered: max(low, x * scale + shift), with scale and
+// shift of each feature; low 0 is a relu, -inf none.
+struct Normalizer {
+  const float *scale, *shift;
+  float low;
+};
+
 namespace reference {
 
 // Row-major samples => rows of features. `rows` null: first, first + 1, ...
 void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
-            float* out, int64_t stride);
+            float* out, int64_t stride, const Normalizer* normalizer = nullptr);
 // Rows of features => row-major samples.
 void scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out);
 
@@ -100,7 +107,7 @@ using reference::CrossEntropyResult;
 
 // The fast ones, meaning the same.
 void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
-            float* out, int64_t stride);
+            float* out, int64_t stride, const Normalizer* normalizer = nullptr);
 void scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out);
 void apply(ScalarOp op, const float* a, const float* b, const float* c, float* out, int64_t n);
 void add_to(float* out, const float* in, int64_t n);

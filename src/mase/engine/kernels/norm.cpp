@@ -287,6 +287,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <algorithm>
 
+#include "mase/engine/kernels/parallel.h"
+
 namespace mase::kernels {
 namespace {
 
@@ -304,11 +306,12 @@ template <class Body>
 void over_channels(const NormShape& s, const Body& body) {
   const bool parallel =
       s.threads > 1 && s.channels > 1 && s.channels * s.positions * s.n >= (int64_t{1} << 17);
-  if (!parallel) return body(int64_t{0}, s.channels);
-  const int64_t size = (s.channels + s.threads - 1) / s.threads;
-#pragma omp parallel for num_threads(s.threads) schedule(static)
-  for (int64_t begin = 0; begin < s.channels; begin += size)
+  const int64_t pieces = parallel ? s.threads : 1;
+  const int64_t size = (s.channels + pieces - 1) / pieces;
+  for_each_piece(pieces, s.threads, [&](int64_t i) {
+    const int64_t begin = std::min(s.channels, i * size);
     body(begin, std::min(s.channels, begin + size));
+  });
 }
 
 }  // namespace

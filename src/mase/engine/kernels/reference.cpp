@@ -9,10 +9,17 @@
 namespace mase::kernels::reference {
 
 void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
-            float* out, int64_t stride) {
+            float* out, int64_t stride, const Normalizer* normalizer) {
   for (int64_t b = 0; b < n; ++b) {
     const float* row = source + (rows ? static_cast<int64_t>(rows[b]) : first + b) * features;
-    for (int64_t f = 0; f < features; ++f) out[f * stride + b] = row[f];
+    for (int64_t f = 0; f < features; ++f) {
+      float value = row[f];
+      if (normalizer) {
+        value = std::fma(value, normalizer->scale[f], normalizer->shift[f]);
+        value = value < normalizer->low ? normalizer->low : value;
+      }
+      out[f * stride + b] = value;
+    }
   }
 }
 

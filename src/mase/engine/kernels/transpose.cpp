@@ -34,10 +34,10 @@ HWY_INLINE V LoadBlocks(const float* const* rows, int64_t offset) {
 #endif
 }
 
-// A 4 x 4 transposition inside each block.
-HWY_INLINE void Transpose(V& a, V& b, V& c, V& e) {
-  const D d;
-  const hn::Repartition<double, D> d64;
+// A 4 x 4 transposition inside each block of four lanes.
+template <class D_, class V_>
+HWY_INLINE void TransposeBlocks(D_ d, V_& a, V_& b, V_& c, V_& e) {
+  const hn::Repartition<double, D_> d64;
   const auto low_ab = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
   const auto high_ab = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
   const auto low_ce = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
@@ -49,15 +49,55 @@ HWY_INLINE void Transpose(V& a, V& b, V& c, V& e) {
 }
 #endif
 
-void Gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
-            float* out, int64_t stride) {
+// One value; what is left when there are no more whole vectors.
+HWY_INLINE float NormalizedOne(float x, const Normalizer& by, int64_t feature) {
+  const hn::CappedTag<float, 1> one;
+  const auto y =
+      hn::MulAdd(hn::Set(one, x), hn::Set(one, by.scale[feature]), hn::Set(one, by.shift[feature]));
+  return hn::GetLane(hn::Max(hn::Set(one, by.low), y));  // in this order NaN stays
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// kVectors vectors of samples, whose rows begin at `at`; columns [b, ...) of out.
+template <bool kNormalize, int kVectors>
+HWY_INLINE void GatherColumns(const float* const* at, int64_t features, float* HWY_RESTRICT out,
+                              int64_t stride, const Normalizer* by) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t f = 0;
+  for (; f + 4 <= features; f += 4) {
+    V v[kVectors][4];
+    for (int64_t k = 0; k < kVectors; ++k) {
+      for (int64_t i = 0; i < 4; ++i) v[k][i] = LoadBlocks(at + k * lanes + i, f);
+      TransposeBlocks(d, v[k][0], v[k][1], v[k][2], v[k][3]);
+    }
+    for (int64_t i = 0; i < 4; ++i) {
+      if constexpr (kNormalize) {
+        const V scale = hn::Set(d, by->scale[f + i]), shift = hn::Set(d, by->shift[f + i]),
+                low = hn::Set(d, by->low);
+        for (int64_t k = 0; k < kVectors; ++k)
+          v[k][i] = hn::Max(low, hn::MulAdd(v[k][i], scale, shift));  // in this order NaN stays
+      }
+      for (int64_t k = 0; k < kVectors; ++k)
+        hn::StoreU(v[k][i], d, out + (f + i) * stride + k * lanes);
+    }
+  }
+  for (; f < features; ++f)
+    for (int64_t i = 0; i < kVectors * lanes; ++i)
+      out[f * stride + i] = kNormalize ? NormalizedOne(at[i][f], *by, f) : at[i][f];
+}
+#endif
+
+template <bool kNormalize>
+HWY_INLINE void GatherRows(const float* source, int64_t features, const uint32_t* rows,
+                           int64_t first, int64_t n, float* out, int64_t stride,
+                           const Normalizer* by) {
   const auto row_at = [=](int64_t b) {
     return source + (rows ? static_cast<int64_t>(rows[b]) : first + b) * features;
   };
   int64_t b = 0;
 #if HWY_TARGET != HWY_SCALAR
-  const D d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
   constexpr int64_t ahead = 32;
   const auto prefetch = [=](int64_t from, int64_t to) {
     for (int64_t i = from; i < std::min(to, n); ++i) {
@@ -66,51 +106,73 @@ void Gather(const float* source, int64_t features, const uint32_t* rows, int64_t
     }
   };
   if (rows) prefetch(0, ahead);
-  const float* at[8];
+  const float* at[16];
+  for (; b + 2 * lanes <= n; b += 2 * lanes) {
+    if (rows) prefetch(b + ahead, b + ahead + 2 * lanes);
+    for (int64_t i = 0; i < 2 * lanes; ++i) at[i] = row_at(b + i);
+    GatherColumns<kNormalize, 2>(at, features, out + b, stride, by);
+  }
   for (; b + lanes <= n; b += lanes) {
-    if (rows) prefetch(b + ahead, b + ahead + lanes);
     for (int64_t i = 0; i < lanes; ++i) at[i] = row_at(b + i);
-    int64_t f = 0;
-    for (; f + 4 <= features; f += 4) {
-      V v0 = LoadBlocks(at, f), v1 = LoadBlocks(at + 1, f), v2 = LoadBlocks(at + 2, f),
-        v3 = LoadBlocks(at + 3, f);
-      Transpose(v0, v1, v2, v3);
-      float* to = out + f * stride + b;
-      hn::StoreU(v0, d, to);
-      hn::StoreU(v1, d, to + stride);
-      hn::StoreU(v2, d, to + 2 * stride);
-      hn::StoreU(v3, d, to + 3 * stride);
-    }
-    for (; f < features; ++f)
-      for (int64_t i = 0; i < lanes; ++i) out[f * stride + b + i] = at[i][f];
+    GatherColumns<kNormalize, 1>(at, features, out + b, stride, by);
   }
 #endif
   for (; b < n; ++b) {
     const float* row = row_at(b);
-    for (int64_t f = 0; f < features; ++f) out[f * stride + b] = row[f];
+    for (int64_t f = 0; f < features; ++f)
+      out[f * stride + b] = kNormalize ? NormalizedOne(row[f], *by, f) : row[f];
   }
 }
+
+void Gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
+            float* out, int64_t stride, const Normalizer* normalizer) {
+  if (normalizer)
+    GatherRows<true>(source, features, rows, first, n, out, stride, normalizer);
+  else
+    GatherRows<false>(source, features, rows, first, n, out, stride, nullptr);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// Eight samples of up to eight features: each sample is stored as eight floats, the surplus being
+// overwritten by the samples that follow. At least three samples must follow, so that nothing
+// beyond `out` is written.
+HWY_INLINE void ScatterNarrow(const float* in, int64_t features, int64_t stride, float* out) {
+  const hn::FixedTag<float, 4> d;
+  for (int64_t half = 0; half < 8; half += 4) {
+    hn::Vec<decltype(d)> low[4], high[4];
+    for (int64_t f = 0; f < 4; ++f) {
+      low[f] = f < features ? hn::LoadU(d, in + f * stride + half) : hn::Zero(d);
+      high[f] = f + 4 < features ? hn::LoadU(d, in + (f + 4) * stride + half) : hn::Zero(d);
+    }
+    TransposeBlocks(d, low[0], low[1], low[2], low[3]);
+    TransposeBlocks(d, high[0], high[1], high[2], high[3]);
+    for (int64_t i = 0; i < 4; ++i) {
+      float* to = out + (half + i) * features;
+      hn::StoreU(low[i], d, to);
+      if (features > 4) hn::StoreU(high[i], d, to + 4);
+    }
+  }
+}
+#endif
 
 void Scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out) {
   int64_t b = 0;
 #if HWY_TARGET != HWY_SCALAR
+  if (features >= 3 && features <= 8)
+    for (; b + 11 <= n; b += 8) ScatterNarrow(in + b, features, stride, out + b * features);
   const D4 d;
-  const hn::Repartition<double, D4> d64;
   for (; b + 4 <= n; b += 4) {
     int64_t f = 0;
     for (; f + 4 <= features; f += 4) {
       const float* from = in + f * stride + b;
-      const auto a = hn::LoadU(d, from), c = hn::LoadU(d, from + stride),
-                 e = hn::LoadU(d, from + 2 * stride), g = hn::LoadU(d, from + 3 * stride);
-      const auto low_ac = hn::BitCast(d64, hn::InterleaveLower(d, a, c));
-      const auto high_ac = hn::BitCast(d64, hn::InterleaveUpper(d, a, c));
-      const auto low_eg = hn::BitCast(d64, hn::InterleaveLower(d, e, g));
-      const auto high_eg = hn::BitCast(d64, hn::InterleaveUpper(d, e, g));
+      auto v0 = hn::LoadU(d, from), v1 = hn::LoadU(d, from + stride),
+           v2 = hn::LoadU(d, from + 2 * stride), v3 = hn::LoadU(d, from + 3 * stride);
+      TransposeBlocks(d, v0, v1, v2, v3);
       float* to = out + b * features + f;
-      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, low_ac, low_eg)), d, to);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, low_ac, low_eg)), d, to + features);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, high_ac, high_eg)), d, to + 2 * features);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, high_ac, high_eg)), d, to + 3 * features);
+      hn::StoreU(v0, d, to);
+      hn::StoreU(v1, d, to + features);
+      hn::StoreU(v2, d, to + 2 * features);
+      hn::StoreU(v3, d, to + 3 * features);
     }
     for (; f < features; ++f)
       for (int64_t i = 0; i < 4; ++i) out[(b + i) * features + f] = in[f * stride + b + i];
@@ -130,8 +192,8 @@ HWY_EXPORT(Gather);
 HWY_EXPORT(Scatter);
 
 void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
-            float* out, int64_t stride) {
-  HWY_DYNAMIC_DISPATCH(Gather)(source, features, rows, first, n, out, stride);
+            float* out, int64_t stride, const Normalizer* normalizer) {
+  HWY_DYNAMIC_DISPATCH(Gather)(source, features, rows, first, n, out, stride, normalizer);
 }
 
 void scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out) {
