@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch bench: training steps and inference batches per second on generated data. A training step is
 // what a run does each step: gathering shuffled rows, forward, backward, Adam, running accuracy.
+// `load` measures the gathering by itself, and whether a second thread that gathers ahead pays.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <thread>
 
 #include "mase/base/file.h"
 #include "mase/base/random.h"
 #include "mase/base/table.h"
 #include "mase/cli/command.h"
+#include "mase/engine/kernels/kernels.h"
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/engine/program.h"
 #include "mase/models/model.h"
@@ -48,6 +53,74 @@ struct BenchData {
   }
 };
 
+// A second thread that copies the rows of the next batch while the step runs on the last one. The
+// two wait for each other spinning, which is the fastest way there is.
+class Ahead {
+ public:
+  Ahead(const BenchData& data, int64_t batch_size)
+      : data_(data), size_(batch_size), thread_([this] { work(); }) {}
+  ~Ahead() {
+    wanted_.store(stop);
+    thread_.join();
+  }
+  Ahead(const Ahead&) = delete;
+  Ahead& operator=(const Ahead&) = delete;
+
+  // The batch that begins at `position` of the order must be the one asked for last.
+  void wait(int64_t position, Program::Batch& batch) {
+    while (ready_.load(std::memory_order_acquire) != position) std::this_thread::yield();
+    const Copy& copy = copies_[current_];
+    for (size_t i = 0; i < copy.inputs.size(); ++i) batch.sources[i] = copy.inputs[i].data();
+    batch.labels = copy.labels.data();
+    batch.rows = nullptr;
+    batch.upcoming = {};
+    batch.first_row = 0;
+    current_ = 1 - current_;
+  }
+  void ask(int64_t position) { wanted_.store(position, std::memory_order_release); }
+
+ private:
+  static constexpr int64_t stop = -2;
+  struct Copy {
+    std::vector<std::vector<float>> inputs;
+    std::vector<int32_t> labels;
+  };
+
+  void work() {
+    size_t to = 0;
+    for (int64_t done = -1;; to = 1 - to) {
+      int64_t position = done;
+      while ((position = wanted_.load(std::memory_order_acquire)) == done)
+        std::this_thread::yield();
+      if (position == stop) return;
+      fill(copies_[to], position);
+      ready_.store(position, std::memory_order_release);
+      done = position;
+    }
+  }
+
+  void fill(Copy& copy, int64_t position) const {
+    const uint32_t* rows = data_.order.data() + position;
+    copy.inputs.resize(data_.inputs.size());
+    copy.labels.resize(static_cast<size_t>(size_) + 16);
+    for (size_t i = 0; i < copy.inputs.size(); ++i) {
+      const auto width = static_cast<size_t>(data_.inputs[i].numel() / data_.rows);
+      copy.inputs[i].resize(static_cast<size_t>(size_) * width);
+      for (size_t b = 0; b < static_cast<size_t>(size_); ++b)
+        std::memcpy(&copy.inputs[i][b * width], data_.inputs[i].data<float>() + rows[b] * width,
+                    width * sizeof(float));
+    }
+    for (size_t b = 0; b < static_cast<size_t>(size_); ++b) copy.labels[b] = data_.labels[rows[b]];
+  }
+
+  const BenchData& data_;
+  int64_t size_;
+  Copy copies_[2];
+  size_t current_ = 0;
+  std::atomic<int64_t> wanted_ = -1, ready_ = -1;
+  std::thread thread_;
+};
+
 class Bench {
  public:
   Bench(const Graph& graph, bool training, int64_t batch_size, int threads)
@@ -71,6 +144,48 @@ class Bench {
 
   // Steps per second of one repetition.
   double repetition(double seconds) {
+    return repeat(seconds, [&] { step(); });
+  }
+  // The same batch again and again, whose rows are in the cache.
+  double cached(double seconds) {
+    return repeat(seconds, [&] {
+      step();
+      position_ = 0;
+    });
+  }
+  // Only the gathering of such a batch, as the engine does it.
+  double gathering(double seconds) {
+    return repeat(seconds, [&] {
+      for (const Tensor& input : data_.inputs) {
+        const int64_t width = input.numel() / data_.rows, stride = batch_.size + 16;
+        gathered_.resize(static_cast<size_t>(width * stride));
+        kernels::gather(input.data<float>(), width, data_.order.data(), 0, batch_.size,
+                        gathered_.data(), stride);
+      }
+    });
+  }
+  // Whole steps, with another thread gathering ahead.
+  double prefetching(double seconds) {
+    const Program::Batch own = batch_;
+    double rate = 0;
+    {
+      Ahead ahead(data_, batch_.size);
+      ahead.ask(position_);
+      rate = repeat(seconds, [&] {
+        ahead.wait(position_, batch_);
+        position_ = next();
+        ahead.ask(position_);
+        train();
+      });
+    }
+    batch_.sources = own.sources;
+    batch_.labels = own.labels;
+    return rate;
+  }
+
+ private:
+  template <class Step>
+  static double repeat(double seconds, const Step& step) {
     const auto start = Clock::now();
     int64_t steps = 0;
     do {
@@ -79,7 +194,6 @@ class Bench {
     return static_cast<double>(steps) / seconds_since(start);
   }
 
- private:
   static Program compile(const Graph& graph, bool training, int64_t batch_size, int threads) {
     CompileOptions options;
     options.training = training;
@@ -91,21 +205,28 @@ class Bench {
 
   void step() {
     batch_.first_row = position_;
-    const int64_t next = position_ + 2 * batch_.size > data_.rows ? 0 : position_ + batch_.size;
     if (training_) {
       batch_.rows = data_.order.data() + position_;
-      batch_.upcoming = {data_.order.data() + next, static_cast<size_t>(batch_.size)};
-      correct_ += program_.forward_backward(batch_).correct;
-      kernels::adam(program_.parameter_memory(), program_.gradient_memory(), mean_, square_,
-                    {.learning_rate = 1e-4, .step = ++updates_});
-      program_.parameters_changed();
-      ++batch_.step;
+      batch_.upcoming = {data_.order.data() + next(), static_cast<size_t>(batch_.size)};
+      train();
     } else {
       program_.forward(batch_);
       for (size_t i = 0; i < outputs_.size(); ++i)
         program_.read_output(static_cast<int>(i), outputs_[i].data());
     }
-    position_ = next;
+    position_ = next();
+  }
+
+  void train() {
+    correct_ += program_.forward_backward(batch_).correct;
+    kernels::adam(program_.parameter_memory(), program_.gradient_memory(), mean_, square_,
+                  {.learning_rate = 1e-4, .step = ++updates_});
+    program_.parameters_changed();
+    ++batch_.step;
+  }
+
+  int64_t next() const {
+    return position_ + 2 * batch_.size > data_.rows ? 0 : position_ + batch_.size;
   }
 
   bool training_;
@@ -115,24 +236,70 @@ class Bench {
   Program::Batch batch_;
   std::vector<float> mean_, square_;
   std::vector<std::vector<float>> outputs_;
+  std::vector<float> gathered_;
   int64_t position_ = 0, correct_ = 0, updates_ = 0;
 };
 
+// What loading costs, in microseconds, beside the whole step: the gathering, and what a step of
+// shuffled rows takes longer than one whose rows are in the cache. All in turn, the best of each.
+Value measure_loading(Bench& bench, double seconds, double window) {
+  double gathering = 0, cached = 0, step = 0, ahead = 0;
+  const auto rounds = std::max<int64_t>(8, static_cast<int64_t>(seconds / window / 4));
+  for (int64_t i = 0; i < rounds; ++i) {
+    gathering = std::max(gathering, bench.gathering(window));
+    cached = std::max(cached, bench.cached(window));
+    step = std::max(step, bench.repetition(window));
+    ahead = std::max(ahead, bench.prefetching(window));
+  }
+  const double loading = 1e6 / gathering + std::max(0.0, 1e6 / step - 1e6 / cached);
+  return Dict{{"loading_microseconds", loading},
+              {"step_microseconds", 1e6 / step},
+              {"loading_share", loading * step / 1e6},
+              {"prefetched_step_microseconds", 1e6 / ahead}};
+}
+
+int show_result(const Arguments& arguments, const Value& result, const Table& table) {
+  const std::string json =
+      arguments["json"].is_string() ? arguments["json"].as_string() : std::string();
+  if (json == "-") {
+    fmt::print("{}\n", to_json(result));
+    return 0;
+  }
+  fmt::print("{}\n", table.str());
+  if (!json.empty()) write_file_atomically(json, to_json(result) + "\n");
+  return 0;
+}
+
 int run_bench(const Arguments& arguments) {
   const std::string mode = arguments["mode"].as_string(), model = arguments["model"].as_string();
-  if (mode != "train" && mode != "infer")
-    throw Error("ch bench", fmt::format("unknown mode '{}'", printable(mode)), "train or infer");
+  if (mode != "train" && mode != "infer" && mode != "load")
+    throw Error("ch bench", fmt::format("unknown mode '{}'", printable(mode)),
+                "train, infer or load");
   const int64_t batch_size = arguments["batch_size"].as_int();
   const auto threads = static_cast<int>(arguments["threads"].as_int());
   const double seconds = arguments["seconds"].as_double();
   const Graph graph = make_model(model);
   if (graph.outputs().empty() || graph.placeholders().empty())
     throw Error(model, "a network without inputs or outputs cannot be timed");
-  Bench bench(graph, mode == "train", batch_size, threads);
+  Bench bench(graph, mode != "infer", batch_size, threads);
   // Many short repetitions: on a busy machine some of them are undisturbed.
   constexpr double window = 0.002;
   const auto repetitions = std::max<int64_t>(8, static_cast<int64_t>(seconds / window));
   bench.repetition(seconds / 10);  // caches and clock
+  if (mode == "load") {
+    Value result = measure_loading(bench, seconds, window);
+    result["model"] = graph.name;
+    result["mode"] = mode;
+    result["batch_size"] = batch_size;
+    Table table(
+        {"Model", "Batch", "Loading (us)", "Step (us)", "Share", "Step, loaded ahead (us)"});
+    table.add({graph.name, std::to_string(batch_size),
+               fmt::format("{:.2f}", result["loading_microseconds"].as_double()),
+               fmt::format("{:.2f}", result["step_microseconds"].as_double()),
+               fmt::format("{:.1f} %", 100 * result["loading_share"].as_double()),
+               fmt::format("{:.2f}", result["prefetched_step_microseconds"].as_double())});
+    return show_result(arguments, result, table);
+  }
   double best = 0;
   for (int64_t i = 0; i < repetitions; ++i)
     best = std::max(best, bench.repetition(seconds / static_cast<double>(repetitions)));
@@ -140,28 +307,21 @@ int run_bench(const Arguments& arguments) {
       {"model", graph.name},      {"mode", mode},
       {"batch_size", batch_size}, {"threads", static_cast<int64_t>(threads)},
       {"steps_per_second", best}, {"samples_per_second", best * static_cast<double>(batch_size)}};
-  const std::string json =
-      arguments["json"].is_string() ? arguments["json"].as_string() : std::string();
-  if (json == "-") {
-    fmt::print("{}\n", to_json(result));
-    return 0;
-  }
   Table table({"Model", "Mode", "Batch", "Threads", "Steps/s", "Samples/s"});
   table.add({graph.name, mode, std::to_string(batch_size), std::to_string(threads),
              fmt::format("{:.0f}", best), fmt::format("{:.4g}", best * double(batch_size))});
-  fmt::print("{}\n", table.str());
-  if (!json.empty()) write_file_atomically(json, to_json(result) + "\n");
-  return 0;
+  return show_result(arguments, result, table);
 }
 
 const Register<CommandRecord> registered{{
     .name = "bench",
-    .summary = "measure training steps or inference batches per second",
+    .summary = "measure training steps, inference batches or batch loading",
     .help = "Runs the network on generated data and reports the best of many short repetitions. A "
             "training step gathers shuffled rows, runs forward and backward, updates the "
             "parameters with Adam and counts hits. An inference step reads a batch and writes its "
-            "results.",
-    .positionals = {{.name = "mode", .help = "train or infer"},
+            "results. load compares the gathering alone with the whole training step, and with a "
+            "step whose rows a second thread gathers ahead.",
+    .positionals = {{.name = "mode", .help = "train, infer or load"},
                     {.name = "model", .help = "network name or description (.toml)"}},
     .options = {{
         {.name = "batch_size",
@@ -186,7 +346,8 @@ const Register<CommandRecord> registered{{
          .type = FieldType::text,
          .help = "write the result as JSON to this file; - prints it instead of the table"},
     }},
-    .examples = {"ch bench train jsc-10x --batch-size 1024", "ch bench infer jsc-tiny --json -"},
+    .examples = {"ch bench train jsc-10x --batch-size 1024", "ch bench infer jsc-tiny --json -",
+                 "ch bench load jsc-tiny"},
     .run = run_bench,
 }};
 
