@@ -24,9 +24,10 @@ install: all  ## install under PREFIX (default /usr/local)
 	@cmake --install $(BUILD) --prefix "$(DESTDIR)$(PREFIX)" >/dev/null
 	@echo "installed under $(DESTDIR)$(PREFIX)"
 
-bench:  ## build and run the benchmarks
+bench:  ## build and run the benchmarks (bench/README.md), against PyTorch too if it is installed
 	@scripts/build.sh --packages "build test bench" -DMASE_BENCH=ON all
-	@$(BUILD)/bin/ch bench
+	@$(BUILD)/bin/bench_dense
+	@bench/compare_pytorch || [ $$? = 77 ]
 
 fuzz:  ## build the fuzz targets (clang) and run each for a minute (SECONDS=600 TARGETS="mz csv")
 	@scripts/build.sh --preset fuzz --packages "build test check" fuzz_targets

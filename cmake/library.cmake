@@ -12,7 +12,7 @@ add_library(mase SHARED ${MASE_SOURCES})
 target_include_directories(mase PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
                                        $<INSTALL_INTERFACE:include>)
 target_link_libraries(mase PUBLIC fmt::fmt
-                           PRIVATE nlohmann_json::nlohmann_json DNNL::dnnl OpenMP::OpenMP_CXX
+                           PRIVATE nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX
                                    CURL::libcurl ZLIB::ZLIB OpenSSL::Crypto PkgConfig::HWY
                                    PkgConfig::ZIP ${HDF5_C_LIBRARIES} Threads::Threads ${CMAKE_DL_LIBS})
 target_include_directories(mase SYSTEM PRIVATE ${HDF5_C_INCLUDE_DIRS})

@@ -48,7 +48,7 @@ reference::CrossEntropyResult CrossEntropy(const float* HWY_RESTRICT logits, int
     }
     V total = zero;
     for (int64_t c = 0; c < classes; ++c) {
-      const V e = SafeExp(d, hn::Sub(hn::Load(d, logits + c * stride + b), top));
+      const V e = ExpNotPositive(d, hn::Sub(hn::Load(d, logits + c * stride + b), top));
       total = hn::Add(total, e);
       if (g) hn::Store(e, d, g + c * stride + b);
     }

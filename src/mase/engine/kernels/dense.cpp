@@ -18,6 +18,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
+// Inputs summed up in one go.
+constexpr int64_t kLongestSum = 192;
+
 // A value used by several multiply-adds is to be loaded once: GCC would read it from memory in
 // each.
 HWY_INLINE V Loaded(const float* from) {
@@ -87,8 +90,8 @@ HWY_INLINE void Columns(const LinearShape& s, const float* w, const float* bias,
 HWY_INLINE int64_t BandCount(int64_t out) { return out < 4 ? 1 : out == 7 ? 2 : out / 4; }
 
 template <bool kRelu>
-HWY_INLINE void Outputs(const LinearShape& s, const float* w, const float* bias, const float* x,
-                        float* y, int64_t begin, int64_t count, bool accumulate) {
+void Outputs(const LinearShape& s, const float* w, const float* bias, const float* x, float* y,
+             int64_t begin, int64_t count, bool accumulate) {
   for (int64_t o = 0, left = BandCount(s.out); left > 0; --left) {
     const int64_t height = (s.out - o + left - 1) / left;
     const float* rows = w + o * s.out_step;
@@ -117,13 +120,16 @@ HWY_INLINE void Outputs(const LinearShape& s, const float* w, const float* bias,
   }
 }
 
-// Columns [begin, end) of y.
+// Columns [begin, end) of y. Long sums are cut into pieces whose part of x stays in L1.
 void LinearBlock(const LinearShape& s, const float* w, const float* bias, const float* x, float* y,
                  int64_t begin, int64_t end, bool relu, bool accumulate) {
-  if (relu)
-    Outputs<true>(s, w, bias, x, y, begin, end - begin, accumulate);
-  else
-    Outputs<false>(s, w, bias, x, y, begin, end - begin, accumulate);
+  LinearShape part = s;
+  for (int64_t k = 0; k == 0 || k < s.in; k += kLongestSum) {
+    part.in = s.in - k < kLongestSum ? s.in - k : kLongestSum;
+    const bool last = k + part.in >= s.in, more = accumulate || k > 0;
+    const auto outputs = relu && last ? Outputs<true> : Outputs<false>;
+    outputs(part, w + k * s.in_step, bias, x + k * s.stride, y, begin, end - begin, more);
+  }
 }
 
 // The lane sums of four vectors, as four floats.
@@ -236,7 +242,7 @@ HWY_EXPORT(GradientBlock);
 constexpr int64_t parallel_work = int64_t{1} << 20;
 // Columns of x that stay in L1 while all outputs are computed: about 24 kB.
 int64_t column_block(int64_t in) {
-  return std::max<int64_t>(16, 6144 / std::max<int64_t>(in, 1) / 16 * 16);
+  return std::max<int64_t>(32, 6144 / std::max<int64_t>(in, 1) / 16 * 16);
 }
 
 }  // namespace

@@ -25,6 +25,31 @@ HWY_INLINE V SafeExp(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, result);
 }
 
+// exp of a number that is not positive (a logit minus the largest one): no overflow to look after,
+// a third of the instructions. Error below 2 units in the last place; below -87 the result stays at
+// the smallest normal number, about 1e-38. NaN stays NaN.
+template <class D, class V>
+HWY_INLINE V ExpNotPositive(D d, V x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::RebindToSigned<D> di;
+  x = hn::Max(hn::Set(d, -87.0f), x);  // in this order NaN stays
+  const V n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504f)));
+  // ln 2 in two parts: n times the first is exact.
+  V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
+  V p = hn::Set(d, 1.0f / 720);
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f / 120));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f / 24));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f / 6));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.5f));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  // Times 2^n, by the exponent's bits; p is about 1 and n at least -126.
+  const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(di, n));
+  const V power = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
+  return hn::IfThenElse(hn::IsNaN(x), x, power);
+}
+
 template <class D, class V>
 HWY_INLINE V SafeLog(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
