@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "mase/base/text.h"
 #include "mase/io/checkpoint_file.h"
@@ -146,8 +147,9 @@ Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& mapped
                             : file.value(file.root(), "", &checkpoint.others, {.id = network.dict});
   if (checkpoint.contents.is_dict() && checkpoint.contents.as_dict().empty())
     checkpoint.contents = {};
-  if (checkpoint.contents["mase"].is_string()) {  // our own table, written as JSON by the trainer
-    const std::string text = checkpoint.contents["mase"].as_string();
+  const Value& ours = std::as_const(checkpoint.contents)["mase"];
+  if (ours.is_string()) {  // our own table, written as JSON by the trainer
+    const std::string text = ours.as_string();
     checkpoint.contents.dict().set("mase", parse_json(text, path));
   }
   return checkpoint;
