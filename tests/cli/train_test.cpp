@@ -374,5 +374,51 @@ TEST_F(Trained, TrainingGoesOnFromACheckpointAndFromAQuantisedGraph) {
   EXPECT_NE(on.out.find("LinearInteger"), std::string::npos) << on.out;
 }
 
+// What quantisers learned travels in both kinds of files, and batch-norms fold on demand.
+TEST_F(Trained, LearnedRangesAreTrainedKeptAndLoadedBack) {
+  const std::string quantize =
+      "[passes.quantize]\nby = \"type\"\n[passes.quantize.default.config]\nname = \"NA\"\n"
+      "[passes.quantize.linear.config]\nname = \"scale_integer\"\ndata_in_width = 4\n"
+      "data_in_is_signed = false\ndata_in_clip = \"learned\"\nweight_width = 4\n"
+      "weight_scale = \"learned\"\n";
+  test::write(folder() + "/lsq.toml", quantize);
+  const RunResult trained =
+      train({"--load", best, "--config", "lsq.toml", "--project-dir", "lsq", "--project", "run"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.out << trained.err;
+  EXPECT_NE(trained.out.find("LinearScaleInteger"), std::string::npos) << trained.out;
+  const std::string files = "lsq/run/software/training_ckpts/";
+  const auto test = [&](std::vector<std::string> words) {
+    std::vector<std::string> all = {"test",        "jsc-toy", "table.csv",    "--target", "kind",
+                                    "--no-output", "--json",  "figures.json", "--load"};
+    all.insert(all.end(), words.begin(), words.end());
+    const RunResult result = ch(all, folder(), {"MASE_DATA=" + folder() + "/data"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return read_json(folder() + "/figures.json")["test_loss_epoch"].as_double();
+  };
+  const double whole = test({files + "best.mz"});
+  EXPECT_EQ(whole, test({files + "best.ckpt", "--config", "lsq.toml"}));
+  const RunResult bare =
+      ch({"test", "jsc-toy", "table.csv", "--target", "kind", "--load", files + "best.ckpt"},
+         folder(), {"MASE_DATA=" + folder() + "/data"});
+  EXPECT_EQ(bare.exit_code, 2);  // the tensors say that something is missing
+  EXPECT_NE(bare.err.find("weight_scale"), std::string::npos) << bare.err;
+
+  test::write(folder() + "/fold.toml", "fold_bn = true\nfreeze_bn_epochs = 1\n" + quantize);
+  const RunResult folded = train(
+      {"--load", best, "--config", "fold.toml", "--project-dir", "lsq", "--project", "folded"});
+  ASSERT_EQ(folded.exit_code, 0) << folded.out << folded.err;
+  EXPECT_NE(folded.out.find("Folded seq_blocks_2 + seq_blocks_3"), std::string::npos) << folded.out;
+  test({"lsq/folded/software/training_ckpts/best.mz"});
+}
+
+TEST_F(Trained, TheBackwardPassMayBeQuantised) {
+  const RunResult result = train({"--load", best, "--config",
+                                  test::source_path("configs/examples/jsc_training_base.toml"),
+                                  "--project-dir", "backward"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_NE(result.out.find("Pass training_base: changed the graph"), std::string::npos)
+      << result.out;
+}
+
 }  // namespace
 }  // namespace mase

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <thread>
 
 #include "mase/base/file.h"
@@ -19,6 +20,7 @@
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/engine/program.h"
 #include "mase/models/model.h"
+#include "mase/passes/pass.h"
 
 namespace mase {
 namespace {
@@ -270,6 +272,17 @@ int show_result(const Arguments& arguments, const Value& result, const Table& ta
   return 0;
 }
 
+Graph after_passes(const Graph& graph, const std::string& path) {
+  const Value passes = read_toml(path)["passes"];
+  if (passes.is_null()) throw Error(path, "holds no [passes.*]", "see docs/formats.md");
+  const std::vector<PassCall> calls = pass_calls(passes, "passes");
+  check_passes(graph, calls);
+  Graph result = graph;
+  PassContext context;
+  run_passes(result, calls, context);
+  return result;
+}
+
 int run_bench(const Arguments& arguments) {
   const std::string mode = arguments["mode"].as_string(), model = arguments["model"].as_string();
   if (mode != "train" && mode != "infer" && mode != "load")
@@ -281,13 +294,19 @@ int run_bench(const Arguments& arguments) {
   const Graph graph = make_model(model);
   if (graph.outputs().empty() || graph.placeholders().empty())
     throw Error(model, "a network without inputs or outputs cannot be timed");
-  Bench bench(graph, mode != "infer", batch_size, threads);
+  // With passes, the network before them and after them, in turns: what do they cost?
+  std::vector<Graph> networks = {graph};
+  if (arguments["config"].is_string())
+    networks.push_back(after_passes(graph, arguments["config"].as_string()));
+  std::vector<std::unique_ptr<Bench>> benches;
+  for (const Graph& network : networks)
+    benches.push_back(std::make_unique<Bench>(network, mode != "infer", batch_size, threads));
   // Many short repetitions: on a busy machine some of them are undisturbed.
   constexpr double window = 0.002;
   const auto repetitions = std::max<int64_t>(8, static_cast<int64_t>(seconds / window));
-  bench.repetition(seconds / 10);  // caches and clock
+  for (const auto& bench : benches) bench->repetition(seconds / 10);  // caches and clock
   if (mode == "load") {
-    Value result = measure_loading(bench, seconds, window);
+    Value result = measure_loading(*benches.back(), seconds, window);
     result["model"] = graph.name;
     result["mode"] = mode;
     result["batch_size"] = batch_size;
@@ -300,16 +319,35 @@ int run_bench(const Arguments& arguments) {
                fmt::format("{:.2f}", result["prefetched_step_microseconds"].as_double())});
     return show_result(arguments, result, table);
   }
-  double best = 0;
+  std::vector<double> best(benches.size(), 0);
   for (int64_t i = 0; i < repetitions; ++i)
-    best = std::max(best, bench.repetition(seconds / static_cast<double>(repetitions)));
-  Value result = Dict{
-      {"model", graph.name},      {"mode", mode},
-      {"batch_size", batch_size}, {"threads", static_cast<int64_t>(threads)},
-      {"steps_per_second", best}, {"samples_per_second", best * static_cast<double>(batch_size)}};
-  Table table({"Model", "Mode", "Batch", "Threads", "Steps/s", "Samples/s"});
-  table.add({graph.name, mode, std::to_string(batch_size), std::to_string(threads),
-             fmt::format("{:.0f}", best), fmt::format("{:.4g}", best * double(batch_size))});
+    for (size_t k = 0; k < benches.size(); ++k)
+      best[k] =
+          std::max(best[k], benches[k]->repetition(seconds / static_cast<double>(repetitions)));
+  Value result = Dict{{"model", graph.name},
+                      {"mode", mode},
+                      {"batch_size", batch_size},
+                      {"threads", static_cast<int64_t>(threads)},
+                      {"steps_per_second", best.back()},
+                      {"samples_per_second", best.back() * static_cast<double>(batch_size)}};
+  const bool compared = best.size() > 1;
+  if (compared) {
+    result["steps_per_second_before_passes"] = best[0];
+    result["time_ratio"] = best[0] / best[1];
+  }
+  std::vector<std::string> heads = {"Model", "Mode", "Batch", "Threads", "Steps/s", "Samples/s"};
+  if (compared) heads.emplace_back("Time");
+  Table table(heads);
+  for (size_t k = 0; k < best.size(); ++k) {
+    std::vector<std::string> cells = {graph.name + (k > 0 ? " after passes" : ""),
+                                      mode,
+                                      std::to_string(batch_size),
+                                      std::to_string(threads),
+                                      fmt::format("{:.0f}", best[k]),
+                                      fmt::format("{:.4g}", best[k] * double(batch_size))};
+    if (compared) cells.push_back(fmt::format("{:.2f}x", best[0] / best[k]));
+    table.add(cells);
+  }
   return show_result(arguments, result, table);
 }
 
@@ -342,6 +380,9 @@ const Register<CommandRecord> registered{{
          .help = "time to measure for",
          .minimum = 0.001,
          .maximum = 3600},
+        {.name = "config",
+         .type = FieldType::text,
+         .help = "a TOML file: the network is also timed after its [passes.*], in turns"},
         {.name = "json",
          .type = FieldType::text,
          .help = "write the result as JSON to this file; - prints it instead of the table"},

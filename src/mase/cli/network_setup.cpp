@@ -21,6 +21,31 @@ std::optional<CheckpointType> wanted_type(const Settings& settings) {
   return checkpoint_type_from_name(settings["load_type"].as_string());
 }
 
+bool has_passes(const Settings& settings) {
+  return settings.has("quant_config") ||
+         (settings.config.is_dict() && !settings.config["passes"].is_null());
+}
+
+// Takes tensors out of the checkpoint that only a quantised layer has ("weight_scale"): the network
+// gets them after its passes.
+TensorTable take_out_quantizer_state(Checkpoint& checkpoint, const Graph& graph) {
+  TensorTable taken;
+  std::erase_if(checkpoint.tensors, [&](const auto& entry) {
+    const size_t dot = entry.first.rfind('.');
+    if (dot == std::string::npos) return false;
+    const auto module = graph.modules().find(entry.first.substr(0, dot));
+    const std::string name = entry.first.substr(dot + 1);
+    if (module == graph.modules().end() || module->second.find(name)) return false;
+    const std::vector<std::string>& operands = find_op(module->second.op).operands;
+    if (std::none_of(operands.begin(), operands.end(),
+                     [&](const std::string& operand) { return starts_with(name, operand + "_"); }))
+      return false;
+    taken.push_back(entry);
+    return true;
+  });
+  return taken;
+}
+
 }  // namespace
 
 std::string task_of(const Settings& settings) {
@@ -72,7 +97,10 @@ LoadedNetwork make_network(const Settings& settings, const std::optional<Checkpo
     network.graph = make_model(settings["model"].as_string(), inputs);
     if (checkpoint) {
       const bool partial = settings.has("load_partial") && settings["load_partial"].as_bool();
-      const LoadReport report = load_into(network.graph, *checkpoint, path, partial, guess_model);
+      Checkpoint weights = *checkpoint;
+      if (has_passes(settings))
+        network.quantizer_state = take_out_quantizer_state(weights, network.graph);
+      const LoadReport report = load_into(network.graph, weights, path, partial, guess_model);
       log.info(fmt::format("Loaded {} tensors from {}{}", report.taken.size(), path,
                            partial ? ": " + printable(join(report.taken, ", ")) : ""));
       for (const auto& [what, names] : {std::pair{"not in the file", &report.missing},
@@ -122,6 +150,24 @@ bool run_configured_passes(Graph& graph, const Settings& settings, const Dataset
                          outcome.result.changed ? "changed the graph" : "graph unchanged",
                          outcome.seconds));
   return true;
+}
+
+void take_quantizer_state(LoadedNetwork& network, const Logger& log) {
+  for (const auto& [name, tensor] : network.quantizer_state) {
+    const size_t dot = name.rfind('.');
+    const auto module = network.graph.modules().find(name.substr(0, dot));
+    Tensor* own = module == network.graph.modules().end()
+                      ? nullptr
+                      : module->second.find(name.substr(dot + 1));
+    if (own && own->shape() == tensor.shape())
+      *own = tensor.to(own->dtype());
+    else
+      log.warning(
+          fmt::format("{} of the checkpoint is not used: the configuration quantises "
+                      "otherwise than the run did",
+                      printable(name)));
+  }
+  network.quantizer_state.clear();
 }
 
 Value summary_record(const Graph& graph, int64_t batch_size) {

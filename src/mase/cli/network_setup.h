@@ -21,6 +21,7 @@ struct LoadedNetwork {
   std::optional<Preprocessing> preprocessing;  // the checkpoint's
   std::vector<std::string> class_names;        // the checkpoint's
   bool transformed = false;                    // from a .mz, or passes ran
+  TensorTable quantizer_state = {};            // the checkpoint's, of layers not quantised yet
 };
 
 // Only what the checkpoint says about data, before the data set is loaded.
@@ -32,6 +33,8 @@ LoadedNetwork make_network(const Settings& settings, const std::optional<Checkpo
 // Runs [passes.*] of the configuration, or of --quant-config. True if any pass ran.
 bool run_configured_passes(Graph& graph, const Settings& settings, const Dataset& dataset,
                            const std::string& save_dir, const Logger& log);
+// After the passes: what the quantisers of the checkpoint had learned.
+void take_quantizer_state(LoadedNetwork& network, const Logger& log);
 
 // One line per layer and the totals, as "summary" of run.json and as text.
 Value summary_record(const Graph& graph, int64_t batch_size);

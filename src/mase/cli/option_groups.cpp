@@ -130,6 +130,9 @@ std::vector<Field> trainer_options() {
               "stop after so many epochs without a lower val_loss_epoch; 0: never", 0),
       integer(trainer, "freeze_bn_epochs", 0,
               "in the last so many epochs batch-norms use their running statistics", 0),
+      flag(trainer, "fold_bn",
+           "fold batch-norms into the linear layers before them when they freeze; at the start if "
+           "they never do"),
       number(trainer, "checkpoint_seconds", 30.0, "seconds between checkpoints within an epoch", 0),
       integer(trainer, "checkpoint_steps", 0, "steps between checkpoints; 0: by time only", 0),
       text(trainer, "save_type", "pl", "kind of best and last checkpoints beside Lightning's",

@@ -72,6 +72,7 @@ int run(const Arguments& arguments) {
   tell_about(dataset, log);
   LoadedNetwork network = make_network(settings, checkpoint, &dataset, log);
   run_configured_passes(network.graph, settings, dataset, "", log);
+  take_quantizer_state(network, log);
   const std::string split_name = settings["split"].as_string();
   const Split& split = split_name == "train"        ? dataset.train
                        : split_name == "validation" ? dataset.validation

@@ -13,6 +13,7 @@
 #include "mase/cli/network_setup.h"
 #include "mase/cli/plot_option.h"
 #include "mase/cli/train_display.h"
+#include "mase/passes/pass.h"
 #include "mase/train/evaluation.h"
 #include "mase/train/trainer.h"
 
@@ -132,6 +133,14 @@ Value initial_record(const Session& session, const Arguments& arguments) {
               {"status", "running"},
               {"seed", session.settings["seed"]},
               {"options", session.settings.rows_value()}};
+}
+
+void fold_batch_norms(Graph& graph, const Logger& log) {
+  PassContext context;
+  const PassResult result = run_pass(graph, "fuse_batch_norm", Dict{{"quantized", true}}, context);
+  for (const Value& pair : result.data["fused"].as_list()) log.info("Folded " + pair.as_string());
+  for (const auto& [name, why] : result.data["left_alone"].as_dict())
+    log.info(fmt::format("{} is not folded: {}", name, why.as_string()));
 }
 
 // Evaluates the best weights on the validation rows, for the run's page.
@@ -258,7 +267,10 @@ int run_session(Session& session, const Arguments& arguments) {
           leads ? session.run->path() + "/software/transform" : std::string();
       network.transformed |= run_configured_passes(network.graph, settings, dataset, save_dir, log);
     }
-    const TrainOptions options = train_options(settings, dataset);
+    if (!has_initial) take_quantizer_state(network, log);
+    TrainOptions options = train_options(settings, dataset);
+    if (settings["fold_bn"].as_bool())
+      options.fold_batch_norm = [&](Graph& graph) { fold_batch_norms(graph, log); };
     const Value summary = summary_record(network.graph, options.batch_size);
     log.text(summary_text(summary, network.graph));
     CheckpointNotes notes{model, preprocessing_to_value(dataset.preprocessing),

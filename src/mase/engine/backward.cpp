@@ -55,7 +55,6 @@ class Differentiator {
   void emit_softmax(const Primitive& p, int gradient);
   void emit_layer_norm(const Primitive& p, int gradient);
   void emit_rows(const Primitive& p, int gradient);
-  void emit_quantize(const Primitive& p, int gradient);
   void emit_call(const Primitive& p, int gradient);
 
   Plan& plan_;
@@ -96,8 +95,13 @@ void Differentiator::emit(const Primitive& p, int gradient) {
       };
       return push(std::move(step));
     }
-    case PrimitiveKind::quantize:
-      return emit_quantize(p, gradient);
+    case PrimitiveKind::quantize: {
+      if (!has_gradient_step(p)) return;  // straight-through: both sides share one gradient
+      const Target x = target(p.in[0]), number = target(p.weight);
+      if (x.tensor >= 0 || number.tensor >= 0)
+        push(emit_quantize_gradient(plan_, p, gradient, x, number));
+      return;
+    }
     case PrimitiveKind::call:
       return emit_call(p, gradient);
   }
@@ -161,8 +165,28 @@ void Differentiator::emit_map(const Primitive& p, int gradient) {
 void Differentiator::emit_linear(const Primitive& p, int gradient) {
   Plan& plan = plan_;
   const LinearGeometry geometry = linear_geometry(plan, p);
-  const int x = p.in[0];
   MASE_CHECK(!p.relu, "a training program does not fuse relu into linear");
+  // The values of the products: as the forward pass had them, or rounded for the backward pass.
+  int x = p.in[0], weight = p.weight;
+  const auto rounded = [&](int tensor, const char* operand, uint64_t index) {
+    const Quantizer* quantizer = p.backward ? p.backward->find_backward(operand) : nullptr;
+    if (!quantizer) return tensor;
+    TensorInfo info = plan.at(tensor);
+    info.name += " rounded";
+    info.place = Place::arena;
+    info.view_of = -1;
+    info.pinned = info.differentiable = false;
+    Primitive quantize{PrimitiveKind::quantize, {tensor}, plan.add(std::move(info))};
+    quantize.quantizer = quantizer;
+    quantize.stream = backward_stream(p, index);
+    push(emit_quantize(plan, quantize));
+    return quantize.out;
+  };
+  if (p.backward) {
+    gradient = rounded(gradient, "output_grad", 0);
+    x = rounded(unrounded(plan, x), "data_in", 1);
+    weight = rounded(unrounded(plan, weight), "weight", 2);
+  }
   const int bias = p.bias_cancels ? -1 : p.bias;
   if (wanted(p.weight) || wanted(bias)) {
     const Target w = target(p.weight), b = target(bias);
@@ -189,10 +213,9 @@ void Differentiator::emit_linear(const Primitive& p, int gradient) {
     };
     push(std::move(step));
   }
-  const Target t = target(x);
+  const Target t = target(p.in[0]);
   if (t.tensor < 0) return;
-  Step step{"linear_input_gradient", "", {p.weight, gradient}, {t.tensor}};
-  const int weight = p.weight;
+  Step step{"linear_input_gradient", "", {weight, gradient}, {t.tensor}};
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     return [=, &plan, w = memory[weight], g = memory[gradient],
             to = memory[t.tensor]](const Run& run) {
@@ -358,51 +381,6 @@ void Differentiator::emit_rows(const Primitive& p, int gradient) {
   }
 }
 
-void Differentiator::emit_quantize(const Primitive& p, int gradient) {
-  const Quantizer* quantizer = p.quantizer;
-  if (!quantizer->gradient) return;  // straight-through: emit_backward shared the gradient
-  Plan& plan = plan_;
-  const Target t = target(p.in[0]);
-  if (t.tensor < 0) return;
-  const TensorView view = view_of(plan, p.out);
-  const int64_t count = element_count(view.shape);
-  Step step{"quantize_gradient", quantizer->format, {p.in[0], gradient}, {t.tensor}};
-  const bool batch = view.layout == Layout::batch;
-  const int64_t flat = batch ? view.rows * view.stride : count;
-  const int values = plan.scratch("values", flat), ups = plan.scratch("gradients", flat);
-  step.writes.push_back(values);
-  step.writes.push_back(ups);
-  const bool elementwise = quantizer->elementwise && view.layout != Layout::free;
-  step.bind = [=](const Memory& memory) -> Kernel {
-    auto shape = std::make_shared<Shape>(elementwise ? Shape{flat} : view.shape);
-    return [=, x = memory[p.in[0]], g = memory[gradient], to = memory[t.tensor], a = memory[values],
-            b = memory[ups]](const Run& run) {
-      if (elementwise) {
-        quantizer->gradient(x, g, t.accumulate ? b : to, *shape);
-        if (t.accumulate) kernels::add_to(to, b, flat);
-        return;
-      }
-      if (batch) {
-        (*shape)[0] = run.n;
-        to_row_major(x, view.rows, view.stride, run.n, a);
-        to_row_major(g, view.rows, view.stride, run.n, b);
-        quantizer->gradient(a, b, b, *shape);
-        for (int64_t i = 0; i < run.n; ++i)
-          for (int64_t r = 0; r < view.rows; ++r) {
-            float& place = to[r * view.stride + i];
-            place = (t.accumulate ? place : 0.0f) + b[i * view.rows + r];
-          }
-        return;
-      }
-      if (view.layout == Layout::free) *shape = view.shape_at(run.n);
-      const int64_t values_now = element_count(*shape);
-      quantizer->gradient(x, g, b, *shape);
-      for (int64_t i = 0; i < values_now; ++i) to[i] = (t.accumulate ? to[i] : 0.0f) + b[i];
-    };
-  };
-  push(std::move(step));
-}
-
 void Differentiator::emit_call(const Primitive& p, int gradient) {
   Plan& plan = plan_;
   std::vector<Target> inputs;
@@ -443,16 +421,6 @@ void Differentiator::emit_call(const Primitive& p, int gradient) {
 }
 
 }  // namespace
-
-void share_straight_through(Plan& plan) {
-  for (const Primitive& p : plan.primitives) {
-    if (p.removed || p.kind != PrimitiveKind::quantize || p.quantizer->gradient) continue;
-    if (!plan.at(p.out).differentiable) continue;
-    const int shared = gradient_of(plan, p.in[0]);
-    plan.gradient.resize(plan.tensors.size(), -1);
-    plan.gradient[static_cast<size_t>(p.out)] = shared;
-  }
-}
 
 void emit_backward(Plan& plan) { Differentiator(plan).run(); }
 

@@ -32,11 +32,21 @@ bool synchronised(const Plan& plan, const Primitive& p) {
 // Rounds a row in place. The quantizer wants a shape, and making one allocates.
 struct RowQuantizer {
   const Quantizer* quantizer;
-  Shape shape{0};  // of a row, set before the rows are visited
+  uint64_t seed = 0, stream = 0;  // of a training program's random draws
+  Shape shape{0};                 // of a row; this and what follows is set before rows are visited
+  const float* first = nullptr;
+  int64_t stride = 1;
+  uint64_t step = 0;
 
   static void call(const void* context, float* row, int64_t) {
     const auto& self = *static_cast<const RowQuantizer*>(context);
     self.quantizer->quantize(row, row, self.shape);
+  }
+  static void call_drawn(const void* context, float* row, int64_t) {
+    const auto& self = *static_cast<const RowQuantizer*>(context);
+    const auto index = static_cast<uint64_t>((row - self.first) / self.stride);
+    self.quantizer->quantize_drawn(row, row, self.shape,
+                                   random_draw(self.seed, self.step, self.stream, index));
   }
 };
 
@@ -118,14 +128,22 @@ Step emit_batch_norm(Plan& plan, int primitive) {
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     const Pointers at = pointers(plan, p, memory);
     const kernels::NormParameters parameters{at.weight, at.bias, p.number, p.relu};
-    auto quantizer = std::make_shared<RowQuantizer>(RowQuantizer{p.out_quantizer});
+    auto quantizer =
+        std::make_shared<RowQuantizer>(RowQuantizer{p.out_quantizer, plan.options.seed, p.stream});
+    quantizer->first = at.y;
+    quantizer->stride = shape.stride;
+    const bool drawn = plan.options.training && p.out_quantizer && p.out_quantizer->quantize_drawn;
+    const auto rounding = !p.out_quantizer ? nullptr
+                          : drawn          ? RowQuantizer::call_drawn
+                                           : RowQuantizer::call;
     const bool sync = synchronised(plan, p);
     auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(2 * shape.channels));
     return [=, &plan](const Run& run) {
       kernels::NormShape s = shape;
       s.n = run.n;
       quantizer->shape[0] = run.n;
-      const kernels::RowHook hook{p.out_quantizer ? RowQuantizer::call : nullptr, quantizer.get()};
+      quantizer->step = run.batch->step;
+      const kernels::RowHook hook{rounding, quantizer.get()};
       if (!p.batch_statistics) {
         for (int64_t c = 0; c < s.channels; ++c) {
           at.mean[c] = at.running_mean[c];

@@ -103,6 +103,15 @@ Step emit_batch_norm_gradient(Plan& plan, const Primitive& p, int gradient, Targ
                               Target bias);
 void emit_loss(Plan& plan);
 
+// Rounding. A training program draws anew at each step from (seed, step, stream, piece), so threads
+// and interruptions change nothing; evaluation always takes the format's draw 0.
+Step emit_quantize(Plan& plan, const Primitive& p);
+bool has_gradient_step(const Primitive& p);
+Step emit_quantize_gradient(Plan& plan, const Primitive& p, int gradient, Target x, Target number);
+uint64_t random_draw(uint64_t seed, uint64_t step, uint64_t stream, uint64_t piece);
+uint64_t backward_stream(const Primitive& p, uint64_t index);  // of a product's operands
+int unrounded(const Plan& plan, int tensor);                   // what was rounded to this tensor
+
 // The tensor that receives the gradient of `tensor`, made when first asked for.
 int gradient_of(Plan& plan, int tensor);
 

@@ -323,43 +323,6 @@ Step emit_dropout(Plan& plan, const Primitive& p) {
   return step;
 }
 
-Step emit_quantize(Plan& plan, const Primitive& p) {
-  const Quantizer* quantizer = p.quantizer;
-  Step step{"quantize", quantizer->format, p.in, {p.out}};
-  const int in = p.in[0], out = p.out;
-  const TensorView view = view_of(plan, out);
-  if (quantizer->elementwise && view.layout != Layout::free) {
-    // In any layout: one flat sweep over the rows, padding included.
-    const auto count = static_cast<int64_t>(
-        view.layout == Layout::batch ? view.rows * view.stride : element_count(view.shape));
-    step.bind = [=](const Memory& memory) -> Kernel {
-      return [=, from = memory[in], to = memory[out], shape = Shape{count}](const Run&) {
-        quantizer->quantize(from, to, shape);
-      };
-    };
-    return step;
-  }
-  const int64_t count = element_count(view.shape);
-  const int scratch = view.layout == Layout::batch ? plan.scratch("row-major", count) : -1;
-  if (scratch >= 0) step.writes.push_back(scratch);
-  step.bind = [=](const Memory& memory) -> Kernel {
-    auto shape = std::make_shared<Shape>(view.shape);
-    return [=, from = memory[in], to = memory[out],
-            rows = scratch >= 0 ? memory[scratch] : nullptr](const Run& run) {
-      if (view.layout == Layout::batch) {
-        (*shape)[0] = run.n;
-        to_row_major(from, view.rows, view.stride, run.n, rows);
-        quantizer->quantize(rows, rows, *shape);
-        from_row_major(rows, view.rows, view.stride, run.n, to);
-      } else {
-        if (view.layout == Layout::free) *shape = view.shape_at(run.n);
-        quantizer->quantize(from, to, *shape);
-      }
-    };
-  };
-  return step;
-}
-
 Step emit_call(Plan& plan, const Primitive& p) {
   Step step{"call", p.call->op->name, p.in, {p.out}};
   for (const auto& [name, tensor] : p.params) step.reads.push_back(tensor);

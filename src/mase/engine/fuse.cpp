@@ -71,7 +71,11 @@ class Fuser {
     Primitive& p = plan_.primitives[index];
     Primitive* user = only_user(p.out);
     if (!user || user->removed || user->kind != PrimitiveKind::quantize) return;
-    if (!user->quantizer->elementwise || user->quantizer->gradient) return;
+    if (!user->quantizer->elementwise || user->quantizer->gradient || user->weight >= 0) return;
+    // A product that rounds its operands anew for the backward pass wants them unrounded.
+    for (const size_t reader : users_[static_cast<size_t>(plan_.root(user->out))])
+      if (plan_.primitives[reader].backward) return;
+    p.stream = user->stream;
     p.out_quantizer = user->quantizer;
     p.out = user->out;
     user->removed = true;

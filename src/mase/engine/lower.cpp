@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "mase/engine/plan.h"
+#include "mase/ir/learned.h"
 
 namespace mase::engine {
 namespace {
@@ -47,7 +49,7 @@ class Lowerer : public Lowering {
     const bool is_parameter = std::any_of(module_->parameters.begin(), module_->parameters.end(),
                                           [&](const auto& entry) { return entry.first == name; });
     if (!is_parameter) return found->second;
-    return quantized(found->second, module_->quantization.find(name));
+    return quantized(found->second, module_->quantization, name);
   }
 
   Slot map(const Expr& expr, const std::vector<Slot>& operands) override {
@@ -83,6 +85,8 @@ class Lowerer : public Lowering {
     Primitive primitive{PrimitiveKind::linear, {x}};
     primitive.weight = weight;
     primitive.bias = bias.value_or(-1);
+    if (node_ && !plan_.graph.quantization_of(*node_).backward.empty())
+      primitive.backward = &plan_.graph.quantization_of(*node_);
     return add(std::move(primitive), shape, plan_.at(x).layout == Layout::batch);
   }
 
@@ -266,13 +270,19 @@ class Lowerer : public Lowering {
     return out;
   }
 
-  Slot quantized(Slot slot, const Quantizer* quantizer) {
+  Slot quantized(Slot slot, const Quantization& quantization, const std::string& operand) {
+    const Quantizer* quantizer = quantization.find(operand);
     if (!quantizer) return slot;
-    const auto key = std::make_pair(slot, quantizer);
-    const auto known = quantized_.find(key);
-    if (known != quantized_.end()) return known->second;
     Primitive primitive{PrimitiveKind::quantize, {slot}};
     primitive.quantizer = quantizer;
+    if (quantizer->learned) {
+      const auto number = parameters_.find(path_ + "." + operand + "_" + quantizer->learned->name);
+      if (number != parameters_.end()) primitive.weight = number->second;
+    }
+    const auto key = std::make_tuple(slot, quantizer, primitive.weight);
+    const auto known = quantized_.find(key);
+    if (known != quantized_.end()) return known->second;
+    primitive.stream = ++streams_;
     const Layout layout = plan_.at(slot).layout;
     const Slot out = add(std::move(primitive), plan_.at(slot).shape, layout);
     return quantized_[key] = out;
@@ -283,7 +293,8 @@ class Lowerer : public Lowering {
 
   Plan& plan_;
   std::map<std::string, int> parameters_;
-  std::map<std::pair<Slot, const Quantizer*>, Slot> quantized_;
+  std::map<std::tuple<Slot, const Quantizer*, int>, Slot> quantized_;
+  uint64_t streams_ = 0;
   const Node* node_ = nullptr;
   const Module* module_ = nullptr;
   std::string path_;
@@ -338,7 +349,7 @@ void Lowerer::add_node(const Node& node, const Shape& shape, Layout layout) {
   std::vector<Slot> inputs;
   for (size_t i = 0; i < call->inputs.size(); ++i)
     inputs.push_back(quantized(plan_.node_result[static_cast<size_t>(call->inputs[i])],
-                               input_quantizer(quantization, *call->op, i, module_ != nullptr)));
+                               quantization, input_operand(*call->op, i, module_ != nullptr)));
   const size_t tensors = plan_.tensors.size(), primitives = plan_.primitives.size();
   const auto quantized_before = quantized_;
   Slot out = -1;
@@ -360,13 +371,18 @@ void Lowerer::add_node(const Node& node, const Shape& shape, Layout layout) {
     Primitive primitive{PrimitiveKind::call, inputs};
     primitive.call = call;
     if (module_) {
+      const std::vector<LearnedOperand> learned = learned_operands(*module_);
+      const auto is_learned = [&](const std::string& name) {  // the op does not know of it
+        return std::any_of(learned.begin(), learned.end(),
+                           [&](const LearnedOperand& number) { return number.parameter == name; });
+      };
       for (const TensorTable* table : {&module_->parameters, &module_->buffers})
         for (const auto& [name, tensor] : *table)
-          primitive.params.emplace_back(name, *parameter(name));
+          if (!is_learned(name)) primitive.params.emplace_back(name, *parameter(name));
     }
     out = add(std::move(primitive), shape, layout);
   }
-  out = quantized(out, quantization.find("data_out"));
+  out = quantized(out, quantization, "data_out");
   plan_.node_result[static_cast<size_t>(node.id)] = out;
 }
 

@@ -71,7 +71,8 @@ struct Primitive {
   double number = 0;                 // eps, dropout probability
   std::optional<double> momentum{};  // batch_norm
   int weight = -1, bias = -1, running_mean = -1, running_var = -1, tracked = -1;
-  const Quantizer* quantizer = nullptr;             // quantize
+  const Quantizer* quantizer = nullptr;             // quantize; `weight` is its learned number
+  uint64_t stream = 0;                              // quantize: of its random draws
   std::shared_ptr<const BoundCall> call = {};       // call
   std::vector<std::pair<std::string, int>> params;  // call
   int mean = -1, variance = -1, inverse = -1;       // batch_norm: kept for the gradient
@@ -79,6 +80,7 @@ struct Primitive {
   bool bias_cancels = false;  // linear: only a batch norm reads it, its bias has derivative 0
   bool relu = false;          // linear, batch_norm: max(0, result)
   const Quantizer* out_quantizer = nullptr;  // batch_norm: `out` holds the rounded result
+  const Quantization* backward = nullptr;    // linear: formats of the products of the backward pass
   // The removed batch_norm that is multiplied into the weights (linear) or done to the samples as
   // they come in (gather: folded_weight is its scale).
   int folded = -1;

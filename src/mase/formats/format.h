@@ -17,6 +17,25 @@
 
 namespace mase {
 
+// A number that training finds: kept with the layer's parameters, one for each group of values that
+// share it (a step, the end of a range). What the number does to a tensor is the format's business.
+struct LearnedNumber {
+  std::string name;    // "scale": the layer's parameter is then called weight_scale
+  bool whole = false;  // one for the tensor: any piece of it, in any layout, may be given below
+
+  std::function<Shape(const Shape& tensor)> shape;
+  // Its value before training, found from the data. Zero stands for "not found yet".
+  std::function<void(const float* in, const Shape& tensor, float* number)> start;
+  std::function<void(const float* in, const float* number, float* out, const Shape& tensor)>
+      quantize;
+  // The gradient by `in` is written, those by the numbers are added to.
+  std::function<void(const float* in, const float* number, const float* grad_out, float* grad_in,
+                     double* grad_number, const Shape& tensor)>
+      gradient;
+  // What the gradient by a number is multiplied with, for a group of so many values.
+  std::function<double(int64_t values)> gradient_scale;
+};
+
 struct Quantizer {
   std::string format;  // registry name
   Value config;        // validated, defaults filled in
@@ -36,6 +55,9 @@ struct Quantizer {
   // Gradient of the loss by `in`, given the one by `out`. Empty: straight-through (a copy).
   std::function<void(const float* in, const float* grad_out, float* grad_in, const Shape& shape)>
       gradient;
+
+  // Set: training finds a number. `quantize` and the rest then work with its starting value.
+  std::shared_ptr<const LearnedNumber> learned;
 
   // Storage per value of a tensor of this shape: element bits plus the share of block overhead.
   std::function<double(const Shape& shape)> bits_per_value;

@@ -3,6 +3,8 @@
 // tensor or per channel; symmetric, or affine with a zero point.
 //   symmetric: step = max|x| / (2^(w-1) - 1),  k in [-(2^(w-1)-1), 2^(w-1)-1]
 //   affine:    step = (max - min) / (2^w - 1) with min <= 0 <= max,  x = (k - z) * step
+// The scale may be learned instead (scale = "learned": Esser et al., "Learned step size
+// quantization", 2020), or the end of the range (clip = "learned": Choi et al., "PACT", 2018).
 // MASE (rounding = "reference") divides by 2^(w-1), so that every row's positive maximum saturates
 // one step low.
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include "mase/formats/elementwise.h"
 #include "mase/formats/groups.h"
 #include "mase/formats/kernels/scaled.h"
+#include "mase/formats/learned.h"
 #include "mase/formats/rounding.h"
 
 namespace mase {
@@ -20,6 +23,7 @@ namespace {
 struct Options {
   int width;
   bool is_signed, affine;
+  bool learned_scale = false, learned_clip = false;
   std::string granularity;
   int64_t axis;
 
@@ -74,6 +78,10 @@ std::vector<ScaledSpec> specs(const Options& options, const Grouping& groups, co
       range_kernel(in + (o * groups.groups + g) * groups.inner, static_cast<size_t>(groups.inner),
                    lowest, largest);
     result.push_back(spec_of(options, lowest, largest));
+    if (options.learned_scale)
+      set_starting_step(
+          result.back(), options.is_signed, [&](const auto& visit) { groups.for_each(g, visit); },
+          in);
   }
   return result;
 }
@@ -106,11 +114,24 @@ Quantizer make(const Value& config) {
   options.width = static_cast<int>(config["width"].as_int());
   options.is_signed = config["is_signed"].as_bool();
   options.affine = config["affine"].as_bool();
-  options.granularity = config["granularity"].as_string();
+  options.learned_scale = config["scale"].as_string() == "learned";
+  options.learned_clip = config["clip"].as_string() == "learned";
+  const bool learned = options.learned_scale || options.learned_clip;
+  options.granularity = config["granularity"].is_null() ? (learned ? "tensor" : "row")
+                                                        : config["granularity"].as_string();
   options.axis = config["axis"].as_int();
   if (options.width == 1 && options.is_signed && !options.affine)
     throw config_error(config, "width", "one signed bit has no symmetric range",
                        "give at least 2, or is_signed = false");
+  if (options.learned_scale && options.learned_clip)
+    throw config_error(config, "clip", "the scale is learned already",
+                       "learn one of them: the range is the scale times the largest code");
+  if (learned && options.affine)
+    throw config_error(config, "affine", "a learned range has no zero point",
+                       "leave out affine, or the learned scale or clip");
+  if (learned && config["rounding"].as_string() == reference_rounding)
+    throw config_error(config, "rounding", "MASE has no learned range for this format",
+                       "leave out rounding, or the learned scale or clip");
   const auto groups_of = [options](const Shape& shape) {
     return grouping(shape, options.granularity, options.axis);
   };
@@ -147,10 +168,24 @@ Quantizer make(const Value& config) {
         lowest = std::min(lowest, static_cast<double>(in[i]));
         largest = std::max(largest, static_cast<double>(in[i]));
       });
-      const ScaledSpec spec = spec_of(options, lowest, largest);
+      ScaledSpec spec = spec_of(options, lowest, largest);
+      if (options.learned_scale)
+        set_starting_step(
+            spec, options.is_signed, [&](const auto& visit) { groups.for_each(g, visit); }, in);
       groups.for_each(g, [&](int64_t i) { out[i] = scaled_reference(spec, in[i]); });
     }
   };
+  if (learned) {
+    LearnedRange range;
+    range.clip = options.learned_clip;
+    range.spec = learned_range_spec(options.width, options.is_signed, range.clip);
+    range.granularity = options.granularity;
+    range.axis = options.axis;
+    range.starting_specs = [options, groups_of](const float* in, const Shape& shape) {
+      return specs(options, groups_of(shape), in);
+    };
+    q.learned = learned_range(std::move(range));
+  }
   if (options.width > 24) return q;
   const uint32_t mask = (1u << options.width) - 1;
   q.code_bits = options.width;
@@ -200,7 +235,10 @@ const Register<FormatRecord> registered{{
     .name = "scale_integer",
     .class_suffix = "ScaleInteger",
     .summary = "integers with a scale taken from the data, symmetric or affine",
-    .help = "The scale covers the largest finite value of its group; infinities saturate.",
+    .help = "The scale covers the largest finite value of its group; infinities saturate. With "
+            "scale = \"learned\" it is a parameter of the layer (weight_scale, data_in_scale), "
+            "trained with the gradient of LSQ; with clip = \"learned\" the end of the range is "
+            "(data_in_clip), with the gradient of PACT.",
     .schema = {{width_field(1, 32, "bits of a code"),
                 {.name = "is_signed",
                  .type = FieldType::boolean,
@@ -208,9 +246,8 @@ const Register<FormatRecord> registered{{
                  .help = "signed codes; unsigned symmetric ones hold no negative value"},
                 {.name = "granularity",
                  .type = FieldType::text,
-                 .default_value = "row",
                  .help = "what shares a scale: each row of the last dimension, the tensor, or each "
-                         "entry of `axis`",
+                         "entry of `axis`; row if not given, with a learned scale or clip tensor",
                  .choices = {"row", "tensor", "channel"}},
                 {.name = "axis",
                  .type = FieldType::integer,
@@ -220,6 +257,17 @@ const Register<FormatRecord> registered{{
                  .type = FieldType::boolean,
                  .default_value = false,
                  .help = "use a zero point, so that the range need not be symmetric"},
+                {.name = "scale",
+                 .type = FieldType::text,
+                 .default_value = "data",
+                 .help = "where the scale comes from: the data each time, or training (LSQ)",
+                 .choices = {"data", "learned"}},
+                {.name = "clip",
+                 .type = FieldType::text,
+                 .default_value = "data",
+                 .help = "where the range ends: at the largest value, or where training puts it "
+                         "(PACT)",
+                 .choices = {"data", "learned"}},
                 {.name = "quantile",
                  .type = FieldType::number,
                  .help = "accepted and without effect, as in MASE"},

@@ -3,20 +3,21 @@
 
 #include <algorithm>
 
+#include "mase/ir/learned.h"
+
 namespace mase {
 namespace {
 
-Array quantized(const Array& array, const Quantizer* quantizer) {
+Array quantized(const Array& array, const QuantizerPtr& quantizer) {
   if (!quantizer) return array;
   return Array::from(quantize(*quantizer, array.to_tensor()));
 }
 
 }  // namespace
 
-const Quantizer* input_quantizer(const Quantization& quantization, const OpRecord& op, size_t index,
-                                 bool is_module) {
+std::string input_operand(const OpRecord& op, size_t index, bool is_module) {
   const bool has_weight = std::count(op.operands.begin(), op.operands.end(), "weight") > 0;
-  return quantization.find(index > 0 && has_weight && !is_module ? "weight" : "data_in");
+  return index > 0 && has_weight && !is_module ? "weight" : "data_in";
 }
 
 BoundCall bind_call(const Graph& graph, const Node& node) {
@@ -64,23 +65,25 @@ std::vector<Array> evaluate(const Graph& graph, const std::vector<Array>& inputs
       const BoundCall bound = bind_call(graph, node);
       static const Quantization none;
       const Quantization& quantization = options.quantized ? graph.quantization_of(node) : none;
+      const auto quantizer = [&](const std::string& operand) {
+        return current_quantizer(quantization, bound.module, operand);
+      };
       std::vector<Array> arguments;
       for (size_t i = 0; i < bound.inputs.size(); ++i)
         arguments.push_back(
             quantized(results[static_cast<size_t>(bound.inputs[i])],
-                      input_quantizer(quantization, *bound.op, i, bound.module != nullptr)));
+                      quantizer(input_operand(*bound.op, i, bound.module != nullptr))));
       std::map<std::string, Array> params;
       if (bound.module) {
         for (const auto& [name, tensor] : bound.module->parameters)
-          params[name] = quantized(Array::from(tensor), quantization.find(name));
+          params[name] = quantized(Array::from(tensor), quantizer(name));
         for (const auto& [name, tensor] : bound.module->buffers) params[name] = Array::from(tensor);
       }
       OpCall call{
           bound.attributes, {}, {}, options.training, options.seed + static_cast<uint64_t>(id)};
       for (const Array& argument : arguments) call.inputs.push_back(&argument);
       for (const auto& [name, array] : params) call.params[name] = &array;
-      results[static_cast<size_t>(id)] =
-          quantized(bound.op->eval(call), quantization.find("data_out"));
+      results[static_cast<size_t>(id)] = quantized(bound.op->eval(call), quantizer("data_out"));
     }
     if (options.observe) options.observe(node, results[static_cast<size_t>(id)]);
   }

@@ -21,10 +21,9 @@ struct BoundCall {
 };
 BoundCall bind_call(const Graph& graph, const Node& node);
 
-// The quantiser of input `index` of a call, or null. MASE's rule: the first input is data_in; the
-// second is `weight` for products, else data_in too.
-const Quantizer* input_quantizer(const Quantization& quantization, const OpRecord& op, size_t index,
-                                 bool is_module);
+// The operand that input `index` of a call is. MASE's rule: the first input is data_in; the second
+// is `weight` for products, else data_in too.
+std::string input_operand(const OpRecord& op, size_t index, bool is_module);
 
 struct EvaluateOptions {
   bool training = false;

@@ -82,11 +82,13 @@ std::string operand_text(const Quantizer* quantizer) {
 }
 
 std::string format_text(const Quantization& quantization) {
-  if (quantization.bypass) return "bypassed";
   std::vector<std::string> parts;
+  if (quantization.bypass) parts.emplace_back("bypassed");
   for (const char* operand : {"data_in", "weight", "bias", "data_out"})
     if (const Quantizer* quantizer = quantization.find(operand))
       parts.push_back(fmt::format("{} {}", operand, operand_text(quantizer)));
+  for (const auto& [operand, quantizer] : quantization.backward)
+    parts.push_back(fmt::format("backward {} {}", operand, operand_text(quantizer.get())));
   return join(parts, ", ");
 }
 

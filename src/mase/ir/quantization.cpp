@@ -15,9 +15,41 @@ bool is_none(const Value& value) {
 }
 
 // Keys that belong to the layer, not to one operand.
-const char* const layer_keys[] = {"name", "bypass"};
+const char* const layer_keys[] = {"name", "bypass", "backward"};
+
+// MASE's training_base. It takes keys of the bias too, though the bias is in no product.
+std::map<std::string, QuantizerPtr> parse_backward(const Value& config, const std::string& path,
+                                                   Problems& problems) {
+  if (config.is_null()) return {};
+  if (!config.is_dict()) {
+    problems.add(Error(config.position(), path,
+                       fmt::format("expected a table, got {}", config.type_name())));
+    return {};
+  }
+  if (!config["backward"].is_null()) {
+    problems.add(Error(config["backward"].position(), path, "unknown key 'backward'"));
+    return {};
+  }
+  Quantization parsed = parse_quantization(config, {"output_grad", "data_in", "weight", "bias"}, {},
+                                           {}, path, problems);
+  parsed.operands.erase("bias");
+  for (const auto& [operand, quantizer] : parsed.operands)
+    if (quantizer->learned)
+      problems.add(Error(config.position(), path, "nothing is learned in the backward pass",
+                         fmt::format("leave out {}_{}", operand, quantizer->learned->name)));
+  return parsed.bypass ? std::map<std::string, QuantizerPtr>() : std::move(parsed.operands);
+}
 
 }  // namespace
+
+bool is_activation(const std::string& operand) {
+  return operand == "data_in" || operand == "data_out" || operand == "output_grad";
+}
+
+const Quantizer* Quantization::find_backward(const std::string& operand) const {
+  const auto found = backward.find(operand);
+  return found == backward.end() ? nullptr : found->second.get();
+}
 
 const Quantizer* Quantization::find(const std::string& operand) const {
   if (bypass) return nullptr;
@@ -55,6 +87,8 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
     result.config = config;
     if (!config["bypass"].is_null()) result.bypass = config["bypass"].as_bool(path + ".bypass");
 
+    result.backward = parse_backward(config["backward"], path + ".backward", problems);
+
     std::map<std::string, Value> tables;
     for (const auto& [key, value] : config.as_dict()) {
       if (std::count(std::begin(layer_keys), std::end(layer_keys), key)) continue;
@@ -84,7 +118,7 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
           record.schema.find("is_signed") && !table.as_dict().contains("is_signed"))
         table.dict().set("is_signed", false);
       // Only activations have a batch in front: MASE blocks parameters over all their dimensions.
-      if (operand != "data_in" && operand != "data_out" && record.schema.find("skip_first_dim") &&
+      if (!is_activation(operand) && record.schema.find("skip_first_dim") &&
           !table.as_dict().contains("skip_first_dim"))
         table.dict().set("skip_first_dim", false);
       // Problems name the key as it was written, with its operand.
@@ -97,7 +131,14 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
               error.cause(), error.remedy()));
         continue;
       }
-      result.operands[operand] = make_quantizer(format, table, path + "." + operand);
+      QuantizerPtr quantizer = make_quantizer(format, table, path + "." + operand);
+      if (is_activation(operand) && quantizer->learned && !quantizer->learned->whole) {
+        problems.add(Error(table.position(), path + "." + operand + "_granularity",
+                           "activations learn one number for the tensor",
+                           fmt::format("leave out {}_granularity", operand)));
+        continue;
+      }
+      result.operands[operand] = std::move(quantizer);
     }
   } catch (const Error& error) {
     problems.add(error);

@@ -5,6 +5,7 @@
 
 #include "mase/ir/evaluate.h"
 #include "mase/ir/graph.h"
+#include "mase/ir/learned.h"
 
 namespace mase {
 namespace {
@@ -27,8 +28,10 @@ Shape infer_node(const Graph& graph, const Node& node, const std::vector<Shape>&
 
 void verify_module(const std::string& path, const Module& module) {
   const OpRecord& op = find_op(module.op, path);
-  const std::vector<ParamSpec> specs =
+  std::vector<ParamSpec> specs =
       op.params ? op.params(module.attributes) : std::vector<ParamSpec>();
+  for (const LearnedOperand& learned : learned_operands(module))
+    specs.push_back({learned.parameter, learned.shape});
   for (const ParamSpec& spec : specs) {
     const Tensor* tensor = module.find(spec.name);
     if (!tensor) throw Error(path, fmt::format("parameter '{}' is missing", spec.name));
@@ -89,6 +92,11 @@ void verify(const Graph& graph) {
                     fmt::format("calls '{}', which is not in the module table", node.target));
       called.insert(node.target);
     }
+    for (const auto& [operand, quantizer] : node.quantization.operands)
+      if (quantizer->learned)
+        throw Error(node.name,
+                    fmt::format("{} of a function cannot learn its {}: only layers keep parameters",
+                                operand, quantizer->learned->name));
     if (node.kind == NodeKind::output) ++outputs;
     defined.insert(id);
   }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "mase/ir/layer_text.h"
+#include "mase/ir/learned.h"
 #include "mase/passes/metadata.h"
 #include "mase/passes/observe.h"
 
@@ -94,7 +95,7 @@ std::vector<NodePair> pair_nodes(const Graph& original, const Graph& transformed
 Tensor used_parameter(const Module& module, const std::string& name) {
   const Tensor* tensor = module.find(name);
   MASE_CHECK(tensor, "no parameter '{}'", name);
-  const Quantizer* quantizer = module.quantization.find(name);
+  const QuantizerPtr quantizer = current_quantizer(module.quantization, &module, name);
   return quantizer ? quantize(*quantizer, *tensor) : *tensor;
 }
 

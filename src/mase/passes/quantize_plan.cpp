@@ -8,6 +8,8 @@
 #include "mase/base/table.h"
 #include "mase/base/text.h"
 #include "mase/ir/layer_text.h"
+#include "mase/ir/learned.h"
+#include "mase/passes/metadata.h"
 #include "mase/passes/select.h"
 
 namespace mase {
@@ -153,6 +155,17 @@ class Planner {
     entry.quantization =
         parse_quantization(config_for_op(rule.config, op.operands), op.operands,
                            op.required_operands, op.unsigned_operands, rule.path, found);
+    if (!entry.quantization.backward.empty() && op.name != "linear")
+      found.add(Error(rule.config["backward"].position(), rule.path + ".backward",
+                      fmt::format("'{}' does not quantise its backward pass", op.name),
+                      "only linear layers do"));
+    if (graph_.node(id).kind != NodeKind::call_module)
+      for (const auto& [operand, quantizer] : entry.quantization.operands)
+        if (quantizer->learned)
+          found.add(Error(rule.config.position(), rule.path,
+                          fmt::format("node '{}' is a function: it cannot learn {}_{}",
+                                      graph_.node(id).name, operand, quantizer->learned->name),
+                          "only layers keep parameters"));
     for (const Error& error : found.errors()) add_once(error);
     if (!entry.changes()) entry.reason = fmt::format("rule '{}' says NA", rule.key);
     return entry;
@@ -230,6 +243,27 @@ Value config_for_op(const Value& config, const std::vector<std::string>& operand
 std::vector<PlannedNode> plan_quantize(const Graph& graph, const Value& args,
                                        const std::string& path, Problems& problems) {
   return Planner(graph, args, path, problems).plan();
+}
+
+PassResult apply_quantize_plan(Graph& graph, const std::vector<PlannedNode>& plan) {
+  Dict nodes;
+  bool changed = false;
+  for (const PlannedNode& entry : plan) {
+    if (!entry.changes()) continue;
+    Node& node = graph.node(entry.node);
+    const Value before = graph.quantization_of(node).config;
+    const std::string old_class = class_text(graph, node);
+    Module* module = graph.module_of(node);
+    (module ? module->quantization : node.quantization) = entry.quantization;
+    if (module) fit_learned_parameters(*module);
+    update_operand_metadata(graph, node);
+    changed = changed || !(before == entry.quantization.config);
+    nodes.set(node.name, Dict{{"from", old_class},
+                              {"to", class_text(graph, node)},
+                              {"rule", entry.rule},
+                              {"formats", format_text(entry.quantization)}});
+  }
+  return {Dict{{"quantized", nodes.size()}, {"nodes", nodes}}, changed};
 }
 
 std::string plan_text(const Graph& graph, const std::vector<PlannedNode>& plan) {

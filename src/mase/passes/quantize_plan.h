@@ -9,6 +9,7 @@
 
 #include "mase/ir/graph.h"
 #include "mase/ir/quantization.h"
+#include "mase/passes/pass.h"
 
 namespace mase {
 
@@ -22,6 +23,8 @@ struct PlannedNode {
 
 std::vector<PlannedNode> plan_quantize(const Graph& graph, const Value& args,
                                        const std::string& path, Problems& problems);
+
+PassResult apply_quantize_plan(Graph& graph, const std::vector<PlannedNode>& plan);
 
 // The plan as a table: node, op, rule, formats or reason.
 std::string plan_text(const Graph& graph, const std::vector<PlannedNode>& plan);

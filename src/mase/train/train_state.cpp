@@ -40,6 +40,7 @@ Value TrainState::to_value() const {
               {"stale_epochs", stale_epochs},
               {"csv_bytes", csv_bytes},
               {"jsonl_bytes", jsonl_bytes},
+              {"folded_at", folded_at},
               {"done", done}};
 }
 
@@ -49,7 +50,8 @@ TrainState TrainState::from_value(const Value& value, const std::string& place) 
   TrainState state;
   const auto count = [&](const char* key) {
     const int64_t number = value[key].as_int(key);
-    if (number < (std::string(key) == "best_epoch" ? -1 : 0))
+    const bool may_be_none = key == std::string("best_epoch") || key == std::string("folded_at");
+    if (number < (may_be_none ? -1 : 0))
       throw Error(place, fmt::format("{} is {}", key, number), "the file is damaged");
     return number;
   };
@@ -64,6 +66,7 @@ TrainState TrainState::from_value(const Value& value, const std::string& place) 
   state.stale_epochs = count("stale_epochs");
   state.csv_bytes = count("csv_bytes");
   state.jsonl_bytes = count("jsonl_bytes");
+  if (!value["folded_at"].is_null()) state.folded_at = count("folded_at");
   state.done = value["done"].as_bool("done");
   return state;
 }

@@ -79,6 +79,28 @@ class Loop {
     return epoch >= options_.max_epochs - options_.freeze_bn_epochs;
   }
 
+  bool folds(int64_t epoch) const {
+    return options_.fold_batch_norm && state_.folded_at < 0 &&
+           (options_.freeze_bn_epochs == 0 || frozen(epoch));
+  }
+
+  // The network has other parameters from here on: the optimiser and the search for the best epoch
+  // begin anew.
+  void fold() {
+    program_->write_to(graph_);
+    options_.fold_batch_norm(graph_);
+    state_.folded_at = state_.step;
+    state_.best_loss.reset();
+    state_.best_accuracy.reset();
+    state_.best_epoch = -1;
+    state_.stale_epochs = 0;
+    evaluation_.reset();
+    compile();
+  }
+
+  // Steps of the optimiser since its own beginning.
+  int64_t optimizer_steps() const { return state_.step - std::max<int64_t>(0, state_.folded_at); }
+
   void compile() {
     CompileOptions training;
     training.training = true;
@@ -133,6 +155,7 @@ class Loop {
         state_.batch > batches_)
       throw Error(path, fmt::format("was trained on other data than {} holds now", data_.name),
                   "put the data back as they were, or start a new run with --load");
+    if (state_.folded_at >= 0 && options_.fold_batch_norm) options_.fold_batch_norm(graph_);
     load_into(graph_, *restored_, path);
   }
 
@@ -159,7 +182,7 @@ class Loop {
       }
       flat.emplace_back(name, std::move(block));
     }
-    optimizer_->restore(flat, state_.step, restored_from_);
+    optimizer_->restore(flat, optimizer_steps(), restored_from_);
     restored_.reset();
   }
 
@@ -178,7 +201,7 @@ class Loop {
     for (const ParameterView& parameter : program_->parameters()) {
       indices.emplace_back(index);
       tensors.emplace_back(fmt::format("optimizer_states.0.state.{}.step", index),
-                           Tensor::scalar(static_cast<float>(state_.step)));
+                           Tensor::scalar(static_cast<float>(optimizer_steps())));
       for (const auto& [state_name, block] : flat)
         tensors.emplace_back(
             fmt::format("optimizer_states.0.state.{}.{}", index, state_name),
@@ -265,7 +288,9 @@ class Loop {
   }
 
   TrainStatus epoch(TrainOutcome& outcome) {
-    if (program_->options().freeze_batch_norm != frozen(state_.epoch)) {
+    if (folds(state_.epoch)) {
+      fold();
+    } else if (program_->options().freeze_batch_norm != frozen(state_.epoch)) {
       program_->write_to(graph_);
       compile();
     }

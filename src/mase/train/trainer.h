@@ -31,6 +31,9 @@ struct TrainOptions {
   bool clip_values = false;
   int64_t early_stopping = 0;  // epochs without a lower loss; 0: never
   int64_t freeze_bn_epochs = 0;
+  // Folds batch-norms into the layers before them: called once, when they freeze, or at the start
+  // if they never do. Null: they stay.
+  std::function<void(Graph& graph)> fold_batch_norm = {};
   int64_t log_every_n_steps = 50;
   double checkpoint_seconds = 30;
   int64_t checkpoint_steps = 0;
@@ -83,6 +86,7 @@ struct TrainState {
   int64_t best_epoch = -1;
   int64_t stale_epochs = 0;  // since the best one
   int64_t csv_bytes = 0, jsonl_bytes = 0;
+  int64_t folded_at = -1;  // the step at which batch-norms were folded; -1: they were not
   bool done = false;
 
   Value to_value() const;

@@ -55,6 +55,33 @@ void Range(const float* in, size_t count, float& lowest, float& largest) {
     }
 }
 
+double LearnedGradient(const LearnedSpec& spec, const float* in, const float* grad_out,
+                       float* grad_in, size_t count) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> df;
+  const size_t lanes = hn::Lanes(d);
+  const auto inverse = hn::Set(d, 1 / spec.step);
+  const auto low = hn::Set(d, spec.low), high = hn::Set(d, spec.high);
+  const auto at_low = hn::Set(d, spec.at_low), at_high = hn::Set(d, spec.at_high);
+  const auto share = hn::Set(d, spec.rounding_error ? 1.0 : 0.0);
+  auto sum = hn::Zero(d);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto g = hn::PromoteTo(d, hn::LoadU(df, grad_out + i));
+    const auto v = hn::Mul(hn::PromoteTo(d, hn::LoadU(df, in + i)), inverse);
+    const auto below = hn::Le(v, low), above = hn::Ge(v, high);
+    const auto inside = hn::And(hn::Gt(v, low), hn::Lt(v, high));
+    // Infinite and NaN values are outside: their difference is chosen away.
+    const auto error = hn::IfThenElseZero(inside, hn::Mul(hn::Sub(hn::Round(v), v), share));
+    const auto factor = hn::IfThenElse(above, at_high, hn::IfThenElse(below, at_low, error));
+    sum = hn::Add(sum, hn::Mul(g, factor));
+    hn::StoreU(hn::DemoteTo(df, hn::IfThenElseZero(inside, g)), df, grad_in + i);
+  }
+  const double rest =
+      learned_gradient_reference(spec, in + i, grad_out + i, grad_in + i, count - i);
+  return hn::GetLane(hn::SumOfLanes(d, sum)) + rest;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace mase
 HWY_AFTER_NAMESPACE();
@@ -64,6 +91,7 @@ namespace mase {
 
 HWY_EXPORT(Scaled);
 HWY_EXPORT(Range);
+HWY_EXPORT(LearnedGradient);
 
 void scaled_kernel(const ScaledSpec& spec, const float* in, float* out, size_t count) {
   HWY_DYNAMIC_DISPATCH(Scaled)(spec, in, out, count);
@@ -79,6 +107,28 @@ double scaled_code(const ScaledSpec& spec, float x) {
 float scaled_reference(const ScaledSpec& spec, float x) {
   if (std::isnan(x)) return x;
   return static_cast<float>((scaled_code(spec, x) - spec.zero) * spec.step);
+}
+
+double learned_gradient_kernel(const LearnedSpec& spec, const float* in, const float* grad_out,
+                               float* grad_in, size_t count) {
+  return HWY_DYNAMIC_DISPATCH(LearnedGradient)(spec, in, grad_out, grad_in, count);
+}
+
+double learned_gradient_reference(const LearnedSpec& spec, const float* in, const float* grad_out,
+                                  float* grad_in, size_t count) {
+  double sum = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const double v = in[i] * (1 / spec.step), g = grad_out[i];
+    const bool inside = v > spec.low && v < spec.high;
+    if (inside)
+      sum += spec.rounding_error ? g * (std::nearbyint(v) - v) : 0;
+    else if (v <= spec.low)
+      sum += g * spec.at_low;
+    else if (v >= spec.high)
+      sum += g * spec.at_high;
+    grad_in[i] = inside ? grad_out[i] : 0.0f;
+  }
+  return sum;
 }
 
 void range_kernel(const float* in, size_t count, float& lowest, float& largest) {

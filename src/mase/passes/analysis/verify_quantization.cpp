@@ -8,6 +8,7 @@
 #include "mase/base/tensor_text.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
+#include "mase/ir/learned.h"
 #include "mase/passes/compare.h"
 #include "mase/passes/metadata.h"
 #include "mase/passes/observe.h"
@@ -99,7 +100,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   for (const NodeId id : quantized)
     if (const Module* module = graph.module_of(graph.node(id)))
       for (const auto& [name, tensor] : numeric_tensors(*module))
-        if (const Quantizer* quantizer = module->quantization.find(name))
+        if (const QuantizerPtr quantizer = current_quantizer(module->quantization, module, name))
           check_operand(*quantizer, tensor, tallies[id][name]);
   if (!quantized.empty())
     observe_nodes(graph, sample_inputs(graph, context, args["num_samples"].as_int()), sources,
@@ -109,12 +110,15 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
                       const Quantization& formats = graph.quantization_of(node);
                       const std::vector<NodeId> inputs = graph.inputs_of(id);
                       for (size_t i = 0; i < inputs.size(); ++i) {
-                        const Quantizer* quantizer = formats.find(operand_of_input(graph, node, i));
+                        const QuantizerPtr quantizer = current_quantizer(
+                            formats, graph.module_of(node), operand_of_input(graph, node, i));
                         if (inputs[i] == source && quantizer)
                           check_operand(*quantizer, result, tallies[id][input_name(i)]);
                       }
-                      if (id == source && formats.find("data_out"))
-                        check_operand(*formats.find("data_out"), result, tallies[id]["data_out_0"]);
+                      const QuantizerPtr out =
+                          current_quantizer(formats, graph.module_of(node), "data_out");
+                      if (id == source && out)
+                        check_operand(*out, result, tallies[id]["data_out_0"]);
                     }
                   });
 

@@ -2,11 +2,12 @@
 // fuse_batch_norm: Linear -> BatchNorm  =>  Linear, for evaluation.
 //   s = gamma / sqrt(var + eps)    W' = s W    b' = s (b - mean) + beta
 // A pair is left alone, with a reason, when the linear layer is used elsewhere or shared, is
-// quantised already (its rounded weights would no longer be the same), or the batch-norm keeps no
-// running statistics.
+// quantised already (its rounded weights would no longer be the same; `quantized` folds it all the
+// same, for training to go on), or the batch-norm keeps no running statistics.
 #include <cmath>
 
 #include "mase/ir/layer_text.h"
+#include "mase/ir/learned.h"
 #include "mase/passes/metadata.h"
 
 namespace mase {
@@ -20,13 +21,16 @@ int64_t calls_of(const Graph& graph, const std::string& path) {
 }
 
 // Why the pair stays as it is; empty if it can be fused.
-std::string obstacle(const Graph& graph, const Node& linear, const Node& norm) {
+std::string obstacle(const Graph& graph, const Node& linear, const Node& norm, bool quantized) {
   const Module& layer = *graph.module_of(linear);
   const Module& batch_norm = *graph.module_of(norm);
   if (graph.users(linear.id).size() != 1) return "the linear layer's result is used elsewhere";
   if (calls_of(graph, linear.target) != 1) return "the linear layer is shared";
   if (calls_of(graph, norm.target) != 1) return "the batch-norm is shared";
-  if (!layer.quantization.config.is_null()) return "the linear layer is quantised: fuse first";
+  if (!layer.quantization.config.is_null() && !quantized)
+    return "the linear layer is quantised: fuse first";
+  if (layer.quantization.find("data_out"))
+    return "the linear layer's result is rounded before the batch-norm";
   if (!batch_norm.quantization.config.is_null()) return "the batch-norm is quantised: fuse first";
   if (!batch_norm.find("running_mean")) return "the batch-norm keeps no running statistics";
   if (infer_shapes(graph, 2)[static_cast<size_t>(linear.id)].size() != 2)
@@ -55,9 +59,15 @@ void fuse(Module& linear, const Module& norm) {
       weight[o * in + i] = static_cast<float>(weight[o * in + i] * scale);
     bias[o] = static_cast<float>((bias[o] - mean) * scale + (beta ? beta->item(row) : 0.0));
   }
+  // Other weights: what their quantisers learned is found anew from them.
+  for (const LearnedOperand& learned : learned_operands(linear))
+    if (!is_activation(learned.operand))
+      std::erase_if(linear.parameters,
+                    [&](const auto& entry) { return entry.first == learned.parameter; });
+  fit_learned_parameters(linear);
 }
 
-PassResult run(Graph& graph, const Value&, PassContext&) {
+PassResult run(Graph& graph, const Value& args, PassContext&) {
   List fused;
   Dict left;
   const std::vector<NodeId> order = graph.order();
@@ -70,7 +80,7 @@ PassResult run(Graph& graph, const Value&, PassContext&) {
       left.set(norm.name, "no linear layer before it");
       continue;
     }
-    const std::string why = obstacle(graph, linear, norm);
+    const std::string why = obstacle(graph, linear, norm, args["quantized"].as_bool());
     if (!why.empty()) {
       left.set(norm.name, why);
       continue;
@@ -92,6 +102,11 @@ const Register<PassRecord> registered{{
     .pass_kind = PassKind::transform,
     .summary = "Batch-norms folded into the linear layers before them",
     .help = "Outputs in evaluation mode change by rounding only. Quantise after fusing.",
+    .schema = {.fields = {{.name = "quantized",
+                           .type = FieldType::boolean,
+                           .default_value = false,
+                           .help = "fold quantised layers too; their formats then round other "
+                                   "weights, so train on"}}},
     .run = run,
     .tolerance = 1e-4,
 }};

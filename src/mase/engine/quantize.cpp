@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps that round tensors, and their gradients: straight-through (no step at all: both sides
+// share one gradient), a format's own rule, or a learned number that gets a gradient itself.
+#include <algorithm>
+#include <cmath>
+
+#include "mase/engine/emit.h"
+
+namespace mase::engine {
+namespace {
+
+// Rounds one piece of a tensor; `piece` tells the pieces of a step apart.
+struct Rounder {
+  const Quantizer* quantizer;
+  bool drawn;
+  uint64_t seed, stream;
+
+  Rounder(const Plan& plan, const Primitive& p)
+      : quantizer(p.quantizer),
+        drawn(plan.options.training && p.quantizer->quantize_drawn),
+        seed(plan.options.seed),
+        stream(p.stream) {}
+
+  void operator()(const float* in, float* out, const Shape& shape, const Run& run,
+                  uint64_t piece = 0) const {
+    if (drawn)
+      quantizer->quantize_drawn(in, out, shape, random_draw(seed, run.batch->step, stream, piece));
+    else
+      quantizer->quantize(in, out, shape);
+  }
+};
+
+// The values of a tensor in row-major order, for what happens once.
+std::vector<float> row_major(const float* data, const TensorView& view, int64_t n, Shape& shape) {
+  shape = view.shape;
+  if (view.layout == Layout::batch) shape[0] = n;
+  if (view.layout == Layout::free) shape = view.shape_at(n);
+  std::vector<float> values(static_cast<size_t>(element_count(shape)));
+  if (view.layout == Layout::batch)
+    to_row_major(data, view.rows, view.stride, n, values.data());
+  else
+    std::copy_n(data, values.size(), values.data());
+  return values;
+}
+
+// A number of zero was not found yet: training finds it from the first batch, all processes the
+// same one; evaluation goes on without.
+bool find_number(const Plan& plan, const LearnedNumber& learned, const float* in,
+                 const TensorView& view, int64_t n, float* number, int64_t count) {
+  if (number[0] != 0) return true;
+  if (!plan.options.training) return false;
+  Shape shape;
+  const std::vector<float> values = row_major(in, view, n, shape);
+  learned.start(values.data(), shape, number);
+  if (!plan.options.all_reduce) return true;
+  std::vector<double> sums(number, number + count);
+  sums.push_back(1);
+  plan.options.all_reduce(sums);
+  for (int64_t i = 0; i < count; ++i)
+    number[i] = static_cast<float>(sums[static_cast<size_t>(i)] / sums.back());
+  return true;
+}
+
+// Calls body(offset, shape) for the pieces of a tensor that hold values: its rows without their
+// padding, or all of it.
+template <class Body>
+void for_each_piece(const TensorView& view, int64_t n, Shape& shape, const Body& body) {
+  if (view.layout != Layout::batch) {
+    if (view.layout == Layout::free) shape = view.shape_at(n);
+    body(int64_t{0});
+    return;
+  }
+  shape[0] = n;
+  for (int64_t r = 0; r < view.rows; ++r) body(r * view.stride);
+}
+
+Shape piece_shape(const TensorView& view) {
+  return view.layout == Layout::batch ? Shape{0} : view.shape;
+}
+
+Step emit_learned(Plan& plan, const Primitive& p) {
+  const Quantizer* quantizer = p.quantizer;
+  Step step{"quantize", quantizer->format + ", learned", {p.in[0], p.weight}, {p.out}};
+  const TensorView view = view_of(plan, p.out);
+  const int in = p.in[0], out = p.out, weight = p.weight;
+  const int64_t count = element_count(plan.at(weight).shape);
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    auto shape = std::make_shared<Shape>(piece_shape(view));
+    return [=, &plan, from = memory[in], to = memory[out],
+            number = memory[weight]](const Run& run) {
+      const LearnedNumber& learned = *quantizer->learned;
+      if (find_number(plan, learned, from, view, run.n, number, count)) {
+        for_each_piece(view, run.n, *shape,
+                       [&](int64_t at) { learned.quantize(from + at, number, to + at, *shape); });
+        return;
+      }
+      Shape whole;
+      std::vector<float> values = row_major(from, view, run.n, whole);
+      quantizer->quantize(values.data(), values.data(), whole);
+      if (view.layout == Layout::batch)
+        from_row_major(values.data(), view.rows, view.stride, run.n, to);
+      else
+        std::copy(values.begin(), values.end(), to);
+    };
+  };
+  return step;
+}
+
+Step emit_learned_gradient(Plan& plan, const Primitive& p, int gradient, Target x, Target number) {
+  const Quantizer* quantizer = p.quantizer;
+  Step step{
+      "quantize_gradient", quantizer->format + ", learned", {p.in[0], p.weight, gradient}, {}};
+  const TensorView view = view_of(plan, p.out);
+  const int64_t count = element_count(plan.at(p.weight).shape);
+  const auto floats = static_cast<int64_t>(plan.floats(p.out));
+  const int ups = plan.scratch("gradients", floats);
+  step.writes = {ups};
+  for (const int tensor : {x.tensor, number.tensor})
+    if (tensor >= 0) step.writes.push_back(tensor);
+  // LSQ balances the numbers' updates by the values each one serves, the batch not counted.
+  const int64_t values = view.layout == Layout::batch
+                             ? view.rows
+                             : element_count(plan.at(p.in[0]).shape) / std::max<int64_t>(1, count);
+  const double share = quantizer->learned->gradient_scale(values);
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    auto shape = std::make_shared<Shape>(piece_shape(view));
+    auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(count));
+    const auto at = [&](int tensor) { return tensor >= 0 ? memory[tensor] : nullptr; };
+    return [=, &plan, from = memory[p.in[0]], value = memory[p.weight], g = memory[gradient],
+            scratch = memory[ups], dx = at(x.tensor), dn = at(number.tensor)](const Run& run) {
+      std::fill(sums->begin(), sums->end(), 0.0);
+      for_each_piece(view, run.n, *shape, [&](int64_t offset) {
+        float* to = dx && !x.accumulate ? dx + offset : scratch + offset;
+        quantizer->learned->gradient(from + offset, value, g + offset, to, sums->data(), *shape);
+        if (dx && x.accumulate) kernels::add_to(dx + offset, to, element_count(*shape));
+      });
+      for (int64_t i = 0; dn && i < count; ++i) {
+        const auto d = static_cast<float>((*sums)[static_cast<size_t>(i)] * share);
+        dn[i] = number.accumulate ? dn[i] + d : d;
+      }
+    };
+  };
+  return step;
+}
+
+}  // namespace
+
+uint64_t random_draw(uint64_t seed, uint64_t step, uint64_t stream, uint64_t piece) {
+  uint64_t h = seed;
+  for (const uint64_t word : {step, stream, piece}) {
+    h = (h ^ word) + 0x9E3779B97F4A7C15u;
+    h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9u;
+    h = (h ^ (h >> 27)) * 0x94D049BB133111EBu;
+    h ^= h >> 31;
+  }
+  return h;
+}
+
+uint64_t backward_stream(const Primitive& p, uint64_t index) {
+  return (uint64_t{1} << 32) + (static_cast<uint64_t>(p.out) << 2) + index;
+}
+
+int unrounded(const Plan& plan, int tensor) {
+  for (const Primitive& p : plan.primitives)
+    if (p.kind == PrimitiveKind::quantize && !p.removed && p.out == tensor) return p.in[0];
+  return tensor;
+}
+
+Step emit_quantize(Plan& plan, const Primitive& p) {
+  if (p.weight >= 0) return emit_learned(plan, p);
+  const Rounder rounder(plan, p);
+  Step step{"quantize", p.quantizer->format, p.in, {p.out}};
+  const int in = p.in[0], out = p.out;
+  const TensorView view = view_of(plan, out);
+  if (p.quantizer->elementwise && view.layout != Layout::free) {
+    // In any layout: one flat sweep over the rows, padding included.
+    const auto count = static_cast<int64_t>(
+        view.layout == Layout::batch ? view.rows * view.stride : element_count(view.shape));
+    step.bind = [=](const Memory& memory) -> Kernel {
+      return [=, from = memory[in], to = memory[out], shape = Shape{count}](const Run& run) {
+        rounder(from, to, shape, run);
+      };
+    };
+    return step;
+  }
+  const int64_t count = element_count(view.shape);
+  const int scratch = view.layout == Layout::batch ? plan.scratch("row-major", count) : -1;
+  if (scratch >= 0) step.writes.push_back(scratch);
+  step.bind = [=](const Memory& memory) -> Kernel {
+    auto shape = std::make_shared<Shape>(view.shape);
+    return [=, from = memory[in], to = memory[out],
+            rows = scratch >= 0 ? memory[scratch] : nullptr](const Run& run) {
+      if (view.layout == Layout::batch) {
+        (*shape)[0] = run.n;
+        to_row_major(from, view.rows, view.stride, run.n, rows);
+        rounder(rows, rows, *shape, run);
+        from_row_major(rows, view.rows, view.stride, run.n, to);
+      } else {
+        if (view.layout == Layout::free) *shape = view.shape_at(run.n);
+        rounder(from, to, *shape, run);
+      }
+    };
+  };
+  return step;
+}
+
+bool has_gradient_step(const Primitive& p) { return p.weight >= 0 || p.quantizer->gradient; }
+
+void share_straight_through(Plan& plan) {
+  for (const Primitive& p : plan.primitives) {
+    if (p.removed || p.kind != PrimitiveKind::quantize || has_gradient_step(p)) continue;
+    if (!plan.at(p.out).differentiable) continue;
+    const int shared = gradient_of(plan, p.in[0]);
+    plan.gradient.resize(plan.tensors.size(), -1);
+    plan.gradient[static_cast<size_t>(p.out)] = shared;
+  }
+}
+
+Step emit_quantize_gradient(Plan& plan, const Primitive& p, int gradient, Target t, Target number) {
+  if (p.weight >= 0) return emit_learned_gradient(plan, p, gradient, t, number);
+  const Quantizer* quantizer = p.quantizer;
+  const TensorView view = view_of(plan, p.out);
+  const int64_t count = element_count(view.shape);
+  Step step{"quantize_gradient", quantizer->format, {p.in[0], gradient}, {t.tensor}};
+  const bool batch = view.layout == Layout::batch;
+  const int64_t flat = batch ? view.rows * view.stride : count;
+  const int values = plan.scratch("values", flat), ups = plan.scratch("gradients", flat);
+  step.writes.push_back(values);
+  step.writes.push_back(ups);
+  const bool elementwise = quantizer->elementwise && view.layout != Layout::free;
+  step.bind = [=](const Memory& memory) -> Kernel {
+    auto shape = std::make_shared<Shape>(elementwise ? Shape{flat} : view.shape);
+    return [=, x = memory[p.in[0]], g = memory[gradient], to = memory[t.tensor], a = memory[values],
+            b = memory[ups]](const Run& run) {
+      if (elementwise) {
+        quantizer->gradient(x, g, t.accumulate ? b : to, *shape);
+        if (t.accumulate) kernels::add_to(to, b, flat);
+        return;
+      }
+      if (batch) {
+        (*shape)[0] = run.n;
+        to_row_major(x, view.rows, view.stride, run.n, a);
+        to_row_major(g, view.rows, view.stride, run.n, b);
+        quantizer->gradient(a, b, b, *shape);
+        for (int64_t i = 0; i < run.n; ++i)
+          for (int64_t r = 0; r < view.rows; ++r) {
+            float& place = to[r * view.stride + i];
+            place = (t.accumulate ? place : 0.0f) + b[i * view.rows + r];
+          }
+        return;
+      }
+      if (view.layout == Layout::free) *shape = view.shape_at(run.n);
+      const int64_t values_now = element_count(*shape);
+      quantizer->gradient(x, g, b, *shape);
+      for (int64_t i = 0; i < values_now; ++i) to[i] = (t.accumulate ? to[i] : 0.0f) + b[i];
+    };
+  };
+  return step;
+}
+
+}  // namespace mase::engine
