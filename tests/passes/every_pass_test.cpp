@@ -19,7 +19,8 @@ Value arguments_for(const std::string& pass) {
     config.set(fmt::format("{}_width", operand), 8);
     config.set(fmt::format("{}_frac_width", operand), 4);
   }
-  if (pass == "quantize") return Dict{{"default", Dict{{"config", config}}}};
+  if (pass == "quantize" || pass == "training_base")
+    return Dict{{"default", Dict{{"config", config}}}};
   if (pass == "prune") return Dict{{"weight", Dict{{"sparsity", 0.5}}}};
   if (pass == "profile_statistics") {
     const Value all(

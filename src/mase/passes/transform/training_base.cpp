@@ -74,7 +74,7 @@ PassResult run(Graph& graph, const Value& args, PassContext&) {
 
 const Register<PassRecord> registered{{
     .name = "training_base",
-    .aliases = {"training_base_pass"},
+    .aliases = {"training_base_transform_pass", "training_base_pass"},
     .pass_kind = PassKind::transform,
     .summary = "Number formats for the forward and the backward pass of linear layers",
     .help = "As quantize, with two tables in each config:\n"
