@@ -290,10 +290,11 @@ TEST(Trainer, ADivergedRunLeavesTheBestCheckpoint) {
   TrainOptions options = quick();
   RunFolder run = new_run();
   int64_t epochs = 0;
-  // The data go bad after the second epoch.
+  // The data go bad after the second epoch: those it validates on, as the loop has its own copy of
+  // the training rows.
   const Trained trained =
       train_clouds(options, data, &run, false, {.on_epoch = [&](const EpochEvent&, const Program&) {
-                     if (++epochs == 2) data.train.x.mutable_data<float>()[7] = std::nanf("");
+                     if (++epochs == 2) data.validation.x.mutable_data<float>()[7] = std::nanf("");
                    }});
   EXPECT_EQ(trained.outcome.status, TrainStatus::diverged);
   EXPECT_NE(trained.outcome.message.find("NaN"), std::string::npos) << trained.outcome.message;
