@@ -178,6 +178,24 @@ TEST(Hostile, ReduceChainsAndOtherCallablesAreRefused) {
   EXPECT_HAS(verdict_of_pickle("K\1}b"), "attributes to a plain value");
 }
 
+TEST(Hostile, CallsInsideCallsDoNotNest) {
+  // A tensor rebuilt from a tensor rebuilt from ...: as deep as the file is long.
+  const std::string rebuild = global("torch._tensor", "_rebuild_from_type_v2");
+  std::string body = rebuild + "q" + le(0, 1) + "0" + "h" + le(0, 1);
+  constexpr int deep = 200000;
+  for (int i = 0; i < deep; ++i) body += "(h" + le(0, 1) + "N";
+  body += ")";
+  for (int i = 0; i < deep; ++i) body += "Nt";
+  EXPECT_HAS(verdict_of_pickle(body + "R"), "are not what PyTorch writes");
+}
+
+TEST(Hostile, JsonInACheckpointIsBounded) {
+  std::string json = "[";
+  for (int i = 0; i < 1000000; ++i) json += "0,";
+  json += "0]";
+  EXPECT_HAS(verdict_of_pickle("}" + text("mase") + text(json) + "s"), "limit allows");
+}
+
 TEST(Hostile, UnknownClassesBecomeLeaves) {
   const std::string path = test::temporary_folder() + "/leaf.ckpt";
   test::write(path, torch_zip(proto + "}" + text("x") + global("my.module", "Trainer") + ")\x81}" +

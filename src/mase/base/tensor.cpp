@@ -141,19 +141,19 @@ std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::joi
 
 std::shared_ptr<std::byte> aligned_bytes(size_t size) {
   // Shuffled rows of a large table are spread over its pages: with huge ones the processor's table
-  // of page addresses holds them all.
+  // of page addresses holds them all. The last part has small pages, so that no more memory is
+  // taken than was asked for.
   constexpr size_t huge_page = size_t{2} << 20;
   const bool large = size >= 2 * huge_page;
-  const size_t alignment = large ? huge_page : 64;
-  const size_t rounded =
-      std::max<size_t>(alignment, (size + alignment - 1) / alignment * alignment);
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
-  if (!memory) throw std::bad_alloc();
+  const size_t rounded = std::max<size_t>(64, (size + 63) / 64 * 64);
+  void* memory = nullptr;
+  if (::posix_memalign(&memory, large ? huge_page : 64, rounded) != 0) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
-  if (large) madvise(memory, rounded, MADV_HUGEPAGE);  // a wish: without it nothing is wrong
+  if (large)  // a wish: without it nothing is wrong
+    ::madvise(memory, rounded / huge_page * huge_page, MADV_HUGEPAGE);
 #endif
   std::memset(memory, 0, rounded);
-  return {memory, [](std::byte* p) { std::free(p); }};
+  return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
 }
 
 Tensor::Tensor(Shape shape, DType dtype)

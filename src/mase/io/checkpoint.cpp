@@ -111,6 +111,14 @@ std::vector<std::string> checkpoint_type_names() {
   return all;
 }
 
+void charge_json(std::string_view text, MemoryBudget& budget, const std::string& place) {
+  constexpr size_t value_cost = 200;
+  const auto values = std::count_if(text.begin(), text.end(), [](char c) {
+    return c == ',' || c == '[' || c == '{' || c == ':';
+  });
+  budget.charge(text.size() + (static_cast<size_t>(values) + 1) * value_cost, place);
+}
+
 Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& mapped,
                                  std::optional<CheckpointType> type, const ReadLimits& limits,
                                  bool network_needed) {
@@ -150,6 +158,8 @@ Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& mapped
   const Value& ours = std::as_const(checkpoint.contents)["mase"];
   if (ours.is_string()) {  // our own table, written as JSON by the trainer
     const std::string text = ours.as_string();
+    MemoryBudget budget(limits, mapped->bytes().size());
+    charge_json(text, budget, path);
     checkpoint.contents.dict().set("mase", parse_json(text, path));
   }
   return checkpoint;

@@ -14,6 +14,9 @@ Checkpoint read_mz(std::span<const std::byte> bytes, std::shared_ptr<const void>
                    const std::string& place, const ReadLimits& limits);
 Checkpoint read_hf_folder(const std::string& folder, const ReadLimits& limits);
 
+// JSON becomes about a hundred bytes a value: what a text could claim is charged before it is read.
+void charge_json(std::string_view text, MemoryBudget& budget, const std::string& place);
+
 bool is_mz(std::span<const std::byte> bytes);  // of a zip
 
 }  // namespace mase

@@ -17,21 +17,24 @@ constexpr const char* single_file = "model.safetensors";
 constexpr const char* index_file = "model.safetensors.index.json";
 constexpr uintmax_t largest_json = 16 << 20;
 
-Value read_small_json(const std::string& path) {
+Value read_small_json(const std::string& path, const ReadLimits& limits) {
   std::error_code failure;
   if (fs::file_size(path, failure) > largest_json && !failure)
     throw Error(path, "the file is too large");
-  return read_json(path);
+  const std::string text = read_text_file(path);
+  MemoryBudget budget(limits, text.size());
+  charge_json(text, budget, path);
+  return parse_json(text, path);
 }
 
 // The files, in order. Names from an index must stay in the folder.
-std::vector<std::string> tensor_files(const std::string& folder) {
+std::vector<std::string> tensor_files(const std::string& folder, const ReadLimits& limits) {
   if (fs::exists(fs::path(folder) / single_file)) return {single_file};
   std::vector<std::string> files;
   const std::string index = (fs::path(folder) / index_file).string();
   if (fs::exists(index)) {
     std::set<std::string> names;
-    const Value listed = read_small_json(index);
+    const Value listed = read_small_json(index, limits);
     for (const auto& [tensor, file] : listed["weight_map"].as_dict(index + ": weight_map")) {
       const std::string& name = file.as_string(index + ": weight_map");
       if (name.empty() || name.find('/') != std::string::npos || name[0] == '.')
@@ -56,8 +59,8 @@ Checkpoint read_hf_folder(const std::string& folder, const ReadLimits& limits) {
                 "give a folder as Hugging Face writes it, or a single file");
   Checkpoint checkpoint;
   checkpoint.type = CheckpointType::hf;
-  checkpoint.contents = read_small_json(config);
-  const std::vector<std::string> files = tensor_files(folder);
+  checkpoint.contents = read_small_json(config, limits);
+  const std::vector<std::string> files = tensor_files(folder, limits);
   if (files.empty())
     throw Error(folder, "the folder holds no safetensors file",
                 "in Python, save with model.save_pretrained(FOLDER, safe_serialization=True)");

@@ -39,15 +39,6 @@ std::string stored_name(const Part& part, const std::string& path, const std::st
   return fmt::format("{}:{}.{}", part.word, path, name);
 }
 
-// JSON becomes about a hundred bytes a value: what a text could claim is charged before it is read.
-void charge_json(std::string_view text, MemoryBudget& budget, const std::string& place) {
-  constexpr size_t value_cost = 200;
-  const auto values = std::count_if(text.begin(), text.end(), [](char c) {
-    return c == ',' || c == '[' || c == '{' || c == ':';
-  });
-  budget.charge(text.size() + (static_cast<size_t>(values) + 1) * value_cost, place);
-}
-
 Value read_json_entry(const ZipReader& zip, const char* name, std::shared_ptr<const void> owner,
                       MemoryBudget& budget, const std::string& place) {
   const ZipReader::Entry* entry = zip.find(name);

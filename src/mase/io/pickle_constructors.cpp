@@ -20,6 +20,8 @@ using Constructor = PickleId (*)(Machine& machine, const Arguments& args);
   machine.fail(fmt::format("the arguments of {} are not what PyTorch writes", what));
 }
 
+const std::map<std::string_view, Constructor>& constructors();
+
 // --- Python's containers ---------------------------------------------------------------------
 
 PickleId copy_as(Machine& machine, const Arguments& args, Kind kind) {
@@ -175,6 +177,11 @@ PickleId rebuild_parameter(Machine& machine, const Arguments& args) {
 
 PickleId rebuild_from_type(Machine& machine, const Arguments& args) {
   if (args.size() != 4) wrong_arguments(machine, "a tensor");
+  // One inside the other would go as deep as the file is long.
+  const std::string_view name = machine.node(args[0]).text;
+  const auto known = constructors().find(name);
+  if (known != constructors().end() && known->second == rebuild_from_type)
+    wrong_arguments(machine, "a tensor");
   return call(machine, args[0], args[2]);
 }
 

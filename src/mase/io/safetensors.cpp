@@ -211,9 +211,15 @@ void check_layout(const std::vector<Entry>& entries, size_t data_size, const std
       fail(entry, fmt::format("its bytes {} to {} are not inside the file's {} bytes of data",
                               entry.begin, entry.end, data_size));
     uint64_t bytes = dtype_size(entry.dtype);
-    for (const int64_t dimension : entry.shape)
-      if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dimension), &bytes))
+    bool empty = false;
+    for (const int64_t dimension : entry.shape) {
+      empty |= dimension == 0;
+      if (dimension != 0 &&
+          (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dimension), &bytes) ||
+           bytes > uint64_t{1} << 56))
         fail(entry, "its shape is too large");
+    }
+    if (empty) bytes = 0;
     if (bytes != entry.end - entry.begin)
       fail(entry,
            fmt::format("{} {} takes {} bytes, but the file gives it {}", dtype_name(entry.dtype),
