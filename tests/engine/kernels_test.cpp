@@ -193,6 +193,30 @@ TEST(Kernels, GatherAndScatterMatchReference) {
     }
 }
 
+// Every function of one number over its whole range, borders of the fitted pieces included.
+TEST(Kernels, FunctionsAreAccurateEverywhere) {
+  std::vector<float> x;
+  for (double v = -100; v <= 100; v += 1.0 / 256) x.push_back(static_cast<float>(v));
+  for (int e = -40; e < 10; ++e)
+    for (const double m : {1.0, 1.3, 1.7, 1.9999})
+      for (const double sign : {-1.0, 1.0})
+        x.push_back(static_cast<float>(sign * std::ldexp(m, e)));
+  for (const float v : {0.625f, 1.0f, 4.0f, 87.0f})
+    for (const float sign : {-1.0f, 1.0f}) {
+      x.push_back(sign * v);
+      x.push_back(sign * std::nextafter(v, 0.0f));
+      x.push_back(sign * std::nextafter(v, 200.0f));
+    }
+  std::vector<float> fast(x.size()), plain(x.size());
+  for (const ScalarOp op :
+       {ScalarOp::exp, ScalarOp::tanh, ScalarOp::sigmoid, ScalarOp::erf, ScalarOp::softplus}) {
+    apply(op, x.data(), nullptr, nullptr, fast.data(), static_cast<int64_t>(x.size()));
+    reference::apply(op, x.data(), nullptr, nullptr, plain.data(), static_cast<int64_t>(x.size()));
+    for (size_t i = 0; i < x.size(); ++i)
+      expect_close(fast[i], plain[i], 3e-7, fmt::format("op {} of {}", static_cast<int>(op), x[i]));
+  }
+}
+
 TEST(Kernels, ElementwiseMatchesReferenceOnHostileValues) {
   for (int op = static_cast<int>(ScalarOp::add); op <= static_cast<int>(ScalarOp::select); ++op)
     for (const int64_t n : sizes) {

@@ -85,9 +85,11 @@ void Apply(ScalarOp op, const float* a, const float* b, const float* c, float* o
       return Sweep(a, b, c, out, n,
                    [=](V x, V y, V z) HWY_ATTR { return hn::IfThenElse(hn::Eq(x, zero), z, y); });
     case ScalarOp::tanh:
+      return Sweep(a, b, c, out, n, [=](V x, V, V) HWY_ATTR { return SafeTanh(d, x); });
     case ScalarOp::erf:
+      return Sweep(a, b, c, out, n, [=](V x, V, V) HWY_ATTR { return SafeErf(d, x); });
     case ScalarOp::softplus:
-      return reference::apply(op, a, b, c, out, n);
+      return Sweep(a, b, c, out, n, [=](V x, V, V) HWY_ATTR { return SafeSoftplus(d, x); });
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Highway's exp and log, made right for every input: infinities, NaN, zero and negative numbers.
+// Functions of vectors, right for every input: infinities, NaN, zero and negative numbers. exp and
+// log are Highway's; the others are fitted here (minimax over the interval named), to about 1e-7.
 #if defined(MASE_ENGINE_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASE_ENGINE_MATH_INL_H
 #undef MASE_ENGINE_MATH_INL_H
@@ -61,6 +62,54 @@ HWY_INLINE V SafeLog(D d, V x) {
   const V odd =
       hn::IfThenElse(hn::Eq(x, zero), hn::Neg(inf), hn::IfThenElse(hn::Eq(x, inf), inf, nan));
   return hn::IfThenElse(usual, result, odd);
+}
+
+// c[0] + c[1] x + ...
+template <class D, class V, size_t kCount>
+HWY_INLINE V Polynomial(D d, V x, const float (&c)[kCount]) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  V sum = hn::Set(d, c[kCount - 1]);
+  for (size_t i = kCount - 1; i-- > 0;) sum = hn::MulAdd(sum, x, hn::Set(d, c[i]));
+  return sum;
+}
+
+template <class D, class V>
+HWY_INLINE V SafeTanh(D d, V x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  // tanh(x) = x + x^3 P(x^2) up to 0.625, (1 - e) / (1 + e) with e = exp(-2 |x|) beyond.
+  constexpr float c[] = {-0.33333334f, 0.13333306f,    -0.05395955f,
+                         0.021770995f, -0.0083500072f, 0.0022989404f};
+  const V size = hn::Abs(x), square = hn::Mul(x, x), one = hn::Set(d, 1.0f);
+  const V small = hn::MulAdd(hn::Mul(x, square), Polynomial(d, square, c), x);
+  const V e = ExpNotPositive(d, hn::Mul(size, hn::Set(d, -2.0f)));
+  const V large = hn::CopySign(hn::Div(hn::Sub(one, e), hn::Add(one, e)), x);
+  // NaN is not below 0.625, and e keeps it.
+  return hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.625f)), small, large);
+}
+
+template <class D, class V>
+HWY_INLINE V SafeErf(D d, V x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  // erf(x) = x P(x^2) up to 1, 1 - exp(-Q(|x|)) up to 4, 1 beyond.
+  constexpr float p[] = {1.1283792f,    -0.37612638f,    0.11283783f,    -0.026865445f,
+                         0.0052210749f, -0.00084847113f, 0.00011270544f, -9.6801359e-6f};
+  constexpr float q[] = {-0.00018344678f, 1.1295569f,    0.63326257f,     0.10837251f,
+                         -0.025178989f,   0.0041936194f, -0.00043910817f, 2.1496277e-5f};
+  const V size = hn::Abs(x);
+  const V small = hn::Mul(x, Polynomial(d, hn::Mul(x, x), p));
+  const V inside = hn::Min(size, hn::Set(d, 4.0f));
+  const V tail = ExpNotPositive(d, hn::Neg(Polynomial(d, inside, q)));
+  const V large = hn::CopySign(hn::Sub(hn::Set(d, 1.0f), tail), x);
+  const V result = hn::IfThenElse(hn::Lt(size, hn::Set(d, 1.0f)), small, large);
+  return hn::IfThenElse(hn::IsNaN(x), x, result);
+}
+
+template <class D, class V>
+HWY_INLINE V SafeSoftplus(D d, V x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const V tail = hn::Log1p(d, ExpNotPositive(d, hn::Neg(hn::Abs(x))));
+  const V result = hn::Add(hn::Max(x, hn::Zero(d)), tail);
+  return hn::IfThenElse(hn::IsNaN(x), x, result);
 }
 
 }  // namespace mase::kernels::HWY_NAMESPACE
