@@ -31,6 +31,17 @@ def make_table(path, train_rows):
     numpy.save(path, numpy.concatenate([x, y[:, None].astype(numpy.float32)], 1))
 
 
+def make_network(path, width):
+    """Two hidden layers of this width."""
+    with open(path, "w") as file:
+        file.write('name = "wide"\ninput = [16]\nseq_blocks = [\n')
+        for out in (width, width, 5):
+            file.write('  {type = "Linear", out_features = %d},\n  {type = "BatchNorm1d"},\n'
+                       '  {type = "ReLU"},\n' % out)
+        file.write("]\n")
+    return path
+
+
 def train(ch, model, table, folder, epochs):
     """Wall seconds of the whole command, of the loop, and the peak memory in MB."""
     command = [ch, "train", model, table, "--target", "column_17", "--max-epochs", str(epochs),
@@ -109,12 +120,15 @@ def main():
             make_table(table, rows)
             _, loop, _, _ = train(options.ch, "jsc-10x", table, folder, 2)
             print("%-9d %-15.3f %.3f" % (rows, loop / 2, loop / 2 / rows * 1e6))
-        print("\nnetwork     parameters  us/row")
+        print("\nhidden layers  parameters  us/row  ps/row/parameter")
         make_table(table, options.rows // 8)
-        for model in ("jsc-toy", "jsc-10x", "jsc-l"):
-            _, loop, _, record = train(options.ch, model, table, folder, 2)
-            print("%-11s %-11d %.3f" % (model, record["model"]["parameters"],
-                                        loop / 2 / (options.rows // 8) * 1e6))
+        for width in (64, 128, 256):
+            network = make_network(os.path.join(scratch, "wide.toml"), width)
+            _, loop, _, record = train(options.ch, network, table, folder, 2)
+            per_row = loop / 2 / (options.rows // 8)
+            parameters = record["model"]["parameters"]
+            print("2 x %-10d %-11d %-7.2f %.0f" % (width, parameters, per_row * 1e6,
+                                                   per_row / parameters * 1e12))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
