@@ -3,46 +3,18 @@
 #include "mase/base/file.h"
 #include "mase/base/text.h"
 #include "mase/cli/pass_setup.h"
+#include "mase/cli/set_option.h"
 #include "mase/io/checkpoint.h"
 #include "mase/passes/metadata.h"
 
 namespace mase {
 namespace {
 
-// A value as TOML reads it; anything else is text.
-Value value_of(const std::string& text) {
-  try {
-    const Value table = parse_toml("value = " + text, "--set");
-    if (table.as_dict().size() == 1) {
-      Value value = table["value"];
-      return value.at({});
-    }
-  } catch (const Error&) {
-  }
-  return text;
-}
-
-// key=value with dots for tables inside tables: linear.config.name=integer
-void set_argument(Value& args, const std::string& setting) {
-  const size_t equals = setting.find('=');
-  if (equals == std::string::npos || equals == 0)
-    throw Error("--set", fmt::format("'{}' is not key=value", printable(setting)));
-  Value* place = &args;
-  for (const std::string& key : split(setting.substr(0, equals), '.')) {
-    if (!place->is_null() && !place->is_dict())
-      throw Error("--set", fmt::format("'{}' goes below a value", printable(setting)));
-    place = &(*place)[key];
-  }
-  *place = value_of(setting.substr(equals + 1));
-}
-
 int run(const Arguments& arguments) {
   const Settings settings = merge_settings("pass", arguments);
   const std::string& name = arguments["name"].as_string();
   Registry<PassRecord>::instance().get(name, "NAME");
-  Value args = Dict();
-  if (settings["set"].is_list())
-    for (const Value& setting : settings["set"].as_list()) set_argument(args, setting.as_string());
+  const Value args = set_table(settings["set"]);
   std::optional<Dataset> dataset;
   if (settings.has("dataset")) {
     DatasetOptions options = dataset_options(settings);
@@ -78,7 +50,7 @@ int run(const Arguments& arguments) {
 const Register<CommandRecord> registered{{
     .name = "pass",
     .summary = "Run one pass on a network",
-    .help = "Arguments are TOML values; text needs no quotes. The passes: ch info passes.",
+    .help = "Arguments are TOML values; text needs no quotes. The passes: ch --info pass.",
     .positionals = {{.name = "name", .help = "the pass", .required = true},
                     {.name = "model", .help = "a model, or the path of one", .required = false},
                     {.name = "dataset",

@@ -8,9 +8,7 @@
 #include "mase/base/error.h"
 
 namespace mase {
-namespace {
-
-double apply(ScalarOp op, double a, double b, double c) {
+double scalar_result(ScalarOp op, double a, double b, double c) {
   switch (op) {
     case ScalarOp::add:
       return a + b;
@@ -54,8 +52,6 @@ double apply(ScalarOp op, double a, double b, double c) {
   MASE_CHECK(false, "leaf has no value of its own");
 }
 
-}  // namespace
-
 Expr::Expr(double constant)
     : node_(std::make_shared<Node>(Node{ScalarOp::constant, constant, 0, {}})) {}
 
@@ -71,7 +67,7 @@ Expr Expr::make(ScalarOp op, std::vector<Expr> inputs) {
     const auto value = [&](size_t i) {
       return i < inputs.size() ? inputs[i].node().constant : 0.0;
     };
-    return Expr(apply(op, value(0), value(1), value(2)));
+    return Expr(scalar_result(op, value(0), value(1), value(2)));
   }
   return Expr(std::make_shared<Node>(Node{op, 0, 0, std::move(inputs)}));
 }
@@ -98,7 +94,7 @@ double Expr::evaluate(const std::vector<double>& operands) const {
   if (node_->op == ScalarOp::operand) return operands.at(static_cast<size_t>(node_->operand));
   double inputs[3] = {0, 0, 0};
   for (size_t i = 0; i < node_->inputs.size(); ++i) inputs[i] = node_->inputs[i].evaluate(operands);
-  return apply(node_->op, inputs[0], inputs[1], inputs[2]);
+  return scalar_result(node_->op, inputs[0], inputs[1], inputs[2]);
 }
 
 Expr Expr::substitute(const std::vector<Expr>& operands) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flatten: dimensions start_dim to end_dim become one.
 #include "mase/ops/dimensions.h"
+#include "mase/ops/reshaping.h"
 
 namespace mase {
 namespace {
@@ -16,23 +17,6 @@ Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
   out.push_back(element_count(middle));
   out.insert(out.end(), shape.begin() + end + 1, shape.end());
   return out;
-}
-
-Array eval(const OpCall& call) {
-  Array y = *call.inputs[0];
-  y.shape = infer(call.attributes, {y.shape});
-  return y;
-}
-
-OpGradients grad(const OpCall& call, const Array&, const Array& g) {
-  OpGradients result;
-  result.inputs.push_back(g);
-  result.inputs[0].shape = call.inputs[0]->shape;
-  return result;
-}
-
-Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
-  return lowering.reshape(inputs[0], infer(attributes, {lowering.shape(inputs[0])}));
 }
 
 const Register<OpRecord> registered{{
@@ -52,15 +36,15 @@ const Register<OpRecord> registered{{
          .help = "last dimension to flatten"},
     }},
     .infer = infer,
-    .eval = eval,
-    .grad = grad,
+    .eval = eval_reshaping<infer>,
+    .grad = grad_reshaping,
     .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .repr =
         [](const Value& attributes) {
           return fmt::format("start_dim={}, end_dim={}", attributes["start_dim"].as_int(),
                              attributes["end_dim"].as_int());
         },
-    .lower = lower,
+    .lower = lower_reshaping<infer>,
 }};
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // reshape: the same elements in another shape; one size may be -1 and follows from the others.
 #include "mase/ops/dimensions.h"
+#include "mase/ops/reshaping.h"
 
 namespace mase {
 namespace {
@@ -29,23 +30,6 @@ std::optional<std::string> shape_fault(const Value& value) {
   return {};
 }
 
-Array eval(const OpCall& call) {
-  Array y = *call.inputs[0];
-  y.shape = infer(call.attributes, {y.shape});
-  return y;
-}
-
-OpGradients grad(const OpCall& call, const Array&, const Array& g) {
-  OpGradients result;
-  result.inputs.push_back(g);
-  result.inputs[0].shape = call.inputs[0]->shape;
-  return result;
-}
-
-Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
-  return lowering.reshape(inputs[0], infer(attributes, {lowering.shape(inputs[0])}));
-}
-
 const Register<OpRecord> registered{{
     .name = "reshape",
     .aliases = {"view"},
@@ -58,10 +42,10 @@ const Register<OpRecord> registered{{
                      .required = true,
                      .check = shape_fault}}},
     .infer = infer,
-    .eval = eval,
-    .grad = grad,
+    .eval = eval_reshaping<infer>,
+    .grad = grad_reshaping,
     .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
-    .lower = lower,
+    .lower = lower_reshaping<infer>,
     .complete =
         [](Dict& attributes, const std::vector<Shape>&, int64_t) {
           if (!attributes.contains("shape")) attributes.set("shape", List{-1});

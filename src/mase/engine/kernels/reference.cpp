@@ -5,6 +5,7 @@
 
 #include "mase/base/error.h"
 #include "mase/engine/kernels/kernels.h"
+#include "mase/ir/scalar.h"
 
 namespace mase::kernels::reference {
 
@@ -28,55 +29,11 @@ void scatter(const float* in, int64_t features, int64_t stride, int64_t n, float
     for (int64_t f = 0; f < features; ++f) out[b * features + f] = in[f * stride + b];
 }
 
-namespace {
-
-float scalar(ScalarOp op, float a, float b, float c) {
-  switch (op) {
-    case ScalarOp::operand:
-    case ScalarOp::constant:
-      return a;
-    case ScalarOp::add:
-      return a + b;
-    case ScalarOp::sub:
-      return a - b;
-    case ScalarOp::mul:
-      return a * b;
-    case ScalarOp::div:
-      return a / b;
-    case ScalarOp::min:
-      return b < a || std::isnan(b) ? b : a;
-    case ScalarOp::max:
-      return a < b || std::isnan(b) ? b : a;
-    case ScalarOp::neg:
-      return -a;
-    case ScalarOp::abs:
-      return std::abs(a);
-    case ScalarOp::sqrt:
-      return std::sqrt(a);
-    case ScalarOp::exp:
-      return std::exp(a);
-    case ScalarOp::log:
-      return std::log(a);
-    case ScalarOp::tanh:
-      return std::tanh(a);
-    case ScalarOp::sigmoid:
-      return 1.0f / (1.0f + std::exp(-a));
-    case ScalarOp::erf:
-      return std::erf(a);
-    case ScalarOp::softplus:
-      return std::isnan(a) ? a : std::max(a, 0.0f) + std::log1p(std::exp(-std::abs(a)));
-    case ScalarOp::less:
-      return a < b ? 1.0f : 0.0f;
-    case ScalarOp::select:
-      return a != 0 ? b : c;
-  }
-  MASE_CHECK(false, "no such scalar operation");
-}
-
-}  // namespace
-
 void apply(ScalarOp op, const float* a, const float* b, const float* c, float* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) out[i] = scalar(op, a[i], b ? b[i] : 0.0f, c ? c[i] : 0.0f);
+  const bool leaf = op == ScalarOp::operand || op == ScalarOp::constant;  // copied
+  for (int64_t i = 0; i < n; ++i)
+    out[i] =
+        leaf ? a[i] : static_cast<float>(scalar_result(op, a[i], b ? b[i] : 0.0, c ? c[i] : 0.0));
 }
 
 void add_to(float* out, const float* in, int64_t n) {

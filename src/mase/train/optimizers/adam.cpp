@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adam (Kingma and Ba, 2015): decay is added to the gradient, as PyTorch does.
+// Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019). They differ in what weight
+// decay means: added to the gradient, or shrinking the weights themselves.
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/train/optimizer.h"
 
 namespace mase {
 namespace {
 
+template <bool kDecoupled>
 void update(const Value& arguments, const UpdateStep& step) {
   kernels::AdamUpdate u;
   u.learning_rate = step.learning_rate;
@@ -13,30 +15,44 @@ void update(const Value& arguments, const UpdateStep& step) {
   u.beta2 = arguments["beta2"].as_double();
   u.eps = arguments["eps"].as_double();
   u.weight_decay = arguments["weight_decay"].as_double();
-  u.decoupled = false;
+  u.decoupled = kDecoupled;
   u.step = step.step;
   kernels::adam(step.values, step.gradients, step.state[0], step.state[1], u);
 }
 
-const Register<OptimizerRecord> registered{{
+Schema arguments(double weight_decay) {
+  const auto beta = [](const char* name, double value) {
+    return Field{.name = name,
+                 .type = FieldType::number,
+                 .default_value = value,
+                 .minimum = 0,
+                 .maximum = 0.9999999};
+  };
+  return {{
+      {.name = "weight_decay",
+       .type = FieldType::number,
+       .default_value = weight_decay,
+       .minimum = 0},
+      beta("beta1", 0.9),
+      beta("beta2", 0.999),
+      {.name = "eps", .type = FieldType::number, .default_value = 1e-8, .minimum = 0},
+  }};
+}
+
+const Register<OptimizerRecord> adam{{
     .name = "adam",
     .summary = "Adam (Kingma and Ba, 2015): decay is added to the gradient, as PyTorch does",
-    .arguments = {{
-        {.name = "weight_decay", .type = FieldType::number, .default_value = 0.0, .minimum = 0},
-        {.name = "beta1",
-         .type = FieldType::number,
-         .default_value = 0.9,
-         .minimum = 0,
-         .maximum = 0.9999999},
-        {.name = "beta2",
-         .type = FieldType::number,
-         .default_value = 0.999,
-         .minimum = 0,
-         .maximum = 0.9999999},
-        {.name = "eps", .type = FieldType::number, .default_value = 1e-8, .minimum = 0},
-    }},
+    .arguments = arguments(0.0),
     .state = {"exp_avg", "exp_avg_sq"},
-    .update = update,
+    .update = update<false>,
+}};
+
+const Register<OptimizerRecord> adamw{{
+    .name = "adamw",
+    .summary = "AdamW (Loshchilov and Hutter, 2019): decay shrinks the weights themselves",
+    .arguments = arguments(0.01),
+    .state = {"exp_avg", "exp_avg_sq"},
+    .update = update<true>,
 }};
 
 }  // namespace

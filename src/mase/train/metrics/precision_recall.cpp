@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Per class: precision, of the rows given a class the share that belongs to it; recall, of the rows
+// of a class the share that was given it. 0 where there are none.
+#include "mase/train/metric.h"
+
+namespace mase {
+namespace {
+
+enum class Share { of_predicted, of_labelled };
+
+template <Share kShare>
+Value compute(const MetricInput& input) {
+  std::vector<double> hits(static_cast<size_t>(input.outputs)), all(hits.size());
+  for (int64_t row = 0; row < input.rows; ++row) {
+    const auto predicted =
+        static_cast<size_t>(arg_max(input.logits + row * input.outputs, input.outputs));
+    const auto label = static_cast<size_t>(input.labels[row]);
+    hits[label] += predicted == label;
+    all[kShare == Share::of_predicted ? predicted : label] += 1;
+  }
+  List result;
+  for (size_t c = 0; c < hits.size(); ++c) result.push_back(all[c] > 0 ? hits[c] / all[c] : 0.0);
+  return result;
+}
+
+const Register<MetricRecord> precision{
+    {.name = "precision", .summary = "per class", .compute = compute<Share::of_predicted>}};
+const Register<MetricRecord> recall{
+    {.name = "recall", .summary = "per class", .compute = compute<Share::of_labelled>}};
+
+}  // namespace
+}  // namespace mase
