@@ -10,18 +10,13 @@
 #include "mase/engine/program.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
+#include "support/random_tensor.h"
 #include "support/support.h"
 
 namespace mase {
 namespace {
 
-Tensor random_tensor(const Shape& shape, double size, uint64_t seed) {
-  Random random(seed, "tensor");
-  Tensor tensor(shape);
-  for (int64_t i = 0; i < tensor.numel(); ++i)
-    tensor.mutable_data<float>()[i] = static_cast<float>(random.normal() * size);
-  return tensor;
-}
+using test::random_tensor;
 
 Graph quantized_model(const std::string& model, const std::string& pass, const Value& config) {
   Graph graph = make_model(model);

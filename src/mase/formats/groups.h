@@ -22,6 +22,13 @@ struct Grouping {
       for (int64_t i = first; i < first + inner; ++i) visit(i);
     }
   }
+  // visit(group, first value, count) for the runs of values that lie together.
+  template <class Visit>
+  void for_each_run(const Visit& visit) const {
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t g = 0; g < groups; ++g)
+        visit(g, (o * groups + g) * inner, static_cast<size_t>(inner));
+  }
   int64_t size() const { return outer * inner; }
 };
 

@@ -32,11 +32,24 @@ Shape number_shape(const Shape& tensor, const std::string& granularity, int64_t 
   return shape;
 }
 
-template <class Body>
-void for_each_piece(const Grouping& groups, const Body& body) {
-  for (int64_t o = 0; o < groups.outer; ++o)
-    for (int64_t g = 0; g < groups.groups; ++g)
-      body(g, (o * groups.groups + g) * groups.inner, static_cast<size_t>(groups.inner));
+// PACT: d value / d clip is 1 above it, -1 below the negative one. LSQ: rne(v) - v inside, the code
+// at the end of the range outside.
+LearnedSpec gradient_spec(const LearnedRange& range, float number) {
+  LearnedSpec spec;
+  const auto size = static_cast<float>(magnitude(number, range));
+  const bool is_signed = range.spec.low < 0;
+  if (range.clip) {
+    spec.low = is_signed ? -size : 0;
+    spec.high = size;
+    spec.at_low = is_signed ? -1.0f : 0;
+    spec.at_high = 1;
+    spec.rounding_error = false;
+  } else {
+    spec.step = size;
+    spec.low = spec.at_low = static_cast<float>(range.spec.low);
+    spec.high = spec.at_high = static_cast<float>(range.spec.high);
+  }
+  return spec;
 }
 
 }  // namespace
@@ -65,31 +78,20 @@ std::shared_ptr<const LearnedNumber> learned_range(LearnedRange given) {
   };
   learned->quantize = [range, groups_of](const float* in, const float* number, float* out,
                                          const Shape& shape) {
-    for_each_piece(groups_of(shape), [&](int64_t g, int64_t at, size_t count) {
-      ScaledSpec spec = range->spec;
-      spec.step = magnitude(number[g], *range) / (range->clip ? spec.high : 1);
-      scaled_kernel(spec, in + at, out + at, count);
+    groups_of(shape).for_each_run([&](int64_t g, int64_t at, size_t count) {
+      LearnedSpec spec;
+      spec.low = static_cast<float>(range->spec.low);
+      spec.high = static_cast<float>(range->spec.high);
+      spec.step = static_cast<float>(magnitude(number[g], *range)) / (range->clip ? spec.high : 1);
+      learned_kernel(spec, in + at, out + at, count);
     });
   };
   learned->gradient = [range, groups_of](const float* in, const float* number,
                                          const float* grad_out, float* grad_in, double* grad_number,
                                          const Shape& shape) {
-    for_each_piece(groups_of(shape), [&](int64_t g, int64_t at, size_t count) {
-      LearnedSpec spec;
-      const double size = magnitude(number[g], *range);
-      const bool is_signed = range->spec.low < 0;
-      if (range->clip) {  // PACT: d value / d clip is 1 above it, -1 below the negative one
-        spec.low = is_signed ? -size : 0;
-        spec.high = size;
-        spec.at_low = is_signed ? -1 : 0;
-        spec.at_high = 1;
-        spec.rounding_error = false;
-      } else {  // LSQ: rne(v) - v inside, the code at the end of the range outside
-        spec.step = size;
-        spec.low = spec.at_low = range->spec.low;
-        spec.high = spec.at_high = range->spec.high;
-      }
-      const double sum = learned_gradient_kernel(spec, in + at, grad_out + at, grad_in + at, count);
+    groups_of(shape).for_each_run([&](int64_t g, int64_t at, size_t count) {
+      const double sum = learned_gradient_kernel(gradient_spec(*range, number[g]), in + at,
+                                                 grad_out + at, grad_in + at, count);
       grad_number[g] += number[g] < 0 ? -sum : sum;
     });
   };

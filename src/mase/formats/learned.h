@@ -22,6 +22,9 @@ struct LearnedRange {
   std::function<std::vector<ScaledSpec>(const float* in, const Shape& shape)> starting_specs;
 };
 
+// Codes are exact in single precision, with bits to spare for v = x / step.
+inline constexpr int learned_width_limit = 16;
+
 // Codes of a learned range: all of the word's for a step, symmetric ones for a clip.
 ScaledSpec learned_range_spec(int width, bool is_signed, bool clip);
 std::shared_ptr<const LearnedNumber> learned_range(LearnedRange range);

@@ -86,13 +86,6 @@ std::vector<ScaledSpec> specs(const Options& options, const Grouping& groups, co
   return result;
 }
 
-template <class Body>
-void for_each_run(const Grouping& groups, const Body& body) {
-  for (int64_t o = 0; o < groups.outer; ++o)
-    for (int64_t g = 0; g < groups.groups; ++g)
-      body(g, (o * groups.groups + g) * groups.inner, static_cast<size_t>(groups.inner));
-}
-
 void reference_rows(const Options& options, const float* in, float* out, const Shape& shape) {
   const Grouping groups = grouping(shape, "row", 0);
   const float low = options.is_signed ? -std::ldexp(1.0f, options.width - 1) : 0.0f;
@@ -126,6 +119,11 @@ Quantizer make(const Value& config) {
   if (options.learned_scale && options.learned_clip)
     throw config_error(config, "clip", "the scale is learned already",
                        "learn one of them: the range is the scale times the largest code");
+  if (learned && options.width > learned_width_limit)
+    throw config_error(
+        config, "width",
+        fmt::format("a learned range of {} bits has nothing to learn", options.width),
+        fmt::format("give at most {}", learned_width_limit));
   if (learned && options.affine)
     throw config_error(config, "affine", "a learned range has no zero point",
                        "leave out affine, or the learned scale or clip");
@@ -155,7 +153,7 @@ Quantizer make(const Value& config) {
   q.quantize = [options, groups_of](const float* in, float* out, const Shape& shape) {
     const Grouping groups = groups_of(shape);
     const auto all = specs(options, groups, in);
-    for_each_run(groups, [&](int64_t g, int64_t at, size_t count) {
+    groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
       scaled_kernel(all[static_cast<size_t>(g)], in + at, out + at, count);
     });
   };
@@ -198,7 +196,7 @@ Quantizer make(const Value& config) {
       codes.scales.push_back(spec.step);
       if (options.affine) codes.scales.push_back(spec.zero);
     }
-    for_each_run(groups, [&](int64_t g, int64_t at, size_t count) {
+    groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
       const ScaledSpec& spec = all[static_cast<size_t>(g)];
       for (size_t i = 0; i < count; ++i)
         codes.codes[static_cast<size_t>(at) + i] =
@@ -216,7 +214,7 @@ Quantizer make(const Value& config) {
                    codes.scales.size() == per_group * static_cast<size_t>(groups.groups),
                "{} codes and {} scales for shape {}", codes.codes.size(), codes.scales.size(),
                shape_text(shape));
-    for_each_run(groups, [&](int64_t g, int64_t at, size_t count) {
+    groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
       const size_t first = per_group * static_cast<size_t>(g);
       const double step = codes.scales[first];
       const double zero = options.affine ? codes.scales[first + 1] : 0;

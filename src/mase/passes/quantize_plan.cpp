@@ -10,6 +10,7 @@
 #include "mase/ir/layer_text.h"
 #include "mase/ir/learned.h"
 #include "mase/passes/metadata.h"
+#include "mase/passes/observe.h"
 #include "mase/passes/select.h"
 
 namespace mase {
@@ -221,6 +222,34 @@ class Planner {
   std::set<std::string> told_;
 };
 
+// Numbers that activations learn start from what the network gives on samples, if there are any;
+// else training finds them from its first batch.
+void start_activations(Graph& graph, const Graph& before, const PassContext& context) {
+  if (!has_samples(before, context)) return;
+  std::map<NodeId, std::vector<std::pair<const LearnedNumber*, Tensor*>>> wanted;
+  std::vector<NodeId> sources;
+  for (const NodeId id : graph.order()) {
+    Module* module = graph.module_of(graph.node(id));
+    if (!module) continue;
+    for (const LearnedOperand& learned : learned_operands(*module)) {
+      Tensor* number = module->find(learned.parameter);
+      if (!is_activation(learned.operand) || number->item(0) != 0) continue;
+      const NodeId source = learned.operand == "data_out" ? id : graph.inputs_of(id).front();
+      if (!wanted.count(source)) sources.push_back(source);
+      wanted[source].emplace_back(learned.quantizer->learned.get(), number);
+    }
+  }
+  constexpr int64_t rows = 256;
+  if (sources.empty()) return;
+  observe_nodes(
+      before, sample_inputs(before, context, rows), sources,
+      [&](NodeId node, const Tensor& result) {
+        for (const auto& [learned, number] : wanted[node])
+          learned->start(result.data<float>(), result.shape(), number->mutable_data<float>());
+      },
+      rows);
+}
+
 }  // namespace
 
 Value config_for_op(const Value& config, const std::vector<std::string>& operands) {
@@ -240,12 +269,22 @@ Value config_for_op(const Value& config, const std::vector<std::string>& operand
   return filtered;
 }
 
+Schema quantize_schema() {
+  return {.fields = {by_field(),
+                     {.name = "default",
+                      .type = FieldType::table,
+                      .help = "the rule of every node that no other rule names"}},
+          .open = true};
+}
+
 std::vector<PlannedNode> plan_quantize(const Graph& graph, const Value& args,
                                        const std::string& path, Problems& problems) {
   return Planner(graph, args, path, problems).plan();
 }
 
-PassResult apply_quantize_plan(Graph& graph, const std::vector<PlannedNode>& plan) {
+PassResult apply_quantize_plan(Graph& graph, const std::vector<PlannedNode>& plan,
+                               const PassContext& context) {
+  const Graph before_pass = graph;
   Dict nodes;
   bool changed = false;
   for (const PlannedNode& entry : plan) {
@@ -263,6 +302,7 @@ PassResult apply_quantize_plan(Graph& graph, const std::vector<PlannedNode>& pla
                               {"rule", entry.rule},
                               {"formats", format_text(entry.quantization)}});
   }
+  start_activations(graph, before_pass, context);
   return {Dict{{"quantized", nodes.size()}, {"nodes", nodes}}, changed};
 }
 

@@ -21,10 +21,14 @@ struct PlannedNode {
   bool changes() const { return !quantization.config.is_null(); }
 };
 
+// by, default, and one open table per op, node name or expression.
+Schema quantize_schema();
+
 std::vector<PlannedNode> plan_quantize(const Graph& graph, const Value& args,
                                        const std::string& path, Problems& problems);
 
-PassResult apply_quantize_plan(Graph& graph, const std::vector<PlannedNode>& plan);
+PassResult apply_quantize_plan(Graph& graph, const std::vector<PlannedNode>& plan,
+                               const PassContext& context);
 
 // The plan as a table: node, op, rule, formats or reason.
 std::string plan_text(const Graph& graph, const std::vector<PlannedNode>& plan);

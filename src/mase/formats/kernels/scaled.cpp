@@ -55,31 +55,48 @@ void Range(const float* in, size_t count, float& lowest, float& largest) {
     }
 }
 
+void Learned(const LearnedSpec& spec, const float* in, float* out, size_t count) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto inverse = hn::Set(d, 1 / spec.step), step = hn::Set(d, spec.step);
+  const auto low = hn::Set(d, spec.low), high = hn::Set(d, spec.high);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto x = hn::LoadU(d, in + i);
+    const auto k = hn::Max(hn::Min(hn::Round(hn::Mul(x, inverse)), high), low);
+    hn::StoreU(hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(k, step)), d, out + i);
+  }
+  learned_reference(spec, in + i, out + i, count - i);
+}
+
 double LearnedGradient(const LearnedSpec& spec, const float* in, const float* grad_out,
                        float* grad_in, size_t count) {
-  const hn::ScalableTag<double> d;
-  const hn::Rebind<float, decltype(d)> df;
+  const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   const auto inverse = hn::Set(d, 1 / spec.step);
   const auto low = hn::Set(d, spec.low), high = hn::Set(d, spec.high);
   const auto at_low = hn::Set(d, spec.at_low), at_high = hn::Set(d, spec.at_high);
-  const auto share = hn::Set(d, spec.rounding_error ? 1.0 : 0.0);
-  auto sum = hn::Zero(d);
+  const auto share = hn::Set(d, spec.rounding_error ? 1.0f : 0.0f);
+  constexpr size_t piece = 1024;  // summed in single precision
+  double total = 0;
   size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto g = hn::PromoteTo(d, hn::LoadU(df, grad_out + i));
-    const auto v = hn::Mul(hn::PromoteTo(d, hn::LoadU(df, in + i)), inverse);
-    const auto below = hn::Le(v, low), above = hn::Ge(v, high);
-    const auto inside = hn::And(hn::Gt(v, low), hn::Lt(v, high));
-    // Infinite and NaN values are outside: their difference is chosen away.
-    const auto error = hn::IfThenElseZero(inside, hn::Mul(hn::Sub(hn::Round(v), v), share));
-    const auto factor = hn::IfThenElse(above, at_high, hn::IfThenElse(below, at_low, error));
-    sum = hn::Add(sum, hn::Mul(g, factor));
-    hn::StoreU(hn::DemoteTo(df, hn::IfThenElseZero(inside, g)), df, grad_in + i);
+  while (i + lanes <= count) {
+    auto sum = hn::Zero(d);
+    const size_t end = std::min(count, i + piece);
+    for (; i + lanes <= end; i += lanes) {
+      const auto g = hn::LoadU(d, grad_out + i);
+      const auto v = hn::Mul(hn::LoadU(d, in + i), inverse);
+      const auto below = hn::Le(v, low), above = hn::Ge(v, high);
+      const auto inside = hn::And(hn::Gt(v, low), hn::Lt(v, high));
+      // Infinite and NaN values are outside: their difference is chosen away.
+      const auto error = hn::IfThenElseZero(inside, hn::Mul(hn::Sub(hn::Round(v), v), share));
+      const auto factor = hn::IfThenElse(above, at_high, hn::IfThenElse(below, at_low, error));
+      sum = hn::MulAdd(g, factor, sum);
+      hn::StoreU(hn::IfThenElseZero(inside, g), d, grad_in + i);
+    }
+    total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
   }
-  const double rest =
-      learned_gradient_reference(spec, in + i, grad_out + i, grad_in + i, count - i);
-  return hn::GetLane(hn::SumOfLanes(d, sum)) + rest;
+  return total + learned_gradient_reference(spec, in + i, grad_out + i, grad_in + i, count - i);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -91,6 +108,7 @@ namespace mase {
 
 HWY_EXPORT(Scaled);
 HWY_EXPORT(Range);
+HWY_EXPORT(Learned);
 HWY_EXPORT(LearnedGradient);
 
 void scaled_kernel(const ScaledSpec& spec, const float* in, float* out, size_t count) {
@@ -109,6 +127,18 @@ float scaled_reference(const ScaledSpec& spec, float x) {
   return static_cast<float>((scaled_code(spec, x) - spec.zero) * spec.step);
 }
 
+void learned_kernel(const LearnedSpec& spec, const float* in, float* out, size_t count) {
+  HWY_DYNAMIC_DISPATCH(Learned)(spec, in, out, count);
+}
+
+void learned_reference(const LearnedSpec& spec, const float* in, float* out, size_t count) {
+  const float inverse = 1 / spec.step;
+  for (size_t i = 0; i < count; ++i)
+    out[i] = std::isnan(in[i])
+                 ? in[i]
+                 : std::clamp(std::nearbyint(in[i] * inverse), spec.low, spec.high) * spec.step;
+}
+
 double learned_gradient_kernel(const LearnedSpec& spec, const float* in, const float* grad_out,
                                float* grad_in, size_t count) {
   return HWY_DYNAMIC_DISPATCH(LearnedGradient)(spec, in, grad_out, grad_in, count);
@@ -116,9 +146,11 @@ double learned_gradient_kernel(const LearnedSpec& spec, const float* in, const f
 
 double learned_gradient_reference(const LearnedSpec& spec, const float* in, const float* grad_out,
                                   float* grad_in, size_t count) {
+  const float inverse = 1 / spec.step;
   double sum = 0;
   for (size_t i = 0; i < count; ++i) {
-    const double v = in[i] * (1 / spec.step), g = grad_out[i];
+    const float v = in[i] * inverse;
+    const double g = grad_out[i];
     const bool inside = v > spec.low && v < spec.high;
     if (inside)
       sum += spec.rounding_error ? g * (std::nearbyint(v) - v) : 0;

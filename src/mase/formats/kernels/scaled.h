@@ -16,16 +16,19 @@ void scaled_kernel(const ScaledSpec& spec, const float* in, float* out, size_t c
 float scaled_reference(const ScaledSpec& spec, float x);
 double scaled_code(const ScaledSpec& spec, float x);  // NaN: the code of zero
 
-// Gradients of a range that is learned. With v = x / step: inside low < v < high the value gets
-// grad_out and the number grad_out * (rne(v) - v) (or nothing, unless `rounding_error`); outside
-// the value gets nothing and the number grad_out * at_low or at_high. NaN gets nothing. Returns the
-// sum for the number.
+// A learned range, in single precision: its codes have few bits.
+//   value: clamp(rne(v), low, high) * step with v = x / step; NaN stays
+//   gradient by x: grad_out inside low < v < high, nothing outside
+//   gradient by the number: grad_out * (rne(v) - v) inside (nothing unless `rounding_error`),
+//   grad_out * at_low or at_high outside; NaN gives nothing. Returned as a sum.
 struct LearnedSpec {
-  double step = 1;
-  double low = 0, high = 0;
-  double at_low = 0, at_high = 0;
+  float step = 1;
+  float low = 0, high = 0;
+  float at_low = 0, at_high = 0;
   bool rounding_error = true;
 };
+void learned_kernel(const LearnedSpec& spec, const float* in, float* out, size_t count);
+void learned_reference(const LearnedSpec& spec, const float* in, float* out, size_t count);
 double learned_gradient_kernel(const LearnedSpec& spec, const float* in, const float* grad_out,
                                float* grad_in, size_t count);
 double learned_gradient_reference(const LearnedSpec& spec, const float* in, const float* grad_out,

@@ -3,7 +3,6 @@
 //   Linear  =>  LinearInteger: the same weights, rounded when used
 // Weights stay stored in float, so quantising again never compounds, and retraining sees them.
 #include "mase/passes/quantize_plan.h"
-#include "mase/passes/select.h"
 
 namespace mase {
 namespace {
@@ -12,11 +11,11 @@ void check(const Graph& graph, const Value& args, const std::string& path, Probl
   plan_quantize(graph, args, path, problems);
 }
 
-PassResult run(Graph& graph, const Value& args, PassContext&) {
+PassResult run(Graph& graph, const Value& args, PassContext& context) {
   Problems problems;
   const std::vector<PlannedNode> plan = plan_quantize(graph, args, "quantize", problems);
   problems.throw_if_any();
-  return apply_quantize_plan(graph, plan);
+  return apply_quantize_plan(graph, plan, context);
 }
 
 const Register<PassRecord> registered{{
@@ -38,11 +37,7 @@ const Register<PassRecord> registered{{
         "  weight_frac_width = 4\n"
         "Operands: data_in, weight, bias, data_out. The formats: ch format show. A table backward\n"
         "in a linear layer's config quantises its backward pass: see training_base.",
-    .schema = {.fields = {by_field(),
-                          {.name = "default",
-                           .type = FieldType::table,
-                           .help = "the rule of every node that no other rule names"}},
-               .open = true},
+    .schema = quantize_schema(),
     .check = check,
     .run = run,
     .tolerance = -1,

@@ -4,7 +4,6 @@
 //   backward: g' = q(g), x' = q(x), W' = q(W);  dx = g' W',  dW = g'^T x',  db = sum g'
 // x and W are rounded from their float values, not from what the forward pass rounded them to.
 #include "mase/passes/quantize_plan.h"
-#include "mase/passes/select.h"
 
 namespace mase {
 namespace {
@@ -64,12 +63,12 @@ void check(const Graph& graph, const Value& args, const std::string& path, Probl
   plan_quantize(graph, joined_args(args, path, problems), path, problems);
 }
 
-PassResult run(Graph& graph, const Value& args, PassContext&) {
+PassResult run(Graph& graph, const Value& args, PassContext& context) {
   Problems problems;
   const Value joined = joined_args(args, "training_base", problems);
   const std::vector<PlannedNode> plan = plan_quantize(graph, joined, "training_base", problems);
   problems.throw_if_any();
-  return apply_quantize_plan(graph, plan);
+  return apply_quantize_plan(graph, plan, context);
 }
 
 const Register<PassRecord> registered{{
@@ -91,11 +90,7 @@ const Register<PassRecord> registered{{
             "  weight_frac_width = 4\n"
             "Operands of the backward pass: output_grad, data_in, weight. Those without keys stay\n"
             "in float.",
-    .schema = {.fields = {by_field(),
-                          {.name = "default",
-                           .type = FieldType::table,
-                           .help = "the rule of every node that no other rule names"}},
-               .open = true},
+    .schema = quantize_schema(),
     .check = check,
     .run = run,
     .tolerance = -1,
