@@ -96,7 +96,7 @@ void LiveLine::finish(const std::string& text) {
   fmt::print("{}{}{}\n", drawn_ ? "\r" : "", text, drawn_ ? "\x1b[K" : "");
   std::fflush(stdout);
   drawn_ = false;
-  last_ = {};
+  last_ = std::chrono::steady_clock::now();
 }
 
 void catch_interrupts() {
