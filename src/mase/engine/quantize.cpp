@@ -122,11 +122,11 @@ Step emit_learned_gradient(Plan& plan, const Primitive& p, int gradient, Target 
                              ? view.rows
                              : element_count(plan.at(p.in[0]).shape) / std::max<int64_t>(1, count);
   const double share = quantizer->learned->gradient_scale(values);
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+  step.bind = [=](const Memory& memory) -> Kernel {
     auto shape = std::make_shared<Shape>(piece_shape(view));
     auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(count));
     const auto at = [&](int tensor) { return tensor >= 0 ? memory[tensor] : nullptr; };
-    return [=, &plan, from = memory[p.in[0]], value = memory[p.weight], g = memory[gradient],
+    return [=, from = memory[p.in[0]], value = memory[p.weight], g = memory[gradient],
             scratch = memory[ups], dx = at(x.tensor), dn = at(number.tensor)](const Run& run) {
       std::fill(sums->begin(), sums->end(), 0.0);
       for_each_piece(view, run.n, *shape, [&](int64_t offset) {
