@@ -99,8 +99,13 @@ struct Formula {
 };
 
 void check_against(const Formula& data, const Formula& weight, const Value& config,
-                   double data_share, double weight_share) {
-  const Graph graph = two_layers(config);
+                   double data_share, double weight_share, double shrink = 1) {
+  Graph graph = two_layers(config);
+  if (shrink != 1) {  // numbers that were found, so that values lie beyond them on both sides
+    Module& layer = graph.modules().at("layer");
+    layer.find("data_in_clip")->mutable_data<float>()[0] = static_cast<float>(shrink);
+    layer.find("weight_clip")->mutable_data<float>()[0] *= static_cast<float>(shrink);
+  }
   const Tensor x = random_tensor({batch_size, width_in}, 1.5, 3);
   const Tensor targets = random_tensor({batch_size, width_out}, 1, 4);
   const Result got = step(graph, x, targets);
@@ -162,6 +167,10 @@ TEST(Learned, ClipsGetTheGradientsOfPact) {
       Dict{{"name", "scale_integer"},   {"data_in_width", 4}, {"data_in_is_signed", false},
            {"data_in_clip", "learned"}, {"weight_width", 4},  {"weight_clip", "learned"}};
   check_against({true, 0, 15}, {true, -7, 7}, config, 1, 1);
+  check_against({true, 0, 15}, {true, -7, 7}, config, 1, 1, 0.5);
+  Value both = config;
+  both["data_in_is_signed"] = true;
+  check_against({true, -7, 7}, {true, -7, 7}, both, 1, 1, 0.6);
 }
 
 TEST(Learned, ValuesBeyondTheClipMoveIt) {

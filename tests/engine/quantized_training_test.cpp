@@ -73,6 +73,16 @@ TEST(QuantizedTraining, StochasticRoundingDrawsAnewEachStep) {
   EXPECT_NE(first.gradients, gradients_of(graph, 0, 1, 5).gradients);
 }
 
+// In the sweep of a batch norm as well: activations alone.
+TEST(QuantizedTraining, RoundedActivationsAreDrawnAnewToo) {
+  const Value config = Dict{{"name", "integer"},       {"data_in_width", 6},
+                            {"data_in_frac_width", 2}, {"data_in_rounding", "stochastic"},
+                            {"weight_width", 16},      {"weight_frac_width", 12}};
+  const Graph graph = quantized_model("jsc-toy", "quantize", config);
+  EXPECT_EQ(gradients_of(graph, 3, 1).gradients, gradients_of(graph, 3, 2).gradients);
+  EXPECT_NE(gradients_of(graph, 3, 1).gradients, gradients_of(graph, 4, 1).gradients);
+}
+
 // One weight of 0.25 between 0 and 1: a quarter of the draws round up, and the weights of a layer
 // are drawn apart from each other and from those of the next layer.
 TEST(QuantizedTraining, DrawsAreUnbiasedAndIndependent) {

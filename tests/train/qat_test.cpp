@@ -101,7 +101,7 @@ void expect_resumable(const TrainOptions& options, const Value& config) {
   TrainOptions threaded = options;
   threaded.threads = 2;
   expect_same_bits(whole.graph, train_rings(threaded, network(config)).graph);
-  for (const int stop_after : {1, 13, 26, 40}) {  // an epoch has 13 batches
+  for (const int stop_after : {1, 14, 30, 40, 47}) {  // an epoch has 13 batches
     RunFolder run = RunFolder::create(test::temporary_folder(), "run", Dict{});
     int batches = 0;
     TrainObserver observer;
