@@ -4,7 +4,7 @@
 over seeds: how much of the accuracy that rounding costs does training on get back? Fixed point
 (`integer`) as it is, and with learned scales (LSQ) of the same width.
 
-    bench/qat.py [path of ch] [--width 4] [--seeds 5] [--rows 20000]
+    bench/qat.py [path of ch] [--width 4] [--seeds 8] [--rows 20000]
 """
 import argparse
 import json
@@ -57,10 +57,10 @@ def main():
     parser.add_argument("ch", nargs="?", default=os.environ.get("MASE_CH", "ch"))
     parser.add_argument("--model", default="jsc-10x")
     parser.add_argument("--width", type=int, default=4)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--rows", type=int, default=20000)
     parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--rate", default="5e-3", help="learning rate of the training after")
+    parser.add_argument("--rate", default="2e-3", help="learning rate of the training after")
     options = parser.parse_args()
     options.ch = os.path.abspath(options.ch)
     total = {"float": 0.0, "ptq": 0.0, "qat": 0.0, "learned": 0.0}
