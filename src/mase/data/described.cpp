@@ -100,12 +100,7 @@ Dataset prepare_table(const TableDescription& description, const DatasetOptions&
                                 {.drop_duplicates = description.drop_duplicates,
                                  .drop_bad_rows = options.drop_bad_rows,
                                  .every_class = !options.apply});
-  if (options.notify && read.bad_rows > 0)
-    options.notify(fmt::format("{}: {} rows with missing or infinite values left out", path,
-                               with_thousands(read.bad_rows)));
-  if (options.notify && read.duplicates > 0)
-    options.notify(
-        fmt::format("{}: {} duplicate rows dropped", path, with_thousands(read.duplicates)));
+  tell_what_was_dropped(read, path, options);
   Dataset dataset;
   dataset.name = description.name.empty() ? fs::path(path).stem().string() : description.name;
   dataset.variant = lower_case(fs::path(path).extension().string());

@@ -66,12 +66,7 @@ Dataset prepare_jets(const std::string& path, const DatasetOptions& options) {
   hashing.join();
   if (!failure.empty()) throw Error(path, failure);
   dataset.identity = "sha256:" + digest;
-  if (options.notify && read.bad_rows > 0)
-    options.notify(fmt::format("{}: {} rows with missing or infinite values left out", path,
-                               with_thousands(read.bad_rows)));
-  if (options.notify && read.duplicates > 0)
-    options.notify(
-        fmt::format("{}: {} duplicate rows dropped", path, with_thousands(read.duplicates)));
+  tell_what_was_dropped(read, path, options);
   prepare(std::move(read.table), options, path, dataset);
   dataset.preprocessing.description = read.plan.to_value();
   return dataset;

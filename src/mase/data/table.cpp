@@ -272,6 +272,16 @@ TableResult read_table(TableSource& source, TablePlan plan, const TableCleaning&
   return result;
 }
 
+void tell_what_was_dropped(const TableResult& result, const std::string& path,
+                           const DatasetOptions& options) {
+  if (options.notify && result.bad_rows > 0)
+    options.notify(fmt::format("{}: {} rows with missing or infinite values left out", path,
+                               with_thousands(result.bad_rows)));
+  if (options.notify && result.duplicates > 0)
+    options.notify(
+        fmt::format("{}: {} duplicate rows dropped", path, with_thousands(result.duplicates)));
+}
+
 bool fit_target(const TableSource& source, TablePlan& plan) {
   const auto all_there = [&](const std::vector<std::string>& names) {
     return !names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {

@@ -67,6 +67,10 @@ struct TableCleaning {
 
 TableResult read_table(TableSource& source, TablePlan plan, const TableCleaning& cleaning);
 
+// Says how many rows were left out, if any.
+void tell_what_was_dropped(const TableResult& result, const std::string& path,
+                           const DatasetOptions& options);
+
 // Whether the file has the target's columns. Classes may stand in one column of names or in one
 // column each: the plan is changed to the form the file has.
 bool fit_target(const TableSource& source, TablePlan& plan);

@@ -13,7 +13,6 @@ namespace mase {
 namespace {
 
 constexpr size_t most_attributes = 65536;
-constexpr size_t most_categories = 65536;
 
 // The next word or quoted text of a header line; `at` moves behind it.
 std::string take_word(const std::string& line, size_t& at, const std::string& place) {
@@ -34,31 +33,16 @@ std::string take_word(const std::string& line, size_t& at, const std::string& pl
   return word;
 }
 
-class ArffSource : public TableSource {
+class ArffSource : public DelimitedSource {
  public:
-  explicit ArffSource(const std::string& path) : TableSource(path), reader_(path, ',', true) {
+  explicit ArffSource(const std::string& path) : DelimitedSource(path, true) {
     read_header();
     collect_words();
+    number_categories();
     start();
   }
 
-  int64_t read(double* cells, int64_t at_most) override {
-    lines_.clear();
-    while (static_cast<int64_t>(lines_.size()) < at_most && reader_.next(record_)) {
-      check_width();
-      for (const size_t column : selected_) *cells++ = cell_value(column);
-      lines_.push_back(record_.line);
-    }
-    return static_cast<int64_t>(lines_.size());
-  }
-
-  std::string place(int64_t row) const override {
-    return fmt::format("{}:{}", path_, lines_[static_cast<size_t>(row)]);
-  }
-
  private:
-  std::string here() const { return fmt::format("{}:{}", path_, record_.line); }
-
   void read_header() {
     std::vector<TableColumn> columns;
     std::set<std::string> names;
@@ -80,9 +64,7 @@ class ArffSource : public TableSource {
       if (columns.size() > most_attributes) throw Error(place, "too many attributes");
     }
     if (columns.empty()) throw Error(path_, "there is no @attribute");
-    number_of_.resize(columns.size());
     set_columns(std::move(columns));
-    for (size_t i = 0; i < columns_.size(); ++i) index_categories(i);
   }
 
   TableColumn read_attribute(const std::string& text, const std::string& place) {
@@ -121,12 +103,6 @@ class ArffSource : public TableSource {
                 "known: numeric, real, integer, string, {a,b,c}");
   }
 
-  void index_categories(size_t i) {
-    number_of_[i].clear();
-    for (size_t k = 0; k < columns_[i].categories.size(); ++k)
-      number_of_[i].emplace(columns_[i].categories[k], static_cast<double>(k));
-  }
-
   // Counts the rows and gathers the words of string attributes.
   void collect_words() {
     std::vector<std::set<std::string>> words(columns_.size());
@@ -143,10 +119,8 @@ class ArffSource : public TableSource {
       throw Error(fmt::format("{}:{}", path_, data_line), "there are no rows after @data");
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (!columns_[i].text || columns_[i].declared) continue;
-      if (words[i].size() > most_categories)
-        columns_[i].problem = fmt::format("holds more than {} different words", most_categories);
+      if (words[i].size() > most_categories) columns_[i].problem = too_many_words();
       columns_[i].categories.assign(words[i].begin(), words[i].end());
-      index_categories(i);
     }
     set_columns(std::move(columns_));
   }
@@ -157,23 +131,15 @@ class ArffSource : public TableSource {
       if (starts_with(lower_case(strip(*line)), "@data")) return;
   }
 
-  void check_width() const {
+  void check_width() const override {
     if (!record_.quoted[0] && starts_with(record_.cells[0], "{"))
       throw Error(here(), "sparse ARFF rows are not supported", "save the data set as dense ARFF");
-    if (record_.count != columns_.size())
-      throw Error(here(),
-                  fmt::format("{} cells where {} are expected", record_.count, columns_.size()));
+    check_cell_count(columns_.size());
   }
 
-  double cell_value(size_t column) const {
+  double cell_value(size_t column) const override {
+    if (!columns_[column].text) return number_in(column, "attribute");
     const std::string& cell = record_.cells[column];
-    bool missing = false;
-    if (!columns_[column].text) {
-      if (const auto value = table_number(cell, missing)) return *value;
-      throw Error(here(),
-                  fmt::format("attribute '{}': '{}' is not a number",
-                              printable(columns_[column].name), printable(cell.substr(0, 40))));
-    }
     if (!record_.quoted[column] && strip(cell) == "?") return missing_cell;
     auto found = number_of_[column].find(cell);
     if (found == number_of_[column].end()) found = number_of_[column].find(strip(cell));
@@ -183,11 +149,6 @@ class ArffSource : public TableSource {
                             printable(columns_[column].name), printable(cell.substr(0, 40))),
                 suggestion(cell.substr(0, 40), columns_[column].categories));
   }
-
-  DelimitedReader reader_;
-  DelimitedRecord record_;
-  std::vector<std::unordered_map<std::string, double>> number_of_;
-  std::vector<int64_t> lines_;
 };
 
 const Register<TableReaderRecord> registered{

@@ -14,8 +14,6 @@
 namespace mase {
 namespace {
 
-constexpr size_t most_categories = 65536;
-
 bool is_number(const std::string& cell, bool quoted, bool& missing) {
   missing = false;
   if (quoted && !cell.empty()) {  // "12" in quotes is still a number, "NA" a word
@@ -24,28 +22,12 @@ bool is_number(const std::string& cell, bool quoted, bool& missing) {
   return table_number(cell, missing).has_value();
 }
 
-class CsvSource : public TableSource {
+class CsvSource : public DelimitedSource {
  public:
-  CsvSource(const std::string& path, const TableOptions& options)
-      : TableSource(path), reader_(path, ',', false) {
+  CsvSource(const std::string& path, const TableOptions& options) : DelimitedSource(path, false) {
     reader_.set_separator(guess_separator());
     survey(options);
     start();
-  }
-
-  int64_t read(double* cells, int64_t at_most) override {
-    lines_.clear();
-    while (static_cast<int64_t>(lines_.size()) < at_most && reader_.next(record_)) {
-      if (record_.count != columns_.size())
-        throw Error(here(), "the file changes while it is read");
-      for (const size_t column : selected_) *cells++ = cell_value(column);
-      lines_.push_back(record_.line);
-    }
-    return static_cast<int64_t>(lines_.size());
-  }
-
-  std::string place(int64_t row) const override {
-    return fmt::format("{}:{}", path_, lines_[static_cast<size_t>(row)]);
   }
 
  private:
@@ -55,7 +37,9 @@ class CsvSource : public TableSource {
     bool overflow = false;
   };
 
-  std::string here() const { return fmt::format("{}:{}", path_, record_.line); }
+  void check_width() const override {
+    if (record_.count != columns_.size()) throw Error(here(), "the file changes while it is read");
+  }
 
   char guess_separator() {
     const auto line = reader_.next_line();
@@ -111,9 +95,7 @@ class CsvSource : public TableSource {
     start();
     std::vector<Survey> surveys(columns.size());
     while (reader_.next(record_)) {
-      if (record_.count != columns.size())
-        throw Error(here(),
-                    fmt::format("{} cells where {} are expected", record_.count, columns.size()));
+      check_cell_count(columns.size());
       for (size_t i = 0; i < columns.size(); ++i) {
         bool missing = false;
         const bool number = is_number(record_.cells[i], record_.quoted[i], missing);
@@ -141,11 +123,8 @@ class CsvSource : public TableSource {
     if (add_numbers_) add_number_words(columns);
     for (TableColumn& column : columns)
       std::sort(column.categories.begin(), column.categories.end());
-    number_of_.resize(columns.size());
-    for (size_t i = 0; i < columns.size(); ++i)
-      for (size_t k = 0; k < columns[i].categories.size(); ++k)
-        number_of_[i][columns[i].categories[k]] = static_cast<double>(k);
     set_columns(std::move(columns));
+    number_categories();
   }
 
   void add_number_words(std::vector<TableColumn>& columns) {
@@ -166,10 +145,6 @@ class CsvSource : public TableSource {
     }
   }
 
-  static std::string too_many_words() {
-    return fmt::format("holds more than {} different words", most_categories);
-  }
-
   static bool forced(const std::string& name, const TableOptions& options) {
     return std::find(options.text_columns.begin(), options.text_columns.end(), name) !=
            options.text_columns.end();
@@ -180,27 +155,18 @@ class CsvSource : public TableSource {
     if (header_) reader_.next(record_);
   }
 
-  double cell_value(size_t column) const {
+  double cell_value(size_t column) const override {
+    if (!columns_[column].text) return number_in(column, "column");
     const std::string& cell = record_.cells[column];
     bool missing = false;
-    if (columns_[column].text) {
-      table_number(cell, missing);
-      if (missing && !record_.quoted[column]) return missing_cell;
-      const auto found = number_of_[column].find(cell);
-      return found == number_of_[column].end() ? missing_cell : found->second;
-    }
-    if (const auto value = table_number(cell, missing)) return *value;
-    std::string shown = printable(cell.substr(0, 40));
-    throw Error(here(), fmt::format("column '{}': '{}' is not a number",
-                                    printable(columns_[column].name), shown));
+    table_number(cell, missing);
+    if (missing && !record_.quoted[column]) return missing_cell;
+    const auto found = number_of_[column].find(cell);
+    return found == number_of_[column].end() ? missing_cell : found->second;
   }
 
-  DelimitedReader reader_;
-  DelimitedRecord record_;
   bool header_ = false;
   bool add_numbers_ = false;
-  std::vector<std::unordered_map<std::string, double>> number_of_;
-  std::vector<int64_t> lines_;
 };
 
 const Register<TableReaderRecord> registered{

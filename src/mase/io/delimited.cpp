@@ -11,7 +11,6 @@
 
 #include "mase/base/error.h"
 #include "mase/base/text.h"
-#include "mase/io/table_source.h"
 
 namespace mase {
 namespace {
@@ -151,6 +150,46 @@ std::optional<std::string> DelimitedReader::next_line() {
   if (c == '\r' && stream_.peek() == '\n') c = stream_.next();
   ++line_;
   return text;
+}
+
+int64_t DelimitedSource::read(double* cells, int64_t at_most) {
+  lines_.clear();
+  while (static_cast<int64_t>(lines_.size()) < at_most && reader_.next(record_)) {
+    check_width();
+    for (const size_t column : selected_) *cells++ = cell_value(column);
+    lines_.push_back(record_.line);
+  }
+  return static_cast<int64_t>(lines_.size());
+}
+
+std::string DelimitedSource::place(int64_t row) const {
+  return fmt::format("{}:{}", path_, lines_[static_cast<size_t>(row)]);
+}
+
+std::string DelimitedSource::here() const { return fmt::format("{}:{}", path_, record_.line); }
+
+void DelimitedSource::check_cell_count(size_t expected) const {
+  if (record_.count != expected)
+    throw Error(here(), fmt::format("{} cells where {} are expected", record_.count, expected));
+}
+
+double DelimitedSource::number_in(size_t column, const char* kind) const {
+  bool missing = false;
+  const std::string& cell = record_.cells[column];
+  if (const auto value = table_number(cell, missing)) return *value;
+  throw Error(here(), fmt::format("{} '{}': '{}' is not a number", kind,
+                                  printable(columns_[column].name), printable(cell.substr(0, 40))));
+}
+
+void DelimitedSource::number_categories() {
+  number_of_.assign(columns_.size(), {});
+  for (size_t i = 0; i < columns_.size(); ++i)
+    for (size_t k = 0; k < columns_[i].categories.size(); ++k)
+      number_of_[i].emplace(columns_[i].categories[k], static_cast<double>(k));
+}
+
+std::string too_many_words() {
+  return fmt::format("holds more than {} different words", most_categories);
 }
 
 std::optional<double> table_number(std::string_view cell, bool& missing) {

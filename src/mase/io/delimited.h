@@ -7,7 +7,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
+
+#include "mase/io/table_source.h"
 
 namespace mase {
 
@@ -70,6 +73,35 @@ class DelimitedReader {
   bool arff_;
   int64_t line_ = 1;
 };
+
+// A table of delimited text: rows are records, words are numbers of categories.
+class DelimitedSource : public TableSource {
+ public:
+  int64_t read(double* cells, int64_t at_most) final;
+  std::string place(int64_t row) const final;
+
+ protected:
+  DelimitedSource(const std::string& path, bool arff)
+      : TableSource(path), reader_(path, ',', arff) {}
+
+  virtual void check_width() const = 0;
+  virtual double cell_value(size_t column) const = 0;
+  std::string here() const;  // where the current record is
+  void check_cell_count(size_t expected) const;
+  // The number of a cell, or an error that calls the column `kind`.
+  double number_in(size_t column, const char* kind) const;
+  void number_categories();  // fills number_of_ from the columns
+
+  DelimitedReader reader_;
+  DelimitedRecord record_;
+  std::vector<std::unordered_map<std::string, double>> number_of_;  // of a category, by column
+
+ private:
+  std::vector<int64_t> lines_;
+};
+
+constexpr size_t most_categories = 65536;
+std::string too_many_words();  // as the problem of a column
 
 // A number as tables write it: blanks around it, a leading +, inf and nan in any case; nothing for
 // text. `missing` is set for an empty cell, NA, null, None, ?, -.
