@@ -77,8 +77,11 @@ std::string input_name(size_t index) { return fmt::format("data_in_{}", index); 
 
 std::string operand_text(const Quantizer* quantizer) {
   if (!quantizer) return "float32";
-  if (quantizer->precision.empty()) return quantizer->format;
-  return fmt::format("{} {}", quantizer->format, fmt::join(quantizer->precision, "/"));
+  std::string text = quantizer->format;
+  if (!quantizer->precision.empty())
+    text += fmt::format(" {}", fmt::join(quantizer->precision, "/"));
+  if (quantizer->learned) text += fmt::format(" (learned {})", quantizer->learned->name);
+  return text;
 }
 
 std::string format_text(const Quantization& quantization) {
