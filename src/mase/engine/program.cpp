@@ -26,7 +26,7 @@ struct Program::Impl {
   }
   void bind();
   StepResult run(const Batch& batch, bool backward);
-  void fetch_ahead(const Batch& batch, size_t part, size_t parts) const;
+  void fetch_ahead(const Batch& batch, size_t begin, size_t end) const;
   void read(int tensor, float* out) const;
   void load(const engine::Parameter& parameter, const Tensor& tensor);
   Tensor store(const engine::Parameter& parameter) const;
@@ -85,12 +85,10 @@ Tensor Program::Impl::store(const engine::Parameter& parameter) const {
   return counter.to(parameter.dtype);
 }
 
-// One part of the upcoming samples. A burst of all of them would fill the queue of cache misses and
-// hold up the steps' own loads.
-void Program::Impl::fetch_ahead(const Batch& batch, size_t part, size_t parts) const {
-  const size_t count = batch.upcoming.size();
-  const size_t begin = count * part / parts, end = count * (part + 1) / parts;
-  for (size_t i = begin; i < end; ++i) {
+// Some of the upcoming samples. A burst of all of them would fill the queue of cache misses and hold
+// up the steps' own loads.
+void Program::Impl::fetch_ahead(const Batch& batch, size_t begin, size_t end) const {
+  for (size_t i = begin; i < std::min(end, batch.upcoming.size()); ++i) {
     const auto row = static_cast<int64_t>(batch.upcoming[i]);
     for (size_t s = 0; s < batch.sources.size(); ++s) {
       const float* sample = batch.sources[s] + row * sample_floats[s];
@@ -116,11 +114,13 @@ StepResult Program::Impl::run(const Batch& batch, bool backward) {
     for (const engine::Step& step : plan.prepare) step.run(run);
     stale = false;
   }
-  const size_t parts = plan.forward.size() + (backward ? plan.backward.size() : 0);
-  size_t part = 0;
-  const auto execute = [&](const std::vector<engine::Step>& steps) {
-    for (const engine::Step& step : steps) {
-      fetch_ahead(batch, part++, parts);
+  const size_t steps = plan.forward.size() + (backward ? plan.backward.size() : 0);
+  const size_t share = batch.upcoming.size() / std::max<size_t>(1, steps) + 1;
+  size_t fetched = 0;
+  const auto execute = [&](const std::vector<engine::Step>& list) {
+    for (const engine::Step& step : list) {
+      fetch_ahead(batch, fetched, fetched + share);
+      fetched += share;
       step.run(run);
     }
   };
