@@ -153,6 +153,16 @@ class Csv(Case):
         os.rename(self.path("jets.csv"), self.path("jsc.csv"))
         self.refused_jets("ch: ./jsc.csv: is a folder, not a file")
 
+    def test_names_that_cannot_be(self):
+        self.refused("File name too long", "a" * 300 + ".csv", "--target", "x")
+        os.mkfifo(self.path("pipe.csv"))
+        self.refused("is not a regular file", "pipe.csv", "--target", "x")
+        os.mkfifo(self.path("pipe.ckpt"))
+        for name, said in (("pipe.ckpt", "is not a regular file"), ("b" * 300, "File name too long")):
+            result = self.ch("inspect", name)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(said, result.stderr)
+
     def test_not_a_table(self):
         self.refused("is not a NumPy array, as its name says", self.write("a.npy", "a,b\n1,2\n"))
         self.refused("is of no known table format", self.write("a.exe", "MZ"))

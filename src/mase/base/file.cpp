@@ -30,8 +30,9 @@ struct Descriptor {
   }
 };
 
-int open_for_reading(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+// `flags` may add O_NONBLOCK, so that a pipe in the place of a file does not hang the program.
+int open_for_reading(const std::string& path, int flags = 0) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (fd < 0) system_failure(path, "cannot open the file", errno);
   struct stat status {};
   if (::fstat(fd, &status) != 0 || S_ISDIR(status.st_mode)) {
@@ -105,9 +106,10 @@ void make_directories(const std::string& path) {
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  Descriptor file{open_for_reading(path)};
+  Descriptor file{open_for_reading(path, O_NONBLOCK)};
   struct stat status {};
   if (::fstat(file.fd, &status) != 0) system_failure(path, "cannot read the file", errno);
+  if (!S_ISREG(status.st_mode)) throw Error(path, "is not a regular file");
   std::shared_ptr<MappedFile> map(new MappedFile);
   map->path_ = path;
   map->size_ = static_cast<size_t>(status.st_size);

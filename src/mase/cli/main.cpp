@@ -3,6 +3,7 @@
 // catches errors once. Exit codes: 0 done, 1 failed, 2 the user's mistake, 130 interrupted.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -252,6 +253,10 @@ int main(int argc, char** argv) {
     return mase::run_program(argc, argv);
   } catch (const mase::Error& error) {
     std::fprintf(stderr, "ch: %s\n", error.what());
+    return 2;
+  } catch (
+      const std::filesystem::filesystem_error& error) {  // a name that cannot be, no permission
+    std::fprintf(stderr, "ch: %s: %s\n", error.path1().c_str(), error.code().message().c_str());
     return 2;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "ch: out of memory\n");

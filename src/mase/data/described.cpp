@@ -132,12 +132,12 @@ Dataset prepare_table(const TableDescription& description, const DatasetOptions&
 
 Dataset load_described_table(const TableDescription& description, const DatasetOptions& options) {
   const fs::path file(description.file);
-  if (fs::is_directory(file)) throw Error(description.file, "is a folder, not a file");
+  std::error_code failure;  // reading says what is wrong
+  if (fs::is_directory(file, failure)) throw Error(description.file, "is a folder, not a file");
   const PreparedKey key = prepared_key(file.parent_path().string(), file.filename().string(),
                                        description.file, options, request_value(description));
   // Small tables are read faster than a cache file is found; nothing is left beside them.
   constexpr uintmax_t worth_keeping = 8u << 20;
-  std::error_code failure;
   const uintmax_t size = fs::file_size(file, failure);
   if (failure || size < worth_keeping) return prepare_table(description, options);
   return load_or_prepare(key, options, [&] { return prepare_table(description, options); });
@@ -150,7 +150,8 @@ Dataset load_table_file(const std::string& path, const DatasetOptions& options) 
     if (!name.empty()) description.request.target.push_back(name);
   description.request.task = options.task;
   description.request.categorical = options.categorical;
-  if (options.target.empty() && !fs::is_directory(path) && is_jet_table(*open_table(path)))
+  std::error_code ignored;
+  if (options.target.empty() && !fs::is_directory(path, ignored) && is_jet_table(*open_table(path)))
     return load_jet_file(path, options);
   return load_described_table(description, options);
 }

@@ -118,7 +118,8 @@ bool is_jet_table(const TableSource& source) {
 }
 
 Dataset load_jet_file(const std::string& path, const DatasetOptions& options) {
-  if (fs::is_directory(path)) throw Error(path, "is a folder, not a file");
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) throw Error(path, "is a folder, not a file");
   const fs::path file(path);
   const PreparedKey key = prepared_key(file.parent_path().string(), file.filename().string(), path,
                                        options, Dict{{"kind", "jets"}});

@@ -169,7 +169,8 @@ namespace {
 
 Checkpoint load(const std::string& path, std::optional<CheckpointType> type,
                 const ReadLimits& limits, bool network_needed) {
-  if (std::filesystem::is_directory(path)) {
+  std::error_code unknown;  // opening it says why
+  if (std::filesystem::is_directory(path, unknown)) {
     if (type && *type != CheckpointType::hf)
       throw Error(path,
                   fmt::format("is a folder, not a file of type {}", checkpoint_type_name(*type)));

@@ -29,10 +29,11 @@ Value read_small_json(const std::string& path, const ReadLimits& limits) {
 
 // The files, in order. Names from an index must stay in the folder.
 std::vector<std::string> tensor_files(const std::string& folder, const ReadLimits& limits) {
-  if (fs::exists(fs::path(folder) / single_file)) return {single_file};
+  std::error_code failure;
+  if (fs::exists(fs::path(folder) / single_file, failure)) return {single_file};
   std::vector<std::string> files;
   const std::string index = (fs::path(folder) / index_file).string();
-  if (fs::exists(index)) {
+  if (fs::exists(index, failure)) {
     std::set<std::string> names;
     const Value listed = read_small_json(index, limits);
     for (const auto& [tensor, file] : listed["weight_map"].as_dict(index + ": weight_map")) {
@@ -43,7 +44,6 @@ std::vector<std::string> tensor_files(const std::string& folder, const ReadLimit
     }
     return {names.begin(), names.end()};
   }
-  std::error_code failure;
   for (const auto& entry : fs::directory_iterator(folder, failure))
     if (entry.path().extension() == ".safetensors") files.push_back(entry.path().filename());
   std::sort(files.begin(), files.end());
@@ -54,7 +54,8 @@ std::vector<std::string> tensor_files(const std::string& folder, const ReadLimit
 
 Checkpoint read_hf_folder(const std::string& folder, const ReadLimits& limits) {
   const std::string config = (fs::path(folder) / "config.json").string();
-  if (!fs::exists(config))
+  std::error_code failure;
+  if (!fs::exists(config, failure))
     throw Error(folder, "the folder holds no config.json",
                 "give a folder as Hugging Face writes it, or a single file");
   Checkpoint checkpoint;
