@@ -163,6 +163,15 @@ class Csv(Case):
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(said, result.stderr)
 
+    def test_names_do_not_drive_the_terminal(self):
+        rows = "".join(f"{i},\x1b[31mred\n{2 * i},blue\n" for i in range(30))
+        self.write("a.csv", "a\x1b[2J,kind\n" + rows)
+        self.write("a.toml", 'file = "a.csv"\ntarget = "kind"\nnotice = "\\u001b[1mbold"\n')
+        for words in (("a.csv", "--target", "kind"), ("a.toml",)):
+            result = self.ch("data", "info", *words)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertNotIn("\x1b", result.stdout + result.stderr)
+
     def test_not_a_table(self):
         self.refused("is not a NumPy array, as its name says", self.write("a.npy", "a,b\n1,2\n"))
         self.refused("is of no known table format", self.write("a.exe", "MZ"))

@@ -102,7 +102,7 @@ FeatureSummary summarise(const Dataset& dataset, size_t feature) {
 void print_classes(const Dataset& dataset) {
   Table table({"Class", "train", "validation", "test"});
   for (size_t i = 0; i < dataset.class_names.size(); ++i) {
-    std::vector<std::string> row = {dataset.class_names[i]};
+    std::vector<std::string> row = {printable(dataset.class_names[i])};
     for (const Split* split : {&dataset.train, &dataset.validation, &dataset.test}) {
       int64_t count = 0;
       for (const int32_t label : split->labels.values<int32_t>())
@@ -116,9 +116,9 @@ void print_classes(const Dataset& dataset) {
 
 int show_dataset(const Arguments& arguments, const std::string& name) {
   const Dataset dataset = load_dataset(name, dataset_options(arguments));
-  fmt::print("Name        {}\nVariant     {}\nIdentity    {}\n", dataset.name, dataset.variant,
-             dataset.identity);
-  if (!dataset.notice.empty()) fmt::print("Notice      {}\n", dataset.notice);
+  fmt::print("Name        {}\nVariant     {}\nIdentity    {}\n", printable(dataset.name),
+             printable(dataset.variant), dataset.identity);
+  if (!dataset.notice.empty()) fmt::print("Notice      {}\n", printable(dataset.notice));
   const bool own_validation = dataset.validation.x.raw() != dataset.train.x.raw();
   const int64_t rows =
       dataset.train.rows() + dataset.test.rows() + (own_validation ? dataset.validation.rows() : 0);

@@ -231,11 +231,11 @@ Value dataset_record(const Dataset& dataset) {
 }
 
 void tell_about(const Dataset& dataset, const Logger& log) {
-  log.info(fmt::format("Data set {} ({}): {} training, {} validation, {} test rows", dataset.name,
-                       dataset.variant, with_thousands(dataset.train.rows()),
-                       with_thousands(dataset.validation.rows()),
-                       with_thousands(dataset.test.rows())));
-  if (!dataset.notice.empty()) log.warning(dataset.notice);
+  log.info(fmt::format(
+      "Data set {} ({}): {} training, {} validation, {} test rows", printable(dataset.name),
+      printable(dataset.variant), with_thousands(dataset.train.rows()),
+      with_thousands(dataset.validation.rows()), with_thousands(dataset.test.rows())));
+  if (!dataset.notice.empty()) log.warning(printable(dataset.notice));
 }
 
 }  // namespace mase

@@ -19,7 +19,7 @@ double single(double value) { return static_cast<double>(static_cast<float>(valu
 
 std::string class_name(const Value& record, size_t index) {
   const List& names = record["classes"].as_list();
-  return index < names.size() ? names[index].as_string() : std::to_string(index);
+  return index < names.size() ? printable(names[index].as_string()) : std::to_string(index);
 }
 
 std::string class_table(const Value& record) {
@@ -106,8 +106,8 @@ int run(const Arguments& arguments) {
   if (dataset.classification) figures.emplace_back("test_acc_epoch", single(score.accuracy()));
   figures.emplace_back("test_loss_epoch", single(score.loss()));
   std::fputs(metric_box("Test metric", figures, terminal_columns(120)).c_str(), stdout);
-  fmt::print("Data set: {} ({}){}\n", dataset.name, dataset.variant,
-             dataset.notice.empty() ? "" : ": " + dataset.notice);
+  fmt::print("Data set: {} ({}){}\n", printable(dataset.name), printable(dataset.variant),
+             dataset.notice.empty() ? "" : ": " + printable(dataset.notice));
 
   Value record = evaluation_record(split_name, split, logits, score, dataset);
   if (settings["verbose"].as_bool() && dataset.classification)
