@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fake-quantising in ch against the same rule composed of PyTorch tensor operations, one core.
 
-    bench/formats_pytorch.py [path of ch]
+    bench/formats_pytorch.py [path of ch] [--rounds N]
+
+Both sides round arrays of the same two sizes, one that stays in the caches and one that does not,
+format by format in turns; the best round of each counts, in processor time of the one thread.
 """
+import argparse
 import json
 import os
 import subprocess
@@ -18,10 +22,10 @@ except ImportError:
     sys.exit(77)
 
 torch.set_num_threads(1)
-ROWS, COLUMNS = 1 << 18, 64  # 64 MB: from memory on both sides
+COLUMNS, IN_CACHE, IN_MEMORY = 64, 1 << 13, 1 << 23  # values; as ch format speed
 
 
-def integer(x):
+def fixed_point(x):
     return torch.clamp(torch.round(x * 16.0), -128, 127) / 16.0
 
 
@@ -31,78 +35,82 @@ def small_float(x, mantissa=3, emin=-6, largest=448.0):
     return torch.clamp(torch.round(x / step) * step, -largest, largest)
 
 
-def block_fp(x, block=16, mantissa=7):
-    b = x.reshape(-1, block)
-    exponent = torch.floor(torch.log2(b.abs().amax(1, keepdim=True) + 1e-38)) + 1
-    step = torch.exp2(exponent - mantissa)
-    limit = 2.0**mantissa - 1
-    return (torch.clamp(torch.round(b / step), -limit, limit) * step).reshape(x.shape)
-
-
-def mxint(x, block=32):
-    b = x.reshape(-1, block)
-    step = torch.exp2(torch.floor(torch.log2(b.abs().amax(1, keepdim=True) + 1e-38)) - 6)
-    return (torch.clamp(torch.round(b / step), -127, 127) * step).reshape(x.shape)
-
-
-def mxfp(x, block=32):
-    b = x.reshape(-1, block)
-    scale = torch.exp2(torch.floor(torch.log2(b.abs().amax(1, keepdim=True) + 1e-38)) - 8)
-    return (small_float(b / scale) * scale).reshape(x.shape)
-
-
-def scaled_blocks(x, element, top, block=16):
-    b = x.reshape(-1, block)
-    scale = torch.exp2(torch.floor(torch.log2(b.abs().amax(1, keepdim=True) + 1e-38)) - top)
-    return (element(b / scale) * scale).reshape(x.shape)
-
-
 def scale_integer(x):
     scale = x.abs().amax(1, keepdim=True) / 127
     return torch.clamp(torch.round(x / scale), -127, 127) * scale
 
 
+def blocks(x, block, top, element):
+    b = x.reshape(-1, block)
+    scale = torch.exp2(torch.floor(torch.log2(b.abs().amax(1, keepdim=True) + 1e-38)) - top)
+    return (element(b / scale) * scale).reshape(x.shape)
+
+
+def whole(limit):
+    return lambda x: torch.clamp(torch.round(x), -limit, limit)
+
+
 RULES = {
-    "integer": integer,
+    "integer": fixed_point,
+    "float": lambda x: small_float(x, 3, -6, 480.0),
     "e4m3": small_float,
-    "float": lambda x: small_float(x, 4, -14, 63488.0),
     "bfloat16": lambda x: small_float(x, 7, -126, 3.3895e38),
     "minifloat_ieee": lambda x: small_float(x, 3, -6, 480.0),
     "log": lambda x: small_float(x, 0, -63, 2.0**64),
     "scale_integer": scale_integer,
-    "block_fp": block_fp,
-    "block_minifloat": lambda x: scaled_blocks(x, lambda e: small_float(e, 3, -6, 480.0), 8),
-    "block_log": lambda x: scaled_blocks(x, lambda e: small_float(e, 0, -63, 2.0**64), 64),
-    "mxint": mxint,
-    "mxfp": mxfp,
+    "block_fp": lambda x: blocks(x, 16, 6, whole(127)),
+    "block_minifloat": lambda x: blocks(x, 16, 8, lambda e: small_float(e, 3, -6, 480.0)),
+    "block_log": lambda x: blocks(x, 16, 64, lambda e: small_float(e, 0, -63, 2.0**64)),
+    "mxint": lambda x: blocks(x, 32, 6, whole(127)),
+    "mxfp": lambda x: blocks(x, 32, 8, small_float),
 }
 
 
-def speed(rule, x):
-    best = float("inf")
-    for _ in range(7):
-        start = time.perf_counter()
-        for _ in range(4):
+def torch_speed(rule, x, seconds):
+    best, end = 0.0, time.thread_time() + seconds
+    repeat = max(1, (1 << 18) // x.numel())
+    while True:
+        start = time.thread_time()
+        for _ in range(repeat):
             rule(x)
-        best = min(best, (time.perf_counter() - start) / 4)
-    return x.numel() / best
+        now = time.thread_time()
+        best = max(best, x.numel() * repeat / (now - start))
+        if now > end:
+            return best
+
+
+def ch_speed(ch, name):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "speed.json")
+        subprocess.run([ch, "format", "speed", "--only", name, "--json", path], check=True,
+                       stdout=subprocess.DEVNULL)
+        with open(path) as file:
+            return json.load(file)
 
 
 def main():
-    ch = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("MASE_CH", "ch")
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "speed.json")
-        subprocess.run([ch, "format", "speed", "--json", path], check=True,
-                       stdout=subprocess.DEVNULL)
-        with open(path) as file:
-            ours = json.load(file)
-    x = torch.randn(ROWS, COLUMNS)
-    print(f"{'format':16} {'ch, in cache':>14} {'ch, memory':>12} {'PyTorch':>10} {'ratio':>7}"
-          "   [Gvalue/s; ratio: ch from memory / PyTorch]")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("ch", nargs="?", default=os.environ.get("MASE_CH", "ch"))
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    small = torch.randn(IN_CACHE // COLUMNS, COLUMNS)
+    large = torch.randn(IN_MEMORY // COLUMNS, COLUMNS)
+    print("                |          in cache            |         from memory          |   time\n"
+          "format          |      ch  PyTorch      ratio  |      ch  PyTorch      ratio  | / copy's"
+          "    [Gvalue/s]")
     for name, rule in RULES.items():
-        torch_speed = speed(rule, x)
-        print(f"{name:16} {ours[name]['in_cache'] / 1e9:14.2f} {ours[name]['in_memory'] / 1e9:12.2f}"
-              f" {torch_speed / 1e9:10.3f} {ours[name]['in_memory'] / torch_speed:7.1f}")
+        best = {"ch": [0, 0], "torch": [0, 0], "copy": 0}
+        for _ in range(options.rounds):
+            speeds = ch_speed(options.ch, name)
+            for i, key in enumerate(("in_cache", "in_memory")):
+                best["ch"][i] = max(best["ch"][i], speeds[name][key])
+            best["copy"] = max(best["copy"], speeds["copy"]["in_memory"])
+            best["torch"][0] = max(best["torch"][0], torch_speed(rule, small, 0.05))
+            best["torch"][1] = max(best["torch"][1], torch_speed(rule, large, 0.2))
+        cells = "".join(
+            f"|{best['ch'][i] / 1e9:8.2f} {best['torch'][i] / 1e9:8.3f} "
+            f"{best['ch'][i] / best['torch'][i]:9.1f}x  " for i in (0, 1))
+        print(f"{name:16}{cells}| {best['copy'] / best['ch'][1]:6.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ target_link_libraries(test_support PUBLIC mase GTest::gtest GTest::gmock GTest::
                       ${RAPIDCHECK_LIBRARY} Threads::Threads)
 target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
 # Tests write files with the same libraries the readers use.
-target_link_libraries(test_support PUBLIC ${HDF5_C_LIBRARIES} PkgConfig::ZIP)
+target_link_libraries(test_support PUBLIC ${HDF5_C_LIBRARIES} PkgConfig::ZIP PkgConfig::HWY)
 target_include_directories(test_support SYSTEM PUBLIC ${HDF5_C_INCLUDE_DIRS})
 if(MASE_PCH)
   target_precompile_headers(test_support PRIVATE <algorithm> <functional> <map> <memory> <string>

@@ -8,7 +8,7 @@
 
 #include "mase/base/random.h"
 #include "mase/engine/program.h"
-#include "mase/formats/kernels/scaled.h"
+#include "mase/formats/kernels/learned.h"
 #include "mase/io/checkpoint.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/learned.h"

@@ -58,6 +58,17 @@ const std::vector<Broken> configs = {
          "weight_width = -8\n"},
     {"a width beyond every machine", 6, "too large",
      head + rule + "name = \"integer\"\ndata_in_width = 4000\nweight_width = 8\n"},
+    {"a width of one too many", 6, "too large",
+     head + rule + "name = \"integer\"\ndata_in_width = 65\nweight_width = 8\n"},
+    {"an exponent wider than the word", 7, "leaves no room in a word of 4 bits",
+     head + rule +
+         "name = \"minifloat_ieee\"\ndata_in_width = 4\ndata_in_exponent_width = 6\n"
+         "weight_width = 8\nweight_exponent_width = 4\n"},
+    {"blocks of nothing", 6, "a block needs at least 1 entry",
+     head + rule + "name = \"block_fp\"\ndata_in_block_size = [0]\nweight_width = 8\n"},
+    {"microscaling blocks of nothing", 7, "too small",
+     head + rule +
+         "name = \"mxint\"\ndata_in_width = 8\ndata_in_block_size = 0\nweight_width = 8\n"},
     {"unknown format", 5, "unknown format 'interger'",
      head + rule + "name = \"interger\"\ndata_in_width = 8\nweight_width = 8\n"},
     {"no format", 4, "'name' is missing", head + rule + "data_in_width = 8\nweight_width = 8\n"},

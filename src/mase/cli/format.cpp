@@ -115,21 +115,22 @@ int run(const Arguments& arguments) {
 }
 
 std::vector<Field> own_options() {
-  return {
-      {.name = "set",
-       .type = FieldType::list,
-       .help = "show: a key of the format, key=value; may be repeated"},
-      {.name = "rows",
-       .type = FieldType::integer,
-       .default_value = 20000,
-       .help = "sweep: how many test rows are evaluated",
-       .minimum = 1},
-      {.name = "only", .type = FieldType::list, .help = "sweep: this format only; may be repeated"},
-      {.name = "weights_only",
-       .type = FieldType::boolean,
-       .default_value = false,
-       .help = "sweep: leave activations in single precision"},
-      {.name = "json", .type = FieldType::text, .help = "sweep, speed: write the table"}};
+  return {{.name = "set",
+           .type = FieldType::list,
+           .help = "show: a key of the format, key=value; may be repeated"},
+          {.name = "rows",
+           .type = FieldType::integer,
+           .default_value = 20000,
+           .help = "sweep: how many test rows are evaluated",
+           .minimum = 1},
+          {.name = "only",
+           .type = FieldType::list,
+           .help = "sweep, speed: this format only; may be repeated"},
+          {.name = "weights_only",
+           .type = FieldType::boolean,
+           .default_value = false,
+           .help = "sweep: leave activations in single precision"},
+          {.name = "json", .type = FieldType::text, .help = "sweep, speed: write the table"}};
 }
 
 const Register<CommandRecord> registered{{
@@ -138,8 +139,9 @@ const Register<CommandRecord> registered{{
     .help = "ch format list\n"
             "ch format show NAME [--set key=value]: limits, table of codes, spacing\n"
             "ch format sweep MODEL DATASET --load X: accuracy against bits in every format\n"
+            "ch format rules: where the default rule and MASE's differ, and by how much\n"
             "ch format speed: values per second on one core, against a plain copy",
-    .positionals = {{.name = "action", .help = "list, show, sweep or speed"},
+    .positionals = {{.name = "action", .help = "list, show, sweep, rules or speed"},
                     {.name = "name",
                      .help = "the format, or the network to sweep",
                      .required = false},

@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "mase/formats/elementwise.h"
-#include "mase/formats/groups.h"
-#include "mase/formats/rounding.h"
+#include "mase/formats/grouped.h"
 
 namespace mase {
 namespace {
@@ -18,77 +17,53 @@ bool is_high(float x, bool stochastic, bool at_zero, uint32_t key, int64_t eleme
   return p > stochastic_uniform(key, static_cast<uint32_t>(element));
 }
 
+struct ScaledBinary {
+  bool symmetric, stochastic;
+  uint64_t seed;
+  int bits = 1;
+  bool scaled = true;
+
+  GroupFit fit(const Grouping& groups, int64_t group, const float* in) const {
+    return {.scale = static_cast<float>(mean_magnitude(groups, group, in, -1, 0))};
+  }
+  uint32_t code_of(float x, const GroupFit&, uint32_t key, int64_t element) const {
+    return is_high(x, stochastic, symmetric, key, element) ? 1 : 0;
+  }
+  float multiple(uint32_t code) const { return code & 1 ? 1.0f : symmetric ? -1.0f : 0.0f; }
+};
+
 Quantizer make(const Value& config) {
   const bool stochastic = config["stochastic"].as_bool();
   const uint64_t seed = static_cast<uint64_t>(config["seed"].as_int());
-  if (config["bipolar"].as_bool()) {
-    ElementwiseFormat format;
-    format.reference = [stochastic, seed](float x, uint64_t draw, uint32_t element) {
-      if (std::isnan(x)) return x;
-      return is_high(x, stochastic, true, stochastic_key(seed, draw), element) ? 1.0f : -1.0f;
-    };
-    format.kernel = [reference = format.reference, stochastic](const float* in, float* out,
-                                                               size_t count, uint64_t draw) {
-      if (stochastic) {
-        for (size_t i = 0; i < count; ++i)
-          out[i] = reference(in[i], draw, static_cast<uint32_t>(i));
-        return;
-      }
-      for (size_t i = 0; i < count; ++i) {
-        const float x = in[i];
-        out[i] = x >= 0 ? 1.0f : x < 0 ? -1.0f : x;
-      }
-    };
-    format.stochastic = stochastic;
-    format.bits = 1;
-    format.code_bits = 1;
-    format.code_of = [](float x) { return x > 0 ? 1u : 0u; };
-    format.value_of = [](uint32_t code) { return code & 1 ? 1.0f : -1.0f; };
-    format.lowest = -1;
-    format.largest = 1;
-    format.smallest_positive = 1;
-    Quantizer quantizer = make_elementwise(std::move(format), config);
-    quantizer.precision = {1};
-    return quantizer;
-  }
-  const bool symmetric = config["symmetric"].as_bool();
-  Quantizer q;
-  q.config = config;
-  q.precision = {1};
-  q.quantize_drawn = [=](const float* in, float* out, const Shape& shape, uint64_t draw) {
-    const Grouping groups = first_dimension_groups(shape);
-    const uint32_t key = stochastic_key(seed, draw);
-    for (int64_t g = 0; g < groups.groups; ++g) {
-      double sum = 0;
-      int64_t finite = 0;
-      groups.for_each(g, [&](int64_t i) {
-        if (!std::isfinite(in[i])) return;
-        sum += std::fabs(in[i]);
-        ++finite;
-      });
-      const auto mean = static_cast<float>(finite ? sum / static_cast<double>(finite) : 0.0);
-      groups.for_each(g, [&](int64_t i) {
-        if (std::isnan(in[i]))
-          out[i] = in[i];
-        else if (is_high(in[i], stochastic, symmetric, key, i))
-          out[i] = mean;
-        else
-          out[i] = symmetric ? -mean : 0.0f;
-      });
+  if (!config["bipolar"].as_bool())
+    return make_grouped(ScaledBinary{config["symmetric"].as_bool(), stochastic, seed}, config);
+  ElementwiseFormat format;
+  format.reference = [stochastic, seed](float x, uint64_t draw, uint32_t element) {
+    if (std::isnan(x)) return x;
+    return is_high(x, stochastic, true, stochastic_key(seed, draw), element) ? 1.0f : -1.0f;
+  };
+  format.kernel = [reference = format.reference, stochastic](const float* in, float* out,
+                                                             size_t count, uint64_t draw) {
+    if (stochastic) {
+      for (size_t i = 0; i < count; ++i) out[i] = reference(in[i], draw, static_cast<uint32_t>(i));
+      return;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const float x = in[i];
+      out[i] = x >= 0 ? 1.0f : x < 0 ? -1.0f : x;
     }
   };
-  q.quantize = [drawn = q.quantize_drawn](const float* in, float* out, const Shape& shape) {
-    drawn(in, out, shape, 0);
-  };
-  q.reference = q.quantize;
-  if (!stochastic) q.quantize_drawn = nullptr;
-  q.bits_per_value = [](const Shape& shape) {
-    const int64_t values = element_count(shape);
-    return values ? 1 + 32 * static_cast<double>(first_dimension_groups(shape).groups) /
-                            static_cast<double>(values)
-                  : 1.0;
-  };
-  return q;
+  format.stochastic = stochastic;
+  format.bits = 1;
+  format.coding = coding_of(
+      1, [](float x) { return x > 0 ? 1u : 0u; },
+      [](uint32_t code) { return code & 1 ? 1.0f : -1.0f; });
+  format.lowest = -1;
+  format.largest = 1;
+  format.smallest_positive = 1;
+  Quantizer quantizer = make_elementwise(std::move(format), config);
+  quantizer.precision = {1};
+  return quantizer;
 }
 
 const Register<FormatRecord> registered{{

@@ -2,6 +2,7 @@
 // Residual binarisation (ReBNet: Ghasemzadeh et al., 2018): level l adds sign(r_l) * gamma_l, where
 // r_0 = x and r_(l+1) = r_l - sign(r_l) * gamma_l. One bit per level. Zero counts as positive: no
 // code is zero.
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -33,9 +34,16 @@ Quantizer make(const Value& config) {
                          fmt::format("{} means for {} levels", gamma.size(), levels),
                          "give one mean per level, largest first");
   } else {
-    const double total = static_cast<double>(levels * (levels + 1)) / 2;
+    // Multiples of one number of few bits: then all sums are exact, sums that should cancel do, and
+    // rounding twice is rounding once. Two levels get by with a plain third.
+    const size_t total = levels * (levels + 1) / 2;
+    double unit = 1.0 / static_cast<double>(total);
+    if (levels > 2) {
+      const double last_place = std::ldexp(1.0, std::ilogb(unit) - 22 + std::bit_width(total));
+      unit = std::nearbyint(unit / last_place) * last_place;
+    }
     for (size_t l = levels; l > 0; --l)
-      gamma.push_back(static_cast<float>(static_cast<double>(l) / total));
+      gamma.push_back(static_cast<float>(static_cast<double>(l) * unit));
   }
   float sum = 0;
   for (const float g : gamma) sum += g;
@@ -45,8 +53,7 @@ Quantizer make(const Value& config) {
     for (size_t i = 0; i < count; ++i) out[i] = residual(gamma, in[i]);
   };
   format.bits = static_cast<double>(levels);
-  format.code_bits = static_cast<int>(levels);
-  format.code_of = [gamma](float x) {
+  const auto code_of = [gamma](float x) {
     uint32_t code = 0;
     float rest = x;
     for (const float g : gamma) {
@@ -56,12 +63,13 @@ Quantizer make(const Value& config) {
     }
     return code;
   };
-  format.value_of = [gamma](uint32_t code) {
+  const auto value_of = [gamma](uint32_t code) {
     float value = 0;
     for (size_t l = 0; l < gamma.size(); ++l)
       value += code >> (gamma.size() - 1 - l) & 1 ? gamma[l] : -gamma[l];
     return value;
   };
+  format.coding = coding_of(static_cast<int>(levels), code_of, value_of);
   format.lowest = -static_cast<double>(sum);
   format.largest = sum;
   Quantizer quantizer = make_elementwise(std::move(format), config);

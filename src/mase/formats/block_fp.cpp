@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "mase/formats/blocks.h"
-#include "mase/formats/float_codes.h"
+#include "mase/formats/float_layout.h"
 #include "mase/formats/reference_rules.h"
 
 namespace mase {
@@ -56,17 +56,8 @@ Quantizer make(const Value& config) {
     format.spec.least = lowest - m;
     format.spec.most = std::min(top, 128) - m;
     format.blocking = blocking_from(config);
-    format.element_bits = width;
     format.shared_bits = exponent_width;
-    format.code_bits = width;
-    format.code_of = [m](float k) {
-      if (std::isnan(k)) return 0u;
-      return (std::signbit(k) ? 1u << m : 0) | static_cast<uint32_t>(std::fabs(k));
-    };
-    format.value_of = [m](uint32_t code) {
-      const auto k = static_cast<float>(code & ((1u << m) - 1));
-      return code >> m & 1 ? -k : k;
-    };
+    format.coding = coding_of({.kind = CodeLayout::Kind::sign_magnitude, .width = width});
     quantizer = make_block(std::move(format), config);
   }
   quantizer.precision = {width, exponent_width, bias};

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "mase/formats/blocks.h"
-#include "mase/formats/float_codes.h"
+#include "mase/formats/float_layout.h"
 #include "mase/formats/reference_rules.h"
 
 namespace mase {
@@ -47,19 +47,8 @@ Quantizer make(const Value& config) {
     format.spec.least = bias - largest_bias;
     format.spec.most = bias;
     format.blocking = blocking_from(config);
-    format.element_bits = width;
     format.shared_bits = bias_width;
-    format.code_bits = width;
-    const uint32_t sign = 1u << exponent;
-    format.code_of = [bias, sign](float x) {
-      if (x == 0 || std::isnan(x)) return sign;
-      return (x < 0 ? sign : 0) | static_cast<uint32_t>(std::ilogb(x) + bias);
-    };
-    format.value_of = [bias, sign](uint32_t code) {
-      if ((code & (2 * sign - 1)) == sign) return 0.0f;
-      const float value = std::ldexp(1.0f, static_cast<int>(code & (sign - 1)) - bias);
-      return code & sign ? -value : value;
-    };
+    format.coding = coding_of({.kind = CodeLayout::Kind::power, .width = width, .bias = bias});
     quantizer = make_block(std::move(format), config);
   }
   quantizer.precision = {width, bias_width};
@@ -71,15 +60,8 @@ const Register<FormatRecord> registered{{
     .class_suffix = "BlockLog",
     .summary = "signed powers of two with a shared exponent bias per block",
     .schema = {{width_field(2, 8, "bits of a value: sign and exponent"),
-                {.name = "exponent_bias_width",
-                 .type = FieldType::integer,
-                 .help = "bits of the shared bias",
-                 .required = true,
-                 .minimum = 1,
-                 .maximum = 8},
-                block_size_field(List{Value(16)}),
-                skip_first_dim_field(),
-                rounding_field(true)}},
+                exponent_bias_width_field(), block_size_field(List{Value(16)}),
+                skip_first_dim_field(), rounding_field(true)}},
     .make = make,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "mase/formats/blocks.h"
-#include "mase/formats/float_codes.h"
+#include "mase/formats/float_layout.h"
 #include "mase/formats/reference_rules.h"
 
 namespace mase {
@@ -55,11 +55,8 @@ Quantizer make(const Value& config) {
     format.spec.least = layout.bias - largest_bias;
     format.spec.most = layout.bias;
     format.blocking = blocking_from(config);
-    format.element_bits = width;
     format.shared_bits = bias_width;
-    format.code_bits = width;
-    format.code_of = [layout](float x) { return float_code(layout, x); };
-    format.value_of = [layout](uint32_t code) { return float_value(layout, code); };
+    format.coding = coding_of(float_codes(layout));
     quantizer = make_block(std::move(format), config);
   }
   quantizer.precision = {width, exponent, bias_width};
@@ -71,16 +68,8 @@ const Register<FormatRecord> registered{{
     .class_suffix = "BlockMinifloat",
     .summary = "small floats with a shared exponent bias per block",
     .schema = {{width_field(2, 23, "bits of a value: sign, exponent, mantissa"),
-                exponent_width_field(1, 7),
-                {.name = "exponent_bias_width",
-                 .type = FieldType::integer,
-                 .help = "bits of the shared bias",
-                 .required = true,
-                 .minimum = 1,
-                 .maximum = 8},
-                block_size_field(List{Value(16)}),
-                skip_first_dim_field(),
-                rounding_field(true)}},
+                exponent_width_field(1, 7), exponent_bias_width_field(),
+                block_size_field(List{Value(16)}), skip_first_dim_field(), rounding_field(true)}},
     .make = make,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 
 namespace mase {
 namespace {
@@ -17,6 +18,33 @@ int blocked_axis(const Blocking& blocking) {
   for (size_t i = 0; i < blocking.block.size(); ++i)
     if (blocking.block[i] > 1) axis = axis == -1 ? static_cast<int>(i) : -2;
   return axis;
+}
+
+// Rows of consecutive blocks, if that is what the blocks are.
+std::optional<BlockRows> block_rows(const Blocking& blocking) {
+  const Shape& shape = blocking.shape;
+  const int axis = blocked_axis(blocking);
+  const auto total = static_cast<size_t>(element_count(shape));
+  if (shape.empty() || total == 0) return {};
+  if (axis != -1 && axis + 1 != static_cast<int>(shape.size())) return {};
+  const auto last = static_cast<size_t>(shape.back());
+  return BlockRows{total / last, last, static_cast<size_t>(blocking.block.back())};
+}
+
+// Calls visit(rows, first value, first block) for pieces that stay in the first-level cache, unless
+// a single row is larger.
+template <class Visit>
+void for_each_piece(BlockRows all, const Visit& visit) {
+  if (all.count % all.block == 0) {
+    all.rows *= all.count / all.block;
+    all.count = all.block;
+  }
+  const size_t most = std::max<size_t>(1, 2048 / all.count);
+  const size_t blocks_per_row = all.blocks() / all.rows;
+  for (size_t row = 0; row < all.rows; row += most) {
+    const BlockRows piece{std::min(most, all.rows - row), all.count, all.block};
+    visit(piece, row * all.count, row * blocks_per_row);
+  }
 }
 
 float largest_of(const float* in, const std::vector<Blocking::Run>& runs) {
@@ -37,15 +65,9 @@ float plain_largest(const float* in, const std::vector<Blocking::Run>& runs) {
 
 void quantize_blocks(const BlockSpec& spec, const Blocking& blocking, const float* in, float* out) {
   const Shape& shape = blocking.shape;
-  const int64_t total = element_count(shape);
-  if (total == 0) return;
+  if (element_count(shape) == 0) return;
+  if (const auto rows = block_rows(blocking)) return block_rows_kernel(spec, *rows, in, out);
   const int axis = blocked_axis(blocking);
-  if (!shape.empty() && axis != -2 && (axis == -1 || axis + 1 == static_cast<int>(shape.size()))) {
-    const auto last = static_cast<size_t>(shape.back());
-    block_rows_kernel(spec, in, out, static_cast<size_t>(total) / last, last,
-                      static_cast<size_t>(blocking.block.back()));
-    return;
-  }
   if (axis >= 0) {
     int64_t inner = 1, outer = 1;
     for (size_t i = 0; i < shape.size(); ++i)
@@ -78,6 +100,66 @@ std::function<double(const Shape&)> bits_of(BlockingOf blocking, double element,
     if (values == 0) return element;
     return element +
            shared * static_cast<double>(blocking(shape).count()) / static_cast<double>(values);
+  };
+}
+
+void check_codes(const Quantizer::Codes& codes, const Blocking& blocking) {
+  MASE_CHECK(codes.codes.size() == static_cast<size_t>(element_count(blocking.shape)) &&
+                 codes.exponents.size() == static_cast<size_t>(blocking.count()),
+             "{} codes and {} exponents for shape {}", codes.codes.size(), codes.exponents.size(),
+             shape_text(blocking.shape));
+}
+
+void add_codes(Quantizer& q, const std::shared_ptr<const BlockFormat>& format) {
+  q.code_bits = format->coding.bits;
+  // Blocks of other forms than rows are rare enough for plain loops.
+  const auto plain_encode = [format](const float* in, const Shape& shape) {
+    Quantizer::Codes codes;
+    codes.codes.resize(static_cast<size_t>(element_count(shape)));
+    format->blocking(shape).for_each([&](int64_t, const std::vector<Blocking::Run>& runs) {
+      const int exponent = block_exponent(format->spec, plain_largest(in, runs));
+      codes.exponents.push_back(exponent);
+      for (const auto& run : runs)
+        for (int64_t i = run.offset; i < run.offset + run.length; ++i)
+          codes.codes[static_cast<size_t>(i)] =
+              format->coding.code_of(block_element(format->spec, exponent, in[i]));
+    });
+    return codes;
+  };
+  const auto plain_decode = [format](const Quantizer::Codes& codes, float* out,
+                                     const Blocking& blocking) {
+    blocking.for_each([&](int64_t number, const std::vector<Blocking::Run>& runs) {
+      const int exponent = codes.exponents[static_cast<size_t>(number)];
+      for (const auto& run : runs)
+        for (int64_t i = run.offset; i < run.offset + run.length; ++i)
+          out[i] =
+              block_value(format->coding.value_of(codes.codes[static_cast<size_t>(i)]), exponent);
+    });
+  };
+  q.encode = [format, plain_encode](const float* in, const Shape& shape) {
+    const auto rows = block_rows(format->blocking(shape));
+    if (!rows) return plain_encode(in, shape);
+    Quantizer::Codes codes;
+    codes.codes.resize(rows->rows * rows->count);
+    codes.exponents.resize(rows->blocks());
+    std::vector<float> elements;
+    for_each_piece(*rows, [&](const BlockRows& piece, size_t value, size_t block) {
+      elements.resize(piece.rows * piece.count);
+      block_split_kernel(format->spec, piece, in + value, elements.data(),
+                         codes.exponents.data() + block);
+      format->coding.encode(elements.data(), codes.codes.data() + value, elements.size());
+    });
+    return codes;
+  };
+  q.decode = [format, plain_decode](const Quantizer::Codes& codes, float* out, const Shape& shape) {
+    const Blocking blocking = format->blocking(shape);
+    const auto rows = block_rows(blocking);
+    check_codes(codes, blocking);
+    if (!rows) return plain_decode(codes, out, blocking);
+    for_each_piece(*rows, [&](const BlockRows& piece, size_t value, size_t block) {
+      format->coding.decode(codes.codes.data() + value, out + value, piece.rows * piece.count);
+      block_join_kernel(piece, out + value, codes.exponents.data() + block, out + value);
+    });
   };
 }
 
@@ -163,42 +245,11 @@ Quantizer make_block(BlockFormat given, const Value& config) {
       const int exponent = block_exponent(format->spec, plain_largest(in, runs));
       for (const auto& run : runs)
         for (int64_t i = run.offset; i < run.offset + run.length; ++i)
-          out[i] = block_element(format->spec, exponent, in[i]);
+          out[i] = block_value(block_element(format->spec, exponent, in[i]), exponent);
     });
   };
-  q.bits_per_value = bits_of(format->blocking, format->element_bits, format->shared_bits);
-  q.code_bits = format->code_bits;
-  if (!format->code_bits) return q;
-  q.encode = [format](const float* in, const Shape& shape) {
-    Quantizer::Codes codes;
-    codes.codes.resize(static_cast<size_t>(element_count(shape)));
-    format->blocking(shape).for_each([&](int64_t, const std::vector<Blocking::Run>& runs) {
-      const int exponent = block_exponent(format->spec, largest_of(in, runs));
-      codes.exponents.push_back(exponent);
-      for (const auto& run : runs)
-        for (int64_t i = run.offset; i < run.offset + run.length; ++i) {
-          const float value = block_element(format->spec, exponent, in[i]);
-          const double element = std::ldexp(static_cast<double>(value), -exponent);
-          codes.codes[static_cast<size_t>(i)] = format->code_of(static_cast<float>(element));
-        }
-    });
-    return codes;
-  };
-  q.decode = [format](const Quantizer::Codes& codes, float* out, const Shape& shape) {
-    const Blocking blocking = format->blocking(shape);
-    MASE_CHECK(codes.codes.size() == static_cast<size_t>(element_count(shape)) &&
-                   codes.exponents.size() == static_cast<size_t>(blocking.count()),
-               "{} codes and {} exponents for shape {}", codes.codes.size(), codes.exponents.size(),
-               shape_text(shape));
-    blocking.for_each([&](int64_t number, const std::vector<Blocking::Run>& runs) {
-      const int exponent = codes.exponents[static_cast<size_t>(number)];
-      for (const auto& run : runs)
-        for (int64_t i = run.offset; i < run.offset + run.length; ++i) {
-          const double element = format->value_of(codes.codes[static_cast<size_t>(i)]);
-          out[i] = static_cast<float>(std::ldexp(element, exponent));
-        }
-    });
-  };
+  q.bits_per_value = bits_of(format->blocking, format->coding.bits, format->shared_bits);
+  add_codes(q, format);
   return q;
 }
 
@@ -257,6 +308,15 @@ Field skip_first_dim_field() {
           .type = FieldType::boolean,
           .default_value = true,
           .help = "dimension 0 is a batch: no block spans two of its entries"};
+}
+
+Field exponent_bias_width_field() {
+  return {.name = "exponent_bias_width",
+          .type = FieldType::integer,
+          .help = "bits of the shared bias",
+          .required = true,
+          .minimum = 1,
+          .maximum = 8};
 }
 
 BlockingOf blocking_from(const Value& config) {

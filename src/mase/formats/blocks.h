@@ -37,10 +37,8 @@ using BlockingOf = std::function<Blocking(const Shape& shape)>;
 struct BlockFormat {
   BlockSpec spec;
   BlockingOf blocking;
-  double element_bits = 0, shared_bits = 0;
-  int code_bits = 0;
-  std::function<uint32_t(float element)> code_of = {};  // of an element, before scaling
-  std::function<float(uint32_t code)> value_of = {};
+  double shared_bits = 0;
+  Coding coding;  // of the elements, before scaling
 };
 Quantizer make_block(BlockFormat format, const Value& config);
 
@@ -57,6 +55,7 @@ Quantizer make_reference_block(ReferenceBlockFormat format, const Value& config)
 // Keys of MASE's block formats.
 Field block_size_field(Value default_value);
 Field skip_first_dim_field();
+Field exponent_bias_width_field();
 BlockingOf blocking_from(const Value& config);
 
 }  // namespace mase

@@ -1,11 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/formats/elementwise.h"
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "mase/formats/kernels/elementwise.h"
 
 namespace mase {
+namespace {
+
+void add_codes(Quantizer& q, const std::shared_ptr<const ElementwiseFormat>& format) {
+  q.code_bits = format->coding.bits;
+  q.encode = [format](const float* in, const Shape& shape) {
+    const auto n = static_cast<size_t>(element_count(shape));
+    Quantizer::Codes codes;
+    codes.codes.resize(n);
+    // Piece by piece in the first-level cache. Draws count elements from the start of an array, so
+    // a stochastic format rounds all of it at once.
+    const size_t piece = format->stochastic ? n : std::min<size_t>(n, 2048);
+    std::vector<float> rounded(piece);
+    for (size_t i = 0; i < n; i += piece) {
+      const size_t count = std::min(piece, n - i);
+      format->kernel(in + i, rounded.data(), count, 0);
+      format->coding.encode(rounded.data(), codes.codes.data() + i, count);
+    }
+    return codes;
+  };
+  q.decode = [format](const Quantizer::Codes& codes, float* out, const Shape& shape) {
+    const auto n = static_cast<size_t>(element_count(shape));
+    MASE_CHECK(codes.codes.size() == n, "{} codes for {} values", codes.codes.size(), n);
+    format->coding.decode(codes.codes.data(), out, n);
+  };
+}
+
+}  // namespace
 
 Quantizer make_elementwise(ElementwiseFormat given, const Value& config) {
   Quantizer q;
@@ -29,22 +58,7 @@ Quantizer make_elementwise(ElementwiseFormat given, const Value& config) {
   q.smallest_positive = format->smallest_positive;
   if (config["ste"].is_string() && config["ste"].as_string() == "clipped")
     set_clipped_gradient(q, format->lowest, format->largest);
-  q.code_bits = format->code_bits;
-  if (!format->code_bits) return q;
-  q.encode = [format](const float* in, const Shape& shape) {
-    const auto n = static_cast<size_t>(element_count(shape));
-    Quantizer::Codes codes;
-    codes.codes.resize(n);
-    std::vector<float> rounded(n);
-    format->kernel(in, rounded.data(), n, 0);
-    for (size_t i = 0; i < n; ++i) codes.codes[i] = format->code_of(rounded[i]);
-    return codes;
-  };
-  q.decode = [format](const Quantizer::Codes& codes, float* out, const Shape& shape) {
-    const auto n = static_cast<size_t>(element_count(shape));
-    MASE_CHECK(codes.codes.size() == n, "{} codes for {} values", codes.codes.size(), n);
-    for (size_t i = 0; i < n; ++i) out[i] = format->value_of(codes.codes[i]);
-  };
+  if (format->coding.bits) add_codes(q, format);
   return q;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "mase/formats/coding.h"
 #include "mase/formats/format.h"
 
 namespace mase {
@@ -15,9 +16,7 @@ struct ElementwiseFormat {
   std::function<float(float x, uint64_t draw, uint32_t element)> reference;
   bool stochastic = false;
   double bits = 32;
-  int code_bits = 0;                              // 0: no codes
-  std::function<uint32_t(float x)> code_of = {};  // of a representable value
-  std::function<float(uint32_t code)> value_of = {};
+  Coding coding;
   double lowest = 0, largest = 0, smallest_positive = 0;
 };
 

@@ -2,7 +2,7 @@
 // Binary floating point with any exponent and mantissa width, subnormals included, and the named
 // members of the family: OCP's 8, 6 and 4-bit formats (OCP 8-bit Floating Point Specification 1.0,
 // OCP Microscaling Formats 1.0), half, bfloat16 and tf32.
-#include "mase/formats/float_codes.h"
+#include "mase/formats/float_layout.h"
 
 namespace mase {
 namespace {

@@ -48,20 +48,8 @@ Quantizer make_integer(const Value& config, Rounding rounding) {
   };
   format.stochastic = rounding == Rounding::stochastic;
   format.bits = width;
-  if (width <= 32) {
-    const uint32_t mask = width == 32 ? ~0u : (1u << width) - 1;
-    format.code_bits = width;
-    format.code_of = [spec, mask](float x) {
-      if (std::isnan(x)) return 0u;  // there is no code for it
-      return static_cast<uint32_t>(static_cast<int64_t>(static_cast<double>(x) * spec.scale)) &
-             mask;
-    };
-    format.value_of = [spec, mask, width, is_signed](uint32_t code) {
-      int64_t number = code & mask;
-      if (is_signed && (code >> (width - 1) & 1)) number -= int64_t{1} << width;
-      return static_cast<float>(static_cast<double>(number) * spec.inverse);
-    };
-  }
+  if (width <= 32)
+    format.coding = coding_of({.width = width, .is_signed = is_signed, .scale = spec.scale});
   format.lowest = static_cast<double>(spec.low) * spec.inverse;
   format.largest = static_cast<double>(spec.high) * spec.inverse;
   format.smallest_positive = spec.inverse;

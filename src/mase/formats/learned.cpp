@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "mase/formats/groups.h"
+#include "mase/formats/kernels/learned.h"
 
 namespace mase {
 namespace {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mase/formats/float_codes.h"
+#include "mase/formats/float_layout.h"
 #include "mase/formats/reference_rules.h"
 
 namespace mase {
@@ -37,21 +37,10 @@ Quantizer make_log(const Value& config) {
   spec.one_sided_zero = true;
   ElementwiseFormat format = float_format({log.exponent_width, 0, log.bias}, spec);
   format.smallest_positive = std::ldexp(1.0, -log.bias);
-  format.code_bits = 0;
-  if (log.top() <= 127 && log.bias <= 148) {
-    format.code_bits = log.width;
-    format.code_of = [log](float x) {
-      const uint32_t sign = 1u << log.exponent_width;
-      if (x == 0 || std::isnan(x)) return sign;  // NaN has no code
-      return (x < 0 ? sign : 0) | static_cast<uint32_t>(std::ilogb(x) + log.bias);
-    };
-    format.value_of = [log](uint32_t code) {
-      const uint32_t sign = 1u << log.exponent_width;
-      if ((code & (2 * sign - 1)) == sign) return 0.0f;
-      const float value = std::ldexp(1.0f, static_cast<int>(code & (sign - 1)) - log.bias);
-      return code & sign ? -value : value;
-    };
-  }
+  format.coding = {};
+  if (log.top() <= 127 && log.bias <= 148)
+    format.coding =
+        coding_of({.kind = CodeLayout::Kind::power, .width = log.width, .bias = log.bias});
   if (config["rounding"].as_string() == reference_rounding) {
     format.reference = [log](float x, uint64_t, uint32_t) {
       return reference_log(x, log.exponent_width, log.bias);
@@ -60,7 +49,7 @@ Quantizer make_log(const Value& config) {
       for (size_t i = 0; i < count; ++i)
         out[i] = reference_log(in[i], log.exponent_width, log.bias);
     };
-    format.code_bits = 0;
+    format.coding = {};
   }
   Quantizer quantizer = make_elementwise(std::move(format), config);
   quantizer.precision = {log.width, log.bias};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace mase {
 
@@ -44,19 +45,14 @@ std::vector<float> code_values(const Quantizer& quantizer) {
   if (quantizer.code_bits < 1 || quantizer.code_bits > 16 || !quantizer.decode) return {};
   const size_t count = size_t{1} << quantizer.code_bits;
   std::vector<float> values(count);
-  for (size_t code = 0; code < count; ++code) {
-    Quantizer::Codes one;
-    one.codes = {static_cast<uint32_t>(code)};
-    if (!quantizer.elementwise) {
-      // One block or group of one value, with the neutral scale.
-      const float probe = 0;
-      const Quantizer::Codes shape = quantizer.encode(&probe, {1});
-      one.exponents.assign(shape.exponents.size(), 0);
-      one.scales.assign(shape.scales.size(), 0);
-      if (!one.scales.empty()) one.scales[0] = 1;
-    }
-    quantizer.decode(one, &values[code], {1});
-  }
+  const Shape shape = {static_cast<int64_t>(count)};
+  // What is shared is made neutral: zeros have a step of 1, or a scale of nothing.
+  Quantizer::Codes codes = quantizer.encode(values.data(), shape);
+  std::iota(codes.codes.begin(), codes.codes.end(), 0u);
+  std::fill(codes.exponents.begin(), codes.exponents.end(), 0);
+  if (std::all_of(codes.scales.begin(), codes.scales.end(), [](double s) { return s == 0; }))
+    std::fill(codes.scales.begin(), codes.scales.end(), 1.0);
+  quantizer.decode(codes, values.data(), shape);
   return values;
 }
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mase/formats/float_codes.h"
+#include "mase/formats/float_layout.h"
 #include "mase/formats/reference_rules.h"
 
 namespace mase {
@@ -42,7 +42,7 @@ void use_reference(ElementwiseFormat& format, Rule rule) {
     for (size_t i = 0; i < count; ++i) out[i] = rule(in[i]);
   };
   // Values up to 1e-8 pass through: not every result has a code.
-  format.code_bits = 0;
+  format.coding = {};
 }
 
 Quantizer finish(ElementwiseFormat format, const MiniFloat& f, const Value& config) {
@@ -73,26 +73,12 @@ Quantizer make_denorm(const Value& config) {
       std::ldexp(1 - std::ldexp(1.0, -f.mantissa), std::min(f.top_exponent(), 128)));
   ElementwiseFormat format = float_format({f.exponent_width, f.mantissa, f.bias}, spec);
   format.smallest_positive = std::ldexp(1.0, f.lowest_exponent() - f.mantissa);
-  format.code_bits = 0;
-  if (f.lowest_exponent() - f.mantissa >= -149 && f.top_exponent() <= 128 && f.width <= 32) {
-    format.code_bits = f.width;
-    format.code_of = [f](float x) {
-      if (std::isnan(x)) return 0u;  // there is no code for it
-      const uint32_t sign = std::signbit(x) ? 1u << (f.width - 1) : 0;
-      const double a = std::fabs(static_cast<double>(x));
-      if (a == 0) return sign;
-      const int exponent = std::max(std::ilogb(a) + 1, f.lowest_exponent());
-      const auto k = static_cast<uint32_t>(std::ldexp(a, f.mantissa - exponent));
-      return sign | static_cast<uint32_t>(exponent - f.lowest_exponent()) << f.mantissa | k;
-    };
-    format.value_of = [f](uint32_t code) {
-      const uint32_t k = code & ((1u << f.mantissa) - 1);
-      const int field = static_cast<int>(code >> f.mantissa & ((1u << f.exponent_width) - 1));
-      const auto value = static_cast<float>(
-          std::ldexp(static_cast<double>(k), field + f.lowest_exponent() - f.mantissa));
-      return code >> (f.width - 1) & 1 ? -value : value;
-    };
-  }
+  format.coding = {};
+  if (f.lowest_exponent() - f.mantissa >= -149 && f.top_exponent() <= 128)
+    format.coding = coding_of({.kind = CodeLayout::Kind::explicit_one,
+                               .width = f.width,
+                               .mantissa = f.mantissa,
+                               .bias = f.bias});
   if (config["rounding"].as_string() == reference_rounding)
     use_reference(format, [f](float x) {
       return reference_minifloat_denorm(x, f.exponent_width, f.mantissa, f.bias);

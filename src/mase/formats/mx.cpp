@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "mase/formats/blocks.h"
-#include "mase/formats/float_codes.h"
+#include "mase/formats/float_layout.h"
 
 namespace mase {
 namespace {
@@ -39,17 +39,8 @@ Quantizer make_mxint(const Value& config) {
   format.spec.least = -shared.largest - (width - 2);
   format.spec.most = shared.largest - (width - 2);
   format.blocking = shared.blocking;
-  format.element_bits = width;
   format.shared_bits = shared.bits;
-  format.code_bits = width;
-  const uint32_t mask = (1u << width) - 1;
-  format.code_of = [mask](float k) {
-    return std::isnan(k) ? 0u : static_cast<uint32_t>(static_cast<int32_t>(k)) & mask;
-  };
-  format.value_of = [width, mask](uint32_t code) {
-    const auto number = static_cast<int32_t>(code & mask);
-    return static_cast<float>(number >> (width - 1) & 1 ? number - (1 << width) : number);
-  };
+  format.coding = coding_of({.width = width});
   Quantizer quantizer = make_block(std::move(format), config);
   quantizer.precision = {width, shared.bits};
   return quantizer;
@@ -74,11 +65,8 @@ Quantizer make_mxfp(const Value& config) {
   format.spec.least = -shared.largest;
   format.spec.most = shared.largest;
   format.blocking = shared.blocking;
-  format.element_bits = layout.width();
   format.shared_bits = shared.bits;
-  format.code_bits = layout.width();
-  format.code_of = [layout](float x) { return float_code(layout, x); };
-  format.value_of = [layout](uint32_t code) { return float_value(layout, code); };
+  format.coding = coding_of(float_codes(layout));
   Quantizer quantizer = make_block(std::move(format), config);
   quantizer.precision = {layout.width(), layout.exponent_width, shared.bits};
   return quantizer;

@@ -13,6 +13,7 @@
 
 #include "mase/formats/elementwise.h"
 #include "mase/formats/groups.h"
+#include "mase/formats/kernels/codes.h"
 #include "mase/formats/kernels/scaled.h"
 #include "mase/formats/learned.h"
 #include "mase/formats/rounding.h"
@@ -26,15 +27,20 @@ struct Options {
   bool learned_scale = false, learned_clip = false;
   std::string granularity;
   int64_t axis;
-
-  double largest_code() const { return std::ldexp(1.0, is_signed ? width - 1 : width) - 1; }
+  ScaledSpec range;  // of the codes
 };
 
-// Values are (k - zero) * step, k in [low, high].
-ScaledSpec affine_spec(const Options& options, double lowest, double largest) {
+// Symmetric codes do without the lowest number of two's complement; a learned step uses it.
+ScaledSpec code_range(const Options& options) {
   ScaledSpec spec;
-  spec.low = options.is_signed ? -std::ldexp(1.0, options.width - 1) : 0.0;
-  spec.high = options.largest_code();
+  spec.high = std::ldexp(1.0, options.is_signed ? options.width - 1 : options.width) - 1;
+  const bool all = options.affine || options.learned_scale;
+  if (options.is_signed) spec.low = all ? -spec.high - 1 : -spec.high;
+  return spec;
+}
+
+ScaledSpec affine_spec(const Options& options, double lowest, double largest) {
+  ScaledSpec spec = options.range;
   const double span = std::max(largest, 0.0) - std::min(lowest, 0.0);
   if (span == 0) return spec;
   // A step of few bits makes every value (k - z) * step a single-precision number, so that
@@ -49,27 +55,25 @@ ScaledSpec affine_spec(const Options& options, double lowest, double largest) {
 }
 
 ScaledSpec spec_of(const Options& options, double lowest, double largest) {
-  ScaledSpec spec;
-  if (options.affine) {
-    spec = affine_spec(options, lowest, largest);
-    // Where the rounded step leaves the last code unused, the rounded data would get another step:
-    // take that one at once.
-    for (int attempt = 0; attempt < 8; ++attempt) {
-      const ScaledSpec next =
-          affine_spec(options, scaled_reference(spec, static_cast<float>(lowest)),
-                      scaled_reference(spec, static_cast<float>(largest)));
-      if (next.step == spec.step && next.zero == spec.zero) break;
-      spec = next;
-    }
-  } else {
-    spec.high = options.largest_code();
-    spec.low = options.is_signed ? -spec.high : 0.0;
+  if (!options.affine) {
+    ScaledSpec spec = options.range;
     const double magnitude = options.is_signed ? std::max(-lowest, largest) : largest;
     if (magnitude > 0) spec.step = magnitude / spec.high;
+    return spec;
+  }
+  ScaledSpec spec = affine_spec(options, lowest, largest);
+  // Where the rounded step leaves the last code unused, the rounded data would get another step:
+  // take that one at once.
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    const ScaledSpec next = affine_spec(options, scaled_reference(spec, static_cast<float>(lowest)),
+                                        scaled_reference(spec, static_cast<float>(largest)));
+    if (next.step == spec.step && next.zero == spec.zero) break;
+    spec = next;
   }
   return spec;
 }
 
+// The specs of all groups, in two passes over memory with what uses them.
 std::vector<ScaledSpec> specs(const Options& options, const Grouping& groups, const float* in) {
   std::vector<ScaledSpec> result;
   for (int64_t g = 0; g < groups.groups; ++g) {
@@ -89,7 +93,7 @@ std::vector<ScaledSpec> specs(const Options& options, const Grouping& groups, co
 void reference_rows(const Options& options, const float* in, float* out, const Shape& shape) {
   const Grouping groups = grouping(shape, "row", 0);
   const float low = options.is_signed ? -std::ldexp(1.0f, options.width - 1) : 0.0f;
-  const auto high = static_cast<float>(options.largest_code());
+  const auto high = static_cast<float>(options.range.high);
   for (int64_t g = 0; g < groups.groups; ++g) {
     float largest = 0;
     groups.for_each(g, [&](int64_t i) { largest = std::max(largest, std::fabs(in[i])); });
@@ -100,6 +104,46 @@ void reference_rows(const Options& options, const float* in, float* out, const S
           std::isnan(in[i]) ? in[i] : std::clamp(std::nearbyint(in[i] * scale), low, high) / scale;
     });
   }
+}
+
+using GroupsOf = std::function<Grouping(const Shape&)>;
+
+void add_codes(Quantizer& q, const Options& options, const GroupsOf& groups_of) {
+  q.code_bits = options.width;
+  const CodeLayout layout{.width = options.width, .is_signed = options.is_signed};
+  const uint32_t mask = (1u << options.width) - 1;
+  const size_t per_group = options.affine ? 2 : 1;  // step, zero point
+  q.encode = [options, groups_of, mask](const float* in, const Shape& shape) {
+    const Grouping groups = groups_of(shape);
+    const auto all = specs(options, groups, in);
+    Quantizer::Codes codes;
+    codes.codes.resize(static_cast<size_t>(element_count(shape)));
+    for (const ScaledSpec& spec : all) {
+      codes.scales.push_back(spec.step);
+      if (options.affine) codes.scales.push_back(spec.zero);
+    }
+    groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
+      scaled_codes_kernel(all[static_cast<size_t>(g)], mask, in + at, codes.codes.data() + at,
+                          count);
+    });
+    return codes;
+  };
+  q.decode = [options, groups_of, layout, per_group](const Quantizer::Codes& codes, float* out,
+                                                     const Shape& shape) {
+    const Grouping groups = groups_of(shape);
+    MASE_CHECK(codes.codes.size() == static_cast<size_t>(element_count(shape)) &&
+                   codes.scales.size() == per_group * static_cast<size_t>(groups.groups),
+               "{} codes and {} scales for shape {}", codes.codes.size(), codes.scales.size(),
+               shape_text(shape));
+    groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
+      const size_t first = per_group * static_cast<size_t>(g);
+      ScaledSpec spec = options.range;
+      spec.step = codes.scales[first];
+      if (options.affine) spec.zero = codes.scales[first + 1];
+      decode_kernel(layout, codes.codes.data() + at, out + at, count);
+      scaled_values_kernel(spec, out + at, out + at, count);
+    });
+  };
 }
 
 Quantizer make(const Value& config) {
@@ -113,6 +157,7 @@ Quantizer make(const Value& config) {
   options.granularity = config["granularity"].is_null() ? (learned ? "tensor" : "row")
                                                         : config["granularity"].as_string();
   options.axis = config["axis"].as_int();
+  options.range = code_range(options);
   if (options.width == 1 && options.is_signed && !options.affine)
     throw config_error(config, "width", "one signed bit has no symmetric range",
                        "give at least 2, or is_signed = false");
@@ -130,7 +175,7 @@ Quantizer make(const Value& config) {
   if (learned && config["rounding"].as_string() == reference_rounding)
     throw config_error(config, "rounding", "MASE has no learned range for this format",
                        "leave out rounding, or the learned scale or clip");
-  const auto groups_of = [options](const Shape& shape) {
+  const GroupsOf groups_of = [options](const Shape& shape) {
     return grouping(shape, options.granularity, options.axis);
   };
   Quantizer q;
@@ -152,6 +197,12 @@ Quantizer make(const Value& config) {
   }
   q.quantize = [options, groups_of](const float* in, float* out, const Shape& shape) {
     const Grouping groups = groups_of(shape);
+    if (groups.outer == 1 && groups.groups > 1 && !options.learned_scale) {
+      scaled_rows_kernel([&](float low, float high) { return spec_of(options, low, high); }, in,
+                         out, static_cast<size_t>(groups.groups),
+                         static_cast<size_t>(groups.inner));
+      return;
+    }
     const auto all = specs(options, groups, in);
     groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
       scaled_kernel(all[static_cast<size_t>(g)], in + at, out + at, count);
@@ -184,48 +235,7 @@ Quantizer make(const Value& config) {
     };
     q.learned = learned_range(std::move(range));
   }
-  if (options.width > 24) return q;
-  const uint32_t mask = (1u << options.width) - 1;
-  q.code_bits = options.width;
-  q.encode = [options, groups_of, mask](const float* in, const Shape& shape) {
-    const Grouping groups = groups_of(shape);
-    const auto all = specs(options, groups, in);
-    Quantizer::Codes codes;
-    codes.codes.resize(static_cast<size_t>(element_count(shape)));
-    for (const ScaledSpec& spec : all) {
-      codes.scales.push_back(spec.step);
-      if (options.affine) codes.scales.push_back(spec.zero);
-    }
-    groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
-      const ScaledSpec& spec = all[static_cast<size_t>(g)];
-      for (size_t i = 0; i < count; ++i)
-        codes.codes[static_cast<size_t>(at) + i] =
-            static_cast<uint32_t>(
-                static_cast<int32_t>(scaled_code(spec, in[at + static_cast<int64_t>(i)]))) &
-            mask;
-    });
-    return codes;
-  };
-  q.decode = [options, groups_of, mask](const Quantizer::Codes& codes, float* out,
-                                        const Shape& shape) {
-    const Grouping groups = groups_of(shape);
-    const size_t per_group = options.affine ? 2 : 1;
-    MASE_CHECK(codes.codes.size() == static_cast<size_t>(element_count(shape)) &&
-                   codes.scales.size() == per_group * static_cast<size_t>(groups.groups),
-               "{} codes and {} scales for shape {}", codes.codes.size(), codes.scales.size(),
-               shape_text(shape));
-    groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
-      const size_t first = per_group * static_cast<size_t>(g);
-      const double step = codes.scales[first];
-      const double zero = options.affine ? codes.scales[first + 1] : 0;
-      for (size_t i = 0; i < count; ++i) {
-        int64_t k = codes.codes[static_cast<size_t>(at) + i] & mask;
-        if (options.is_signed && (k >> (options.width - 1) & 1)) k -= int64_t{1} << options.width;
-        out[at + static_cast<int64_t>(i)] =
-            static_cast<float>((static_cast<double>(k) - zero) * step);
-      }
-    });
-  };
+  if (options.width <= 24) add_codes(q, options, groups_of);
   return q;
 }
 

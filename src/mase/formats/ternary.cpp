@@ -11,14 +11,18 @@
 #include <optional>
 
 #include "mase/formats/elementwise.h"
-#include "mase/formats/groups.h"
-#include "mase/formats/rounding.h"
+#include "mase/formats/grouped.h"
 
 namespace mase {
 namespace {
 
 float ternary(float x, float threshold) {
   return x > threshold ? 1.0f : x < -threshold ? -1.0f : std::isnan(x) ? x : 0.0f;
+}
+
+uint32_t ternary_code(float sign) { return sign > 0 ? 1 : sign < 0 ? 3 : 0; }
+float ternary_value(uint32_t code) {
+  return (code & 3) == 1 ? 1.0f : (code & 3) == 3 ? -1.0f : 0.0f;
 }
 
 std::optional<float> given_threshold(const Value& config) {
@@ -35,27 +39,36 @@ std::optional<float> given_threshold(const Value& config) {
   return static_cast<float>(*threshold);
 }
 
-// The threshold of one group from the data, in single precision as MASE has it.
-float data_threshold(const Grouping& groups, int64_t group, const float* in) {
-  double sum = 0;
-  int64_t finite = 0;
-  groups.for_each(group, [&](int64_t i) {
-    if (!std::isfinite(in[i])) return;
-    sum += std::fabs(in[i]);
-    ++finite;
-  });
-  return static_cast<float>(finite ? 0.75 * sum / static_cast<double>(finite) : 0.0);
-}
+struct GroupedTernary {
+  std::optional<float> threshold;  // taken from the data if not given
+  bool scaled;
+  double scale_of_nothing;  // where every value is zeroed
+  int bits = 2;
+  bool stochastic = false;
+  uint64_t seed = 0;
+
+  GroupFit fit(const Grouping& groups, int64_t group, const float* in) const {
+    GroupFit result;
+    result.threshold = threshold
+                           ? *threshold
+                           : static_cast<float>(0.75 * mean_magnitude(groups, group, in, -1, 0));
+    if (scaled)
+      result.scale =
+          static_cast<float>(mean_magnitude(groups, group, in, result.threshold, scale_of_nothing));
+    return result;
+  }
+  uint32_t code_of(float x, const GroupFit& fit, uint32_t, int64_t) const {
+    return ternary_code(ternary(x, fit.threshold));
+  }
+  float multiple(uint32_t code) const { return ternary_value(code); }
+};
 
 Quantizer make(const Value& config) {
   const bool by_reference = config["rounding"].as_string() == reference_rounding;
   const bool scaled = config["scaling_factor"].as_bool();
   std::optional<float> threshold = given_threshold(config);
   if (by_reference) threshold.reset();
-  const auto code_of = [](float x) { return x > 0 ? 1u : x < 0 ? 3u : 0u; };
-  const auto value_of = [](uint32_t code) {
-    return (code & 3) == 1 ? 1.0f : (code & 3) == 3 ? -1.0f : 0.0f;
-  };
+  Quantizer quantizer;
   if (threshold && !scaled) {
     ElementwiseFormat format;
     format.reference = [t = *threshold](float x, uint64_t, uint32_t) { return ternary(x, t); };
@@ -63,54 +76,20 @@ Quantizer make(const Value& config) {
       for (size_t i = 0; i < count; ++i) out[i] = ternary(in[i], t);
     };
     format.bits = 2;
-    format.code_bits = 2;
-    format.code_of = code_of;
-    format.value_of = value_of;
-    format.lowest = -1;
-    format.largest = 1;
-    format.smallest_positive = 1;
-    Quantizer quantizer = make_elementwise(std::move(format), config);
+    format.coding = coding_of(2, ternary_code, ternary_value);
+    quantizer = make_elementwise(std::move(format), config);
     quantizer.precision = {2};
-    return quantizer;
+  } else {
+    const double nothing = by_reference ? std::numeric_limits<double>::quiet_NaN() : 0;
+    quantizer = make_grouped(GroupedTernary{threshold, scaled, nothing}, config);
   }
-  Quantizer q;
-  q.config = config;
-  q.precision = {2};
-  q.quantize = [=](const float* in, float* out, const Shape& shape) {
-    const Grouping groups = first_dimension_groups(shape);
-    for (int64_t g = 0; g < groups.groups; ++g) {
-      const float limit = threshold ? *threshold : data_threshold(groups, g, in);
-      float scale = 1;
-      if (scaled) {
-        double sum = 0;
-        int64_t kept = 0;
-        groups.for_each(g, [&](int64_t i) {
-          if (!std::isfinite(in[i]) || !(std::fabs(in[i]) > limit)) return;
-          sum += std::fabs(in[i]);
-          ++kept;
-        });
-        scale = kept ? static_cast<float>(sum / static_cast<double>(kept))
-                     : (by_reference ? std::numeric_limits<float>::quiet_NaN() : 0.0f);
-      }
-      groups.for_each(g, [&](int64_t i) {
-        const float t = ternary(in[i], limit);
-        out[i] = scaled ? t * scale : t;
-      });
-    }
-  };
-  q.reference = q.quantize;
-  q.bits_per_value = [scaled](const Shape& shape) {
-    const int64_t values = element_count(shape);
-    return values && scaled ? 2 + 32 * static_cast<double>(first_dimension_groups(shape).groups) /
-                                      static_cast<double>(values)
-                            : 2.0;
-  };
   if (!scaled) {
-    q.lowest = -1;
-    q.largest = 1;
-    q.smallest_positive = 1;
+    quantizer.lowest = -1;
+    quantizer.largest = 1;
+    quantizer.smallest_positive = 1;
+    if (config["ste"].as_string() == "clipped") set_clipped_gradient(quantizer, -1, 1);
   }
-  return q;
+  return quantizer;
 }
 
 Field statistic(const char* name, const char* help) {
@@ -138,8 +117,8 @@ const Register<FormatRecord> registered{{
                 rounding_field(true),
                 ste_field()}},
     .make = make,
-    .ladder = [](double) -> std::vector<Value> {
-      return {Dict{{"scaling_factor", true}}};
+    .ladder = [](double largest) -> std::vector<Value> {
+      return {Dict{{"scaling_factor", true}}, Dict{{"scaling_factor", true}, {"max", largest}}};
     },
 }};
 

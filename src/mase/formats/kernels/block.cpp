@@ -9,51 +9,26 @@
 #define HWY_TARGET_INCLUDE "mase/formats/kernels/block.cpp"
 #include <hwy/foreach_target.h>
 // foreach_target first.
-#include <hwy/highway.h>
+#include "mase/formats/kernels/sweep-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mase {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using F = hn::ScalableTag<float>;
-using I = hn::RebindToSigned<F>;
-using V = hn::Vec<F>;
-using VI = hn::Vec<I>;
 
 HWY_INLINE V finite_magnitude(V x) {
-  const F d;
   const V a = hn::Abs(x);
-  return hn::IfThenElseZero(hn::Lt(a, hn::Inf(d)), a);
-}
-
-template <Rounding rounding>
-HWY_INLINE V to_whole(V x) {
-  const F d;
-  if constexpr (rounding == Rounding::half_away) {
-    const V whole = hn::Trunc(x);
-    const auto up = hn::Ge(hn::Abs(hn::Sub(x, whole)), hn::Set(d, 0.5f));
-    return hn::Add(whole, hn::IfThenElseZero(up, hn::CopySign(hn::Set(d, 1.0f), x)));
-  } else if constexpr (rounding == Rounding::toward_zero) {
-    return hn::Trunc(x);
-  } else {
-    return hn::Round(x);
-  }
+  return hn::IfThenElseZero(hn::Lt(a, hn::Inf(F())), a);
 }
 
 // The rule's numbers as vectors, set once per call.
 struct Constants {
-  V largest, smallest, magic, steps, inverse_steps;
+  FloatRounder rounder;
   VI carry, offset, least, most;
 
-  explicit Constants(const BlockSpec& spec) {
-    const F d;
+  explicit Constants(const BlockSpec& spec)
+      : rounder(spec.element.mantissa, spec.whole ? 1.0f : std::ldexp(1.0f, spec.element.emin),
+                spec.element.largest) {
     const I di;
-    largest = hn::Set(d, spec.element.largest);
-    smallest = hn::Set(d, spec.whole ? 1.0f : std::ldexp(1.0f, spec.element.emin));
-    magic = hn::Set(d, std::ldexp(1.5f, 23 - spec.element.mantissa));
-    steps = hn::Set(d, std::ldexp(1.0f, spec.element.mantissa));
-    inverse_steps = hn::Set(d, std::ldexp(1.0f, -spec.element.mantissa));
     carry = hn::Set(di, spec.carry_bits < 0 ? 0 : 1 << (22 - spec.carry_bits));
     offset = hn::Set(di, 127 + spec.offset);
     least = hn::Set(di, spec.least);
@@ -70,61 +45,21 @@ HWY_INLINE VI shared_exponent(const Constants& c, V largest) {
 HWY_INLINE V power(VI e) {
   return hn::BitCast(F(), hn::ShiftLeft<23>(hn::Add(e, hn::Set(I(), 127))));
 }
+HWY_INLINE bool has_normal_power(int exponent) { return exponent >= -126 && exponent <= 126; }
 
+// With scale 1 the element itself.
 template <bool whole, bool one_sided, Rounding rounding>
 HWY_INLINE V element(const Constants& c, V x, V inverse, V scale) {
-  const F d;
   const V y = hn::Mul(x, inverse);
   V r;
   if constexpr (whole) {
-    r = hn::Max(hn::Min(to_whole<rounding>(y), c.largest), hn::Neg(c.largest));
+    const V largest = c.rounder.largest;
+    r = hn::Max(hn::Min(to_whole<rounding>(y), largest), hn::Neg(largest));
   } else {
-    const V a = hn::Min(hn::Abs(y), c.largest);
-    const V exponent_bits = hn::BitCast(d, hn::Set(I(), 0x7F800000));
-    const V p = hn::Max(hn::And(a, exponent_bits), c.smallest);
-    if constexpr (rounding == Rounding::nearest_even) {
-      const V shift = hn::Mul(p, c.magic);
-      r = hn::Sub(hn::Add(a, shift), shift);
-    } else {
-      const V inverse_p = hn::BitCast(d, hn::Sub(hn::Set(I(), 254 << 23), hn::BitCast(I(), p)));
-      r = to_whole<rounding>(hn::Mul(hn::Mul(a, inverse_p), c.steps));
-      r = hn::Mul(r, hn::Mul(p, c.inverse_steps));
-    }
-    r = hn::CopySignToAbs(r, y);
-    if constexpr (one_sided) {
-      const V lost = hn::Neg(c.smallest);
-      const V other = hn::IfThenElseZero(hn::Lt(y, lost), hn::Add(lost, lost));
-      r = hn::IfThenElse(hn::Eq(r, lost), other, r);
-    }
+    r = hn::CopySignToAbs(c.rounder.round<rounding>(hn::Abs(y)), y);
+    if constexpr (one_sided) r = c.rounder.without_least_negative(r, y);
   }
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(r, scale));
-}
-
-inline void scalar_run(const BlockSpec& spec, int exponent, const float* in, float* out,
-                       size_t count) {
-  for (size_t i = 0; i < count; ++i) out[i] = block_element(spec, exponent, in[i]);
-}
-
-HWY_INLINE bool has_normal_scale(int exponent) { return exponent >= -126 && exponent <= 126; }
-
-template <bool whole, bool one_sided, Rounding rounding>
-void apply(const BlockSpec& spec, const Constants& c, int exponent, const float* in, float* out,
-           size_t count) {
-  if (!has_normal_scale(exponent)) return scalar_run(spec, exponent, in, out, count);
-  const F d;
-  const V scale = power(hn::Set(I(), exponent)), inverse = power(hn::Set(I(), -exponent));
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes)
-    hn::StoreU(element<whole, one_sided, rounding>(c, hn::LoadU(d, in + i), inverse, scale), d,
-               out + i);
-  if (i < count) {
-    HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)] = {};
-    std::copy(in + i, in + count, buffer);
-    hn::Store(element<whole, one_sided, rounding>(c, hn::Load(d, buffer), inverse, scale), d,
-              buffer);
-    std::copy(buffer, buffer + (count - i), out + i);
-  }
 }
 
 float Largest(const float* in, size_t count) {
@@ -139,51 +74,72 @@ float Largest(const float* in, size_t count) {
   return largest;
 }
 
+// One block with a known exponent.
 template <bool whole, bool one_sided, Rounding rounding>
-void rows(const BlockSpec& spec, const float* in, float* out, size_t height, size_t count,
-          size_t block) {
-  const F d;
-  const Constants c(spec);
-  const size_t lanes = hn::Lanes(d);
-  if (count % block == 0) {
-    count *= height;
-    height = 1;
-  }
-  constexpr size_t most_vectors = 8;
-  if (block % lanes || block > most_vectors * lanes) {
-    for (size_t row = 0; row < height; ++row)
-      for (size_t i = 0; i < count; i += block) {
-        const size_t n = std::min(block, count - i), at = row * count + i;
-        const int e = block_exponent(spec, Largest(in + at, n));
-        apply<whole, one_sided, rounding>(spec, c, e, in + at, out + at, n);
-      }
+void apply(const BlockSpec& spec, const Constants& c, int exponent, bool split, const float* in,
+           float* out, size_t count) {
+  if (!has_normal_power(exponent)) {
+    for (size_t i = 0; i < count; ++i) {
+      out[i] = block_element(spec, exponent, in[i]);
+      if (!split) out[i] = block_value(out[i], exponent);
+    }
     return;
   }
-  const size_t vectors = block / lanes;
-  for (size_t row = 0; row < height; ++row, in += count, out += count) {
+  const V inverse = power(hn::Set(I(), -exponent));
+  const V scale = power(hn::Set(I(), split ? 0 : exponent));
+  sweep(in, out, count, [&](V x, size_t) HWY_ATTR {
+    return element<whole, one_sided, rounding>(c, x, inverse, scale);
+  });
+}
+
+// `exponents` is null where values are wanted, not elements.
+template <bool whole, bool one_sided, Rounding rounding>
+void rows(const BlockSpec& spec, BlockRows rows, const float* in, float* out, int32_t* exponents) {
+  const F d;
+  const Constants c(spec);
+  const size_t lanes = hn::Lanes(d), block = rows.block, vectors = block / lanes;
+  const bool split = exponents != nullptr;
+  constexpr size_t most_vectors = 8;  // of a block that is still in registers or at hand
+  const bool by_vectors = block % lanes == 0 && vectors <= most_vectors;
+  const bool stream =
+      by_vectors && rows.count % lanes == 0 && can_stream(in, out, rows.rows * rows.count);
+  if (rows.count % block == 0) {
+    rows.count *= rows.rows;
+    rows.rows = 1;
+  }
+  for (size_t row = 0; row < rows.rows; ++row, in += rows.count, out += rows.count) {
     size_t i = 0;
-    for (; i + block <= count; i += block) {
+    for (; by_vectors && i + block <= rows.count; i += block) {
       V m = hn::Zero(d);
-      for (size_t v = 0; v < vectors; ++v)
+      for (size_t v = 0; v < vectors; ++v) {
+        if (stream) hwy::Prefetch(in + i + v * lanes + fetch_ahead);
         m = hn::Max(m, finite_magnitude(hn::LoadU(d, in + i + v * lanes)));
+      }
       const VI e = shared_exponent(c, hn::MaxOfLanes(d, m));
       const int exponent = hn::GetLane(e);
-      if (HWY_UNLIKELY(!has_normal_scale(exponent))) {
-        scalar_run(spec, exponent, in + i, out + i, block);
+      if (split) *exponents++ = exponent;
+      if (HWY_UNLIKELY(!has_normal_power(exponent))) {
+        apply<whole, one_sided, rounding>(spec, c, exponent, split, in + i, out + i, block);
         continue;
       }
-      const V scale = power(e), inverse = power(hn::Neg(e));
+      const V inverse = power(hn::Neg(e)), scale = split ? hn::Set(d, 1.0f) : power(e);
       for (size_t v = 0; v < vectors; ++v) {
         const size_t at = i + v * lanes;
-        hn::StoreU(element<whole, one_sided, rounding>(c, hn::LoadU(d, in + at), inverse, scale), d,
-                   out + at);
+        const V r = element<whole, one_sided, rounding>(c, hn::LoadU(d, in + at), inverse, scale);
+        if (stream)
+          hn::Stream(r, d, out + at);
+        else
+          hn::StoreU(r, d, out + at);
       }
     }
-    if (i < count) {
-      const int e = block_exponent(spec, Largest(in + i, count - i));
-      apply<whole, one_sided, rounding>(spec, c, e, in + i, out + i, count - i);
+    for (; i < rows.count; i += block) {
+      const size_t n = std::min(block, rows.count - i);
+      const int exponent = block_exponent(spec, Largest(in + i, n));
+      if (split) *exponents++ = exponent;
+      apply<whole, one_sided, rounding>(spec, c, exponent, split, in + i, out + i, n);
     }
   }
+  if (stream) hwy::FlushStream();
 }
 
 template <bool whole, bool one_sided, Rounding rounding>
@@ -204,7 +160,7 @@ void columns(const BlockSpec& spec, const float* in, float* out, size_t height, 
       for (size_t row = 0; row < height; ++row)
         for (size_t k = 0; k < lanes; ++k) {
           const size_t at = row * width + i + k;
-          out[at] = block_element(spec, exponents[k], in[at]);
+          out[at] = block_value(block_element(spec, exponents[k], in[at]), exponents[k]);
         }
       continue;
     }
@@ -223,38 +179,51 @@ void columns(const BlockSpec& spec, const float* in, float* out, size_t height, 
     }
     const int e = block_exponent(spec, largest);
     for (size_t row = 0; row < height; ++row)
-      out[row * width + i] = block_element(spec, e, in[row * width + i]);
+      out[row * width + i] = block_value(block_element(spec, e, in[row * width + i]), e);
   }
 }
 
 // Calls `body.template operator()<whole, one_sided, rounding>()` for the spec.
 template <class Body>
 void with_rule(const BlockSpec& spec, const Body& body) {
-  const Rounding rounding = spec.element.rounding;
-  if (spec.whole) {
-    if (rounding == Rounding::half_away)
-      body.template operator()<true, false, Rounding::half_away>();
-    else if (rounding == Rounding::toward_zero)
-      body.template operator()<true, false, Rounding::toward_zero>();
+  const auto with_rounding = [&]<bool whole>() {
+    if (spec.element.rounding == Rounding::half_away)
+      body.template operator()<whole, false, Rounding::half_away>();
+    else if (spec.element.rounding == Rounding::toward_zero)
+      body.template operator()<whole, false, Rounding::toward_zero>();
     else
-      body.template operator()<true, false, Rounding::nearest_even>();
-  } else if (spec.element.one_sided_zero) {
+      body.template operator()<whole, false, Rounding::nearest_even>();
+  };
+  if (spec.whole)
+    with_rounding.template operator()<true>();
+  else if (spec.element.one_sided_zero)
     body.template operator()<false, true, Rounding::nearest_even>();
-  } else {
-    if (rounding == Rounding::half_away)
-      body.template operator()<false, false, Rounding::half_away>();
-    else if (rounding == Rounding::toward_zero)
-      body.template operator()<false, false, Rounding::toward_zero>();
-    else
-      body.template operator()<false, false, Rounding::nearest_even>();
-  }
+  else
+    with_rounding.template operator()<false>();
 }
 
-void Rows(const BlockSpec& spec, const float* in, float* out, size_t height, size_t count,
-          size_t block) {
+void Rows(const BlockSpec& spec, const BlockRows& given, const float* in, float* out,
+          int32_t* exponents) {
   with_rule(spec, [&]<bool whole, bool one_sided, Rounding rounding>() {
-    rows<whole, one_sided, rounding>(spec, in, out, height, count, block);
+    rows<whole, one_sided, rounding>(spec, given, in, out, exponents);
   });
+}
+
+void Join(const BlockRows& given, const float* elements, const int32_t* exponents, float* out) {
+  for (size_t row = 0; row < given.rows; ++row)
+    for (size_t i = 0; i < given.count; i += given.block) {
+      const size_t at = row * given.count + i, n = std::min(given.block, given.count - i);
+      const int exponent = *exponents++;
+      if (has_normal_power(exponent)) {
+        const V scale = power(hn::Set(I(), exponent));
+        // A product would quiet a NaN.
+        sweep(elements + at, out + at, n, [&](V x, size_t) HWY_ATTR {
+          return hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(x, scale));
+        });
+      } else {
+        for (size_t k = at; k < at + n; ++k) out[k] = block_value(elements[k], exponent);
+      }
+    }
 }
 
 void Columns(const BlockSpec& spec, const float* in, float* out, size_t height, size_t width) {
@@ -265,7 +234,7 @@ void Columns(const BlockSpec& spec, const float* in, float* out, size_t height, 
 
 void Apply(const BlockSpec& spec, int exponent, const float* in, float* out, size_t count) {
   with_rule(spec, [&]<bool whole, bool one_sided, Rounding rounding>() {
-    apply<whole, one_sided, rounding>(spec, Constants(spec), exponent, in, out, count);
+    apply<whole, one_sided, rounding>(spec, Constants(spec), exponent, false, in, out, count);
   });
 }
 
@@ -277,6 +246,7 @@ HWY_AFTER_NAMESPACE();
 namespace mase {
 
 HWY_EXPORT(Rows);
+HWY_EXPORT(Join);
 HWY_EXPORT(Columns);
 HWY_EXPORT(Apply);
 HWY_EXPORT(Largest);
@@ -291,14 +261,26 @@ float block_element(const BlockSpec& spec, int exponent, float x) {
   if (std::isnan(x)) return x;
   const double y = std::ldexp(static_cast<double>(x), -exponent);
   const double limit = spec.element.largest;
-  const double r = spec.whole ? std::clamp(round_to_whole(y, spec.element.rounding), -limit, limit)
-                              : float_reference(spec.element, y);
-  return static_cast<float>(std::ldexp(r, exponent));
+  return static_cast<float>(
+      spec.whole ? std::clamp(round_to_whole(y, spec.element.rounding), -limit, limit)
+                 : float_reference(spec.element, y));
 }
 
-void block_rows_kernel(const BlockSpec& spec, const float* in, float* out, size_t rows,
-                       size_t count, size_t block) {
-  HWY_DYNAMIC_DISPATCH(Rows)(spec, in, out, rows, count, block);
+float block_value(float element, int exponent) {
+  if (std::isnan(element)) return element;
+  return static_cast<float>(std::ldexp(static_cast<double>(element), exponent));
+}
+
+void block_rows_kernel(const BlockSpec& spec, const BlockRows& rows, const float* in, float* out) {
+  HWY_DYNAMIC_DISPATCH(Rows)(spec, rows, in, out, nullptr);
+}
+void block_split_kernel(const BlockSpec& spec, const BlockRows& rows, const float* in,
+                        float* elements, int32_t* exponents) {
+  HWY_DYNAMIC_DISPATCH(Rows)(spec, rows, in, elements, exponents);
+}
+void block_join_kernel(const BlockRows& rows, const float* elements, const int32_t* exponents,
+                       float* out) {
+  HWY_DYNAMIC_DISPATCH(Join)(rows, elements, exponents, out);
 }
 void block_columns_kernel(const BlockSpec& spec, const float* in, float* out, size_t height,
                           size_t columns) {

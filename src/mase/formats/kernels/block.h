@@ -8,7 +8,7 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <cstdint>
 
 #include "mase/formats/kernels/elementwise.h"
 
@@ -23,12 +23,25 @@ struct BlockSpec {
 
 // S for a block with this largest finite magnitude.
 int block_exponent(const BlockSpec& spec, float largest);
-// One value of a block with this S: the scalar reference.
+// The scalar reference for one value of a block with this S: the element, and the element * 2^S.
 float block_element(const BlockSpec& spec, int exponent, float x);
+float block_value(float element, int exponent);
 
-// Consecutive blocks of `block` values, the last one partial; `rows` rows of `count` values.
-void block_rows_kernel(const BlockSpec& spec, const float* in, float* out, size_t rows,
-                       size_t count, size_t block);
+// `rows` rows of `count` values, each row in consecutive blocks of `block` values, the last one
+// partial.
+struct BlockRows {
+  size_t rows = 0, count = 0, block = 1;
+
+  size_t blocks() const { return rows * ((count + block - 1) / block); }
+};
+void block_rows_kernel(const BlockSpec& spec, const BlockRows& rows, const float* in, float* out);
+// The same taken apart: elements, and the S of every block.
+void block_split_kernel(const BlockSpec& spec, const BlockRows& rows, const float* in,
+                        float* elements, int32_t* exponents);
+// Elements and exponents put together again; `out` may be `elements`.
+void block_join_kernel(const BlockRows& rows, const float* elements, const int32_t* exponents,
+                       float* out);
+
 // Blocks down the columns of a matrix of `height` rows and `columns` columns: each column is one
 // block. The vector lanes run along the columns.
 void block_columns_kernel(const BlockSpec& spec, const float* in, float* out, size_t height,

@@ -9,73 +9,12 @@
 #define HWY_TARGET_INCLUDE "mase/formats/kernels/elementwise.cpp"
 #include <hwy/foreach_target.h>
 // foreach_target first.
-#include <hwy/cache_control.h>
-#include <hwy/highway.h>
-
-#ifndef MASE_FORMATS_ELEMENTWISE_ONCE
-#define MASE_FORMATS_ELEMENTWISE_ONCE
-namespace mase {
-// Arrays above this size leave the caches anyway: their stores need not read the line first.
-inline constexpr size_t streaming_count = size_t{1} << 21;
-}  // namespace mase
-#endif
+#include "mase/formats/kernels/sweep-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mase {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using F = hn::ScalableTag<float>;
-using I = hn::RebindToSigned<F>;
-using U = hn::RebindToUnsigned<F>;
-
-// Applies `body(vector, index)` to the whole array; the tail goes through a small buffer, so that
-// every value takes the same path.
-template <class Body>
-HWY_INLINE void sweep(const float* in, float* out, size_t count, const Body& body) {
-  const F d;
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  const bool stream = count >= streaming_count && in != out &&
-                      reinterpret_cast<uintptr_t>(out) % (lanes * sizeof(float)) == 0;
-  if (stream) {
-    for (; i + 4 * lanes <= count; i += 4 * lanes) {
-      const auto a = body(hn::LoadU(d, in + i), i);
-      const auto b = body(hn::LoadU(d, in + i + lanes), i + lanes);
-      const auto c = body(hn::LoadU(d, in + i + 2 * lanes), i + 2 * lanes);
-      const auto e = body(hn::LoadU(d, in + i + 3 * lanes), i + 3 * lanes);
-      hn::Stream(a, d, out + i);
-      hn::Stream(b, d, out + i + lanes);
-      hn::Stream(c, d, out + i + 2 * lanes);
-      hn::Stream(e, d, out + i + 3 * lanes);
-    }
-    hwy::FlushStream();
-  } else {
-    for (; i + 2 * lanes <= count; i += 2 * lanes) {
-      const auto a = body(hn::LoadU(d, in + i), i);
-      const auto b = body(hn::LoadU(d, in + i + lanes), i + lanes);
-      hn::StoreU(a, d, out + i);
-      hn::StoreU(b, d, out + i + lanes);
-    }
-  }
-  for (; i + lanes <= count; i += lanes) hn::StoreU(body(hn::LoadU(d, in + i), i), d, out + i);
-  if (i < count) {
-    HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)] = {};
-    for (size_t k = 0; i + k < count; ++k) buffer[k] = in[i + k];
-    hn::Store(body(hn::Load(d, buffer), i), d, buffer);
-    for (size_t k = 0; i + k < count; ++k) out[i + k] = buffer[k];
-  }
-}
-
-template <class V>
-HWY_INLINE V half_away(V x) {
-  const F d;
-  const V whole = hn::Trunc(x);
-  const auto up = hn::Ge(hn::Abs(hn::Sub(x, whole)), hn::Set(d, 0.5f));
-  return hn::Add(whole, hn::IfThenElseZero(up, hn::CopySign(hn::Set(d, 1.0f), x)));
-}
-
-template <class V>
 HWY_INLINE V stochastic(V x, uint32_t key, size_t index) {
   const F d;
   const U du;
@@ -101,11 +40,10 @@ HWY_INLINE void integer_sweep(const IntegerSpec& spec, const float* in, float* o
     auto y = hn::Mul(x, scale);
     // Clamping first keeps every intermediate finite; whole limits make the order irrelevant.
     y = hn::Max(hn::Min(y, high), low);
-    if constexpr (rounding == Rounding::nearest_even) y = hn::Round(y);
-    if constexpr (rounding == Rounding::half_away) y = half_away(y);
-    if constexpr (rounding == Rounding::toward_zero) y = hn::Trunc(y);
-    if constexpr (rounding == Rounding::floor) y = hn::Floor(y);
-    if constexpr (rounding == Rounding::stochastic) y = stochastic(y, key, index);
+    if constexpr (rounding == Rounding::stochastic)
+      y = stochastic(y, key, index);
+    else
+      y = to_whole<rounding>(y);
     y = hn::Mul(y, inverse);
     return hn::IfThenElse(hn::IsNaN(x), x, y);
   });
@@ -126,53 +64,53 @@ void Integer(const IntegerSpec& spec, const float* in, float* out, size_t count,
   }
 }
 
-// Adding 1.5 * 2^(E + 23 - m) leaves exactly m fraction bits of a number with exponent E, rounded
-// to nearest even by the adder itself. Needs E + 24 - m <= 127 for the largest E.
-void FloatByAdding(const FloatSpec& spec, const float* in, float* out, size_t count) {
+// From here on numbers beyond the largest one become infinite.
+float overflow_threshold(const FloatSpec& spec) {
+  const double step = std::ldexp(1.0, std::ilogb(spec.largest) - spec.mantissa);
+  if (spec.rounding == Rounding::toward_zero) return static_cast<float>(spec.largest + step);
+  const auto middle = static_cast<float>(spec.largest + step / 2);
+  const bool up = spec.rounding == Rounding::half_away || std::fmod(spec.largest / step, 2.0) != 0;
+  return up ? middle : std::nextafter(middle, std::numeric_limits<float>::infinity());
+}
+
+template <Rounding rounding>
+void float_sweep(const FloatSpec& spec, const float* in, float* out, size_t count) {
   const F d;
-  const auto largest = hn::Set(d, spec.largest);
-  const auto smallest = hn::Set(d, std::ldexp(1.0f, spec.emin));
-  const auto magic = hn::Set(d, std::ldexp(1.5f, 23 - spec.mantissa));
-  const auto exponent_bits = hn::BitCast(d, hn::Set(I(), 0x7F800000));
+  const FloatRounder rounder(spec.mantissa, std::ldexp(1.0f, spec.emin), spec.largest);
   const auto infinity = hn::Inf(d);
-  const auto round = [&](auto a) HWY_ATTR {
-    a = hn::Min(a, largest);
-    const auto c = hn::Mul(hn::Max(hn::And(a, exponent_bits), smallest), magic);
-    return hn::Sub(hn::Add(a, c), c);
-  };
   if (spec.to_infinity) {
-    // Half a step above the largest number; a tie goes to the even neighbour.
-    const int top = std::ilogb(spec.largest);
-    const double step = std::ldexp(1.0, top - spec.mantissa);
-    const bool odd = std::fmod(spec.largest / step, 2.0) != 0;
-    const float limit = static_cast<float>(spec.largest + step / 2);
-    const auto threshold =
-        hn::Set(d, odd ? limit : std::nextafter(limit, std::numeric_limits<float>::infinity()));
+    const auto threshold = hn::Set(d, overflow_threshold(spec));
     sweep(in, out, count, [&](auto x, size_t) HWY_ATTR {
       const auto a = hn::Abs(x);
-      const auto r = hn::IfThenElse(hn::Ge(a, threshold), infinity, round(a));
+      const auto r = hn::IfThenElse(hn::Ge(a, threshold), infinity, rounder.round<rounding>(a));
       return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySignToAbs(r, x));
     });
   } else if (spec.has_infinity) {
     sweep(in, out, count, [&](auto x, size_t) HWY_ATTR {
       const auto a = hn::Abs(x);
-      return hn::IfThenElse(hn::Lt(a, infinity), hn::CopySignToAbs(round(a), x), x);
+      const auto r = hn::CopySignToAbs(rounder.round<rounding>(a), x);
+      return hn::IfThenElse(hn::Lt(a, infinity), r, x);
     });
   } else if (spec.one_sided_zero) {
-    // -2^emin is zero's code: what would round to it goes to 0 or to -2^(emin+1).
-    const auto lost = hn::Neg(smallest), next = hn::Add(lost, lost);
     sweep(in, out, count, [&](auto x, size_t) HWY_ATTR {
-      auto r = hn::CopySignToAbs(round(hn::Abs(x)), x);
-      const auto other = hn::IfThenElseZero(hn::Lt(x, lost), next);
-      r = hn::IfThenElse(hn::Eq(r, lost), other, r);
-      return hn::IfThenElse(hn::IsNaN(x), x, r);
+      const auto r = hn::CopySignToAbs(rounder.round<rounding>(hn::Abs(x)), x);
+      return hn::IfThenElse(hn::IsNaN(x), x, rounder.without_least_negative(r, x));
     });
   } else {
     sweep(in, out, count, [&](auto x, size_t) HWY_ATTR {
-      const auto r = hn::CopySignToAbs(round(hn::Abs(x)), x);
+      const auto r = hn::CopySignToAbs(rounder.round<rounding>(hn::Abs(x)), x);
       return hn::IfThenElse(hn::IsNaN(x), x, r);
     });
   }
+}
+
+void Float(const FloatSpec& spec, const float* in, float* out, size_t count) {
+  if (spec.rounding == Rounding::nearest_even)
+    float_sweep<Rounding::nearest_even>(spec, in, out, count);
+  else if (spec.rounding == Rounding::half_away)
+    float_sweep<Rounding::half_away>(spec, in, out, count);
+  else
+    float_sweep<Rounding::toward_zero>(spec, in, out, count);
 }
 
 // With single precision's own exponents, rounding is integer arithmetic on the bits: the carry
@@ -181,8 +119,11 @@ void FloatByBits(const FloatSpec& spec, const float* in, float* out, size_t coun
   const F d;
   const I di;
   const int shift = 23 - spec.mantissa;
-  const auto magnitude = hn::Set(di, 0x7FFFFFFF), one = hn::Set(di, 1);
-  const auto half = hn::Set(di, (1 << (shift - 1)) - 1);
+  const bool to_even = spec.rounding == Rounding::nearest_even;
+  const bool truncate = spec.rounding == Rounding::toward_zero;
+  const auto magnitude = hn::Set(di, 0x7FFFFFFF);
+  const auto half = hn::Set(di, truncate ? 0 : (1 << (shift - 1)) - (to_even ? 1 : 0));
+  const auto last_bit = hn::Set(di, to_even ? 1 : 0);
   const auto keep = hn::Set(di, ~((1 << shift) - 1));
   const auto limit =
       hn::Set(di, spec.to_infinity ? 0x7F800000 : std::bit_cast<int32_t>(spec.largest));
@@ -191,7 +132,7 @@ void FloatByBits(const FloatSpec& spec, const float* in, float* out, size_t coun
     const auto bits = hn::BitCast(di, x);
     const auto a = hn::And(bits, magnitude);
     const auto special = hn::Gt(a, last_ordinary);
-    const auto even = hn::And(hn::ShiftRightSame(a, shift), one);
+    const auto even = hn::And(hn::ShiftRightSame(a, shift), last_bit);
     // NaN payloads could run over into the sign; they are replaced below.
     auto r = hn::And(hn::Add(hn::Add(a, half), even), keep);
     r = hn::Or(hn::Min(r, limit), hn::AndNot(magnitude, bits));
@@ -221,7 +162,7 @@ HWY_AFTER_NAMESPACE();
 namespace mase {
 
 HWY_EXPORT(Integer);
-HWY_EXPORT(FloatByAdding);
+HWY_EXPORT(Float);
 HWY_EXPORT(FloatByBits);
 HWY_EXPORT(ClippedGradient);
 
@@ -240,13 +181,13 @@ float integer_reference(const IntegerSpec& spec, float x, uint32_t key, uint32_t
 }
 
 void float_kernel(const FloatSpec& spec, const float* in, float* out, size_t count) {
-  const bool nearest = spec.rounding == Rounding::nearest_even;
   const int top = std::ilogb(spec.largest);
-  if (nearest && spec.mantissa <= 21 && spec.emin >= -126 && top + 24 - spec.mantissa <= 127)
-    return HWY_DYNAMIC_DISPATCH(FloatByAdding)(spec, in, out, count);
-  if (nearest && spec.mantissa >= 1 && spec.mantissa <= 22 && spec.emin == -126 &&
-      !spec.one_sided_zero)
+  if (spec.mantissa <= 21 && spec.emin >= -126 && top + 24 - spec.mantissa <= 127)
+    return HWY_DYNAMIC_DISPATCH(Float)(spec, in, out, count);
+  if (spec.mantissa >= 1 && spec.mantissa <= 22 && spec.emin == -126 && !spec.one_sided_zero)
     return HWY_DYNAMIC_DISPATCH(FloatByBits)(spec, in, out, count);
+  // Numbers that single precision itself holds as subnormals or not at all: nobody's choice for
+  // speed.
   for (size_t i = 0; i < count; ++i) out[i] = float_reference(spec, in[i]);
 }
 

@@ -2,52 +2,148 @@
 #include "mase/formats/kernels/scaled.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mase/formats/kernels/scaled.cpp"
 #include <hwy/foreach_target.h>
 // foreach_target first.
-#include <hwy/highway.h>
+#include "mase/formats/kernels/sweep-inl.h"
+
+#ifndef MASE_FORMATS_SCALED_SPLIT
+#define MASE_FORMATS_SCALED_SPLIT
+namespace mase {
+
+// step = coarse + fine, where coarse has so few bits that k * coarse is exact in single precision.
+// The product is then rounded in its last 2^-32 and again in the sum, on every machine alike.
+struct SplitStep {
+  bool possible = false;  // the code has at most 16 bits, and nothing over- or underflows
+  float coarse = 0, fine = 0;
+  int code_bits = 0;
+};
+
+inline SplitStep split(const ScaledSpec& spec) {
+  SplitStep result;
+  const double most = std::max(spec.high - spec.zero, spec.zero - spec.low);
+  if (!(most < 65536 && spec.step > 0x1p-80 && spec.step < 0x1p+80)) return result;
+  result.possible = true;
+  result.code_bits = std::bit_width(static_cast<uint32_t>(most));
+  const uint32_t dropped = (1u << result.code_bits) - 1;
+  result.coarse =
+      std::bit_cast<float>(std::bit_cast<uint32_t>(static_cast<float>(spec.step)) & ~dropped);
+  result.fine = static_cast<float>(spec.step - result.coarse);
+  return result;
+}
+
+}  // namespace mase
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace mase {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-void Scaled(const ScaledSpec& spec, const float* in, float* out, size_t count) {
+// In double precision throughout.
+void wide_codes(const ScaledSpec& spec, const float* in, float* out, size_t count) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> df;
   const size_t lanes = hn::Lanes(d);
   const auto inverse = hn::Set(d, 1 / spec.step), step = hn::Set(d, spec.step);
   const auto low = hn::Set(d, spec.low - spec.zero), high = hn::Set(d, spec.high - spec.zero);
-  const auto one = [&](auto x) HWY_ATTR {
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto x = hn::LoadU(df, in + i);
     auto k = hn::Round(hn::Mul(hn::PromoteTo(d, x), inverse));
     k = hn::Max(hn::Min(k, high), low);
-    return hn::IfThenElse(hn::IsNaN(x), x, hn::DemoteTo(df, hn::Mul(k, step)));
-  };
-  size_t i = 0;
-  for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    const auto a = one(hn::LoadU(df, in + i)), b = one(hn::LoadU(df, in + i + lanes));
-    hn::StoreU(a, df, out + i);
-    hn::StoreU(b, df, out + i + lanes);
+    hn::StoreU(hn::IfThenElse(hn::IsNaN(x), x, hn::DemoteTo(df, hn::Mul(k, step))), df, out + i);
   }
   for (; i < count; ++i) out[i] = scaled_reference(spec, in[i]);
 }
 
-void Range(const float* in, size_t count, float& lowest, float& largest) {
-  const hn::ScalableTag<float> d;
-  const size_t lanes = hn::Lanes(d);
-  auto low = hn::Set(d, lowest), high = hn::Set(d, largest);
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto x = hn::LoadU(d, in + i);
-    const auto finite = hn::IfThenElseZero(hn::Lt(hn::Abs(x), hn::Inf(d)), x);
-    low = hn::Min(low, finite);
-    high = hn::Max(high, finite);
+// Decides in single precision wherever that is certain; values within its error of a tie between
+// two codes are left to the reference.
+struct NarrowCodes {
+  const ScaledSpec& spec;
+  V inverse, low, high, coarse, fine, certain;
+
+  NarrowCodes(const ScaledSpec& given, const SplitStep& step) : spec(given) {
+    const F d;
+    inverse = hn::Set(d, static_cast<float>(1 / spec.step));
+    low = hn::Set(d, static_cast<float>(spec.low - spec.zero));
+    high = hn::Set(d, static_cast<float>(spec.high - spec.zero));
+    coarse = hn::Set(d, step.coarse);
+    fine = hn::Set(d, step.fine);
+    // x * inverse is off by less than 1.5 * 2^-23 of itself.
+    certain = hn::Set(d, 0.5f - 0x1p-22f * static_cast<float>(1 << step.code_bits));
   }
-  lowest = std::min(lowest, hn::GetLane(hn::MinOfLanes(d, low)));
-  largest = std::max(largest, hn::GetLane(hn::MaxOfLanes(d, high)));
+  HWY_INLINE V one(V x, V& uncertainty) const {
+    const V y = hn::Max(hn::Min(hn::Mul(x, inverse), high), low);
+    const V k = hn::Round(y);
+    uncertainty = hn::Max(uncertainty, hn::Abs(hn::Sub(y, k)));
+    const V value = hn::Add(hn::Mul(k, coarse), hn::Mul(k, fine));
+    return hn::IfThenElse(hn::IsNaN(x), x, value);
+  }
+  // Two vectors.
+  HWY_INLINE void two(const float* in, float* out, bool stream) const {
+    const F d;
+    const size_t lanes = hn::Lanes(d);
+    V uncertainty = hn::Zero(d);
+    const V a = one(hn::LoadU(d, in), uncertainty);
+    const V b = one(hn::LoadU(d, in + lanes), uncertainty);
+    if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Ge(uncertainty, certain)))) {
+      for (size_t k = 0; k < 2 * lanes; ++k) out[k] = scaled_reference(spec, in[k]);
+    } else if (stream) {
+      hn::Stream(a, d, out);
+      hn::Stream(b, d, out + lanes);
+    } else {
+      hn::StoreU(a, d, out);
+      hn::StoreU(b, d, out + lanes);
+    }
+  }
+  HWY_INLINE void all(const float* in, float* out, size_t count, bool stream) const {
+    const size_t step = 2 * hn::Lanes(F());
+    size_t i = 0;
+    for (; i + step <= count; i += step) two(in + i, out + i, stream);
+    if (i == count) return;
+    HWY_ALIGN float rest[2 * HWY_MAX_BYTES / sizeof(float)] = {};
+    std::copy(in + i, in + count, rest);
+    two(rest, rest, false);
+    std::copy(rest, rest + (count - i), out + i);
+  }
+};
+
+void scale(const ScaledSpec& spec, const float* in, float* out, size_t count, bool stream) {
+  const SplitStep step = split(spec);
+  if (step.possible)
+    NarrowCodes(spec, step).all(in, out, count, stream);
+  else
+    wide_codes(spec, in, out, count);
+}
+
+void Scaled(const ScaledSpec& spec, const float* in, float* out, size_t count) {
+  const bool stream = can_stream(in, out, count);
+  scale(spec, in, out, count, stream);
+  if (stream) hwy::FlushStream();
+}
+
+void Range(const float* in, size_t count, float& lowest, float& largest) {
+  const F d;
+  const size_t lanes = hn::Lanes(d);
+  V low = hn::Set(d, lowest), high = hn::Set(d, largest), low2 = low, high2 = high;
+  const auto finite = [&](const float* at) HWY_ATTR {
+    const V x = hn::LoadU(d, at);
+    return hn::IfThenElseZero(hn::Lt(hn::Abs(x), hn::Inf(d)), x);
+  };
+  size_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    const V a = finite(in + i), b = finite(in + i + lanes);
+    low = hn::Min(low, a);
+    high = hn::Max(high, a);
+    low2 = hn::Min(low2, b);
+    high2 = hn::Max(high2, b);
+  }
+  lowest = std::min(lowest, hn::GetLane(hn::MinOfLanes(d, hn::Min(low, low2))));
+  largest = std::max(largest, hn::GetLane(hn::MaxOfLanes(d, hn::Max(high, high2))));
   for (; i < count; ++i)
     if (std::isfinite(in[i])) {
       lowest = std::min(lowest, in[i]);
@@ -55,48 +151,65 @@ void Range(const float* in, size_t count, float& lowest, float& largest) {
     }
 }
 
-void Learned(const LearnedSpec& spec, const float* in, float* out, size_t count) {
-  const hn::ScalableTag<float> d;
+void ScaledRows(const ScaledSpecOf& spec_of, const float* in, float* out, size_t rows,
+                size_t count) {
+  const bool stream = count % hn::Lanes(F()) == 0 && can_stream(in, out, rows * count);
+  // Several rows at a time, so that the chain maximum, division, rounding of one row does not wait
+  // for that of the row before.
+  constexpr size_t most = 16;
+  ScaledSpec specs[most];
+  for (size_t first = 0; first < rows; first += most) {
+    const size_t n = std::min(most, rows - first);
+    for (size_t k = 0; k < n; ++k) {
+      float lowest = 0, largest = 0;
+      Range(in + k * count, count, lowest, largest);
+      specs[k] = spec_of(lowest, largest);
+    }
+    for (size_t k = 0; k < n; ++k) {
+      // The rows after these, while there is arithmetic to do.
+      for (size_t i = 0; stream && i < count; i += 16) hwy::Prefetch(in + (n + k) * count + i);
+      scale(specs[k], in + k * count, out + k * count, count, stream);
+    }
+    in += n * count;
+    out += n * count;
+  }
+  if (stream) hwy::FlushStream();
+}
+
+void ScaledValues(const ScaledSpec& spec, const float* codes, float* out, size_t count) {
+  const SplitStep step = split(spec);
+  if (!step.possible) {
+    for (size_t i = 0; i < count; ++i) out[i] = scaled_value(spec, codes[i]);
+    return;
+  }
+  const F d;
+  const V zero = hn::Set(d, static_cast<float>(spec.zero));
+  const V coarse = hn::Set(d, step.coarse), fine = hn::Set(d, step.fine);
+  sweep(codes, out, count, [&](V code, size_t) HWY_ATTR {
+    const V k = hn::Sub(code, zero);
+    return hn::Add(hn::Mul(k, coarse), hn::Mul(k, fine));
+  });
+}
+
+void ScaledCodes(const ScaledSpec& spec, uint32_t mask, const float* in, uint32_t* codes,
+                 size_t count) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> df;
+  const hn::Rebind<int32_t, decltype(d)> di;
+  const hn::Rebind<uint32_t, decltype(d)> du;
   const size_t lanes = hn::Lanes(d);
-  const auto inverse = hn::Set(d, 1 / spec.step), step = hn::Set(d, spec.step);
+  const auto inverse = hn::Set(d, 1 / spec.step), zero = hn::Set(d, spec.zero);
   const auto low = hn::Set(d, spec.low), high = hn::Set(d, spec.high);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    const auto x = hn::LoadU(d, in + i);
-    const auto k = hn::Max(hn::Min(hn::Round(hn::Mul(x, inverse)), high), low);
-    hn::StoreU(hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(k, step)), d, out + i);
+    const auto x = hn::PromoteTo(d, hn::LoadU(df, in + i));
+    const auto near = hn::Add(hn::Round(hn::Mul(x, inverse)), zero);
+    const auto inside = hn::Max(hn::Min(near, high), low);
+    const auto code = hn::IfThenElse(hn::IsNaN(x), zero, inside);
+    hn::StoreU(hn::And(hn::BitCast(du, hn::DemoteTo(di, code)), hn::Set(du, mask)), du, codes + i);
   }
-  learned_reference(spec, in + i, out + i, count - i);
-}
-
-double LearnedGradient(const LearnedSpec& spec, const float* in, const float* grad_out,
-                       float* grad_in, size_t count) {
-  const hn::ScalableTag<float> d;
-  const size_t lanes = hn::Lanes(d);
-  const auto inverse = hn::Set(d, 1 / spec.step);
-  const auto low = hn::Set(d, spec.low), high = hn::Set(d, spec.high);
-  const auto at_low = hn::Set(d, spec.at_low), at_high = hn::Set(d, spec.at_high);
-  const auto share = hn::Set(d, spec.rounding_error ? 1.0f : 0.0f);
-  constexpr size_t piece = 1024;  // summed in single precision
-  double total = 0;
-  size_t i = 0;
-  while (i + lanes <= count) {
-    auto sum = hn::Zero(d);
-    const size_t end = std::min(count, i + piece);
-    for (; i + lanes <= end; i += lanes) {
-      const auto g = hn::LoadU(d, grad_out + i);
-      const auto v = hn::Mul(hn::LoadU(d, in + i), inverse);
-      const auto below = hn::Le(v, low), above = hn::Ge(v, high);
-      const auto inside = hn::And(hn::Gt(v, low), hn::Lt(v, high));
-      // Infinite and NaN values are outside: their difference is chosen away.
-      const auto error = hn::IfThenElseZero(inside, hn::Mul(hn::Sub(hn::Round(v), v), share));
-      const auto factor = hn::IfThenElse(above, at_high, hn::IfThenElse(below, at_low, error));
-      sum = hn::MulAdd(g, factor, sum);
-      hn::StoreU(hn::IfThenElseZero(inside, g), d, grad_in + i);
-    }
-    total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
-  }
-  return total + learned_gradient_reference(spec, in + i, grad_out + i, grad_in + i, count - i);
+  for (; i < count; ++i)
+    codes[i] = static_cast<uint32_t>(static_cast<int32_t>(scaled_code(spec, in[i]))) & mask;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -107,62 +220,42 @@ HWY_AFTER_NAMESPACE();
 namespace mase {
 
 HWY_EXPORT(Scaled);
+HWY_EXPORT(ScaledRows);
+HWY_EXPORT(ScaledCodes);
+HWY_EXPORT(ScaledValues);
 HWY_EXPORT(Range);
-HWY_EXPORT(Learned);
-HWY_EXPORT(LearnedGradient);
+
+double scaled_code(const ScaledSpec& spec, float x) {
+  if (std::isnan(x)) return spec.zero;
+  return std::clamp(std::nearbyint(static_cast<double>(x) * (1 / spec.step)) + spec.zero, spec.low,
+                    spec.high);
+}
+
+float scaled_value(const ScaledSpec& spec, double code) {
+  const SplitStep step = split(spec);
+  if (!step.possible) return static_cast<float>((code - spec.zero) * spec.step);
+  const auto k = static_cast<float>(code - spec.zero);
+  return k * step.coarse + k * step.fine;
+}
+
+float scaled_reference(const ScaledSpec& spec, float x) {
+  return std::isnan(x) ? x : scaled_value(spec, scaled_code(spec, x));
+}
 
 void scaled_kernel(const ScaledSpec& spec, const float* in, float* out, size_t count) {
   HWY_DYNAMIC_DISPATCH(Scaled)(spec, in, out, count);
 }
-
-double scaled_code(const ScaledSpec& spec, float x) {
-  if (std::isnan(x)) return spec.zero;
-  return std::clamp(std::nearbyint(static_cast<double>(x) * (1 / spec.step)), spec.low - spec.zero,
-                    spec.high - spec.zero) +
-         spec.zero;
+void scaled_rows_kernel(const ScaledSpecOf& spec_of, const float* in, float* out, size_t rows,
+                        size_t count) {
+  HWY_DYNAMIC_DISPATCH(ScaledRows)(spec_of, in, out, rows, count);
 }
-
-float scaled_reference(const ScaledSpec& spec, float x) {
-  if (std::isnan(x)) return x;
-  return static_cast<float>((scaled_code(spec, x) - spec.zero) * spec.step);
+void scaled_codes_kernel(const ScaledSpec& spec, uint32_t mask, const float* in, uint32_t* codes,
+                         size_t count) {
+  HWY_DYNAMIC_DISPATCH(ScaledCodes)(spec, mask, in, codes, count);
 }
-
-void learned_kernel(const LearnedSpec& spec, const float* in, float* out, size_t count) {
-  HWY_DYNAMIC_DISPATCH(Learned)(spec, in, out, count);
+void scaled_values_kernel(const ScaledSpec& spec, const float* codes, float* out, size_t count) {
+  HWY_DYNAMIC_DISPATCH(ScaledValues)(spec, codes, out, count);
 }
-
-void learned_reference(const LearnedSpec& spec, const float* in, float* out, size_t count) {
-  const float inverse = 1 / spec.step;
-  for (size_t i = 0; i < count; ++i)
-    out[i] = std::isnan(in[i])
-                 ? in[i]
-                 : std::clamp(std::nearbyint(in[i] * inverse), spec.low, spec.high) * spec.step;
-}
-
-double learned_gradient_kernel(const LearnedSpec& spec, const float* in, const float* grad_out,
-                               float* grad_in, size_t count) {
-  return HWY_DYNAMIC_DISPATCH(LearnedGradient)(spec, in, grad_out, grad_in, count);
-}
-
-double learned_gradient_reference(const LearnedSpec& spec, const float* in, const float* grad_out,
-                                  float* grad_in, size_t count) {
-  const float inverse = 1 / spec.step;
-  double sum = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const float v = in[i] * inverse;
-    const double g = grad_out[i];
-    const bool inside = v > spec.low && v < spec.high;
-    if (inside)
-      sum += spec.rounding_error ? g * (std::nearbyint(v) - v) : 0;
-    else if (v <= spec.low)
-      sum += g * spec.at_low;
-    else if (v >= spec.high)
-      sum += g * spec.at_high;
-    grad_in[i] = inside ? grad_out[i] : 0.0f;
-  }
-  return sum;
-}
-
 void range_kernel(const float* in, size_t count, float& lowest, float& largest) {
   HWY_DYNAMIC_DISPATCH(Range)(in, count, lowest, largest);
 }

@@ -1,40 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of integers with a real scale. Products are formed in double precision: only then is
-// quantising twice the same as quantising once.
+// Kernels of integers with a real scale:
+//   k = clamp(round_to_even(x / step) + zero, low, high),  value = (k - zero) * step
+// Which k is nearest is decided in double precision, and the value is the product rounded once:
+// only then is quantising twice the same as quantising once.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 
 namespace mase {
 
-// k = clamp(rne(x / step) + zero, low, high), value (k - zero) * step.
 struct ScaledSpec {
   double step = 1, zero = 0;
   double low = 0, high = 0;
 };
+// The spec of values between these limits, which are finite; lowest <= 0 <= largest.
+using ScaledSpecOf = std::function<ScaledSpec(float lowest, float largest)>;
+
 void scaled_kernel(const ScaledSpec& spec, const float* in, float* out, size_t count);
-float scaled_reference(const ScaledSpec& spec, float x);
-double scaled_code(const ScaledSpec& spec, float x);  // NaN: the code of zero
-
-// A learned range, in single precision: its codes have few bits.
-//   value: clamp(rne(v), low, high) * step with v = x / step; NaN stays
-//   gradient by x: grad_out inside low < v < high, nothing outside
-//   gradient by the number: grad_out * (rne(v) - v) inside (nothing unless `rounding_error`),
-//   grad_out * at_low or at_high outside; NaN gives nothing. Returned as a sum.
-struct LearnedSpec {
-  float step = 1;
-  float low = 0, high = 0;
-  float at_low = 0, at_high = 0;
-  bool rounding_error = true;
-};
-void learned_kernel(const LearnedSpec& spec, const float* in, float* out, size_t count);
-void learned_reference(const LearnedSpec& spec, const float* in, float* out, size_t count);
-double learned_gradient_kernel(const LearnedSpec& spec, const float* in, const float* grad_out,
-                               float* grad_in, size_t count);
-double learned_gradient_reference(const LearnedSpec& spec, const float* in, const float* grad_out,
-                                  float* grad_in, size_t count);
-
+// Rows with a scale each, taken from the row's finite values, in one pass over memory.
+void scaled_rows_kernel(const ScaledSpecOf& spec_of, const float* in, float* out, size_t rows,
+                        size_t count);
+// k of every value as two's complement, cut by the mask; NaN: the code of zero.
+void scaled_codes_kernel(const ScaledSpec& spec, uint32_t mask, const float* in, uint32_t* codes,
+                         size_t count);
 // Widens [lowest, largest] to the finite values.
 void range_kernel(const float* in, size_t count, float& lowest, float& largest);
+
+// Values of codes given as numbers; `out` may be `codes`.
+void scaled_values_kernel(const ScaledSpec& spec, const float* codes, float* out, size_t count);
+
+// One by one: what the kernels are tested against.
+double scaled_code(const ScaledSpec& spec, float x);
+float scaled_value(const ScaledSpec& spec, double code);
+float scaled_reference(const ScaledSpec& spec, float x);
 
 }  // namespace mase

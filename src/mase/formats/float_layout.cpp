@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/formats/float_codes.h"
+#include "mase/formats/float_layout.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <limits>
 
 namespace mase {
 
@@ -38,42 +36,12 @@ FloatSpec float_spec(const FloatLayout& layout) {
   return spec;
 }
 
-uint32_t float_code(const FloatLayout& layout, float value) {
-  const int m = layout.mantissa_width;
-  const uint32_t sign = std::signbit(value) ? 1u << (layout.width() - 1) : 0;
-  const uint32_t exponent_ones = ((1u << layout.exponent_width) - 1) << m;
-  if (std::isnan(value)) {
-    if (layout.specials == Specials::none) return 0;  // there is no code for it
-    if (layout.specials == Specials::nan) return sign | exponent_ones | ((1u << m) - 1);
-    const uint32_t payload = (std::bit_cast<uint32_t>(value) & 0x7FFFFF) >> (23 - m);
-    return sign | exponent_ones | (payload ? payload : 1u << (m - 1));
-  }
-  if (std::isinf(value)) return sign | exponent_ones;
-  const double a = std::fabs(static_cast<double>(value));
-  if (a == 0) return sign;
-  const int emin = 1 - layout.bias;
-  const int exponent = std::max(std::ilogb(a), emin);
-  // The hidden bit adds one to the exponent field.
-  const auto significand = static_cast<uint32_t>(std::ldexp(a, m - exponent));
-  return sign | ((static_cast<uint32_t>(exponent - emin) << m) + significand);
-}
-
-float float_value(const FloatLayout& layout, uint32_t code) {
-  const int m = layout.mantissa_width;
-  const bool negative = code >> (layout.width() - 1) & 1;
-  const uint32_t fraction = code & ((1u << m) - 1);
-  const uint32_t field = code >> m & ((1u << layout.exponent_width) - 1);
-  const bool top = field == (1u << layout.exponent_width) - 1;
-  if (layout.specials == Specials::ieee && top) {
-    const uint32_t bits = 0x7F800000u | fraction << (23 - m) | (negative ? 0x80000000u : 0);
-    return std::bit_cast<float>(bits);
-  }
-  if (layout.specials == Specials::nan && top && fraction == (1u << m) - 1)
-    return std::copysign(std::numeric_limits<float>::quiet_NaN(), negative ? -1.0f : 1.0f);
-  const double significand = fraction + (field ? std::ldexp(1.0, m) : 0.0);
-  const int exponent = std::max(static_cast<int>(field), 1) - layout.bias;
-  const double value = std::ldexp(significand, exponent - m);
-  return static_cast<float>(negative ? -value : value);
+CodeLayout float_codes(const FloatLayout& layout) {
+  return {.kind = CodeLayout::Kind::floating,
+          .width = layout.width(),
+          .mantissa = layout.mantissa_width,
+          .bias = layout.bias,
+          .specials = layout.specials};
 }
 
 ElementwiseFormat float_format(const FloatLayout& layout, const FloatSpec& spec) {
@@ -89,11 +57,8 @@ ElementwiseFormat float_format(const FloatLayout& layout, const FloatSpec& spec)
       std::min(std::ldexp(1.0, 1 - layout.bias - layout.mantissa_width), format.largest);
   const int top = (1 << layout.exponent_width) - 1 - layout.bias;
   if (top <= 128 - (layout.specials != Specials::ieee) &&
-      1 - layout.bias - layout.mantissa_width >= -149) {
-    format.code_bits = layout.width();
-    format.code_of = [layout](float x) { return float_code(layout, x); };
-    format.value_of = [layout](uint32_t code) { return float_value(layout, code); };
-  }
+      1 - layout.bias - layout.mantissa_width >= -149)
+    format.coding = coding_of(float_codes(layout));
   return format;
 }
 
