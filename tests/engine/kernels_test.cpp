@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every vector kernel against its plain twin: odd sizes, padding full of NaN, hostile values.
 #include "mase/engine/kernels/kernels.h"
+#include "mase/engine/kernels/sample_norm.h"
 
 #include <gtest/gtest.h>
 
@@ -191,6 +192,53 @@ TEST(Kernels, GatherAndScatterMatchReference) {
         EXPECT_EQ(a, b);
       }
     }
+}
+
+TEST(Kernels, SoftmaxMatchesReference) {
+  for (const int64_t n : sizes)
+    for (const int64_t length : {1, 2, 5, 17})
+      for (const bool hostile : {false, true})
+        for (const bool logarithm : {false, true}) {
+          const Rows x(length, n, 1, hostile), g(length, n, 2);
+          const SampleRange range{length, x.stride, n};
+          Rows fast(length, n, 3), plain(length, n, 3);
+          softmax(range, x.data, fast.data, logarithm);
+          reference::softmax(range, x.data, plain.data, logarithm);
+          expect_rows(fast, plain, 1e-6, "softmax");
+          for (const bool accumulate : {false, true}) {
+            Rows a(length, n, 4), b(length, n, 4);
+            softmax_gradient(range, plain.data, g.data, a.data, logarithm, accumulate);
+            reference::softmax_gradient(range, plain.data, g.data, b.data, logarithm, accumulate);
+            if (!hostile) expect_rows(a, b, 1e-5, "softmax gradient");
+          }
+        }
+}
+
+TEST(Kernels, LayerNormMatchesReference) {
+  for (const int64_t n : sizes)
+    for (const int64_t length : {1, 2, 5, 17})
+      for (const bool affine : {false, true})
+        for (const bool accumulate : {false, true}) {
+          const Rows x(length, n, 1), g(length, n, 2), weight(1, length, 3), bias(1, length, 4);
+          const float* w = affine ? weight.data : nullptr;
+          const SampleRange range{length, x.stride, n};
+          Rows fast(length, n, 5), plain(length, n, 5);
+          layer_norm(range, x.data, w, affine ? bias.data : nullptr, 1e-3, fast.data);
+          reference::layer_norm(range, x.data, w, affine ? bias.data : nullptr, 1e-3, plain.data);
+          expect_rows(fast, plain, 1e-5, "layer norm");
+          Rows a(length, n, 6), b(length, n, 6);
+          const auto count = static_cast<size_t>(length);
+          std::vector<double> dw(count), db(count), dw_plain(count), db_plain(count);
+          layer_norm_gradient(range, x.data, g.data, w, 1e-3, a.data, accumulate,
+                              {dw.data(), db.data()});
+          reference::layer_norm_gradient(range, x.data, g.data, w, 1e-3, b.data, accumulate,
+                                         {dw_plain.data(), db_plain.data()});
+          expect_rows(a, b, 1e-4, "layer norm gradient");
+          for (size_t i = 0; i < count; ++i) {
+            expect_close(dw[i], dw_plain[i], 1e-4, "weight");
+            expect_close(db[i], db_plain[i], 1e-4, "bias");
+          }
+        }
 }
 
 // Every function of one number over its whole range, borders of the fitted pieces included.

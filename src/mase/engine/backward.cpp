@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "mase/engine/emit.h"
+#include "mase/engine/kernels/sample_norm.h"
 
 namespace mase::engine {
 namespace {
@@ -241,23 +242,12 @@ void Differentiator::emit_softmax(const Primitive& p, int gradient) {
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     return
         [=, &plan, y = memory[p.out], g = memory[gradient], to = memory[t.tensor]](const Run& run) {
-          const int64_t n = plan.lanes(p.out, run);
+          const kernels::SampleRange range{a.length, a.inner * stride, plan.lanes(p.out, run)};
           for (int64_t outer = 0; outer < a.outer; ++outer)
-            for (int64_t inner = 0; inner < a.inner; ++inner)
-              for (int64_t b = 0; b < n; ++b) {
-                const auto at = [&](int64_t k) {
-                  return ((outer * a.length + k) * a.inner + inner) * stride + b;
-                };
-                double total = 0;
-                for (int64_t k = 0; k < a.length; ++k)
-                  total += p.logarithm ? g[at(k)] : static_cast<double>(g[at(k)]) * y[at(k)];
-                for (int64_t k = 0; k < a.length; ++k) {
-                  const double d = p.logarithm ? g[at(k)] - std::exp(y[at(k)]) * total
-                                               : (g[at(k)] - total) * y[at(k)];
-                  float& target = to[at(k)];
-                  target = static_cast<float>(t.accumulate ? target + d : d);
-                }
-              }
+            for (int64_t inner = 0; inner < a.inner; ++inner) {
+              const int64_t at = (outer * a.length * a.inner + inner) * stride;
+              kernels::softmax_gradient(range, y + at, g + at, to + at, p.logarithm, t.accumulate);
+            }
         };
   };
   push(std::move(step));
@@ -277,36 +267,18 @@ void Differentiator::emit_layer_norm(const Primitive& p, int gradient) {
     auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(2 * g.inner));
     return [=, &plan, in = memory[p.in[0]], up = memory[gradient], w = at(p.weight),
             dx = at(x.tensor), dw = at(weight.tensor), db = at(bias.tensor)](const Run& run) {
-      const int64_t n = plan.lanes(p.out, run);
       std::fill(sums->begin(), sums->end(), 0.0);
-      const auto count = static_cast<double>(g.inner);
-      for (int64_t outer = 0; outer < g.outer; ++outer)
-        for (int64_t b = 0; b < n; ++b) {
-          const int64_t base = outer * g.inner * stride + b;
-          const Moments m = moments(in + base, g.inner, stride, p.number);
-          double total = 0, product = 0;
-          for (int64_t i = 0; i < g.inner; ++i) {
-            const double xhat = (in[base + i * stride] - m.mean) * m.inverse;
-            const double d = up[base + i * stride];
-            (*sums)[static_cast<size_t>(2 * i)] += d * xhat;
-            (*sums)[static_cast<size_t>(2 * i + 1)] += d;
-            const double scaled = d * (w ? w[i] : 1.0);
-            total += scaled;
-            product += scaled * xhat;
-          }
-          if (!dx) continue;
-          for (int64_t i = 0; i < g.inner; ++i) {
-            const int64_t at = base + i * stride;
-            const double xhat = (in[at] - m.mean) * m.inverse;
-            const double d =
-                m.inverse * (up[at] * (w ? w[i] : 1.0) - total / count - xhat * product / count);
-            dx[at] = static_cast<float>(x.accumulate ? dx[at] + d : d);
-          }
-        }
+      const kernels::LayerNormSums each{sums->data(), sums->data() + g.inner};
+      const kernels::SampleRange range{g.inner, stride, plan.lanes(p.out, run)};
+      for (int64_t outer = 0; outer < g.outer; ++outer) {
+        const int64_t begin = outer * g.inner * stride;
+        kernels::layer_norm_gradient(range, in + begin, up + begin, w, p.number,
+                                     dx ? dx + begin : nullptr, x.accumulate, each);
+      }
       for (int64_t i = 0; i < g.inner; ++i) {
-        const double* s = sums->data() + 2 * i;
-        if (dw) dw[i] = static_cast<float>(weight.accumulate ? dw[i] + s[0] : s[0]);
-        if (db) db[i] = static_cast<float>(bias.accumulate ? db[i] + s[1] : s[1]);
+        if (dw)
+          dw[i] = static_cast<float>(weight.accumulate ? dw[i] + each.weight[i] : each.weight[i]);
+        if (db) db[i] = static_cast<float>(bias.accumulate ? db[i] + each.bias[i] : each.bias[i]);
       }
     };
   };

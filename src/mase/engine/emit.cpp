@@ -114,14 +114,6 @@ LayerGeometry layer_geometry(const Plan& plan, const Primitive& p) {
   return {product(features, 0, split), product(features, split, features.size())};
 }
 
-Moments moments(const float* x, int64_t count, int64_t stride, double eps) {
-  double total = 0, squares = 0;
-  for (int64_t i = 0; i < count; ++i) total += x[i * stride];
-  const double mean = total / static_cast<double>(count);
-  for (int64_t i = 0; i < count; ++i) squares += (x[i * stride] - mean) * (x[i * stride] - mean);
-  return {mean, 1 / std::sqrt(squares / static_cast<double>(count) + eps)};
-}
-
 std::vector<int32_t> permuted_rows(const Plan& plan, const Primitive& p) {
   const std::vector<int64_t> strides = row_major_strides(plan.at(p.in[0]).features());
   std::vector<int32_t> index;

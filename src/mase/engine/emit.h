@@ -56,11 +56,6 @@ struct LayerGeometry {
 };
 LayerGeometry layer_geometry(const Plan& plan, const Primitive& p);
 
-struct Moments {
-  double mean, inverse;
-};
-Moments moments(const float* x, int64_t count, int64_t stride, double eps);
-
 std::vector<int32_t> permuted_rows(const Plan& plan, const Primitive& p);  // source of each row
 std::vector<int32_t> reduced_rows(const Plan& plan, const Primitive& p);   // target of each row
 

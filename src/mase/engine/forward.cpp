@@ -8,6 +8,7 @@
 #include "mase/base/random.h"
 #include "mase/engine/emit.h"
 #include "mase/engine/kernels/kernels.h"
+#include "mase/engine/kernels/sample_norm.h"
 
 namespace mase::engine {
 
@@ -263,25 +264,12 @@ Step emit_softmax(Plan& plan, const Primitive& p) {
   const int64_t stride = plan.row_stride(out);
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     return [=, &plan, from = memory[in], to = memory[out]](const Run& run) {
-      const int64_t n = plan.lanes(out, run);
+      const kernels::SampleRange range{a.length, a.inner * stride, plan.lanes(out, run)};
       for (int64_t outer = 0; outer < a.outer; ++outer)
-        for (int64_t inner = 0; inner < a.inner; ++inner)
-          for (int64_t b = 0; b < n; ++b) {
-            const auto at = [&](int64_t k) {
-              return ((outer * a.length + k) * a.inner + inner) * stride + b;
-            };
-            float top = -INFINITY;
-            for (int64_t k = 0; k < a.length; ++k)
-              top = from[at(k)] > top || std::isnan(from[at(k)]) ? from[at(k)] : top;
-            if (top == -INFINITY) top = 0;
-            double total = 0;
-            for (int64_t k = 0; k < a.length; ++k) total += std::exp(from[at(k)] - top);
-            const auto log_total = static_cast<float>(std::log(total));
-            const auto share = static_cast<float>(1 / total);
-            for (int64_t k = 0; k < a.length; ++k)
-              to[at(k)] =
-                  logarithm ? from[at(k)] - top - log_total : std::exp(from[at(k)] - top) * share;
-          }
+        for (int64_t inner = 0; inner < a.inner; ++inner) {
+          const int64_t at = (outer * a.length * a.inner + inner) * stride;
+          kernels::softmax(range, from + at, to + at, logarithm);
+        }
     };
   };
   return step;
@@ -299,16 +287,11 @@ Step emit_layer_norm(Plan& plan, const Primitive& p) {
     return
         [=, &plan, from = memory[in], to = memory[out], w = weight >= 0 ? memory[weight] : nullptr,
          c = bias >= 0 ? memory[bias] : nullptr](const Run& run) {
-          const int64_t n = plan.lanes(out, run);
-          for (int64_t outer = 0; outer < g.outer; ++outer)
-            for (int64_t b = 0; b < n; ++b) {
-              const float* x = from + outer * g.inner * stride + b;
-              float* y = to + outer * g.inner * stride + b;
-              const Moments m = moments(x, g.inner, stride, eps);
-              for (int64_t i = 0; i < g.inner; ++i)
-                y[i * stride] = static_cast<float>(
-                    (x[i * stride] - m.mean) * m.inverse * (w ? w[i] : 1.0) + (c ? c[i] : 0.0));
-            }
+          const kernels::SampleRange range{g.inner, stride, plan.lanes(out, run)};
+          for (int64_t outer = 0; outer < g.outer; ++outer) {
+            const int64_t at = outer * g.inner * stride;
+            kernels::layer_norm(range, from + at, w, c, eps, to + at);
+          }
         };
   };
   return step;

@@ -85,8 +85,8 @@ Tensor Program::Impl::store(const engine::Parameter& parameter) const {
   return counter.to(parameter.dtype);
 }
 
-// Some of the upcoming samples. A burst of all of them would fill the queue of cache misses and hold
-// up the steps' own loads.
+// Some of the upcoming samples. A burst of all of them would fill the queue of cache misses and
+// hold up the steps' own loads.
 void Program::Impl::fetch_ahead(const Batch& batch, size_t begin, size_t end) const {
   for (size_t i = begin; i < std::min(end, batch.upcoming.size()); ++i) {
     const auto row = static_cast<int64_t>(batch.upcoming[i]);

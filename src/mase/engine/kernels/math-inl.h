@@ -27,13 +27,13 @@ HWY_INLINE V SafeExp(D d, V x) {
 }
 
 // exp of a number that is not positive (a logit minus the largest one): no overflow to look after,
-// a third of the instructions. Error below 2 units in the last place; below -87 the result stays at
-// the smallest normal number, about 1e-38. NaN stays NaN.
+// a third of the instructions. Error below 2 units in the last place; below -87, where results
+// would not be normal numbers, it is 0. NaN stays NaN.
 template <class D, class V>
-HWY_INLINE V ExpNotPositive(D d, V x) {
+HWY_INLINE V ExpNotPositive(D d, V given) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToSigned<D> di;
-  x = hn::Max(hn::Set(d, -87.0f), x);  // in this order NaN stays
+  const V least = hn::Set(d, -87.0f), x = hn::Max(least, given);
   const V n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504f)));
   // ln 2 in two parts: n times the first is exact.
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
@@ -48,7 +48,7 @@ HWY_INLINE V ExpNotPositive(D d, V x) {
   // Times 2^n, by the exponent's bits; p is about 1 and n at least -126.
   const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(di, n));
   const V power = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
-  return hn::IfThenElse(hn::IsNaN(x), x, power);
+  return hn::IfThenElse(hn::Ge(given, least), power, hn::IfThenElseZero(hn::IsNaN(given), given));
 }
 
 template <class D, class V>
