@@ -4,6 +4,7 @@
 // +mean and -mean (XNOR-Net: Rastegari et al., 2016). Stochastic: +1 with probability
 // clamp((x + 1) / 2, 0, 1). Any rank; a vector is one group.
 #include <cmath>
+#include <limits>
 
 #include "mase/formats/elementwise.h"
 #include "mase/formats/grouped.h"
@@ -30,6 +31,14 @@ struct ScaledBinary {
     return is_high(x, stochastic, symmetric, key, element) ? 1 : 0;
   }
   float multiple(uint32_t code) const { return code & 1 ? 1.0f : symmetric ? -1.0f : 0.0f; }
+  ThresholdSpec thresholds(const GroupFit& fit) const {
+    const float smallest = std::numeric_limits<float>::denorm_min();
+    return {.above = symmetric ? 0 : smallest,
+            .below = symmetric ? 0 : -std::numeric_limits<float>::infinity(),
+            .low = -fit.scale,
+            .middle = 0,
+            .high = fit.scale};
+  }
 };
 
 Quantizer make(const Value& config) {
@@ -48,10 +57,7 @@ Quantizer make(const Value& config) {
       for (size_t i = 0; i < count; ++i) out[i] = reference(in[i], draw, static_cast<uint32_t>(i));
       return;
     }
-    for (size_t i = 0; i < count; ++i) {
-      const float x = in[i];
-      out[i] = x >= 0 ? 1.0f : x < 0 ? -1.0f : x;
-    }
+    threshold_kernel({}, in, out, count);
   };
   format.stochastic = stochastic;
   format.bits = 1;

@@ -7,21 +7,11 @@
 #include <vector>
 
 #include "mase/formats/elementwise.h"
+#include "mase/formats/kernels/threshold.h"
 #include "mase/formats/rounding.h"
 
 namespace mase {
 namespace {
-
-float residual(const std::vector<float>& gamma, float x) {
-  if (std::isnan(x)) return x;
-  float rest = x, sum = 0;
-  for (const float g : gamma) {
-    const float step = rest >= 0 ? g : -g;
-    sum += step;
-    rest -= step;
-  }
-  return sum;
-}
 
 Quantizer make(const Value& config) {
   const auto levels = static_cast<size_t>(config["levels"].as_int());
@@ -48,9 +38,9 @@ Quantizer make(const Value& config) {
   float sum = 0;
   for (const float g : gamma) sum += g;
   ElementwiseFormat format;
-  format.reference = [gamma](float x, uint64_t, uint32_t) { return residual(gamma, x); };
+  format.reference = [gamma](float x, uint64_t, uint32_t) { return residual_reference(gamma, x); };
   format.kernel = [gamma](const float* in, float* out, size_t count, uint64_t) {
-    for (size_t i = 0; i < count; ++i) out[i] = residual(gamma, in[i]);
+    residual_kernel(gamma, in, out, count);
   };
   format.bits = static_cast<double>(levels);
   const auto code_of = [gamma](float x) {

@@ -8,6 +8,7 @@
 
 #include "mase/formats/format.h"
 #include "mase/formats/groups.h"
+#include "mase/formats/kernels/threshold.h"
 #include "mase/formats/rounding.h"
 
 namespace mase {
@@ -20,19 +21,17 @@ struct GroupFit {
 // The mean magnitude of the finite values above a threshold; `empty` if there are none.
 inline double mean_magnitude(const Grouping& groups, int64_t group, const float* in,
                              float threshold, double empty) {
-  double sum = 0;
-  int64_t count = 0;
-  groups.for_each(group, [&](int64_t i) {
-    if (!std::isfinite(in[i]) || !(std::fabs(in[i]) > threshold)) return;
-    sum += std::fabs(in[i]);
-    ++count;
-  });
-  return count ? sum / static_cast<double>(count) : empty;
+  MagnitudeSum total;
+  for (int64_t o = 0; o < groups.outer; ++o)
+    add_magnitudes(in + (o * groups.groups + group) * groups.inner,
+                   static_cast<size_t>(groups.inner), threshold, total);
+  return total.count ? total.sum / static_cast<double>(total.count) : empty;
 }
 
 // A Rule has: bits, scaled (a scale is stored per group), stochastic, seed,
 //   GroupFit fit(groups, group, in), uint32_t code_of(x, fit, key, element) for x not NaN,
-//   float multiple(code): the value of the code / scale.
+//   float multiple(code): the value of the code / scale,
+//   ThresholdSpec thresholds(fit): the same rule for the kernel, unless it is stochastic.
 template <class Rule>
 Quantizer make_grouped(const Rule& given, const Value& config) {
   const auto rule = std::make_shared<const Rule>(given);
@@ -60,11 +59,23 @@ Quantizer make_grouped(const Rule& given, const Value& config) {
   Quantizer q;
   q.config = config;
   q.precision = {rule->bits};
-  q.quantize = [rounded](const float* in, float* out, const Shape& shape) {
+  q.reference = [rounded](const float* in, float* out, const Shape& shape) {
     rounded(in, out, shape, 0);
   };
-  q.reference = q.quantize;
-  if (rule->stochastic) q.quantize_drawn = rounded;
+  q.quantize = [rule](const float* in, float* out, const Shape& shape) {
+    const Grouping groups = first_dimension_groups(shape);
+    for (int64_t g = 0; g < groups.groups; ++g) {
+      const ThresholdSpec spec = rule->thresholds(rule->fit(groups, g, in));
+      for (int64_t o = 0; o < groups.outer; ++o) {
+        const int64_t at = (o * groups.groups + g) * groups.inner;
+        threshold_kernel(spec, in + at, out + at, static_cast<size_t>(groups.inner));
+      }
+    }
+  };
+  if (rule->stochastic) {
+    q.quantize = q.reference;
+    q.quantize_drawn = rounded;
+  }
   q.bits_per_value = [rule](const Shape& shape) {
     const int64_t values = element_count(shape);
     const double shared = rule->scaled && values ? 32.0 / static_cast<double>(values) : 0;

@@ -198,8 +198,11 @@ Quantizer make(const Value& config) {
   q.quantize = [options, groups_of](const float* in, float* out, const Shape& shape) {
     const Grouping groups = groups_of(shape);
     if (groups.outer == 1 && groups.groups > 1 && !options.learned_scale) {
-      scaled_rows_kernel([&](float low, float high) { return spec_of(options, low, high); }, in,
-                         out, static_cast<size_t>(groups.groups),
+      ScaledRowsRule rule;
+      rule.spec_of = [&](float low, float high) { return spec_of(options, low, high); };
+      rule.symmetric = options.is_signed && !options.affine;
+      rule.range = options.range;
+      scaled_rows_kernel(rule, in, out, static_cast<size_t>(groups.groups),
                          static_cast<size_t>(groups.inner));
       return;
     }

@@ -16,8 +16,12 @@
 namespace mase {
 namespace {
 
-float ternary(float x, float threshold) {
-  return x > threshold ? 1.0f : x < -threshold ? -1.0f : std::isnan(x) ? x : 0.0f;
+ThresholdSpec thresholds_of(float threshold, float scale) {
+  return {.above = std::nextafter(threshold, std::numeric_limits<float>::infinity()),
+          .below = -threshold,
+          .low = -scale,
+          .middle = 0 * scale,
+          .high = scale};
 }
 
 uint32_t ternary_code(float sign) { return sign > 0 ? 1 : sign < 0 ? 3 : 0; }
@@ -58,9 +62,12 @@ struct GroupedTernary {
     return result;
   }
   uint32_t code_of(float x, const GroupFit& fit, uint32_t, int64_t) const {
-    return ternary_code(ternary(x, fit.threshold));
+    return ternary_code(threshold_reference(thresholds_of(fit.threshold, 1), x));
   }
   float multiple(uint32_t code) const { return ternary_value(code); }
+  ThresholdSpec thresholds(const GroupFit& fit) const {
+    return thresholds_of(fit.threshold, fit.scale);
+  }
 };
 
 Quantizer make(const Value& config) {
@@ -71,9 +78,10 @@ Quantizer make(const Value& config) {
   Quantizer quantizer;
   if (threshold && !scaled) {
     ElementwiseFormat format;
-    format.reference = [t = *threshold](float x, uint64_t, uint32_t) { return ternary(x, t); };
-    format.kernel = [t = *threshold](const float* in, float* out, size_t count, uint64_t) {
-      for (size_t i = 0; i < count; ++i) out[i] = ternary(in[i], t);
+    const ThresholdSpec spec = thresholds_of(*threshold, 1);
+    format.reference = [spec](float x, uint64_t, uint32_t) { return threshold_reference(spec, x); };
+    format.kernel = [spec](const float* in, float* out, size_t count, uint64_t) {
+      threshold_kernel(spec, in, out, count);
     };
     format.bits = 2;
     format.coding = coding_of(2, ternary_code, ternary_value);

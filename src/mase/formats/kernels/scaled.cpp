@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mase/formats/kernels/scaled.cpp"
@@ -76,20 +77,26 @@ struct NarrowCodes {
     // x * inverse is off by less than 1.5 * 2^-23 of itself.
     certain = hn::Set(d, 0.5f - 0x1p-22f * static_cast<float>(1 << step.code_bits));
   }
+  template <bool finite>
   HWY_INLINE V one(V x, V& uncertainty) const {
-    const V y = hn::Max(hn::Min(hn::Mul(x, inverse), high), low);
+    V y = hn::Mul(x, inverse);
+    // The scale covers all finite values.
+    if constexpr (!finite) y = hn::Max(hn::Min(y, high), low);
     const V k = hn::Round(y);
     uncertainty = hn::Max(uncertainty, hn::Abs(hn::Sub(y, k)));
-    const V value = hn::Add(hn::Mul(k, coarse), hn::Mul(k, fine));
+    // k * coarse is exact: fused or not makes no difference.
+    const V value = hn::MulAdd(k, coarse, hn::Mul(k, fine));
+    if constexpr (finite) return value;
     return hn::IfThenElse(hn::IsNaN(x), x, value);
   }
   // Two vectors.
+  template <bool finite>
   HWY_INLINE void two(const float* in, float* out, bool stream) const {
     const F d;
     const size_t lanes = hn::Lanes(d);
     V uncertainty = hn::Zero(d);
-    const V a = one(hn::LoadU(d, in), uncertainty);
-    const V b = one(hn::LoadU(d, in + lanes), uncertainty);
+    const V a = one<finite>(hn::LoadU(d, in), uncertainty);
+    const V b = one<finite>(hn::LoadU(d, in + lanes), uncertainty);
     if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Ge(uncertainty, certain)))) {
       for (size_t k = 0; k < 2 * lanes; ++k) out[k] = scaled_reference(spec, in[k]);
     } else if (stream) {
@@ -100,29 +107,34 @@ struct NarrowCodes {
       hn::StoreU(b, d, out + lanes);
     }
   }
+  template <bool finite>
   HWY_INLINE void all(const float* in, float* out, size_t count, bool stream) const {
     const size_t step = 2 * hn::Lanes(F());
     size_t i = 0;
-    for (; i + step <= count; i += step) two(in + i, out + i, stream);
+    for (; i + step <= count; i += step) two<finite>(in + i, out + i, stream);
     if (i == count) return;
     HWY_ALIGN float rest[2 * HWY_MAX_BYTES / sizeof(float)] = {};
     std::copy(in + i, in + count, rest);
-    two(rest, rest, false);
+    two<finite>(rest, rest, false);
     std::copy(rest, rest + (count - i), out + i);
   }
 };
 
-void scale(const ScaledSpec& spec, const float* in, float* out, size_t count, bool stream) {
+// `finite`: all values are known to be finite and within the range.
+void scale(const ScaledSpec& spec, bool finite, const float* in, float* out, size_t count,
+           bool stream) {
   const SplitStep step = split(spec);
-  if (step.possible)
-    NarrowCodes(spec, step).all(in, out, count, stream);
-  else
+  if (!step.possible)
     wide_codes(spec, in, out, count);
+  else if (finite)
+    NarrowCodes(spec, step).all<true>(in, out, count, stream);
+  else
+    NarrowCodes(spec, step).all<false>(in, out, count, stream);
 }
 
 void Scaled(const ScaledSpec& spec, const float* in, float* out, size_t count) {
   const bool stream = can_stream(in, out, count);
-  scale(spec, in, out, count, stream);
+  scale(spec, false, in, out, count, stream);
   if (stream) hwy::FlushStream();
 }
 
@@ -151,24 +163,51 @@ void Range(const float* in, size_t count, float& lowest, float& largest) {
     }
 }
 
-void ScaledRows(const ScaledSpecOf& spec_of, const float* in, float* out, size_t rows,
+// The largest magnitude; infinite or NaN if any value is.
+HWY_INLINE float largest_magnitude(const float* in, size_t count) {
+  const I d;
+  const size_t lanes = hn::Lanes(d);
+  const VI mask = hn::Set(d, 0x7FFFFFFF);
+  VI a = hn::Zero(d), b = a;
+  const auto bits = [&](const float* at)
+                        HWY_ATTR { return hn::And(hn::BitCast(d, hn::LoadU(F(), at)), mask); };
+  size_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    a = hn::Max(a, bits(in + i));
+    b = hn::Max(b, bits(in + i + lanes));
+  }
+  int32_t largest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(a, b)));
+  for (; i < count; ++i) largest = std::max(largest, std::bit_cast<int32_t>(std::fabs(in[i])));
+  return std::bit_cast<float>(largest);
+}
+
+void ScaledRows(const ScaledRowsRule& rule, const float* in, float* out, size_t rows,
                 size_t count) {
   const bool stream = count % hn::Lanes(F()) == 0 && can_stream(in, out, rows * count);
   // Several rows at a time, so that the chain maximum, division, rounding of one row does not wait
   // for that of the row before.
   constexpr size_t most = 16;
   ScaledSpec specs[most];
+  bool finite[most];
   for (size_t first = 0; first < rows; first += most) {
     const size_t n = std::min(most, rows - first);
     for (size_t k = 0; k < n; ++k) {
+      const float* row = in + k * count;
+      const float magnitude = rule.symmetric ? largest_magnitude(row, count) : 0;
+      finite[k] = magnitude > 0 && magnitude < std::numeric_limits<float>::infinity();
+      if (finite[k]) {
+        specs[k] = rule.range;
+        specs[k].step = magnitude / rule.range.high;
+        continue;
+      }
       float lowest = 0, largest = 0;
-      Range(in + k * count, count, lowest, largest);
-      specs[k] = spec_of(lowest, largest);
+      Range(row, count, lowest, largest);
+      specs[k] = rule.spec_of(lowest, largest);
     }
     for (size_t k = 0; k < n; ++k) {
       // The rows after these, while there is arithmetic to do.
       for (size_t i = 0; stream && i < count; i += 16) hwy::Prefetch(in + (n + k) * count + i);
-      scale(specs[k], in + k * count, out + k * count, count, stream);
+      scale(specs[k], finite[k], in + k * count, out + k * count, count, stream);
     }
     in += n * count;
     out += n * count;
@@ -245,9 +284,9 @@ float scaled_reference(const ScaledSpec& spec, float x) {
 void scaled_kernel(const ScaledSpec& spec, const float* in, float* out, size_t count) {
   HWY_DYNAMIC_DISPATCH(Scaled)(spec, in, out, count);
 }
-void scaled_rows_kernel(const ScaledSpecOf& spec_of, const float* in, float* out, size_t rows,
+void scaled_rows_kernel(const ScaledRowsRule& rule, const float* in, float* out, size_t rows,
                         size_t count) {
-  HWY_DYNAMIC_DISPATCH(ScaledRows)(spec_of, in, out, rows, count);
+  HWY_DYNAMIC_DISPATCH(ScaledRows)(rule, in, out, rows, count);
 }
 void scaled_codes_kernel(const ScaledSpec& spec, uint32_t mask, const float* in, uint32_t* codes,
                          size_t count) {

@@ -15,12 +15,17 @@ struct ScaledSpec {
   double step = 1, zero = 0;
   double low = 0, high = 0;
 };
-// The spec of values between these limits, which are finite; lowest <= 0 <= largest.
-using ScaledSpecOf = std::function<ScaledSpec(float lowest, float largest)>;
+struct ScaledRowsRule {
+  // The spec of values between these limits, which are finite; lowest <= 0 <= largest.
+  std::function<ScaledSpec(float lowest, float largest)> spec_of;
+  // The range of codes is -high to high and the step the largest magnitude / high.
+  bool symmetric = false;
+  ScaledSpec range = {};
+};
 
 void scaled_kernel(const ScaledSpec& spec, const float* in, float* out, size_t count);
 // Rows with a scale each, taken from the row's finite values, in one pass over memory.
-void scaled_rows_kernel(const ScaledSpecOf& spec_of, const float* in, float* out, size_t rows,
+void scaled_rows_kernel(const ScaledRowsRule& rule, const float* in, float* out, size_t rows,
                         size_t count);
 // k of every value as two's complement, cut by the mask; NaN: the code of zero.
 void scaled_codes_kernel(const ScaledSpec& spec, uint32_t mask, const float* in, uint32_t* codes,
