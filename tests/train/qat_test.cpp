@@ -7,10 +7,13 @@
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
 #include "mase/train/trainer.h"
+#include "support/graph_bits.h"
 #include "support/support.h"
 
 namespace mase {
 namespace {
+
+using test::expect_same_bits;
 
 Split rings(int64_t rows, uint64_t index) {
   Random random(8, "rings", index);
@@ -85,15 +88,6 @@ Trained train_rings(const TrainOptions& options, Graph graph, RunFolder* run = n
   CheckpointNotes notes{"jsc-toy", {}, data.class_names};
   TrainOutcome outcome = train(graph, data, options, run, resume, notes, observer, alone);
   return {std::move(graph), std::move(outcome)};
-}
-
-void expect_same_bits(const Graph& a, const Graph& b) {
-  const TensorTable first = state_dict(a), second = state_dict(b);
-  ASSERT_EQ(first.size(), second.size());
-  for (size_t i = 0; i < first.size(); ++i) {
-    EXPECT_EQ(first[i].first, second[i].first);
-    EXPECT_TRUE(first[i].second.same_bits(second[i].second)) << first[i].first;
-  }
 }
 
 void expect_resumable(const TrainOptions& options, const Value& config) {

@@ -12,6 +12,7 @@
 #include "mase/base/random.h"
 #include "mase/models/model.h"
 #include "mase/train/evaluation.h"
+#include "support/graph_bits.h"
 #include "support/support.h"
 
 namespace {
@@ -34,6 +35,8 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace mase {
 namespace {
+
+using test::expect_same_bits;
 
 // Three noisy clouds in four dimensions.
 Split clouds(int64_t rows, uint64_t index) {
@@ -88,13 +91,6 @@ Trained train_clouds(const TrainOptions& options, const Dataset& data, RunFolder
   CheckpointNotes notes{"jsc-toy", {}, data.class_names};
   TrainOutcome outcome = train(graph, data, options, run, resume, notes, observer, alone);
   return {std::move(graph), std::move(outcome)};
-}
-
-void expect_same_bits(const Graph& a, const Graph& b) {
-  const TensorTable first = state_dict(a), second = state_dict(b);
-  ASSERT_EQ(first.size(), second.size());
-  for (size_t i = 0; i < first.size(); ++i)
-    EXPECT_TRUE(first[i].second.same_bits(second[i].second)) << first[i].first;
 }
 
 bool same_bits(const Graph& a, const Graph& b) {
