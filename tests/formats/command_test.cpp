@@ -3,6 +3,8 @@
 #include <cmath>
 #include <map>
 
+#include "formats/every_format.h"
+#include "mase/base/random.h"
 #include "mase/base/value.h"
 #include "mase/io/checkpoint.h"
 #include "support/support.h"
@@ -57,6 +59,66 @@ TEST(QuantizeCommand, OneFormatForAllTensors) {
   EXPECT_EQ(out.at("w").item(0), 0.3125);
   EXPECT_EQ(out.at("w").item(1), -8);
   EXPECT_EQ(out.at("w").item(2), 7.9375);
+}
+
+// Every format: the packed file takes as many bits as the codes have and gives the rounded values.
+TEST(QuantizeCommand, PackedCodesGiveTheRoundedValues) {
+  const std::string folder = test::temporary_folder();
+  Random random(2, "weights");
+  Tensor w({8, 48});
+  for (int64_t i = 0; i < w.numel(); ++i)
+    w.mutable_data<float>()[i] = static_cast<float>(random.normal());
+  save_safetensors(folder + "/in.safetensors", {{"w", w}});
+  std::string cases;
+  for (const test::FormatCase& item : test::one_case_each())
+    cases += fmt::format(
+        "{}{{\"quantizer\": \"{}\", \"config\": {}, \"input\": \"w\", \"output\": \"{}\"}}",
+        cases.empty() ? "[" : ",\n", item.format, to_json(item.config), item.format);
+  test::write(folder + "/cases.json", cases + "]");
+  const auto packed = test::ch({"quantize", "--cases", "cases.json", "--input", "in.safetensors",
+                                "--output", "out.safetensors", "--packed", "codes.safetensors"},
+                               folder);
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  const auto unpacked = test::ch(
+      {"quantize", "--unpack", "--input", "codes.safetensors", "--output", "back.safetensors"},
+      folder);
+  ASSERT_EQ(unpacked.exit_code, 0) << unpacked.err;
+  const auto rounded = tensors_of(folder + "/out.safetensors"),
+             codes = tensors_of(folder + "/codes.safetensors"),
+             back = tensors_of(folder + "/back.safetensors");
+  for (const test::FormatCase& item : test::one_case_each()) {
+    EXPECT_EQ(codes.at(item.format).numel(), w.numel() * item.quantizer->code_bits / 8);
+    for (int64_t i = 0; i < w.numel(); ++i)
+      ASSERT_EQ(back.at(item.format).item(i), rounded.at(item.format).item(i)) << item.text();
+  }
+}
+
+TEST(QuantizeCommand, BrokenPackedFilesAreTold) {
+  const std::string folder = test::temporary_folder();
+  const auto attempt = [&](const TensorTable& tensors, const std::string& about) {
+    save_safetensors(folder + "/bad.safetensors", tensors, Dict{{"w", about}});
+    return test::ch(
+        {"quantize", "--unpack", "--input", "bad.safetensors", "--output", "o.safetensors"},
+        folder);
+  };
+  const Tensor four_bytes({4}, DType::u8);
+  const char* const good = R"({"format": "e4m3", "config": {}, "shape": [4]})";
+  EXPECT_EQ(attempt({{"w", four_bytes}}, good).exit_code, 0);
+  for (const char* about :
+       {"", "{}", R"({"format": "e4m4", "config": {}, "shape": [4]})",
+        R"({"format": "e4m3", "config": {}, "shape": [5]})",
+        R"({"format": "e4m3", "config": {}, "shape": [-4]})",
+        R"({"format": "e4m3", "config": {}, "shape": [4294967296, 4294967296, 4]})",
+        R"({"format": "e4m3", "config": {"width": 4}, "shape": [4]})",
+        R"({"format": "mxint", "config": {"width": 8}, "shape": [4]})",
+        R"({"format": "scale_integer", "config": {"width": 8}, "shape": [4]})",
+        R"({"format": "log", "config": {"width": 8, "rounding": "reference"}, "shape": [4]})"}) {
+    const auto result = attempt({{"w", four_bytes}}, about);
+    EXPECT_EQ(result.exit_code, 2) << about << result.err;
+    EXPECT_NE(result.err.find("bad.safetensors"), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(attempt({{"w", Tensor({4})}}, good).exit_code, 2);
+  EXPECT_EQ(attempt({{"v", four_bytes}}, good).exit_code, 2);
 }
 
 // The cause and the remedy of every mistake, with file and line.

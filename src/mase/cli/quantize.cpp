@@ -8,6 +8,7 @@
 #include "mase/formats/cases.h"
 #include "mase/formats/measure.h"
 #include "mase/io/checkpoint.h"
+#include "mase/io/packed.h"
 
 namespace mase {
 namespace {
@@ -34,12 +35,28 @@ std::vector<QuantizeCase> wanted_cases(const Arguments& arguments, const TensorT
   return cases;
 }
 
+// Codes back to values: nothing is rounded.
+int unpack(const Arguments& arguments) {
+  for (const char* other : {"cases", "format", "set", "packed"})
+    if (!arguments[other].is_null())
+      throw Error(fmt::format("--{}", other), "does not go with --unpack",
+                  "--unpack reads formats from the file");
+  if (arguments["output"].is_null())
+    throw Error("--unpack", "there is no --output", "say where the values go");
+  const TensorTable tensors = load_packed(arguments["input"].as_string());
+  save_safetensors(arguments["output"].as_string(), tensors);
+  fmt::print("{} tensors written to {}\n", tensors.size(), arguments["output"].as_string());
+  return 0;
+}
+
 int run(const Arguments& arguments) {
+  if (arguments["unpack"].as_bool()) return unpack(arguments);
   const std::string& path = arguments["input"].as_string();
   const TensorTable tensors = load_safetensors(path);
   std::map<std::string, const Tensor*> by_name;
   for (const auto& [name, tensor] : tensors) by_name[name] = &tensor;
   TensorTable results;
+  std::vector<PackedTensor> packed;
   std::map<std::string, bool> seen;
   Table table({"Tensor", "Format", "Values", "Bits", "Max error", "MSE", "SQNR [dB]", "Saturated"});
   for (const QuantizeCase& item : wanted_cases(arguments, tensors)) {
@@ -62,11 +79,18 @@ int run(const Arguments& arguments) {
                number(error.mean_squared_error), fmt::format("{:.2f}", error.sqnr),
                fmt::format("{:.2f}%", 100 * error.saturation)});
     results.emplace_back(item.output, out);
+    if (!arguments["packed"].is_null())
+      packed.push_back({item.output, item.quantizer, *found->second});
   }
   if (!arguments["quiet"].as_bool()) fmt::print("{}", table.str());
   if (!arguments["output"].is_null()) {
     save_safetensors(arguments["output"].as_string(), results);
     fmt::print("{} tensors written to {}\n", results.size(), arguments["output"].as_string());
+  }
+  if (!arguments["packed"].is_null()) {
+    save_packed(arguments["packed"].as_string(), packed);
+    fmt::print("codes of {} tensors written to {}\n", packed.size(),
+               arguments["packed"].as_string());
   }
   return 0;
 }
@@ -91,13 +115,22 @@ const Register<CommandRecord> registered{{
                  {.name = "set",
                   .type = FieldType::list,
                   .help = "a key of the format, key=value; may be repeated"},
+                 {.name = "packed",
+                  .type = FieldType::text,
+                  .help = "where the codes go, as many bits as they have (.safetensors)"},
+                 {.name = "unpack",
+                  .type = FieldType::boolean,
+                  .default_value = false,
+                  .help = "the input holds packed codes: write their values"},
                  {.name = "quiet",
                   .type = FieldType::boolean,
                   .default_value = false,
                   .help = "print no table"}}},
     .examples = {"ch quantize --format integer --set width=8 --set frac_width=4 "
                  "--input weights.safetensors --output rounded.safetensors",
-                 "ch quantize --cases cases.json --input in.safetensors --output out.safetensors"},
+                 "ch quantize --cases cases.json --input in.safetensors --output out.safetensors",
+                 "ch quantize --format e2m1 --input weights.safetensors --packed codes.safetensors",
+                 "ch quantize --unpack --input codes.safetensors --output rounded.safetensors"},
     .run = run,
 }};
 
