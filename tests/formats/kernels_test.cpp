@@ -106,6 +106,33 @@ TEST(FormatKernels, EqualTheReferenceOnLargeArrays) {
   }
 }
 
+// Where single precision cannot tell which code is nearer: at the middles of a scale that is no
+// power of two, and beside them.
+TEST(FormatKernels, ScaledTiesAreDecidedInDoublePrecision) {
+  Random random(4, "scales");
+  for (const int width : {2, 4, 8, 12, 16, 20})
+    for (const char* granularity : {"row", "tensor"}) {
+      const auto quantizer =
+          make_quantizer("scale_integer", Dict{{"width", width}, {"granularity", granularity}});
+      const FormatCase item{"scale_integer", quantizer->config, quantizer};
+      const double largest_code = std::ldexp(1.0, width - 1) - 1;
+      for (int round = 0; round < 40; ++round) {
+        std::vector<float> x(2 * 96);
+        for (size_t row = 0; row < 2; ++row) {
+          float* at = x.data() + 96 * row;
+          at[0] = static_cast<float>(random.uniform(0.1, 10));
+          for (size_t i = 1; i < 96; i += 3) {
+            const double k = std::floor(random.uniform(-largest_code, largest_code)) + 0.5;
+            at[i] = static_cast<float>(k * (at[0] / largest_code));
+            if (i + 2 < 96) at[i + 1] = std::nextafter(at[i], infinity);
+            if (i + 2 < 96) at[i + 2] = std::nextafter(at[i], -infinity);
+          }
+        }
+        ASSERT_TRUE(agrees(item, x, {2, 96}));
+      }
+    }
+}
+
 TEST(FormatKernels, EveryInstructionSetGivesTheSame) {
   const std::vector<float> x = patterns(chunk, 5), y = ordinary(chunk, 6);
   const std::vector<FormatCase> cases = test::some_cases();
