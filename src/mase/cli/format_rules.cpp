@@ -25,9 +25,7 @@ Value with_reference(Value config) {
   return config;
 }
 
-std::string number(float value) {
-  return std::isnan(value) ? "NaN" : fmt::format("{:.5g}", value);
-}
+std::string number(float value) { return std::isnan(value) ? "NaN" : fmt::format("{:.5g}", value); }
 
 struct Pair {
   std::string config;
