@@ -22,6 +22,5 @@ target_link_libraries(mase PUBLIC fmt::fmt
 target_include_directories(mase SYSTEM PRIVATE ${HDF5_C_INCLUDE_DIRS})
 set_target_properties(mase PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 if(MASE_PCH)
-  target_precompile_headers(mase PRIVATE <algorithm> <functional> <map> <memory> <string> <vector>
-                                         <fmt/format.h>)
+  target_precompile_headers(mase PRIVATE ${MASE_PCH_HEADERS})
 endif()

@@ -5,6 +5,5 @@ target_link_libraries(ch PRIVATE mase Threads::Threads PkgConfig::HTTPLIB)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/cli/main.cpp PROPERTIES
                             COMPILE_DEFINITIONS MASE_VERSION="${PROJECT_VERSION}")
 if(MASE_PCH)
-  target_precompile_headers(ch PRIVATE <algorithm> <functional> <map> <memory> <string> <vector>
-                                       <fmt/format.h>)
+  target_precompile_headers(ch PRIVATE ${MASE_PCH_HEADERS})
 endif()

@@ -10,8 +10,7 @@ target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(test_support PUBLIC ${HDF5_C_LIBRARIES} PkgConfig::ZIP PkgConfig::HWY)
 target_include_directories(test_support SYSTEM PUBLIC ${HDF5_C_INCLUDE_DIRS})
 if(MASE_PCH)
-  target_precompile_headers(test_support PRIVATE <algorithm> <functional> <map> <memory> <string>
-                                                 <vector> <fmt/format.h> <gtest/gtest.h>)
+  target_precompile_headers(test_support PRIVATE ${MASE_PCH_HEADERS} <gtest/gtest.h>)
 endif()
 
 file(GLOB_RECURSE MASE_TESTS_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cpp)
