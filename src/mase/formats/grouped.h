@@ -35,7 +35,7 @@ inline double mean_magnitude(const Grouping& groups, int64_t group, const float*
 template <class Rule>
 Quantizer make_grouped(const Rule& given, const Value& config) {
   const auto rule = std::make_shared<const Rule>(given);
-  // Calls visit(element, code or nothing for NaN, scale).
+  // Calls begin(scale) for every group and visit(element, code, scale) for its values; NaN: code 0.
   const auto sweep = [rule](const float* in, const Shape& shape, uint64_t draw, const auto& begin,
                             const auto& visit) {
     const Grouping groups = first_dimension_groups(shape);
@@ -82,7 +82,7 @@ Quantizer make_grouped(const Rule& given, const Value& config) {
     return rule->bits + shared * static_cast<double>(first_dimension_groups(shape).groups);
   };
   q.code_bits = rule->bits;
-  q.encode = [rule, sweep](const float* in, const Shape& shape) {
+  q.encode = [sweep](const float* in, const Shape& shape) {
     Quantizer::Codes codes;
     codes.codes.resize(static_cast<size_t>(element_count(shape)));
     sweep(
