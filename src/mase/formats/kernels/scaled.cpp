@@ -51,12 +51,14 @@ void wide_codes(const ScaledSpec& spec, const float* in, float* out, size_t coun
   const size_t lanes = hn::Lanes(d);
   const auto inverse = hn::Set(d, 1 / spec.step), step = hn::Set(d, spec.step);
   const auto low = hn::Set(d, spec.low - spec.zero), high = hn::Set(d, spec.high - spec.zero);
+  const auto most = hn::Set(d, static_cast<double>(std::numeric_limits<float>::max()));
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     const auto x = hn::LoadU(df, in + i);
     auto k = hn::Round(hn::Mul(hn::PromoteTo(d, x), inverse));
     k = hn::Max(hn::Min(k, high), low);
-    hn::StoreU(hn::IfThenElse(hn::IsNaN(x), x, hn::DemoteTo(df, hn::Mul(k, step))), df, out + i);
+    const auto value = hn::Max(hn::Min(hn::Mul(k, step), most), hn::Neg(most));
+    hn::StoreU(hn::IfThenElse(hn::IsNaN(x), x, hn::DemoteTo(df, value)), df, out + i);
   }
   for (; i < count; ++i) out[i] = scaled_reference(spec, in[i]);
 }
@@ -272,7 +274,11 @@ double scaled_code(const ScaledSpec& spec, float x) {
 
 float scaled_value(const ScaledSpec& spec, double code) {
   const SplitStep step = split(spec);
-  if (!step.possible) return static_cast<float>((code - spec.zero) * spec.step);
+  if (!step.possible) {
+    // A step rounded up may lead beyond single precision.
+    const double most = std::numeric_limits<float>::max();
+    return static_cast<float>(std::clamp((code - spec.zero) * spec.step, -most, most));
+  }
   const auto k = static_cast<float>(code - spec.zero);
   return k * step.coarse + k * step.fine;
 }
