@@ -9,6 +9,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <future>
+#include <numeric>
 
 #include "mase/base/random.h"
 #include "mase/engine/kernels/optimizer.h"
@@ -28,6 +30,12 @@ double seconds_since(Clock::time_point start) {
 bool file_exists(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0;
+}
+
+// A function of seed and epoch alone: a resumed run finds the same order.
+void shuffle_rows(std::span<uint32_t> order, uint64_t seed, int64_t epoch) {
+  std::iota(order.begin(), order.end(), 0u);
+  Random(seed, "shuffle", static_cast<uint64_t>(epoch)).shuffle(order.data(), order.size());
 }
 
 class Loop {
@@ -287,6 +295,23 @@ class Loop {
     batch.step = static_cast<uint64_t>(state_.epoch * batches_ + index);
   }
 
+  // The order of this epoch's rows. That of the next one is made meanwhile by a thread of its own,
+  // in memory that is there already.
+  void take_order() {
+    if (shuffling_.valid()) shuffling_.get();
+    if (upcoming_epoch_ == state_.epoch) {
+      order_.swap(upcoming_order_);
+    } else {
+      order_.resize(static_cast<size_t>(rows_));
+      shuffle_rows(order_, options_.seed, state_.epoch);
+    }
+    upcoming_epoch_ = state_.epoch + 1;
+    if (upcoming_epoch_ >= options_.max_epochs) return;
+    upcoming_order_.resize(order_.size());
+    shuffling_ = std::async(std::launch::async, shuffle_rows, std::span<uint32_t>(upcoming_order_),
+                            options_.seed, upcoming_epoch_);
+  }
+
   TrainStatus epoch(TrainOutcome& outcome) {
     if (folds(state_.epoch)) {
       fold();
@@ -295,8 +320,7 @@ class Loop {
       compile();
     }
     const Clock::time_point epoch_start = Clock::now();
-    order_ = Random(options_.seed, "shuffle", static_cast<uint64_t>(state_.epoch))
-                 .permutation(static_cast<uint32_t>(rows_));
+    take_order();
     StepEvent event;
     event.epoch = state_.epoch;
     event.batches = batches_;
@@ -480,7 +504,9 @@ class Loop {
   std::optional<Checkpoint> restored_;
   std::string restored_from_;
   TrainState state_;
-  std::vector<uint32_t> order_;
+  std::vector<uint32_t> order_, upcoming_order_;
+  int64_t upcoming_epoch_ = -1;
+  std::future<void> shuffling_;  // fills upcoming_order_; waited for before that goes away
   int64_t rows_ = 0, batches_ = 0, steps_per_epoch_ = 0, total_steps_ = 0;
   int64_t run_steps_ = 0, run_samples_ = 0;
   bool masked_ = false;
