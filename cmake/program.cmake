@@ -7,3 +7,8 @@ set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/cli/main.cpp PROPERTIES
 if(MASE_PCH)
   target_precompile_headers(ch PRIVATE ${MASE_PCH_HEADERS})
 endif()
+# Under the sanitizers the library is optimised a little; what only calls it is compiled as it is,
+# which takes half the time.
+if(MASE_SANITIZE)
+  target_compile_options(ch PRIVATE -O0)
+endif()

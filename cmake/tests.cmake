@@ -9,6 +9,9 @@ target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
 # Tests write files with the same libraries the readers use.
 target_link_libraries(test_support PUBLIC ${HDF5_C_LIBRARIES} PkgConfig::ZIP PkgConfig::HWY)
 target_include_directories(test_support SYSTEM PUBLIC ${HDF5_C_INCLUDE_DIRS})
+if(MASE_SANITIZE)  # as ch (program.cmake), and so are all that use its precompiled header
+  target_compile_options(test_support PUBLIC -O0)
+endif()
 if(MASE_PCH)
   target_precompile_headers(test_support PRIVATE ${MASE_PCH_HEADERS} <gtest/gtest.h>)
 endif()
