@@ -21,6 +21,7 @@ target_link_libraries(mase PUBLIC fmt::fmt
                                    PkgConfig::ZIP ${HDF5_C_LIBRARIES} Threads::Threads ${CMAKE_DL_LIBS})
 target_include_directories(mase SYSTEM PRIVATE ${HDF5_C_INCLUDE_DIRS})
 set_target_properties(mase PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+compile_folders_together(mase ${MASE_SOURCES})
 if(MASE_PCH)
   target_precompile_headers(mase PRIVATE ${MASE_PCH_HEADERS})
 endif()

@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the include directions of src/mase (ARCHITECTURE.md): who may include whom."""
+"""Holds the include directions of src/mase (ARCHITECTURE.md): who may include whom. Builds that compile
+folders together or precompile headers do not notice a missing include, so what a file uses of the
+standard library and fmt must be reached from its own includes; and a file that registers something
+keeps its names in a namespace of its own, or two of them could not be compiled together."""
 import pathlib
 import re
 import sys
@@ -25,11 +28,60 @@ ALLOWED = {
 # Headers that only the file's own folder and the named ones may see: heavy to compile.
 HEAVY = re.compile(r"#include <(toml\+\+/|nlohmann/json\.hpp|CLI/|httplib|rapidcheck)")
 
+# Names by the header that promises them; enough of each to notice that it is missing.
+PROMISED = {
+    "algorithm": "all_of any_of clamp copy copy_n count count_if equal fill fill_n find find_if max max_element"
+                 " min min_element minmax none_of nth_element remove_if reverse sort stable_sort transform unique",
+    "array": "array",
+    "atomic": "atomic",
+    "bit": "bit_cast bit_width countl_zero countr_zero popcount",
+    "chrono": "chrono",
+    "cmath": "abs ceil copysign exp exp2 floor fma frexp isfinite isinf isnan ldexp log log1p log2 nearbyint"
+             " nextafter pow round signbit sqrt tanh trunc",
+    "cstdio": "FILE fclose fflush fopen fprintf fputs fwrite printf rename",
+    "cstdlib": "abort exit free getenv malloc strtod strtol",
+    "cstring": "memchr memcmp memcpy memmove memset strcmp strerror strlen",
+    "filesystem": "filesystem",
+    "fstream": "fstream ifstream ofstream",
+    "functional": "function greater hash less",
+    "limits": "numeric_limits",
+    "map": "map multimap",
+    "memory": "make_shared make_unique shared_ptr unique_ptr weak_ptr",
+    "mutex": "call_once lock_guard mutex once_flag scoped_lock unique_lock",
+    "new": "bad_alloc align_val_t",
+    "numeric": "accumulate gcd inner_product iota lcm partial_sum reduce",
+    "optional": "nullopt optional",
+    "set": "set",
+    "span": "span",
+    "sstream": "istringstream ostringstream stringstream",
+    "string": "stod stoi string to_string",
+    "thread": "jthread this_thread thread",
+    "tuple": "tie tuple",
+    "unordered_map": "unordered_map",
+    "unordered_set": "unordered_set",
+    "variant": "get_if holds_alternative monostate variant visit",
+    "vector": "vector",
+}
+USES = {header: re.compile(r"\bstd::(?:%s)\b" % "|".join(names.split())) for header, names in PROMISED.items()}
+USES["fmt/format.h"] = re.compile(r"\bfmt::format\b")
+
+
+def reached(path, source, known):
+    """The <...> headers that a file includes, itself or through headers of the project."""
+    if path not in known:
+        known[path] = set()  # a header that includes itself ends here
+        for line in path.read_text().splitlines() if path.exists() else []:
+            if match := re.match(r'#include <([^>]+)>', line):
+                known[path].add(match[1])
+            elif match := re.match(r'#include "([^"]+)"', line):
+                known[path] |= reached(source.parent / match[1], source, known)
+    return known[path]
+
 
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     source = root / "src" / "mase"
-    faults = []
+    faults, known = [], {}
     for path in sorted(source.rglob("*")):
         if path.suffix not in (".h", ".cpp"):
             continue
@@ -37,7 +89,8 @@ def main():
         if folder not in ALLOWED:
             faults.append(f"{path}: folder '{folder}' has no rule; add one to {__file__}")
             continue
-        for number, line in enumerate(path.read_text().splitlines(), 1):
+        text = path.read_text()
+        for number, line in enumerate(text.splitlines(), 1):
             if path.suffix == ".h" and HEAVY.match(line):
                 faults.append(f"{path}:{number}: a header includes a heavy library: {line}")
             match = re.match(r'#include "mase/(\w+)/', line)
@@ -45,9 +98,15 @@ def main():
                 faults.append(f"{path}:{number}: {folder} must not include {match[1]}")
             if line.startswith('#include "') and not re.match(r'#include "(mase|hwy|support)/', line):
                 faults.append(f"{path}:{number}: write the path from src: {line}")
-        if not path.read_text().startswith("// SPDX-License-Identifier: Apache-2.0"):
+        code = re.sub(r"//.*", "", text)
+        for header, names in USES.items():
+            if header not in reached(path, source, known) and (use := names.search(code)):
+                faults.append(f"{path}: {use[0]} is used without #include <{header}>")
+        if re.search(r"\bRegister<\w+> registered\b", code) and f"namespace mase::{path.stem}_" not in code:
+            faults.append(f"{path}: keep what it registers in a namespace mase::{path.stem}_...")
+        if not text.startswith("// SPDX-License-Identifier: Apache-2.0"):
             faults.append(f"{path}:1: the SPDX line is missing")
-    print("\n".join(faults) if faults else "include directions hold")
+    print("\n".join(faults) if faults else "include rules hold")
     return 1 if faults else 0
 
 

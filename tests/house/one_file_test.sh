@@ -14,7 +14,7 @@ cat >"$scratch/src/mase/ops/mish.cpp" <<'TEXT'
 // Mish: x tanh(softplus(x)).
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::mish_op {
 namespace {
 
 Expr expr(const Value&) {
@@ -30,14 +30,14 @@ const Register<OpRecord> registered{activation({.name = "mish",
                                                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::mish_op
 TEXT
 cat >"$scratch/src/mase/passes/analysis/count_nodes.cpp" <<'TEXT'
 // SPDX-License-Identifier: Apache-2.0
 // count_nodes: how many nodes the graph has.
 #include "mase/passes/pass.h"
 
-namespace mase {
+namespace mase::count_nodes_pass {
 namespace {
 
 PassResult run(Graph& graph, const Value& args, PassContext&) {
@@ -53,7 +53,7 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::count_nodes_pass
 TEXT
 cat >"$scratch/src/mase/formats/sign_only.cpp" <<'TEXT'
 // SPDX-License-Identifier: Apache-2.0
@@ -62,7 +62,7 @@ cat >"$scratch/src/mase/formats/sign_only.cpp" <<'TEXT'
 
 #include "mase/formats/format.h"
 
-namespace mase {
+namespace mase::sign_only_format {
 namespace {
 
 Quantizer make(const Value& config) {
@@ -86,7 +86,7 @@ const Register<FormatRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::sign_only_format
 TEXT
 
 # Exactly three files differ from the tree: one for each.

@@ -11,7 +11,7 @@
 namespace mase {
 namespace {
 
-constexpr size_t deepest = 512;
+constexpr size_t deepest_value = 512;
 
 struct CountingIterator {
   using iterator_category = std::input_iterator_tag;
@@ -84,7 +84,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool open(Value container) {
-    if (open_.size() >= deepest) throw Error(here(), "", "values are nested too deeply");
+    if (open_.size() >= deepest_value) throw Error(here(), "", "values are nested too deeply");
     open_.push_back(container.at(here()));
     seen_.emplace_back();
     return true;

@@ -2,6 +2,7 @@
 // Values as Python prints them, because MASE's reports are Python dicts: repr() and pprint.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "mase/base/text.h"
 #include "mase/base/value.h"
@@ -9,7 +10,7 @@
 namespace mase {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string python_quoted(const std::string& text) {
   const char quote =
       text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
   std::string out(1, quote);
@@ -42,7 +43,7 @@ std::string repr(const Value& value, bool sorted) {
   if (value.is_bool()) return value.as_bool() ? "True" : "False";
   if (value.is_int()) return std::to_string(value.as_int());
   if (value.is_double()) return python_float(value.as_double());
-  if (value.is_string()) return quoted(value.as_string());
+  if (value.is_string()) return python_quoted(value.as_string());
   if (value.is_symbol()) return value.symbol();
   std::vector<std::string> parts;
   if (value.is_list()) {
@@ -51,10 +52,10 @@ std::string repr(const Value& value, bool sorted) {
   }
   if (sorted) {
     for (const Dict::Item* item : sorted_items(value.as_dict()))
-      parts.push_back(quoted(item->first) + ": " + repr(item->second, sorted));
+      parts.push_back(python_quoted(item->first) + ": " + repr(item->second, sorted));
   } else {
     for (const auto& [key, item] : value.as_dict())
-      parts.push_back(quoted(key) + ": " + repr(item, sorted));
+      parts.push_back(python_quoted(key) + ": " + repr(item, sorted));
   }
   return fmt::format("{{{}}}", fmt::join(parts, ", "));
 }
@@ -71,14 +72,14 @@ void pprint_text(const std::string& text, int column, int closing, int width, bo
     start = stop;
   }
   const auto fits = [&](const std::string& piece, bool last) {
-    return display_width(quoted(piece)) <= width - column - (last ? closing : 0);
+    return display_width(python_quoted(piece)) <= width - column - (last ? closing : 0);
   };
   const auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
   for (size_t i = 0; i < lines.size(); ++i) {
     const bool last_line = i + 1 == lines.size();
     const std::string& line = lines[i];
     if (fits(line, last_line)) {
-      chunks.push_back(quoted(line));
+      chunks.push_back(python_quoted(line));
       continue;
     }
     std::string current;
@@ -88,14 +89,14 @@ void pprint_text(const std::string& text, int column, int closing, int width, bo
       while (end < line.size() && blank(line[end])) ++end;
       const std::string part = line.substr(at, end - at);
       if (!fits(current + part, last_line && end == line.size())) {
-        if (!current.empty()) chunks.push_back(quoted(current));
+        if (!current.empty()) chunks.push_back(python_quoted(current));
         current = part;
       } else {
         current += part;
       }
       at = end;
     }
-    if (!current.empty()) chunks.push_back(quoted(current));
+    if (!current.empty()) chunks.push_back(python_quoted(current));
   }
   const bool brackets = top && chunks.size() > 1;
   if (brackets) out += '(';
@@ -134,7 +135,7 @@ void pprint(const Value& value, int column, int closing, int width, bool top, st
   for (size_t i = 0; i < items.size(); ++i) {
     const bool last = i + 1 == items.size();
     if (i > 0) out += indent;
-    const std::string key = quoted(items[i]->first) + ": ";
+    const std::string key = python_quoted(items[i]->first) + ": ";
     out += key;
     pprint(items[i]->second, column + 1 + display_width(key), last ? closing + 1 : 1, width, false,
            out);

@@ -27,7 +27,7 @@
 namespace mase {
 namespace {
 
-constexpr int deepest = 64;  // toml++ recurses, and so do we
+constexpr int deepest_table = 64;  // toml++ recurses, and so do we
 
 struct Converter {
   std::shared_ptr<const std::string> file;
@@ -38,7 +38,7 @@ struct Converter {
   }
 
   Value convert(const toml::node& node, int depth) const {
-    if (depth > deepest) throw Error(where(node), "", "tables are nested too deeply");
+    if (depth > deepest_table) throw Error(where(node), "", "tables are nested too deeply");
     Value value;
     if (const auto* table = node.as_table()) {
       struct Entry {
@@ -78,7 +78,7 @@ struct Converter {
   }
 };
 
-std::string quoted(const std::string& text) {
+std::string toml_quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\')
@@ -95,7 +95,7 @@ std::string key_text(const std::string& key) {
   const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '_' || c == '-';
   });
-  return bare ? key : quoted(key);
+  return bare ? key : toml_quoted(key);
 }
 
 std::string inline_text(const Value& value) {
@@ -109,8 +109,8 @@ std::string inline_text(const Value& value) {
     std::string text = fmt::format("{}", number);
     return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
   }
-  if (value.is_string()) return quoted(value.as_string());
-  if (value.is_symbol()) return quoted(value.symbol());
+  if (value.is_string()) return toml_quoted(value.as_string());
+  if (value.is_symbol()) return toml_quoted(value.symbol());
   std::vector<std::string> parts;
   if (value.is_list()) {
     for (const Value& item : value.as_list()) parts.push_back(inline_text(item));

@@ -22,7 +22,7 @@
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
 
-namespace mase {
+namespace mase::bench_command {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -397,4 +397,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::bench_command

@@ -8,7 +8,7 @@
 #include "mase/data/dataset.h"
 #include "mase/models/model.h"
 
-namespace mase {
+namespace mase::completion_command {
 namespace {
 
 std::string flag(const std::string& name) { return "--" + replace_all(name, "_", "-"); }
@@ -94,4 +94,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::completion_command

@@ -14,7 +14,7 @@
 #include "mase/data/jets.h"
 #include "mase/report/progress.h"
 
-namespace mase {
+namespace mase::data_command {
 namespace {
 
 DatasetOptions dataset_options(const Arguments& arguments) {
@@ -233,4 +233,4 @@ const Register<CommandRecord> registered{
      .run = run}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::data_command

@@ -11,7 +11,7 @@
 #include "mase/cli/set_option.h"
 #include "mase/formats/measure.h"
 
-namespace mase {
+namespace mase::format_command {
 namespace {
 
 int list() {
@@ -153,4 +153,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::format_command

@@ -3,6 +3,7 @@
 #include "mase/cli/format_speed.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>

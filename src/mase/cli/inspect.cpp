@@ -15,7 +15,7 @@
 #include "mase/io/numpy_tensors.h"
 #include "mase/io/tensor_summary.h"
 
-namespace mase {
+namespace mase::inspect_command {
 namespace {
 
 struct Inspected {
@@ -308,4 +308,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::inspect_command

@@ -2,10 +2,12 @@
 // The program: turns the registered commands into a command line (CLI11), runs the chosen one, and
 // catches errors once. Exit codes: 0 done, 1 failed, 2 the user's mistake, 130 interrupted.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <new>
 
 #include "mase/cli/command.h"
 #include "mase/cli/info.h"

@@ -7,7 +7,7 @@
 #include "mase/io/checkpoint.h"
 #include "mase/passes/metadata.h"
 
-namespace mase {
+namespace mase::pass_command {
 namespace {
 
 int run(const Arguments& arguments) {
@@ -79,4 +79,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::pass_command

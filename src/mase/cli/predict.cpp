@@ -13,7 +13,7 @@
 #include "mase/train/evaluation.h"
 #include "mase/train/metric.h"
 
-namespace mase {
+namespace mase::predict_command {
 namespace {
 
 std::string extension_of(const std::string& path) {
@@ -224,4 +224,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::predict_command

@@ -10,7 +10,7 @@
 #include "mase/io/checkpoint.h"
 #include "mase/io/packed.h"
 
-namespace mase {
+namespace mase::quantize_command {
 namespace {
 
 std::string number(double value) { return fmt::format("{:.6g}", value); }
@@ -135,4 +135,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::quantize_command

@@ -14,7 +14,7 @@
 #include "mase/train/optimizer.h"
 #include "mase/train/schedule.h"
 
-namespace mase {
+namespace mase::reference_command {
 namespace {
 
 std::string escaped(const std::string& text) {
@@ -151,4 +151,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::reference_command

@@ -9,7 +9,7 @@
 #include "mase/cli/command.h"
 #include "mase/report/page.h"
 
-namespace mase {
+namespace mase::report_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -75,4 +75,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::report_command

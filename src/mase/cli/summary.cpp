@@ -12,7 +12,7 @@
 #include "mase/ir/op.h"
 #include "mase/models/model.h"
 
-namespace mase {
+namespace mase::summary_command {
 namespace {
 
 struct Totals {
@@ -152,4 +152,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::summary_command

@@ -20,7 +20,7 @@
 #include "mase/report/page.h"
 #include "mase/report/sweep_grid.h"
 
-namespace mase {
+namespace mase::sweep_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -317,4 +317,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::sweep_command

@@ -11,7 +11,7 @@
 #include "mase/train/run_folder.h"
 #include "mase/train/trainer.h"
 
-namespace mase {
+namespace mase::test_command {
 namespace {
 
 // As PyTorch prints a float32 figure: all the digits of the nearest double.
@@ -183,4 +183,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::test_command

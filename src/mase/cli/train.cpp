@@ -17,7 +17,7 @@
 #include "mase/train/evaluation.h"
 #include "mase/train/trainer.h"
 
-namespace mase {
+namespace mase::train_command {
 namespace {
 
 LossKind loss_of(const Settings& settings, const Dataset& dataset) {
@@ -383,4 +383,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::train_command

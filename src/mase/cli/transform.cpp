@@ -13,7 +13,7 @@
 #include "mase/passes/transform_record.h"
 #include "mase/train/run_folder.h"
 
-namespace mase {
+namespace mase::transform_command {
 namespace {
 
 bool is_pass(const PassCall& call, const char* name) {
@@ -286,4 +286,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::transform_command

@@ -12,7 +12,7 @@
 #include "mase/cli/command.h"
 #include "mase/report/view.h"
 
-namespace mase {
+namespace mase::view_command {
 namespace {
 
 constexpr const char* cookie_name = "mase_token";
@@ -132,4 +132,4 @@ const Register<CommandRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::view_command

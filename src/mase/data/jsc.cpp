@@ -4,7 +4,7 @@
 #include "mase/data/jets.h"
 #include "mase/data/jsc_sim.h"
 
-namespace mase {
+namespace mase::jsc_dataset {
 namespace {
 
 Dataset load_jsc(const DatasetOptions& options) {
@@ -32,4 +32,4 @@ const Register<DatasetRecord> registered{
      .load = load_jsc}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::jsc_dataset

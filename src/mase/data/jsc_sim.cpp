@@ -81,13 +81,17 @@ Dataset load_simulated_jets(const DatasetOptions& options) {
   return load_or_prepare(key, options, [&] { return make_simulated_jets(options); });
 }
 
+}  // namespace mase
+
+namespace mase::jsc_sim_dataset {
 namespace {
+
 const Register<DatasetRecord> registered{
     {.name = "jsc-sim",
      .summary = "Simulated jets: the 16 substructure features and five classes of JSC",
      .help = "A built-in physics simulation, for when the real file is not at hand. The same for "
              "everybody; --sim-rows sets its size. Not comparable with published JSC results.",
      .load = load_simulated_jets}};
-}  // namespace
 
-}  // namespace mase
+}  // namespace
+}  // namespace mase::jsc_sim_dataset

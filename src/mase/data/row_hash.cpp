@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/data/row_hash.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -2,6 +2,7 @@
 #include "mase/engine/tile.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <tuple>
 

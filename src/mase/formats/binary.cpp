@@ -9,7 +9,7 @@
 #include "mase/formats/elementwise.h"
 #include "mase/formats/grouped.h"
 
-namespace mase {
+namespace mase::binary_format {
 namespace {
 
 bool is_high(float x, bool stochastic, bool at_zero, uint32_t key, int64_t element) {
@@ -102,4 +102,4 @@ const Register<FormatRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::binary_format

@@ -10,7 +10,7 @@
 #include "mase/formats/kernels/threshold.h"
 #include "mase/formats/rounding.h"
 
-namespace mase {
+namespace mase::binary_residual_format {
 namespace {
 
 Quantizer make(const Value& config) {
@@ -110,4 +110,4 @@ const Register<FormatRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::binary_residual_format

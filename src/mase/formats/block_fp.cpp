@@ -13,7 +13,7 @@
 #include "mase/formats/float_layout.h"
 #include "mase/formats/reference_rules.h"
 
-namespace mase {
+namespace mase::block_fp_format {
 namespace {
 
 Quantizer make(const Value& config) {
@@ -95,4 +95,4 @@ const Register<FormatRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::block_fp_format

@@ -10,7 +10,7 @@
 #include "mase/formats/float_layout.h"
 #include "mase/formats/reference_rules.h"
 
-namespace mase {
+namespace mase::block_log_format {
 namespace {
 
 Quantizer make(const Value& config) {
@@ -74,4 +74,4 @@ const Register<FormatRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::block_log_format

@@ -12,7 +12,7 @@
 #include "mase/formats/float_layout.h"
 #include "mase/formats/reference_rules.h"
 
-namespace mase {
+namespace mase::block_minifloat_format {
 namespace {
 
 Quantizer make(const Value& config) {
@@ -83,4 +83,4 @@ const Register<FormatRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::block_minifloat_format

@@ -4,7 +4,7 @@
 // OCP Microscaling Formats 1.0), half, bfloat16 and tf32.
 #include "mase/formats/float_layout.h"
 
-namespace mase {
+namespace mase::float_formats {
 namespace {
 
 Quantizer make(FloatLayout layout, const Value& config) {
@@ -153,4 +153,4 @@ struct RegisterNamed {
 const RegisterNamed named;
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::float_formats

@@ -8,7 +8,7 @@
 #include "mase/formats/elementwise.h"
 #include "mase/formats/kernels/elementwise.h"
 
-namespace mase {
+namespace mase::integer_format {
 namespace {
 
 // The largest single-precision number that is not above the limit: words wider than 24 bits hold
@@ -119,4 +119,4 @@ const Register<FormatRecord> integer_floor{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::integer_format

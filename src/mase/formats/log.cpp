@@ -12,7 +12,7 @@
 #include "mase/formats/float_layout.h"
 #include "mase/formats/reference_rules.h"
 
-namespace mase {
+namespace mase::log_format {
 namespace {
 
 struct Log {
@@ -92,4 +92,4 @@ const Register<FormatRecord> registered_power{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::log_format

@@ -11,7 +11,7 @@
 #include "mase/formats/float_layout.h"
 #include "mase/formats/reference_rules.h"
 
-namespace mase {
+namespace mase::minifloat_format {
 namespace {
 
 struct MiniFloat {
@@ -117,4 +117,4 @@ const Register<FormatRecord> denorm{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::minifloat_format

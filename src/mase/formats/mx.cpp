@@ -8,7 +8,7 @@
 #include "mase/formats/blocks.h"
 #include "mase/formats/float_layout.h"
 
-namespace mase {
+namespace mase::mx_format {
 namespace {
 
 struct Shared {
@@ -137,4 +137,4 @@ const Register<FormatRecord> mxfp{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::mx_format

@@ -18,7 +18,7 @@
 #include "mase/formats/learned.h"
 #include "mase/formats/rounding.h"
 
-namespace mase {
+namespace mase::scale_integer_format {
 namespace {
 
 struct Options {
@@ -292,4 +292,4 @@ const Register<FormatRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::scale_integer_format

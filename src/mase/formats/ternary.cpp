@@ -13,7 +13,7 @@
 #include "mase/formats/elementwise.h"
 #include "mase/formats/grouped.h"
 
-namespace mase {
+namespace mase::ternary_format {
 namespace {
 
 ThresholdSpec thresholds_of(float threshold, float scale) {
@@ -131,4 +131,4 @@ const Register<FormatRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::ternary_format

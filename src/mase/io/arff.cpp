@@ -9,7 +9,7 @@
 #include "mase/io/delimited.h"
 #include "mase/io/table_source.h"
 
-namespace mase {
+namespace mase::arff_reader {
 namespace {
 
 constexpr size_t most_attributes = 65536;
@@ -160,4 +160,4 @@ const Register<TableReaderRecord> registered{
      }}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::arff_reader

@@ -11,7 +11,7 @@
 #include "mase/io/delimited.h"
 #include "mase/io/table_source.h"
 
-namespace mase {
+namespace mase::csv_reader {
 namespace {
 
 bool is_number(const std::string& cell, bool quoted, bool& missing) {
@@ -178,4 +178,4 @@ const Register<TableReaderRecord> registered{
      }}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::csv_reader

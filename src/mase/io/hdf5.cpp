@@ -9,7 +9,7 @@
 #include "mase/io/npy.h"
 #include "mase/io/table_source.h"
 
-namespace mase {
+namespace mase::hdf5_reader {
 namespace {
 
 using hdf5::Handle;
@@ -403,4 +403,4 @@ const Register<TableReaderRecord> registered{
          }}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::hdf5_reader

@@ -15,6 +15,47 @@
 #include "mase/io/table_source.h"
 
 namespace mase {
+
+void read_at(int fd, std::byte* to, size_t size, uint64_t offset, const std::string& place) {
+  while (size > 0) {
+    const ssize_t got = ::pread(fd, to, size, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error(place, fmt::format("cannot read: {}", std::strerror(errno)));
+    if (got == 0) throw Error(place, "the file ends too early");
+    to += got;
+    size -= static_cast<size_t>(got);
+    offset += static_cast<uint64_t>(got);
+  }
+}
+
+// A column lies in one piece; each block takes its part of every column.
+void read_fortran_rows(int fd, const NpyHeader& header, uint64_t data_offset, int64_t first,
+                       int64_t count, std::byte* items, const std::string& place) {
+  const auto rows = static_cast<uint64_t>(header.rows());
+  const auto width = static_cast<size_t>(header.width());
+  std::vector<std::byte> part(header.item_size * static_cast<size_t>(count));
+  for (size_t column = 0; column < width; ++column) {
+    // Columns are numbered in C order; the position of one in the file follows Fortran order.
+    uint64_t position = 0, stride = static_cast<uint64_t>(element_count(header.shape)) / rows;
+    size_t rest = column;
+    for (size_t axis = header.shape.size(); axis-- > 1;) {
+      const auto extent = static_cast<size_t>(header.shape[axis]);
+      stride /= extent;
+      position += rest % extent * stride;
+      rest /= extent;
+    }
+    read_at(fd, part.data(), part.size(),
+            data_offset + (position * rows + static_cast<uint64_t>(first)) * header.item_size,
+            place);
+    for (size_t row = 0; row < static_cast<size_t>(count); ++row)
+      std::memcpy(items + (row * width + column) * header.item_size,
+                  part.data() + row * header.item_size, header.item_size);
+  }
+}
+
+}  // namespace mase
+
+namespace mase::npy_reader {
 namespace {
 
 class NpySource : public TableSource {
@@ -112,42 +153,4 @@ const Register<TableReaderRecord> registered{
          }}};
 
 }  // namespace
-
-void read_at(int fd, std::byte* to, size_t size, uint64_t offset, const std::string& place) {
-  while (size > 0) {
-    const ssize_t got = ::pread(fd, to, size, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw Error(place, fmt::format("cannot read: {}", std::strerror(errno)));
-    if (got == 0) throw Error(place, "the file ends too early");
-    to += got;
-    size -= static_cast<size_t>(got);
-    offset += static_cast<uint64_t>(got);
-  }
-}
-
-// A column lies in one piece; each block takes its part of every column.
-void read_fortran_rows(int fd, const NpyHeader& header, uint64_t data_offset, int64_t first,
-                       int64_t count, std::byte* items, const std::string& place) {
-  const auto rows = static_cast<uint64_t>(header.rows());
-  const auto width = static_cast<size_t>(header.width());
-  std::vector<std::byte> part(header.item_size * static_cast<size_t>(count));
-  for (size_t column = 0; column < width; ++column) {
-    // Columns are numbered in C order; the position of one in the file follows Fortran order.
-    uint64_t position = 0, stride = static_cast<uint64_t>(element_count(header.shape)) / rows;
-    size_t rest = column;
-    for (size_t axis = header.shape.size(); axis-- > 1;) {
-      const auto extent = static_cast<size_t>(header.shape[axis]);
-      stride /= extent;
-      position += rest % extent * stride;
-      rest /= extent;
-    }
-    read_at(fd, part.data(), part.size(),
-            data_offset + (position * rows + static_cast<uint64_t>(first)) * header.item_size,
-            place);
-    for (size_t row = 0; row < static_cast<size_t>(count); ++row)
-      std::memcpy(items + (row * width + column) * header.item_size,
-                  part.data() + row * header.item_size, header.item_size);
-  }
-}
-
-}  // namespace mase
+}  // namespace mase::npy_reader

@@ -14,7 +14,7 @@
 #include "mase/io/npy.h"
 #include "mase/io/table_source.h"
 
-namespace mase {
+namespace mase::npz_reader {
 namespace {
 
 constexpr int most_members = 4096;
@@ -264,4 +264,4 @@ const Register<TableReaderRecord> registered{
          }}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::npz_reader

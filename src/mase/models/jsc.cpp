@@ -4,7 +4,7 @@
 // and jsc-toy10x are the labs' larger networks. The last ReLU feeds the loss, as in MASE.
 #include "mase/models/sequential.h"
 
-namespace mase {
+namespace mase::jsc_model {
 namespace {
 
 Sequential start(const std::string& name, const ModelInputs& inputs) {
@@ -60,4 +60,4 @@ const Register<ModelRecord> toy_ten{
     uniform("jsc-toy10x", "jets, 64-40-10, ten times jsc-toy", {64, 40, 10})};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::jsc_model

@@ -2,7 +2,7 @@
 // toy: two hidden layers of eight for any data; by default toy_tiny's 1 x 2 x 2 samples.
 #include "mase/models/sequential.h"
 
-namespace mase {
+namespace mase::toy_model {
 namespace {
 
 Graph build(const ModelInputs& inputs) {
@@ -15,4 +15,4 @@ const Register<ModelRecord> registered{
     {.name = "toy", .summary = "two hidden layers of 8, any data", .build = build}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::toy_model

@@ -6,7 +6,7 @@
 
 #include "mase/ir/op.h"
 
-namespace mase {
+namespace mase::batch_norm1d_op {
 namespace {
 
 Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
@@ -233,4 +233,4 @@ const Register<OpRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::batch_norm1d_op

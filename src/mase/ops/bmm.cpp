@@ -2,7 +2,7 @@
 // bmm: products of two batches of matrices of the same size, without broadcasting.
 #include "mase/ops/matmul.h"
 
-namespace mase {
+namespace mase::bmm_op {
 namespace {
 
 OpRecord bmm_record() {
@@ -25,4 +25,4 @@ OpRecord bmm_record() {
 const Register<OpRecord> registered{bmm_record()};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::bmm_op

@@ -2,7 +2,7 @@
 // cat: several tensors after each other along one dimension.
 #include "mase/ops/dimensions.h"
 
-namespace mase {
+namespace mase::cat_op {
 namespace {
 
 Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
@@ -77,4 +77,4 @@ const Register<OpRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::cat_op

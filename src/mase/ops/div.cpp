@@ -2,7 +2,7 @@
 // div: a / b, element by element, with broadcasting.
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::div_op {
 namespace {
 
 const Register<OpRecord> registered{
@@ -14,4 +14,4 @@ const Register<OpRecord> registered{
                      [](const Expr& a, const Expr& b) { return a / b; })};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::div_op

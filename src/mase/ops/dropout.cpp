@@ -4,7 +4,7 @@
 #include "mase/base/random.h"
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::dropout_op {
 namespace {
 
 // The factor of every element, the same for the same seed.
@@ -64,4 +64,4 @@ const Register<OpRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::dropout_op

@@ -2,7 +2,7 @@
 // ELU: x where x > 0, alpha (exp(x) - 1) elsewhere (Clevert et al., 2015).
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::elu_op {
 namespace {
 
 Expr expr(const Value& attributes) {
@@ -30,4 +30,4 @@ const Register<OpRecord> registered{
                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::elu_op

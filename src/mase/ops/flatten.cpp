@@ -3,7 +3,7 @@
 #include "mase/ops/dimensions.h"
 #include "mase/ops/reshaping.h"
 
-namespace mase {
+namespace mase::flatten_op {
 namespace {
 
 Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
@@ -48,4 +48,4 @@ const Register<OpRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::flatten_op

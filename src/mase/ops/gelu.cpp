@@ -5,7 +5,7 @@
 
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::gelu_op {
 namespace {
 
 Expr expr(const Value& attributes) {
@@ -35,4 +35,4 @@ const Register<OpRecord> registered{
                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::gelu_op

@@ -2,7 +2,7 @@
 // Hardsigmoid: relu6(x + 3) / 6.
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::hardsigmoid_op {
 namespace {
 
 Expr expr(const Value&) {
@@ -19,4 +19,4 @@ const Register<OpRecord> registered{activation({.name = "hardsigmoid",
                                                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::hardsigmoid_op

@@ -2,7 +2,7 @@
 // Hardswish: x * relu6(x + 3) / 6.
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::hardswish_op {
 namespace {
 
 Expr expr(const Value&) {
@@ -19,4 +19,4 @@ const Register<OpRecord> registered{activation({.name = "hardswish",
                                                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::hardswish_op

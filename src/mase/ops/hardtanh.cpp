@@ -2,7 +2,7 @@
 // Hardtanh: x clamped to [min_val, max_val].
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::hardtanh_op {
 namespace {
 
 Expr expr(const Value& attributes) {
@@ -34,4 +34,4 @@ const Register<OpRecord> registered{activation({.name = "hardtanh",
                                                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::hardtanh_op

@@ -2,7 +2,7 @@
 // Identity: x.
 #include "mase/ir/op.h"
 
-namespace mase {
+namespace mase::identity_op {
 namespace {
 
 OpGradients grad(const OpCall&, const Array&, const Array& g) {
@@ -24,4 +24,4 @@ const Register<OpRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::identity_op

@@ -4,7 +4,7 @@
 
 #include "mase/ir/op.h"
 
-namespace mase {
+namespace mase::layer_norm_op {
 namespace {
 
 Shape normalized_shape(const Value& attributes) {
@@ -158,4 +158,4 @@ const Register<OpRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::layer_norm_op

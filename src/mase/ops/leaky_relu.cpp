@@ -2,7 +2,7 @@
 // LeakyReLU: x where x > 0, a small multiple of x elsewhere.
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::leaky_relu_op {
 namespace {
 
 Expr expr(const Value& attributes) {
@@ -29,4 +29,4 @@ const Register<OpRecord> registered{activation({.name = "leaky_relu",
                                                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::leaky_relu_op

@@ -5,7 +5,7 @@
 
 #include "mase/ir/op.h"
 
-namespace mase {
+namespace mase::linear_op {
 namespace {
 
 Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
@@ -154,4 +154,4 @@ const Register<OpRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::linear_op

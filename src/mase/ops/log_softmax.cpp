@@ -2,7 +2,7 @@
 // LogSoftmax: x - log(sum(exp(x))) along one dimension.
 #include "mase/ops/softmax.h"
 
-namespace mase {
+namespace mase::log_softmax_op {
 namespace {
 
 const Register<OpRecord> registered{
@@ -15,4 +15,4 @@ const Register<OpRecord> registered{
                    true)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::log_softmax_op

@@ -47,7 +47,7 @@ struct Product {
   }
 };
 
-Array eval(const OpCall& call) {
+Array product_eval(const OpCall& call) {
   const Array &a = *call.inputs[0], &b = *call.inputs[1];
   const Product product(a.shape, b.shape);
   Array out(product.out);
@@ -55,7 +55,7 @@ Array eval(const OpCall& call) {
   return out;
 }
 
-OpGradients grad(const OpCall& call, const Array&, const Array& g) {
+OpGradients product_grad(const OpCall& call, const Array&, const Array& g) {
   const Array &a = *call.inputs[0], &b = *call.inputs[1];
   const Product product(a.shape, b.shape);
   Array ga(a.shape), gb(b.shape);
@@ -68,10 +68,30 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   return result;
 }
 
-OpCost cost(const Value&, const std::vector<Shape>& inputs, const Shape& out) {
+OpCost product_cost(const Value&, const std::vector<Shape>& inputs, const Shape& out) {
   const int64_t macs = element_count(out) * inputs[0].back();
   return {macs, 2 * macs};
 }
+
+}  // namespace
+
+OpRecord matrix_product(OpRecord record) {
+  record.min_inputs = record.max_inputs = 2;
+  record.operands = {"data_in", "weight", "data_out"};
+  record.required_operands = {"data_in", "weight"};
+  record.eval = product_eval;
+  record.grad = product_grad;
+  record.cost = product_cost;
+  record.lower = [](Lowering& lowering, const Value&, const std::vector<Slot>& inputs) {
+    return lowering.matmul(inputs[0], inputs[1]);
+  };
+  return record;
+}
+
+}  // namespace mase
+
+namespace mase::matmul_op {
+namespace {
 
 OpRecord matmul_record() {
   OpRecord record = matrix_product({.name = "matmul",
@@ -87,18 +107,4 @@ OpRecord matmul_record() {
 const Register<OpRecord> registered{matmul_record()};
 
 }  // namespace
-
-OpRecord matrix_product(OpRecord record) {
-  record.min_inputs = record.max_inputs = 2;
-  record.operands = {"data_in", "weight", "data_out"};
-  record.required_operands = {"data_in", "weight"};
-  record.eval = eval;
-  record.grad = grad;
-  record.cost = cost;
-  record.lower = [](Lowering& lowering, const Value&, const std::vector<Slot>& inputs) {
-    return lowering.matmul(inputs[0], inputs[1]);
-  };
-  return record;
-}
-
-}  // namespace mase
+}  // namespace mase::matmul_op

@@ -2,7 +2,7 @@
 // mean: over all or some dimensions.
 #include "mase/ops/reduction.h"
 
-namespace mase {
+namespace mase::mean_op {
 namespace {
 
 const Register<OpRecord> registered{reduction({.name = "mean",
@@ -12,4 +12,4 @@ const Register<OpRecord> registered{reduction({.name = "mean",
                                               ReduceKind::mean)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::mean_op

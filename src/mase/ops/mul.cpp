@@ -2,7 +2,7 @@
 // mul: a * b, element by element, with broadcasting.
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::mul_op {
 namespace {
 
 const Register<OpRecord> registered{elementwise_pair(
@@ -10,4 +10,4 @@ const Register<OpRecord> registered{elementwise_pair(
     [](const Expr& a, const Expr& b) { return a * b; })};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::mul_op

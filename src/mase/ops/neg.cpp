@@ -2,7 +2,7 @@
 // neg: -x.
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::neg_op {
 namespace {
 
 const Register<OpRecord> registered{elementwise(
@@ -10,4 +10,4 @@ const Register<OpRecord> registered{elementwise(
     [](const Value&) { return -Expr::operand(0); })};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::neg_op

@@ -2,7 +2,7 @@
 // ReLU: max(x, 0). Its gradient at 0 is 0, as PyTorch's.
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::relu_op {
 namespace {
 
 const Register<OpRecord> registered{activation(
@@ -19,4 +19,4 @@ const Register<OpRecord> registered{activation(
     [](const Value&) { return max(Expr::operand(0), 0.0); })};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::relu_op

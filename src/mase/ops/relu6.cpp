@@ -2,7 +2,7 @@
 // ReLU6: min(max(x, 0), 6).
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::relu6_op {
 namespace {
 
 const Register<OpRecord> registered{
@@ -16,4 +16,4 @@ const Register<OpRecord> registered{
                [](const Value&) { return min(max(Expr::operand(0), 0.0), 6.0); })};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::relu6_op

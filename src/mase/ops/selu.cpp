@@ -2,7 +2,7 @@
 // SELU: a scaled ELU whose constants keep mean 0 and variance 1 (Klambauer et al., 2017).
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::selu_op {
 namespace {
 
 constexpr double alpha = 1.6732632423543772848170429916717;
@@ -23,4 +23,4 @@ const Register<OpRecord> registered{activation({.name = "selu",
                                                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::selu_op

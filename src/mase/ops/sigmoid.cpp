@@ -2,7 +2,7 @@
 // Sigmoid: 1 / (1 + exp(-x)).
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::sigmoid_op {
 namespace {
 
 Expr expr(const Value&) {
@@ -18,4 +18,4 @@ const Register<OpRecord> registered{activation({.name = "sigmoid",
                                                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::sigmoid_op

@@ -2,7 +2,7 @@
 // SiLU: x * sigmoid(x).
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::silu_op {
 namespace {
 
 Expr expr(const Value&) {
@@ -20,4 +20,4 @@ const Register<OpRecord> registered{activation({.name = "silu",
                                                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::silu_op

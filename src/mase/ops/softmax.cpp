@@ -31,7 +31,7 @@ void each_line(const Shape& shape, int64_t dim, const Visit& visit) {
     for (size_t s = 0; s < stride; ++s) visit(o * size * stride + s, stride, size);
 }
 
-Array eval(const OpCall& call, bool logarithm) {
+Array softmax_eval(const OpCall& call, bool logarithm) {
   const Array& x = *call.inputs[0];
   Array y(x.shape);
   each_line(x.shape, chosen_dim(call.attributes, x.shape),
@@ -48,7 +48,7 @@ Array eval(const OpCall& call, bool logarithm) {
   return y;
 }
 
-OpGradients grad(const OpCall& call, const Array& y, const Array& g, bool logarithm) {
+OpGradients softmax_grad(const OpCall& call, const Array& y, const Array& g, bool logarithm) {
   Array gx(y.shape);
   each_line(
       y.shape, chosen_dim(call.attributes, y.shape), [&](size_t start, size_t stride, size_t size) {
@@ -64,14 +64,6 @@ OpGradients grad(const OpCall& call, const Array& y, const Array& g, bool logari
   return result;
 }
 
-const Register<OpRecord> registered{
-    softmax_record({.name = "softmax",
-                    .class_name = "Softmax",
-                    .function = "torch.nn.functional.softmax",
-                    .mase_type = "module_related_func",
-                    .summary = "exp(x) / sum(exp(x)) along a dimension"},
-                   false)};
-
 }  // namespace
 
 OpRecord softmax_record(OpRecord record, bool logarithm) {
@@ -84,9 +76,9 @@ OpRecord softmax_record(OpRecord record, bool logarithm) {
     chosen_dim(attributes, inputs[0]);
     return inputs[0];
   };
-  record.eval = [logarithm](const OpCall& call) { return eval(call, logarithm); };
+  record.eval = [logarithm](const OpCall& call) { return softmax_eval(call, logarithm); };
   record.grad = [logarithm](const OpCall& call, const Array& y, const Array& g) {
-    return grad(call, y, g, logarithm);
+    return softmax_grad(call, y, g, logarithm);
   };
   record.cost = [](const Value&, const std::vector<Shape>&, const Shape& out) {
     return OpCost{0, 3 * element_count(out)};  // exponential, sum, division
@@ -101,3 +93,17 @@ OpRecord softmax_record(OpRecord record, bool logarithm) {
 }
 
 }  // namespace mase
+
+namespace mase::softmax_op {
+namespace {
+
+const Register<OpRecord> registered{
+    softmax_record({.name = "softmax",
+                    .class_name = "Softmax",
+                    .function = "torch.nn.functional.softmax",
+                    .mase_type = "module_related_func",
+                    .summary = "exp(x) / sum(exp(x)) along a dimension"},
+                   false)};
+
+}  // namespace
+}  // namespace mase::softmax_op

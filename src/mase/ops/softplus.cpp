@@ -2,7 +2,7 @@
 // Softplus: log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::softplus_op {
 namespace {
 
 Expr expr(const Value& attributes) {
@@ -40,4 +40,4 @@ const Register<OpRecord> registered{
                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::softplus_op

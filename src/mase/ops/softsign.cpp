@@ -2,7 +2,7 @@
 // Softsign: x / (1 + |x|).
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::softsign_op {
 namespace {
 
 Expr expr(const Value&) {
@@ -18,4 +18,4 @@ const Register<OpRecord> registered{activation({.name = "softsign",
                                                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::softsign_op

@@ -2,7 +2,7 @@
 // Tanh: hyperbolic tangent.
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::tanh_op {
 namespace {
 
 Expr expr(const Value&) {
@@ -18,4 +18,4 @@ const Register<OpRecord> registered{activation({.name = "tanh",
                                                expr)};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::tanh_op

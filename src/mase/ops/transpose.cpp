@@ -4,7 +4,7 @@
 
 #include "mase/ops/dimensions.h"
 
-namespace mase {
+namespace mase::transpose_op {
 namespace {
 
 struct Pair {
@@ -83,4 +83,4 @@ const Register<OpRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::transpose_op

@@ -7,7 +7,7 @@
 #include "mase/ir/layer_text.h"
 #include "mase/passes/metadata.h"
 
-namespace mase {
+namespace mase::add_common_metadata_pass {
 namespace {
 
 Dict tensor_entry(const Shape& shape) {
@@ -113,4 +113,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::add_common_metadata_pass

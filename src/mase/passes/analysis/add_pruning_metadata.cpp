@@ -7,7 +7,7 @@
 #include "mase/passes/observe.h"
 #include "mase/passes/output.h"
 
-namespace mase {
+namespace mase::add_pruning_metadata_pass {
 namespace {
 
 int64_t zeros(const Tensor& tensor) {
@@ -75,4 +75,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::add_pruning_metadata_pass

@@ -5,7 +5,7 @@
 #include "mase/ir/layer_text.h"
 #include "mase/passes/metadata.h"
 
-namespace mase {
+namespace mase::add_software_metadata_pass {
 namespace {
 
 Value empty_statistics() { return Dict{{"stat", Dict()}}; }
@@ -37,4 +37,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::add_software_metadata_pass

@@ -12,7 +12,7 @@
 #include "mase/passes/metadata.h"
 #include "mase/passes/output.h"
 
-namespace mase {
+namespace mase::calculate_bitops_pass {
 namespace {
 
 std::string whole(double number) { return with_thousands(static_cast<int64_t>(number + 0.5)); }
@@ -89,4 +89,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::calculate_bitops_pass

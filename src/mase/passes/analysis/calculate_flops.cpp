@@ -5,7 +5,7 @@
 #include "mase/passes/metadata.h"
 #include "mase/passes/output.h"
 
-namespace mase {
+namespace mase::calculate_flops_pass {
 namespace {
 
 PassResult run(Graph& graph, const Value& args, PassContext& context) {
@@ -46,4 +46,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::calculate_flops_pass

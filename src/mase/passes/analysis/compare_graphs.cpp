@@ -8,7 +8,7 @@
 #include "mase/passes/observe.h"
 #include "mase/passes/output.h"
 
-namespace mase {
+namespace mase::compare_graphs_pass {
 namespace {
 
 std::string comment(const Graph& original, const Graph& graph, const NodePair& pair) {
@@ -96,4 +96,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::compare_graphs_pass

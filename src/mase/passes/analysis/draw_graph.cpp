@@ -3,7 +3,7 @@
 #include "mase/passes/drawing.h"
 #include "mase/passes/output.h"
 
-namespace mase {
+namespace mase::draw_graph_pass {
 namespace {
 
 PassResult run(Graph& graph, const Value& args, PassContext& context) {
@@ -44,4 +44,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::draw_graph_pass

@@ -2,7 +2,7 @@
 // init_metadata: empty common, software and hardware tables on every node and on the graph.
 #include "mase/passes/pass.h"
 
-namespace mase {
+namespace mase::init_metadata_pass {
 namespace {
 
 PassResult run(Graph& graph, const Value&, PassContext&) {
@@ -23,4 +23,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::init_metadata_pass

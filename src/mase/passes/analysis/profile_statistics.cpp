@@ -9,7 +9,7 @@
 #include "mase/passes/select.h"
 #include "mase/passes/statistics/statistic.h"
 
-namespace mase {
+namespace mase::profile_statistics_pass {
 namespace {
 
 using Collectors = std::vector<std::pair<std::string, std::unique_ptr<Statistic>>>;
@@ -184,4 +184,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::profile_statistics_pass

@@ -4,7 +4,7 @@
 #include "mase/ir/layer_text.h"
 #include "mase/passes/output.h"
 
-namespace mase {
+namespace mase::report_graph_pass {
 namespace {
 
 PassResult run(Graph& graph, const Value& args, PassContext& context) {
@@ -46,4 +46,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::report_graph_pass

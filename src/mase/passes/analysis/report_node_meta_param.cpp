@@ -8,7 +8,7 @@
 #include "mase/passes/metadata.h"
 #include "mase/passes/output.h"
 
-namespace mase {
+namespace mase::report_node_meta_param_pass {
 namespace {
 
 const std::vector<std::string> kinds = {"common", "hardware", "software"};
@@ -80,4 +80,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::report_node_meta_param_pass

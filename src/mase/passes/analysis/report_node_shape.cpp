@@ -5,7 +5,7 @@
 #include "mase/passes/metadata.h"
 #include "mase/passes/output.h"
 
-namespace mase {
+namespace mase::report_node_shape_pass {
 namespace {
 
 PassResult run(Graph& graph, const Value& args, PassContext& context) {
@@ -52,4 +52,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::report_node_shape_pass

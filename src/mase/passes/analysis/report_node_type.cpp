@@ -5,7 +5,7 @@
 #include "mase/passes/metadata.h"
 #include "mase/passes/output.h"
 
-namespace mase {
+namespace mase::report_node_type_pass {
 namespace {
 
 PassResult run(Graph& graph, const Value&, PassContext& context) {
@@ -35,4 +35,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::report_node_type_pass

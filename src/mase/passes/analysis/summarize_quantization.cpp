@@ -8,7 +8,7 @@
 #include "mase/passes/compare.h"
 #include "mase/passes/output.h"
 
-namespace mase {
+namespace mase::summarize_quantization_pass {
 namespace {
 
 struct TypeCount {
@@ -80,4 +80,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::summarize_quantization_pass

@@ -14,7 +14,7 @@
 #include "mase/passes/observe.h"
 #include "mase/passes/output.h"
 
-namespace mase {
+namespace mase::verify_quantization_pass {
 namespace {
 
 // Values a format represents survive its own code, or rounding once more. Returns how many do not.
@@ -179,4 +179,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::verify_quantization_pass

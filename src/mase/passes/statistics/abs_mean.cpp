@@ -4,7 +4,7 @@
 
 #include "mase/passes/statistics/statistic.h"
 
-namespace mase {
+namespace mase::abs_mean_statistic {
 namespace {
 
 class AbsMean : public GroupedStatistic {
@@ -35,4 +35,4 @@ const Register<StatisticRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::abs_mean_statistic

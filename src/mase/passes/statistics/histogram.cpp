@@ -5,7 +5,7 @@
 #include "mase/passes/statistics/statistic.h"
 #include "mase/passes/statistics/value_sketch.h"
 
-namespace mase {
+namespace mase::histogram_statistic {
 namespace {
 
 constexpr size_t exact_values = size_t{1} << 22;
@@ -85,4 +85,4 @@ const Register<StatisticRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::histogram_statistic

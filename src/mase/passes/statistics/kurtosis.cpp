@@ -3,7 +3,7 @@
 #include "mase/passes/statistics/moments.h"
 #include "mase/passes/statistics/statistic.h"
 
-namespace mase {
+namespace mase::kurtosis_statistic {
 namespace {
 
 class Kurtosis : public GroupedStatistic {
@@ -45,4 +45,4 @@ const Register<StatisticRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::kurtosis_statistic

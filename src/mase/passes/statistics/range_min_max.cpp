@@ -4,7 +4,7 @@
 
 #include "mase/passes/statistics/statistic.h"
 
-namespace mase {
+namespace mase::range_min_max_statistic {
 namespace {
 
 class RangeMinMax : public GroupedStatistic {
@@ -51,4 +51,4 @@ const Register<StatisticRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::range_min_max_statistic

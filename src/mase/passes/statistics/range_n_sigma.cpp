@@ -4,7 +4,7 @@
 #include "mase/passes/statistics/moments.h"
 #include "mase/passes/statistics/statistic.h"
 
-namespace mase {
+namespace mase::range_n_sigma_statistic {
 namespace {
 
 class RangeNSigma : public GroupedStatistic {
@@ -62,4 +62,4 @@ const Register<StatisticRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::range_n_sigma_statistic

@@ -6,7 +6,7 @@
 #include "mase/passes/statistics/statistic.h"
 #include "mase/passes/statistics/value_sketch.h"
 
-namespace mase {
+namespace mase::range_quantile_statistic {
 namespace {
 
 class RangeQuantile : public GroupedStatistic {
@@ -79,4 +79,4 @@ const Register<StatisticRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::range_quantile_statistic

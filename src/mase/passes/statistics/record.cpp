@@ -2,7 +2,7 @@
 // record: the samples themselves, one after another. It keeps everything, so it is bounded.
 #include "mase/passes/statistics/statistic.h"
 
-namespace mase {
+namespace mase::record_statistic {
 namespace {
 
 constexpr size_t most_values = size_t{1} << 24;
@@ -61,4 +61,4 @@ const Register<StatisticRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::record_statistic

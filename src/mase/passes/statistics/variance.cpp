@@ -7,7 +7,7 @@
 #include "mase/passes/statistics/moments.h"
 #include "mase/passes/statistics/statistic.h"
 
-namespace mase {
+namespace mase::variance_statistic {
 namespace {
 
 class Variance : public GroupedStatistic {
@@ -85,4 +85,4 @@ const Register<StatisticRecord> online{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::variance_statistic

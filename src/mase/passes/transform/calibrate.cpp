@@ -17,7 +17,7 @@
 #include "mase/passes/select.h"
 #include "mase/passes/statistics/moments.h"
 
-namespace mase {
+namespace mase::calibrate_pass {
 namespace {
 
 constexpr size_t most_values = size_t{1} << 18;  // of one operand; more would not change a choice
@@ -301,4 +301,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::calibrate_pass

@@ -3,7 +3,7 @@
 #include "mase/passes/pass.h"
 #include "mase/passes/select.h"
 
-namespace mase {
+namespace mase::freeze_pass {
 namespace {
 
 void check(const Graph& graph, const Value& args, const std::string& path, Problems& problems) {
@@ -52,4 +52,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::freeze_pass

@@ -10,7 +10,7 @@
 #include "mase/ir/learned.h"
 #include "mase/passes/metadata.h"
 
-namespace mase {
+namespace mase::fuse_batch_norm_pass {
 namespace {
 
 int64_t calls_of(const Graph& graph, const std::string& path) {
@@ -112,4 +112,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::fuse_batch_norm_pass

@@ -16,7 +16,7 @@
 #include "mase/passes/output.h"
 #include "mase/passes/select.h"
 
-namespace mase {
+namespace mase::prune_pass {
 namespace {
 
 // One thing that is kept or removed: a value, or a channel of values.
@@ -255,4 +255,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::prune_pass

@@ -4,7 +4,7 @@
 // Weights stay stored in float, so quantising again never compounds, and retraining sees them.
 #include "mase/passes/quantize_plan.h"
 
-namespace mase {
+namespace mase::quantize_pass {
 namespace {
 
 void check(const Graph& graph, const Value& args, const std::string& path, Problems& problems) {
@@ -44,4 +44,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::quantize_pass

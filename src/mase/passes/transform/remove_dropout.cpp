@@ -4,7 +4,7 @@
 #include "mase/ir/layer_text.h"
 #include "mase/passes/pass.h"
 
-namespace mase {
+namespace mase::remove_dropout_pass {
 namespace {
 
 PassResult run(Graph& graph, const Value&, PassContext&) {
@@ -29,4 +29,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::remove_dropout_pass

@@ -5,7 +5,7 @@
 // x and W are rounded from their float values, not from what the forward pass rounded them to.
 #include "mase/passes/quantize_plan.h"
 
-namespace mase {
+namespace mase::training_base_pass {
 namespace {
 
 // One direction's table without MASE's `pass` key; null if it asks for nothing.
@@ -97,4 +97,4 @@ const Register<PassRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::training_base_pass

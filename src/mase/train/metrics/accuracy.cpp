@@ -2,7 +2,7 @@
 // Micro accuracy: the share of rows whose largest logit is the label's.
 #include "mase/train/metric.h"
 
-namespace mase {
+namespace mase::accuracy_metric {
 namespace {
 
 Value compute(const MetricInput& input) {
@@ -16,4 +16,4 @@ const Register<MetricRecord> registered{
     {.name = "accuracy", .summary = "share of rows classified rightly", .compute = compute}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::accuracy_metric

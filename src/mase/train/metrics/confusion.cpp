@@ -2,7 +2,7 @@
 // Confusion matrix: rows are true classes, columns predicted ones.
 #include "mase/train/metric.h"
 
-namespace mase {
+namespace mase::confusion_metric {
 namespace {
 
 Value compute(const MetricInput& input) {
@@ -24,4 +24,4 @@ const Register<MetricRecord> registered{
     {.name = "confusion", .summary = "true class by predicted class", .compute = compute}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::confusion_metric

@@ -2,7 +2,7 @@
 // The mean loss of the split, as the engine computed it.
 #include "mase/train/metric.h"
 
-namespace mase {
+namespace mase::loss_metric {
 namespace {
 
 const Register<MetricRecord> registered{
@@ -11,4 +11,4 @@ const Register<MetricRecord> registered{
      }}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::loss_metric

@@ -3,7 +3,7 @@
 // of a class the share that was given it. 0 where there are none.
 #include "mase/train/metric.h"
 
-namespace mase {
+namespace mase::precision_recall_metric {
 namespace {
 
 enum class Share { of_predicted, of_labelled };
@@ -29,4 +29,4 @@ const Register<MetricRecord> recall{
     {.name = "recall", .summary = "per class", .compute = compute<Share::of_labelled>}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::precision_recall_metric

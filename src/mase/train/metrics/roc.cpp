@@ -6,7 +6,7 @@
 
 #include "mase/train/metric.h"
 
-namespace mase {
+namespace mase::roc_metric {
 namespace {
 
 List numbers(const std::vector<double>& values) { return List(values.begin(), values.end()); }
@@ -41,4 +41,4 @@ const Register<MetricRecord> registered{
     {.name = "roc", .summary = "ROC curve and area per class", .compute = compute}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::roc_metric

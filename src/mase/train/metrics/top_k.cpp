@@ -3,7 +3,7 @@
 // logits. Equal logits count against the network.
 #include "mase/train/metric.h"
 
-namespace mase {
+namespace mase::top_k_metric {
 namespace {
 
 Value compute(const MetricInput& input) {
@@ -29,4 +29,4 @@ const Register<MetricRecord> registered{
     {.name = "top_k", .summary = "share of labels among the k largest", .compute = compute}};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::top_k_metric

@@ -4,7 +4,7 @@
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/train/optimizer.h"
 
-namespace mase {
+namespace mase::adam_optimizer {
 namespace {
 
 template <bool kDecoupled>
@@ -56,4 +56,4 @@ const Register<OptimizerRecord> adamw{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::adam_optimizer

@@ -3,7 +3,7 @@
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/train/optimizer.h"
 
-namespace mase {
+namespace mase::sgd_optimizer {
 namespace {
 
 void update(const Value& arguments, const UpdateStep& step) {
@@ -31,4 +31,4 @@ const Register<OptimizerRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::sgd_optimizer

@@ -2,7 +2,7 @@
 // The rate the user gave, from beginning to end.
 #include "mase/train/schedule.h"
 
-namespace mase {
+namespace mase::constant_schedule {
 namespace {
 
 const Register<ScheduleRecord> registered{{
@@ -12,4 +12,4 @@ const Register<ScheduleRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::constant_schedule

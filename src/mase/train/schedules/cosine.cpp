@@ -6,7 +6,7 @@
 
 #include "mase/train/schedule.h"
 
-namespace mase {
+namespace mase::cosine_schedule {
 namespace {
 
 double rate(const Value& arguments, const SchedulePosition& at) {
@@ -27,4 +27,4 @@ const Register<ScheduleRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::cosine_schedule

@@ -4,7 +4,7 @@
 
 #include "mase/train/schedule.h"
 
-namespace mase {
+namespace mase::linear_warmup_schedule {
 namespace {
 
 double rate(const Value& arguments, const SchedulePosition& at) {
@@ -36,4 +36,4 @@ const Register<ScheduleRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::linear_warmup_schedule

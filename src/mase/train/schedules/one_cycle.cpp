@@ -6,7 +6,7 @@
 
 #include "mase/train/schedule.h"
 
-namespace mase {
+namespace mase::one_cycle_schedule {
 namespace {
 
 double between(double from, double to, double share) {
@@ -47,4 +47,4 @@ const Register<ScheduleRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::one_cycle_schedule

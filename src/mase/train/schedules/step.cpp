@@ -4,7 +4,7 @@
 
 #include "mase/train/schedule.h"
 
-namespace mase {
+namespace mase::step_schedule {
 namespace {
 
 double rate(const Value& arguments, const SchedulePosition& at) {
@@ -29,4 +29,4 @@ const Register<ScheduleRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::step_schedule
