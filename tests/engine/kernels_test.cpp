@@ -59,6 +59,20 @@ void expect_rows(const Rows& got, const Rows& wanted, double tolerance, const st
                    where + fmt::format(" row {} sample {}", r, b));
 }
 
+// With hostile values single precision may overflow where the reference's double does not: only
+// what is a number on both sides, and which results are NaN, can be compared.
+void expect_same_kind(const Rows& got, const Rows& wanted, const std::string& where) {
+  for (int64_t r = 0; r < got.rows; ++r)
+    for (int64_t b = 0; b < got.n; ++b) {
+      const float a = got.data[r * got.stride + b], e = wanted.data[r * wanted.stride + b];
+      if (std::isfinite(e) && std::abs(e) < 1e30f && std::isfinite(a))
+        expect_close(a, e, 2e-5, where);
+      if (std::isnan(e)) {
+        EXPECT_TRUE(std::isnan(a)) << where << " row " << r << " sample " << b;
+      }
+    }
+}
+
 TEST(Kernels, LinearMatchesReference) {
   for (const int64_t n : sizes)
     for (const int64_t out : {1, 2, 3, 4, 5, 6, 7, 13})
@@ -168,7 +182,7 @@ TEST(Kernels, CrossEntropyMatchesReference) {
 
 TEST(Kernels, GatherAndScatterMatchReference) {
   for (const int64_t n : sizes)
-    for (const int64_t features : {1, 2, 3, 4, 5, 8, 16, 17}) {
+    for (const int64_t features : {1, 2, 3, 4, 5, 6, 7, 8, 16, 17}) {
       Rows source(1, (n + 3) * features, 1);
       std::vector<uint32_t> order;
       for (int64_t b = 0; b < n; ++b) order.push_back(static_cast<uint32_t>((b * 7 + 3) % (n + 3)));
@@ -192,6 +206,47 @@ TEST(Kernels, GatherAndScatterMatchReference) {
         EXPECT_EQ(a, b);
       }
     }
+}
+
+TEST(Kernels, GatherLinearMatchesReference) {
+  for (const int64_t n : sizes)
+    for (const int64_t features : {1, 3, 4, 16, 17, 64})
+      for (const int64_t out : {1, 2, 3, 4, 5, 6, 7, 8})
+        for (const bool hostile : {false, true}) {
+          const Rows source(1, (n + 3) * features, 1, hostile), w(1, out * features, 2),
+              bias(1, out, 3), scale(1, features, 5), shift(1, features, 6);
+          std::vector<uint32_t> order;
+          for (int64_t b = 0; b < n; ++b)
+            order.push_back(static_cast<uint32_t>((b * 7 + 3) % (n + 3)));
+          for (const int mode : {0, 1, 2, 3, 4, 5}) {
+            const bool transposed = mode == 2;
+            Rows fast(out, n, 4), plain(out, n, 4);
+            const LinearShape shape{
+                out, features, transposed ? 1 : features, transposed ? out : 1, fast.stride, n};
+            const Normalizer by{scale.data, shift.data, mode == 3 ? -INFINITY : 0.0f};
+            const Samples samples{source.data, mode == 4 ? order.data() : nullptr, 2};
+            const auto run = [&](auto* kernel, float* y) {
+              kernel(samples, mode == 1 ? nullptr : &by, shape, w.data,
+                     mode == 5 ? nullptr : bias.data, mode != 3, y);
+            };
+            run(gather_linear, fast.data);
+            run(reference::gather_linear, plain.data);
+            const std::string where =
+                fmt::format("gather_linear {}x{}x{} mode {}", out, features, n, mode);
+            // Infinities of both signs make NaN in either; the order of sums decides about 3e38.
+            if (!hostile)
+              expect_rows(fast, plain, 2e-5, where);
+            else
+              expect_same_kind(fast, plain, where);
+            // The same bits as one after the other.
+            Rows x(features, n, 7), y(out, n, 8);
+            gather(samples.source, features, samples.rows, samples.first, n, x.data, x.stride,
+                   mode == 1 ? nullptr : &by);
+            linear(shape, w.data, mode == 5 ? nullptr : bias.data, x.data, y.data, mode != 3,
+                   false);
+            expect_rows(fast, y, 0, where + " in two steps");
+          }
+        }
 }
 
 TEST(Kernels, SoftmaxMatchesReference) {

@@ -87,21 +87,26 @@ MapOperands map_operands(const Plan& plan, const std::vector<int>& operands, int
 
 namespace {
 
+// What a gather does besides: its name, and what it does to the samples.
+const char* gather_name(const Primitive& p) {
+  if (p.folded < 0) return "gather";
+  return p.relu ? "gather+batch_norm+relu" : "gather+batch_norm";
+}
+
+kernels::Normalizer normalizer_of(const Primitive& p, const Memory& memory) {
+  if (p.folded < 0) return {};
+  return {memory[p.folded_weight], memory[p.folded_bias], p.relu ? 0.0f : -INFINITY};
+}
+
 Step emit_gather(Plan& plan, const Primitive& p) {
-  Step step{"gather", "", {}, {p.out}};
+  Step step{gather_name(p), "", {}, {p.out}};
   const int64_t rows = plan.at(p.out).rows(), stride = plan.stride;
   const auto source = static_cast<size_t>(p.axis);
   const bool normalized = p.folded >= 0;
-  const int out = p.out, scale = p.folded_weight, shift = p.folded_bias;
-  if (normalized) {
-    step.kernel = p.relu ? "gather+batch_norm+relu" : "gather+batch_norm";
-    step.reads = {scale, shift};
-  }
-  const float low = p.relu ? 0.0f : -INFINITY;
+  const int out = p.out;
+  if (normalized) step.reads = {p.folded_weight, p.folded_bias};
   step.bind = [=](const Memory& memory) -> Kernel {
-    kernels::Normalizer by{};
-    if (normalized) by = {memory[scale], memory[shift], low};
-    return [=, to = memory[out]](const Run& run) {
+    return [=, by = normalizer_of(p, memory), to = memory[out]](const Run& run) {
       kernels::gather(run.batch->sources[source], rows, run.batch->rows, run.batch->first_row,
                       run.n, to, stride, normalized ? &by : nullptr);
     };
@@ -118,7 +123,36 @@ Step emit_map(Plan& plan, const Primitive& p) {
   return step;
 }
 
+// A gather and the small linear layer behind it.
+Step emit_gather_linear(Plan& plan, const Primitive& p) {
+  const Primitive gather = plan.primitives[static_cast<size_t>(p.gather)];
+  const int weight = p.folded_weight >= 0 ? p.folded_weight : p.weight;
+  const int bias = p.folded_bias >= 0 ? p.folded_bias : p.bias;
+  Step step{fmt::format("{}+linear{}", gather_name(gather), p.relu ? "+relu" : ""),
+            "",
+            {weight},
+            {p.out}};
+  if (bias >= 0) step.reads.push_back(bias);
+  const bool normalized = gather.folded >= 0, relu = p.relu;
+  if (normalized) step.reads.insert(step.reads.end(), {gather.folded_weight, gather.folded_bias});
+  const kernels::LinearShape geometry = linear_geometry(plan, p).shape;
+  step.detail = fmt::format("{} -> {}", geometry.in, geometry.out);
+  const auto source = static_cast<size_t>(gather.axis);
+  const int out = p.out;
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return [=, by = normalizer_of(gather, memory), w = memory[weight],
+            b = bias >= 0 ? memory[bias] : nullptr, to = memory[out]](const Run& run) {
+      kernels::LinearShape shape = geometry;
+      shape.n = run.n;
+      kernels::gather_linear({run.batch->sources[source], run.batch->rows, run.batch->first_row},
+                             normalized ? &by : nullptr, shape, w, b, relu, to);
+    };
+  };
+  return step;
+}
+
 Step emit_linear(Plan& plan, const Primitive& p) {
+  if (p.gather >= 0) return emit_gather_linear(plan, p);
   const int weight = p.folded_weight >= 0 ? p.folded_weight : p.weight;
   const int bias = p.folded_bias >= 0 ? p.folded_bias : p.bias;
   Step step{p.relu ? "linear+relu" : "linear", "", {p.in[0], weight}, {p.out}};
@@ -346,6 +380,13 @@ void emit_forward(Plan& plan) {
   for (size_t i = 0; i < plan.primitives.size(); ++i) {
     if (plan.primitives[i].removed) continue;
     const Primitive p = plan.primitives[i];
+    if (p.gather >= 0) {
+      const Primitive& gather = plan.primitives[static_cast<size_t>(p.gather)];
+      if (gather.folded >= 0)
+        plan.prepare.push_back(emit_scale(gather,
+                                          plan.primitives[static_cast<size_t>(gather.folded)],
+                                          plan.at(gather.out).rows()));
+    }
     if (p.folded >= 0) {
       const Primitive& norm = plan.primitives[static_cast<size_t>(p.folded)];
       if (p.kind == PrimitiveKind::gather) {

@@ -5,9 +5,11 @@
 //   linear, batch_norm (inference) => linear with folded weights
 //   gather, batch_norm (inference) => gather+batch_norm
 //   linear, max(x, 0) (inference)  => linear+relu
+//   gather, linear (inference)     => gather+linear               (small layers)
 //   linear, batch_norm (training)  => no gradient of the linear's bias
 #include <algorithm>
 
+#include "mase/engine/kernels/kernels.h"
 #include "mase/engine/plan.h"
 
 namespace mase::engine {
@@ -37,6 +39,7 @@ class Fuser {
       if (p.kind == PrimitiveKind::batch_norm || p.folded >= 0 ||
           (p.kind == PrimitiveKind::linear && !plan_.options.training))
         take_relu(i);
+      if (p.kind == PrimitiveKind::gather && !plan_.options.training) join_linear(i);
       if (p.kind == PrimitiveKind::batch_norm) take_quantizer(i);
     }
   }
@@ -130,6 +133,18 @@ class Fuser {
     p.folded_weight = plan_.scratch("scale", features);
     p.folded_bias = plan_.scratch("shift", features);
     take_norm(p, *norm);
+  }
+
+  void join_linear(size_t index) {
+    Primitive& p = plan_.primitives[index];
+    Primitive* linear = only_user(p.out);
+    if (!linear || linear->removed || linear->kind != PrimitiveKind::linear) return;
+    const Shape& shape = plan_.at(p.out).shape;
+    const Shape& w = plan_.at(linear->weight).shape;
+    if (shape.size() != 2 || !kernels::can_gather_linear(w[linear->transposed ? 1 : 0], shape[1]))
+      return;
+    linear->gather = static_cast<int>(index);
+    p.removed = true;
   }
 
   Plan& plan_;

@@ -85,6 +85,7 @@ struct Primitive {
   // they come in (gather: folded_weight is its scale).
   int folded = -1;
   int folded_weight = -1, folded_bias = -1;
+  int gather = -1;  // linear: the removed gather whose samples it takes itself
   bool removed = false;
 };
 

@@ -56,13 +56,21 @@ HWY_NOINLINE void Band(const LinearShape& s, const float* w, const float* bias,
         for (V& v : row) v = hn::Zero(d);
     }
     int64_t at = 0;
-    for (int64_t k = in; k > 0; --k, column += stride, at += in_step) {
+    const auto add = [&]() HWY_ATTR {
       V value[kVectors];
       for (int v = 0; v < kVectors; ++v) value[v] = Loaded(column + v * lanes);
       for (int r = 0; r < kRows; ++r) {
         const V weight = hn::Set(d, weights[r][at]);
         for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
       }
+      column += stride;
+      at += in_step;
+    };
+    if constexpr (kRelu) {  // inference: a tenth faster for sums of 8 terms
+      HWY_UNROLL(2)
+      for (int64_t k = in; k > 0; --k) add();
+    } else {
+      for (int64_t k = in; k > 0; --k) add();
     }
     for (int r = 0; r < kRows; ++r)
       for (int v = 0; v < kVectors; ++v) {

@@ -2,6 +2,7 @@
 // The plain kernels: loops a reader can check, with sums in double precision.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "mase/base/error.h"
 #include "mase/engine/kernels/kernels.h"
@@ -22,6 +23,14 @@ void gather(const float* source, int64_t features, const uint32_t* rows, int64_t
       out[f * stride + b] = value;
     }
   }
+}
+
+void gather_linear(const Samples& samples, const Normalizer* normalizer, const LinearShape& s,
+                   const float* w, const float* bias, bool relu, float* y) {
+  std::vector<float> x(static_cast<size_t>(s.in * s.stride));
+  reference::gather(samples.source, s.in, samples.rows, samples.first, s.n, x.data(), s.stride,
+                    normalizer);
+  reference::linear(s, w, bias, x.data(), y, relu, false);
 }
 
 void scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out) {

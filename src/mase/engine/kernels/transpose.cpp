@@ -3,6 +3,7 @@
 // transposed in registers; the samples of a shuffled batch are spread over the memory, so those to
 // come are prefetched.
 #include <algorithm>
+#include <cstring>
 
 #include "mase/engine/kernels/kernels.h"
 
@@ -12,42 +13,11 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "mase/engine/kernels/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-#if HWY_TARGET != HWY_SCALAR
-using D = hn::CappedTag<float, 8>;  // whole blocks of four lanes: one or two
-using V = hn::Vec<D>;
-using D4 = hn::FixedTag<float, 4>;
-
-// Four floats of each of lanes / 4 pointers, one behind the other.
-HWY_INLINE V LoadBlocks(const float* const* rows, int64_t offset) {
-  const D d;
-  const D4 d4;
-#if HWY_MAX_BYTES >= 32
-  return hn::Combine(d, hn::LoadU(d4, rows[4] + offset), hn::LoadU(d4, rows[0] + offset));
-#else
-  (void)d;
-  return hn::LoadU(d4, rows[0] + offset);
-#endif
-}
-
-// A 4 x 4 transposition inside each block of four lanes.
-template <class D_, class V_>
-HWY_INLINE void TransposeBlocks(D_ d, V_& a, V_& b, V_& c, V_& e) {
-  const hn::Repartition<double, D_> d64;
-  const auto low_ab = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
-  const auto high_ab = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
-  const auto low_ce = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
-  const auto high_ce = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
-  a = hn::BitCast(d, hn::InterleaveLower(d64, low_ab, low_ce));
-  b = hn::BitCast(d, hn::InterleaveUpper(d64, low_ab, low_ce));
-  c = hn::BitCast(d, hn::InterleaveLower(d64, high_ab, high_ce));
-  e = hn::BitCast(d, hn::InterleaveUpper(d64, high_ab, high_ce));
-}
-#endif
 
 // One value; what is left when there are no more whole vectors.
 HWY_INLINE float NormalizedOne(float x, const Normalizer& by, int64_t feature) {
@@ -68,7 +38,7 @@ HWY_INLINE void GatherColumns(const float* const* at, int64_t features, float* H
   for (; f + 4 <= features; f += 4) {
     V v[kVectors][4];
     for (int64_t k = 0; k < kVectors; ++k) {
-      for (int64_t i = 0; i < 4; ++i) v[k][i] = LoadBlocks(at + k * lanes + i, f);
+      for (int64_t i = 0; i < 4; ++i) v[k][i] = LoadBlocks(at, k * lanes + i, f);
       TransposeBlocks(d, v[k][0], v[k][1], v[k][2], v[k][3]);
     }
     for (int64_t i = 0; i < 4; ++i) {
@@ -133,33 +103,68 @@ void Gather(const float* source, int64_t features, const uint32_t* rows, int64_t
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Eight samples of up to eight features: each sample is stored as eight floats, the surplus being
-// overwritten by the samples that follow. At least three samples must follow, so that nothing
-// beyond `out` is written.
-HWY_INLINE void ScatterNarrow(const float* in, int64_t features, int64_t stride, float* out) {
-  const hn::FixedTag<float, 4> d;
-  for (int64_t half = 0; half < 8; half += 4) {
-    hn::Vec<decltype(d)> low[4], high[4];
-    for (int64_t f = 0; f < 4; ++f) {
-      low[f] = f < features ? hn::LoadU(d, in + f * stride + half) : hn::Zero(d);
-      high[f] = f + 4 < features ? hn::LoadU(d, in + (f + 4) * stride + half) : hn::Zero(d);
-    }
-    TransposeBlocks(d, low[0], low[1], low[2], low[3]);
-    TransposeBlocks(d, high[0], high[1], high[2], high[3]);
-    for (int64_t i = 0; i < 4; ++i) {
-      float* to = out + (half + i) * features;
-      hn::StoreU(low[i], d, to);
-      if (features > 4) hn::StoreU(high[i], d, to + 4);
-    }
+// One vector of samples of three to eight features: each sample is stored as eight floats, the
+// surplus being overwritten by the samples that follow.
+template <int kFeatures>
+HWY_INLINE void ScatterNarrow(const float* in, int64_t stride, float* HWY_RESTRICT out) {
+  const D d;
+  const D4 d4;
+  V low[4], high[4];
+  for (int f = 0; f < 4; ++f) {
+    low[f] = f < kFeatures ? hn::LoadU(d, in + f * stride) : hn::Zero(d);
+    high[f] = f + 4 < kFeatures ? hn::LoadU(d, in + (f + 4) * stride) : hn::Zero(d);
   }
+  TransposeBlocks(d, low[0], low[1], low[2], low[3]);
+  if (kFeatures > 4) TransposeBlocks(d, high[0], high[1], high[2], high[3]);
+#if HWY_MAX_BYTES >= 32
+  for (int i = 0; i < 4; ++i) {
+    float* to = out + i * kFeatures;
+    if (kFeatures > 4)
+      hn::StoreU(hn::ConcatLowerLower(d, high[i], low[i]), d, to);
+    else
+      hn::StoreU(hn::LowerHalf(d4, low[i]), d4, to);
+  }
+  for (int i = 0; i < 4; ++i) {
+    float* to = out + (4 + i) * kFeatures;
+    if (kFeatures > 4)
+      hn::StoreU(hn::ConcatUpperUpper(d, high[i], low[i]), d, to);
+    else
+      hn::StoreU(hn::UpperHalf(d4, low[i]), d4, to);
+  }
+#else
+  (void)d4;
+  for (int i = 0; i < 4; ++i) {
+    hn::StoreU(low[i], d, out + i * kFeatures);
+    if (kFeatures > 4) hn::StoreU(high[i], d, out + i * kFeatures + 4);
+  }
+#endif
+}
+
+// Whole vectors of samples; how many samples that is, is returned.
+template <int kFeatures>
+int64_t ScatterWhole(const float* in, int64_t stride, int64_t n, float* out) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  int64_t b = 0;
+  for (; b + lanes < n; b += lanes) ScatterNarrow<kFeatures>(in + b, stride, out + b * kFeatures);
+  if (b + lanes == n) {  // nothing follows to overwrite the surplus
+    float last[8 * kFeatures + 8];
+    ScatterNarrow<kFeatures>(in + b, stride, last);
+    std::memcpy(out + b * kFeatures, last, static_cast<size_t>(lanes * kFeatures) * sizeof(float));
+    b = n;
+  }
+  return b;
 }
 #endif
 
 void Scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out) {
   int64_t b = 0;
 #if HWY_TARGET != HWY_SCALAR
-  if (features >= 3 && features <= 8)
-    for (; b + 11 <= n; b += 8) ScatterNarrow(in + b, features, stride, out + b * features);
+  if (features == 3) b = ScatterWhole<3>(in, stride, n, out);
+  if (features == 4) b = ScatterWhole<4>(in, stride, n, out);
+  if (features == 5) b = ScatterWhole<5>(in, stride, n, out);
+  if (features == 6) b = ScatterWhole<6>(in, stride, n, out);
+  if (features == 7) b = ScatterWhole<7>(in, stride, n, out);
+  if (features == 8) b = ScatterWhole<8>(in, stride, n, out);
   const D4 d;
   for (; b + 4 <= n; b += 4) {
     int64_t f = 0;
