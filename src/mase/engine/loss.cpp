@@ -2,6 +2,7 @@
 // The loss of the first output, its gradient and the arg-max hits, in one sweep over the rows of
 // the output: cross-entropy (mean, weighted as PyTorch weights it), mean squared error, binary
 // cross-entropy of logits.
+#include <algorithm>
 #include <cmath>
 
 #include "mase/engine/emit.h"
@@ -11,6 +12,24 @@ namespace {
 
 int64_t source_row(const Program::Batch& batch, int64_t b) {
   return batch.rows ? static_cast<int64_t>(batch.rows[b]) : batch.first_row + b;
+}
+
+// The labels of a batch, one behind the other, all of them classes.
+void take_labels(const Program::Batch& batch, int64_t n, int64_t classes, const std::string& place,
+                 int32_t* out) {
+  if (batch.own_labels)
+    std::copy_n(batch.own_labels, n, out);
+  else if (batch.rows)
+    for (int64_t b = 0; b < n; ++b) out[b] = batch.labels[batch.rows[b]];
+  else
+    std::copy_n(batch.labels + batch.first_row, n, out);
+  uint32_t largest = 0;  // negative ones are larger than any class
+  for (int64_t b = 0; b < n; ++b) largest = std::max(largest, static_cast<uint32_t>(out[b]));
+  if (largest >= static_cast<uint64_t>(classes))
+    throw Error(
+        place,
+        fmt::format("label {} for a network of {} classes", static_cast<int32_t>(largest), classes),
+        "check the data set's number of classes");
 }
 
 }  // namespace
@@ -41,18 +60,14 @@ void emit_loss(Plan& plan) {
       return [=, &plan, x = memory[output],
               g = target >= 0 ? memory[target] : nullptr](const Run& run) {
         const Program::Batch& batch = *run.batch;
-        if (!batch.labels) return;
+        if (!batch.labels && !batch.own_labels) return;
+        take_labels(batch, run.n, rows, plan.graph.name, labels->data());
         const auto& w = plan.options.class_weights;
         double total = run.global;
-        if (!w.empty()) total = 0;
-        for (int64_t b = 0; b < run.n; ++b) {
-          const int32_t label = batch.labels[source_row(batch, b)];
-          if (label < 0 || label >= rows)
-            throw Error(plan.graph.name,
-                        fmt::format("label {} for a network of {} classes", label, rows),
-                        "check the data set's number of classes");
-          (*labels)[static_cast<size_t>(b)] = label;
-          if (!w.empty()) total += w[static_cast<size_t>(label)];
+        if (!w.empty()) {
+          total = 0;
+          for (int64_t b = 0; b < run.n; ++b)
+            total += w[static_cast<size_t>((*labels)[static_cast<size_t>(b)])];
         }
         if (!w.empty() && plan.options.all_reduce)
           plan.options.all_reduce(std::span<double>(&total, 1));

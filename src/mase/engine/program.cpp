@@ -88,15 +88,17 @@ Tensor Program::Impl::store(const engine::Parameter& parameter) const {
 // Some of the upcoming samples. A burst of all of them would fill the queue of cache misses and
 // hold up the steps' own loads.
 void Program::Impl::fetch_ahead(const Batch& batch, size_t begin, size_t end) const {
-  for (size_t i = begin; i < std::min(end, batch.upcoming.size()); ++i) {
-    const auto row = static_cast<int64_t>(batch.upcoming[i]);
-    for (size_t s = 0; s < batch.sources.size(); ++s) {
-      const float* sample = batch.sources[s] + row * sample_floats[s];
-      for (int64_t f = 0; f < std::min<int64_t>(sample_floats[s], 64); f += 16)
-        __builtin_prefetch(sample + f, 0, 2);
+  end = std::min(end, batch.upcoming.size());
+  for (size_t s = 0; s < batch.sources.size(); ++s) {
+    const float* source = batch.sources[s];
+    const int64_t floats = sample_floats[s], most = std::min<int64_t>(floats, 64);
+    for (size_t i = begin; i < end; ++i) {
+      const float* sample = source + static_cast<int64_t>(batch.upcoming[i]) * floats;
+      for (int64_t f = 0; f < most; f += 16) __builtin_prefetch(sample + f, 0, 2);
     }
-    if (batch.labels) __builtin_prefetch(batch.labels + row, 0, 2);
   }
+  if (batch.labels && !batch.own_labels)
+    for (size_t i = begin; i < end; ++i) __builtin_prefetch(batch.labels + batch.upcoming[i], 0, 2);
 }
 
 StepResult Program::Impl::run(const Batch& batch, bool backward) {

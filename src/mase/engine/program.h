@@ -61,13 +61,14 @@ class Program {
   // Inputs are row-major samples; the engine transposes while it gathers. Each placeholder has one
   // source matrix; `rows` picks the samples of this batch from all of them (null: 0, 1, 2, ...).
   struct Batch {
-    std::vector<const float*> sources;  // one per placeholder, row-major [samples][features...]
-    const uint32_t* rows = nullptr;     // batch_size row numbers, or null for consecutive rows
-    int64_t first_row = 0;              // used when rows is null
-    int64_t size = 0;                   // at most batch_size
-    const int32_t* labels = nullptr;    // class of every source row (cross-entropy)
-    const float* targets = nullptr;     // row-major targets of every source row (other losses)
-    uint64_t step = 0;                  // counter of the random draws
+    std::vector<const float*> sources;    // one per placeholder, row-major [samples][features...]
+    const uint32_t* rows = nullptr;       // batch_size row numbers, or null for consecutive rows
+    int64_t first_row = 0;                // used when rows is null
+    int64_t size = 0;                     // at most batch_size
+    const int32_t* labels = nullptr;      // class of every source row (cross-entropy)
+    const int32_t* own_labels = nullptr;  // instead: classes of this batch, in its order
+    const float* targets = nullptr;       // row-major targets of every source row (other losses)
+    uint64_t step = 0;                    // counter of the random draws
     // The row numbers of the batch after this one, if known: its samples, spread over the memory,
     // are fetched into the cache while this one is computed.
     std::span<const uint32_t> upcoming = {};

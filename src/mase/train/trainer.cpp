@@ -32,10 +32,19 @@ bool file_exists(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0;
 }
 
+// The rows of an epoch in the order they are taken, and their labels (empty: the data has none).
+// Labels lie in that order too: picked one by one they cost a cache miss each, like a whole sample.
+struct EpochOrder {
+  std::vector<uint32_t> rows;
+  std::vector<int32_t> labels;
+};
+
 // A function of seed and epoch alone: a resumed run finds the same order.
-void shuffle_rows(std::span<uint32_t> order, uint64_t seed, int64_t epoch) {
-  std::iota(order.begin(), order.end(), 0u);
-  Random(seed, "shuffle", static_cast<uint64_t>(epoch)).shuffle(order.data(), order.size());
+void shuffle_rows(EpochOrder& order, const int32_t* labels, uint64_t seed, int64_t epoch) {
+  std::iota(order.rows.begin(), order.rows.end(), 0u);
+  Random(seed, "shuffle", static_cast<uint64_t>(epoch))
+      .shuffle(order.rows.data(), order.rows.size());
+  for (size_t i = 0; i < order.labels.size(); ++i) order.labels[i] = labels[order.rows[i]];
 }
 
 class Loop {
@@ -285,7 +294,8 @@ class Loop {
     int64_t from = size * processes_.rank() / processes_.size();
     int64_t to = size * (processes_.rank() + 1) / processes_.size();
     if (is_shared(size)) from = 0, to = size;
-    batch.rows = order_.data() + first + from;
+    batch.rows = order_.rows.data() + first + from;
+    batch.own_labels = order_.labels.empty() ? nullptr : order_.labels.data() + first + from;
     batch.size = to - from;
     const int64_t rest = rows_ - first - options_.batch_size;
     batch.upcoming = {};
@@ -299,16 +309,22 @@ class Loop {
   // in memory that is there already.
   void take_order() {
     if (shuffling_.valid()) shuffling_.get();
+    const int32_t* labels =
+        data_.train.labels.numel() > 0 ? data_.train.labels.data<int32_t>() : nullptr;
+    const auto make_room = [&](EpochOrder& order) {
+      order.rows.resize(static_cast<size_t>(rows_));
+      order.labels.resize(labels ? order.rows.size() : 0);
+    };
     if (upcoming_epoch_ == state_.epoch) {
-      order_.swap(upcoming_order_);
+      std::swap(order_, upcoming_order_);
     } else {
-      order_.resize(static_cast<size_t>(rows_));
-      shuffle_rows(order_, options_.seed, state_.epoch);
+      make_room(order_);
+      shuffle_rows(order_, labels, options_.seed, state_.epoch);
     }
     upcoming_epoch_ = state_.epoch + 1;
     if (upcoming_epoch_ >= options_.max_epochs) return;
-    upcoming_order_.resize(order_.size());
-    shuffling_ = std::async(std::launch::async, shuffle_rows, std::span<uint32_t>(upcoming_order_),
+    make_room(upcoming_order_);
+    shuffling_ = std::async(std::launch::async, shuffle_rows, std::ref(upcoming_order_), labels,
                             options_.seed, upcoming_epoch_);
   }
 
@@ -326,7 +342,6 @@ class Loop {
     event.batches = batches_;
     Program::Batch batch;
     batch.sources = {samples_.data<float>()};
-    if (data_.train.labels.numel() > 0) batch.labels = data_.train.labels.data<int32_t>();
     if (data_.train.targets.numel() > 0) batch.targets = data_.train.targets.data<float>();
     bool enough = false;
     while (state_.batch < batches_ && !enough) {
@@ -504,7 +519,7 @@ class Loop {
   std::optional<Checkpoint> restored_;
   std::string restored_from_;
   TrainState state_;
-  std::vector<uint32_t> order_, upcoming_order_;
+  EpochOrder order_, upcoming_order_;
   int64_t upcoming_epoch_ = -1;
   std::future<void> shuffling_;  // fills upcoming_order_; waited for before that goes away
   int64_t rows_ = 0, batches_ = 0, steps_per_epoch_ = 0, total_steps_ = 0;

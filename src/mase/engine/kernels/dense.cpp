@@ -11,6 +11,7 @@
 #define HWY_DISABLED_TARGETS (HWY_AVX3_DL | HWY_SSSE3)
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "mase/engine/kernels/lane_sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
@@ -140,35 +141,6 @@ void LinearBlock(const LinearShape& s, const float* w, const float* bias, const 
   }
 }
 
-// The lane sums of four vectors, as four floats.
-HWY_INLINE void SumFour(V a, V b, V c, V e, float* HWY_RESTRICT out) {
-  const D d;
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
-  out[0] = hn::GetLane(hn::SumOfLanes(d, a));
-  out[1] = hn::GetLane(hn::SumOfLanes(d, b));
-  out[2] = hn::GetLane(hn::SumOfLanes(d, c));
-  out[3] = hn::GetLane(hn::SumOfLanes(d, e));
-#else
-  const hn::Repartition<double, D> d64;
-  const V ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
-  const V ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
-  const auto ab64 = hn::BitCast(d64, ab), ce64 = hn::BitCast(d64, ce);
-  const V all = hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, ab64, ce64)),
-                        hn::BitCast(d, hn::InterleaveUpper(d64, ab64, ce64)));
-#if HWY_MAX_BYTES == 32
-  const hn::Half<D> half;
-  hn::StoreU(hn::Add(hn::LowerHalf(half, all), hn::UpperHalf(half, all)), half, out);
-#else
-  HWY_ALIGN float blocks[64];
-  hn::Store(all, d, blocks);
-  const hn::FixedTag<float, 4> d4;
-  auto total = hn::Load(d4, blocks);
-  for (size_t i = 4; i < hn::Lanes(d); i += 4) total = hn::Add(total, hn::Load(d4, blocks + i));
-  hn::StoreU(total, d4, out);
-#endif
-#endif
-}
-
 // kRows rows of dw: dot products along the batch, four columns at a time. With the rows of g and
 // one row of x at a time the twelve sums take all sixteen registers of AVX2.
 template <int kRows>
@@ -204,11 +176,11 @@ HWY_NOINLINE void DotBand(const LinearShape& s, const float* HWY_RESTRICT g, con
     for (int r = 0; r < kRows; ++r) {
       float* to = dw + r * s.out_step + i * s.in_step;
       if (columns == 4 && s.in_step == 1 && !accumulate) {
-        SumFour(sum[r][0], sum[r][1], sum[r][2], sum[r][3], to);
+        SumFour(d, sum[r][0], sum[r][1], sum[r][2], sum[r][3], to);
         continue;
       }
       float totals[4];
-      SumFour(sum[r][0], sum[r][1], sum[r][2], sum[r][3], totals);
+      SumFour(d, sum[r][0], sum[r][1], sum[r][2], sum[r][3], totals);
       for (int64_t c = 0; c < columns; ++c)
         to[c * s.in_step] = accumulate ? to[c * s.in_step] + totals[c] : totals[c];
     }

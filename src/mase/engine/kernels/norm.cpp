@@ -11,6 +11,7 @@
 #define HWY_DISABLED_TARGETS (HWY_AVX3_DL | HWY_SSSE3)
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "mase/engine/kernels/lane_sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
@@ -65,15 +66,6 @@ double RowDot(const float* HWY_RESTRICT x, const float* HWY_RESTRICT y, int64_t 
                         HWY_ATTR { return hn::MulAdd(hn::Load(d, x + b), hn::Load(d, y + b), s); });
 }
 
-HWY_INLINE double CenteredSquares(const float* HWY_RESTRICT x, float mean, int64_t n) {
-  const D d;
-  const V middle = hn::Set(d, mean);
-  return SumOver(n, [=](int64_t b, V s) HWY_ATTR {
-    const V v = hn::Sub(hn::Load(d, x + b), middle);
-    return hn::MulAdd(v, v, s);
-  });
-}
-
 template <bool kRelu>
 HWY_INLINE void ApplyRow(const float* HWY_RESTRICT x, float* HWY_RESTRICT y, float mean,
                          float scale, float bias, int64_t n) {
@@ -81,6 +73,7 @@ HWY_INLINE void ApplyRow(const float* HWY_RESTRICT x, float* HWY_RESTRICT y, flo
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V middle = hn::Set(d, mean), factor = hn::Set(d, scale), shift = hn::Set(d, bias),
           zero = hn::Zero(d);
+  HWY_UNROLL(4)
   for (int64_t b = 0; b < n; b += lanes) {
     V v = hn::MulAdd(hn::Sub(hn::Load(d, x + b), middle), factor, shift);
     if (kRelu) v = hn::Max(zero, v);  // in this order NaN stays
@@ -104,20 +97,80 @@ HWY_INLINE void Apply(const NormShape& s, const NormParameters& p, int64_t c, co
 // other's sums, roots and divisions.
 constexpr int64_t kGroup = 8;
 
+// Four rows at a time: their sums are independent of each other, and the lanes of all four are
+// added up in one go. term(r, value, sum) adds what row r contributes.
+template <class Term>
+HWY_INLINE void AddFourRows(const float* const* rows, int64_t n, const Term& term,
+                            double* HWY_RESTRICT totals) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t begin = 0; begin < n; begin += kPiece) {
+    const int64_t end = begin + kPiece < n ? begin + kPiece : n;
+    V sum[4][2];
+    for (auto& row : sum) row[0] = row[1] = hn::Zero(d);
+    int64_t b = begin;
+    for (; b + 2 * lanes <= end; b += 2 * lanes)
+      for (int r = 0; r < 4; ++r) {
+        sum[r][0] = term(r, hn::Load(d, rows[r] + b), sum[r][0]);
+        sum[r][1] = term(r, hn::Load(d, rows[r] + b + lanes), sum[r][1]);
+      }
+    for (; b < end; b += lanes)
+      for (int r = 0; r < 4; ++r) {
+        const V more = term(r, hn::Load(d, rows[r] + b), sum[r][0]);
+        // The padding may hold anything.
+        sum[r][0] = b + lanes <= end ? more
+                                     : hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(end - b)),
+                                                      more, sum[r][0]);
+      }
+    float sums[4];
+    SumFour(d, hn::Add(sum[0][0], sum[0][1]), hn::Add(sum[1][0], sum[1][1]),
+            hn::Add(sum[2][0], sum[2][1]), hn::Add(sum[3][0], sum[3][1]), sums);
+    for (int r = 0; r < 4; ++r) totals[r] += static_cast<double>(sums[r]);
+  }
+}
+
+// The same for one to four channels of several rows each.
+template <class Term>
+HWY_INLINE void AddFourChannels(const NormShape& s, const float* x, int64_t channels,
+                                const Term& term, double* HWY_RESTRICT totals) {
+  const float* rows[4];  // missing channels repeat the last one
+  for (int64_t r = 0; r < 4; ++r)
+    rows[r] = x + (r < channels ? r : channels - 1) * s.positions * s.stride;
+  for (int64_t q = 0; q < s.positions; ++q) {
+    AddFourRows(rows, s.n, term, totals);
+    for (const float*& row : rows) row += s.stride;
+  }
+}
+
+// First all sums, then all squares: a mean is known long before it is needed.
 void StatisticsGroup(const NormShape& s, const float* x, float* mean, float* variance,
                      int64_t channels) {
+  const D d;
   const double share = 1.0 / static_cast<double>(s.positions * s.n);
   const int64_t size = s.positions * s.stride;
-  for (int64_t c = 0; c < channels; ++c) {
-    double total = 0;
-    for (int64_t q = 0; q < s.positions; ++q) total += RowSum(x + c * size + q * s.stride, s.n);
-    mean[c] = static_cast<float>(total * share);
+  float means[kGroup];
+  for (int64_t c = 0; c < channels; c += 4) {
+    double sums[4] = {};
+    AddFourChannels(
+        s, x + c * size, channels - c,
+        [](int, V value, V sum) HWY_ATTR { return hn::Add(sum, value); }, sums);
+    for (int64_t r = 0; r < 4; ++r) means[c + r] = static_cast<float>(sums[r] * share);
   }
-  for (int64_t c = 0; c < channels; ++c) {
-    double squares = 0;
-    for (int64_t q = 0; q < s.positions; ++q)
-      squares += CenteredSquares(x + c * size + q * s.stride, mean[c], s.n);
-    variance[c] = static_cast<float>(squares * share);
+  for (int64_t c = 0; c < channels; c += 4) {
+    const V middle[4] = {hn::Set(d, means[c]), hn::Set(d, means[c + 1]), hn::Set(d, means[c + 2]),
+                         hn::Set(d, means[c + 3])};
+    double squares[4] = {};
+    AddFourChannels(
+        s, x + c * size, channels - c,
+        [&](int r, V value, V sum) HWY_ATTR {
+          const V centered = hn::Sub(value, middle[r]);
+          return hn::MulAdd(centered, centered, sum);
+        },
+        squares);
+    for (int64_t r = 0; r < 4 && c + r < channels; ++r) {
+      mean[c + r] = means[c + r];
+      variance[c + r] = static_cast<float>(squares[r] * share);
+    }
   }
 }
 
@@ -153,45 +206,41 @@ void ForwardBlock(const NormShape& s, const NormParameters& p, const float* x, f
   }
 }
 
+// The sums of g' and of g' (x - mean) of one row, lane by lane.
 template <bool kRelu>
 HWY_INLINE void GradientSums(const float* HWY_RESTRICT x, const float* HWY_RESTRICT g, float mean,
-                             float scale, float bias, int64_t n, double& sum_g, double& sum_gx) {
+                             float scale, float bias, int64_t n, V& sum_g, V& sum_gx) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V middle = hn::Set(d, mean), factor = hn::Set(d, scale), shift = hn::Set(d, bias),
           zero = hn::Zero(d);
-  for (int64_t begin = 0; begin < n; begin += kPiece) {
-    const int64_t end = begin + kPiece < n ? begin + kPiece : n;
-    V a0 = zero, a1 = zero, b0 = zero, b1 = zero;
-    const auto one = [&](int64_t b, V& up, V& centered) HWY_ATTR {
-      centered = hn::Sub(hn::Load(d, x + b), middle);
-      up = hn::Load(d, g + b);
-      if (kRelu) up = hn::IfThenElseZero(hn::Gt(hn::MulAdd(centered, factor, shift), zero), up);
-    };
-    int64_t b = begin;
-    for (; b + 2 * lanes <= end; b += 2 * lanes) {
+  V a[4] = {zero, zero, zero, zero}, p[4] = {zero, zero, zero, zero};
+  const auto one = [&](int64_t b, V& up, V& centered) HWY_ATTR {
+    centered = hn::Sub(hn::Load(d, x + b), middle);
+    up = hn::Load(d, g + b);
+    if (kRelu) up = hn::IfThenElseZero(hn::Gt(hn::MulAdd(centered, factor, shift), zero), up);
+  };
+  int64_t b = 0;
+  for (; b + 4 * lanes <= n; b += 4 * lanes)
+    for (int k = 0; k < 4; ++k) {
       V up, centered;
-      one(b, up, centered);
-      a0 = hn::Add(a0, up);
-      b0 = hn::MulAdd(up, centered, b0);
-      one(b + lanes, up, centered);
-      a1 = hn::Add(a1, up);
-      b1 = hn::MulAdd(up, centered, b1);
+      one(b + k * lanes, up, centered);
+      a[k] = hn::Add(a[k], up);
+      p[k] = hn::MulAdd(up, centered, p[k]);
     }
-    for (; b < end; b += lanes) {
-      V up, centered;
-      one(b, up, centered);
-      if (b + lanes > end) {
-        const auto valid = hn::FirstN(d, static_cast<size_t>(end - b));
-        up = hn::IfThenElseZero(valid, up);
-        centered = hn::IfThenElseZero(valid, centered);
-      }
-      a0 = hn::Add(a0, up);
-      b0 = hn::MulAdd(up, centered, b0);
+  for (; b < n; b += lanes) {
+    V up, centered;
+    one(b, up, centered);
+    if (b + lanes > n) {  // the padding may hold anything
+      const auto valid = hn::FirstN(d, static_cast<size_t>(n - b));
+      up = hn::IfThenElseZero(valid, up);
+      centered = hn::IfThenElseZero(valid, centered);
     }
-    sum_g += LaneSum(hn::Add(a0, a1));
-    sum_gx += LaneSum(hn::Add(b0, b1));
+    a[0] = hn::Add(a[0], up);
+    p[0] = hn::MulAdd(up, centered, p[0]);
   }
+  sum_g = hn::Add(hn::Add(a[0], a[1]), hn::Add(a[2], a[3]));
+  sum_gx = hn::Add(hn::Add(p[0], p[1]), hn::Add(p[2], p[3]));
 }
 
 // dx = g' scale - (x - mean) slope - offset
@@ -203,6 +252,7 @@ HWY_INLINE void GradientRow(const float* HWY_RESTRICT x, const float* HWY_RESTRI
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V middle = hn::Set(d, mean), factor = hn::Set(d, scale), shift = hn::Set(d, bias),
           steep = hn::Set(d, slope), level = hn::Set(d, offset), zero = hn::Zero(d);
+  HWY_UNROLL(4)
   for (int64_t b = 0; b < n; b += lanes) {
     const V centered = hn::Sub(hn::Load(d, x + b), middle);
     V up = hn::Load(d, g + b);
@@ -213,20 +263,34 @@ HWY_INLINE void GradientRow(const float* HWY_RESTRICT x, const float* HWY_RESTRI
   }
 }
 
-HWY_INLINE void ChannelSums(const NormShape& s, const NormParameters& p, int64_t c, const float* x,
-                            const float* g, float mean, float inverse, float* sum_g,
-                            float* sum_gx) {
-  const float scale = inverse * (p.weight ? p.weight[c] : 1.0f), bias = p.bias ? p.bias[c] : 0.0f;
-  double total = 0, product = 0;
-  for (int64_t q = 0; q < s.positions; ++q) {
-    const int64_t at = q * s.stride;
-    if (p.relu)
-      GradientSums<true>(x + at, g + at, mean, scale, bias, s.n, total, product);
-    else
-      GradientSums<false>(x + at, g + at, mean, scale, bias, s.n, total, product);
+// The sums of one channel or of two, whose lanes are added up together.
+HWY_INLINE void TwoChannelSums(const NormShape& s, const NormParameters& p, int64_t c,
+                               int64_t channels, const float* x, const float* g, const float* mean,
+                               const float* inverse, float* sum_g, float* sum_gx) {
+  const D d;
+  double total[2] = {}, product[2] = {};
+  for (int64_t q = 0; q < s.positions; ++q)
+    for (int64_t begin = 0; begin < s.n; begin += kPiece) {
+      const int64_t count = s.n - begin < kPiece ? s.n - begin : kPiece;
+      V a[2] = {hn::Zero(d), hn::Zero(d)}, b[2] = {hn::Zero(d), hn::Zero(d)};
+      for (int64_t k = 0; k < channels; ++k) {
+        const float scale = inverse[c + k] * (p.weight ? p.weight[c + k] : 1.0f),
+                    bias = p.bias ? p.bias[c + k] : 0.0f;
+        const int64_t at = ((c + k) * s.positions + q) * s.stride + begin;
+        const auto add = p.relu ? GradientSums<true> : GradientSums<false>;
+        add(x + at, g + at, mean[c + k], scale, bias, count, a[k], b[k]);
+      }
+      float sums[4];
+      SumFour(d, a[0], b[0], a[1], b[1], sums);
+      for (int64_t k = 0; k < 2; ++k) {
+        total[k] += static_cast<double>(sums[2 * k]);
+        product[k] += static_cast<double>(sums[2 * k + 1]);
+      }
+    }
+  for (int64_t k = 0; k < channels; ++k) {
+    sum_g[c + k] = static_cast<float>(total[k]);
+    sum_gx[c + k] = static_cast<float>(product[k] * inverse[c + k]);
   }
-  *sum_g = static_cast<float>(total);
-  *sum_gx = static_cast<float>(product * inverse);
 }
 
 HWY_INLINE void ChannelGradient(const NormShape& s, const NormParameters& p, int64_t c,
@@ -253,10 +317,8 @@ HWY_INLINE void ChannelGradient(const NormShape& s, const NormParameters& p, int
 void SumsBlock(const NormShape& s, const NormParameters& p, const float* x, const float* g,
                const float* mean, const float* inverse, float* sum_g, float* sum_gx, int64_t begin,
                int64_t end) {
-  for (int64_t c = begin; c < end; ++c) {
-    const int64_t at = c * s.positions * s.stride;
-    ChannelSums(s, p, c, x + at, g + at, mean[c], inverse[c], sum_g + c, sum_gx + c);
-  }
+  for (int64_t c = begin; c < end; c += 2)
+    TwoChannelSums(s, p, c, end - c < 2 ? 1 : 2, x, g, mean, inverse, sum_g, sum_gx);
 }
 
 void GradientBlock(const NormShape& s, const NormParameters& p, const float* x, const float* g,
