@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -111,14 +112,16 @@ TEST(Kernels, BatchNormMatchesReference) {
   for (const int64_t n : sizes)
     for (const int64_t positions : {1, 3})
       for (const bool relu : {false, true}) {
-        const int64_t channels = 3;
-        const Rows x(channels * positions, n, 1), g(channels * positions, n, 2), w(1, channels, 3),
-            b(1, channels, 4);
+        const int64_t channels = 11;
+        const Rows x(channels * positions, n, 1), g(channels * positions, n, 2), b(1, channels, 4);
+        Rows w(1, channels, 3);  // of both signs
+        w.data[4] = 0;
+        w.data[5] = -0.0f;
         const NormShape shape{channels, positions, x.stride, n};
         const NormParameters parameters{w.data, b.data, 1e-5, relu};
         struct Result {
           Rows y, dx;
-          std::vector<float> mean = std::vector<float>(3), variance = mean, inverse = mean,
+          std::vector<float> mean = std::vector<float>(channels), variance = mean, inverse = mean,
                              sum_g = mean, sum_gx = mean;
           Result(int64_t rows, int64_t n) : y(rows, n, 5), dx(rows, n, 6) {}
         } fast(channels * positions, n), plain(channels * positions, n);
@@ -135,7 +138,7 @@ TEST(Kernels, BatchNormMatchesReference) {
         reference::norm_backward(shape, parameters, x.data, g.data, plain.mean.data(),
                                  plain.inverse.data(), plain.sum_g.data(), plain.sum_gx.data(),
                                  plain.dx.data, false);
-        for (size_t c = 0; c < 3; ++c) {
+        for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
           expect_close(fast.mean[c], plain.mean[c], 1e-6, where + " mean");
           expect_close(fast.variance[c], plain.variance[c], 1e-5, where + " variance");
           expect_close(fast.sum_g[c], plain.sum_g[c], 1e-4, where + " sum g");
@@ -143,6 +146,43 @@ TEST(Kernels, BatchNormMatchesReference) {
         }
         if (n * positions > 2) expect_rows(fast.dx, plain.dx, 1e-4, where + " dx");
       }
+}
+
+// Channels are worked on in groups, and threads cut them differently: no bit may show it.
+TEST(Kernels, BatchNormChannelsDoNotDependOnTheirNeighbours) {
+  constexpr int64_t channels = 13;
+  for (const int64_t n : {1, 7, 8, 15, 16, 31, 33, 256, 5000})
+    for (const bool relu : {false, true}) {
+      Rows x(channels, n, 1), g(channels, n, 2), y(channels, n, 3), dx(channels, n, 4);
+      const Rows w(1, channels, 5), b(1, channels, 6);
+      x.data[5 * x.stride] = nan;
+      float mean[channels], variance[channels], inverse[channels], sum_g[channels],
+          sum_gx[channels];
+      const NormShape all{channels, 1, x.stride, n};
+      norm_forward(all, {w.data, b.data, 1e-5, relu}, x.data, mean, variance, inverse, y.data, {});
+      norm_backward(all, {w.data, b.data, 1e-5, relu}, x.data, g.data, mean, inverse, sum_g, sum_gx,
+                    dx.data, false);
+      for (int64_t c = 0; c < channels; ++c) {
+        const int64_t at = c * x.stride;
+        Rows one(1, n, 7), back(1, n, 8);
+        float m, v, i, sg, sx;
+        const NormShape single{1, 1, x.stride, n};
+        const NormParameters own{w.data + c, b.data + c, 1e-5, relu};
+        norm_forward(single, own, x.data + at, &m, &v, &i, one.data, {});
+        norm_backward(single, own, x.data + at, g.data + at, &m, &i, &sg, &sx, back.data, false);
+        const auto same = [&](float a, float e) {
+          return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(e) ||
+                 (std::isnan(a) && std::isnan(e));
+        };
+        EXPECT_TRUE(same(m, mean[c]) && same(v, variance[c]) && same(sg, sum_g[c]) &&
+                    same(sx, sum_gx[c]))
+            << c << " of " << n;
+        for (int64_t s = 0; s < n; ++s)
+          EXPECT_TRUE(same(one.data[s], y.data[at + s]) && same(back.data[s], dx.data[at + s]))
+              << c << " of " << n << " sample " << s;
+        EXPECT_EQ(std::isnan(m), c == 5);
+      }
+    }
 }
 
 TEST(Kernels, BatchNormKeepsNaNInItsChannel) {

@@ -3,6 +3,7 @@
 // so that nothing cancels), result with its relu; backward the masked sums and then dx. The relu's
 // mask is computed again from x rather than stored.
 #include <cmath>
+#include <limits>
 
 #include "mase/engine/kernels/kernels.h"
 
@@ -206,128 +207,214 @@ void ForwardBlock(const NormShape& s, const NormParameters& p, const float* x, f
   }
 }
 
-// The sums of g' and of g' (x - mean) of one row, lane by lane.
-template <bool kRelu>
-HWY_INLINE void GradientSums(const float* HWY_RESTRICT x, const float* HWY_RESTRICT g, float mean,
-                             float scale, float bias, int64_t n, V& sum_g, V& sum_gx) {
+// Where a gradient passes the relu, by what x lies below its mean: below or above an edge.
+enum class Passes { everywhere, below, above };
+
+struct Edge {
+  Passes passes;
+  float at;
+};
+
+// (x - mean) scale + bias > 0. The edge is rounded: of a result that is 0 but for rounding either
+// derivative is right.
+HWY_INLINE Edge EdgeOf(bool relu, float scale, float bias) {
+  if (!relu) return {Passes::everywhere, 0.0f};
+  const float inf = std::numeric_limits<float>::infinity();
+  if (scale == 0) return {Passes::below, bias > 0 ? inf : -inf};
+  return {scale < 0 ? Passes::above : Passes::below, bias / scale};
+}
+
+// g where it passes, else 0.
+template <Passes kPasses>
+HWY_INLINE V Passed(V below_mean, V edge, V g) {
+  if (kPasses == Passes::below) return hn::IfThenElseZero(hn::Lt(below_mean, edge), g);
+  if (kPasses == Passes::above) return hn::IfThenElseZero(hn::Gt(below_mean, edge), g);
+  return g;
+}
+
+// What the gradient of a channel is made of.
+struct Channel {
+  const float *x, *g;
+  float mean, edge;
+  float scale, slope, offset;  // dx = g' scale + (mean - x) slope - offset
+  float* dx;
+};
+
+// The sums of g' and of g' (mean - x) of one row or of two, lane by lane. Two rows at a time: what
+// is to be done before and after a row of 256 samples takes as long as the row. Each is summed in
+// the same order as alone.
+template <Passes kPasses, int kRows>
+HWY_INLINE void GradientSums(const Channel* rows, int64_t at, int64_t n, V (&sums)[4]) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const V middle = hn::Set(d, mean), factor = hn::Set(d, scale), shift = hn::Set(d, bias),
-          zero = hn::Zero(d);
-  V a[4] = {zero, zero, zero, zero}, p[4] = {zero, zero, zero, zero};
-  const auto one = [&](int64_t b, V& up, V& centered) HWY_ATTR {
-    centered = hn::Sub(hn::Load(d, x + b), middle);
-    up = hn::Load(d, g + b);
-    if (kRelu) up = hn::IfThenElseZero(hn::Gt(hn::MulAdd(centered, factor, shift), zero), up);
-  };
+  const V one = hn::Set(d, 1.0f);
+  const float *x[kRows], *g[kRows];
+  V middle[kRows], edge[kRows], a[kRows][2], p[kRows][2];
+  for (int r = 0; r < kRows; ++r) {
+    x[r] = rows[r].x + at;
+    g[r] = rows[r].g + at;
+    middle[r] = hn::Set(d, rows[r].mean);
+    edge[r] = hn::Set(d, rows[r].edge);
+    a[r][0] = a[r][1] = p[r][0] = p[r][1] = hn::Zero(d);
+  }
   int64_t b = 0;
-  for (; b + 4 * lanes <= n; b += 4 * lanes)
-    for (int k = 0; k < 4; ++k) {
-      V up, centered;
-      one(b + k * lanes, up, centered);
-      a[k] = hn::Add(a[k], up);
-      p[k] = hn::MulAdd(up, centered, p[k]);
+  for (; b + 2 * lanes <= n; b += 2 * lanes)
+    for (int r = 0; r < kRows; ++r)
+      for (int k = 0; k < 2; ++k) {
+        const V below = hn::Sub(middle[r], hn::Load(d, x[r] + b + k * lanes));
+        const V up = Passed<kPasses>(below, edge[r], hn::Load(d, g[r] + b + k * lanes));
+        a[r][k] = hn::MulAdd(up, one, a[r][k]);  // the adders are busy with the other two
+        p[r][k] = hn::MulAdd(up, below, p[r][k]);
+      }
+  for (; b < n; b += lanes)
+    for (int r = 0; r < kRows; ++r) {
+      V below = hn::Sub(middle[r], hn::Load(d, x[r] + b));
+      V up = Passed<kPasses>(below, edge[r], hn::Load(d, g[r] + b));
+      if (b + lanes > n) {  // the padding may hold anything
+        const auto valid = hn::FirstN(d, static_cast<size_t>(n - b));
+        up = hn::IfThenElseZero(valid, up);
+        below = hn::IfThenElseZero(valid, below);
+      }
+      a[r][0] = hn::Add(a[r][0], up);
+      p[r][0] = hn::MulAdd(up, below, p[r][0]);
     }
-  for (; b < n; b += lanes) {
-    V up, centered;
-    one(b, up, centered);
-    if (b + lanes > n) {  // the padding may hold anything
-      const auto valid = hn::FirstN(d, static_cast<size_t>(n - b));
-      up = hn::IfThenElseZero(valid, up);
-      centered = hn::IfThenElseZero(valid, centered);
-    }
-    a[0] = hn::Add(a[0], up);
-    p[0] = hn::MulAdd(up, centered, p[0]);
+  for (int r = 0; r < kRows; ++r) {
+    sums[2 * r] = hn::Add(a[r][0], a[r][1]);
+    sums[2 * r + 1] = hn::Add(p[r][0], p[r][1]);
   }
-  sum_g = hn::Add(hn::Add(a[0], a[1]), hn::Add(a[2], a[3]));
-  sum_gx = hn::Add(hn::Add(p[0], p[1]), hn::Add(p[2], p[3]));
 }
 
-// dx = g' scale - (x - mean) slope - offset
-template <bool kRelu, bool kAccumulate>
-HWY_INLINE void GradientRow(const float* HWY_RESTRICT x, const float* HWY_RESTRICT g, float mean,
-                            float scale, float bias, float slope, float offset, int64_t n,
-                            float* HWY_RESTRICT dx) {
+template <Passes kPasses, int kRows>
+HWY_INLINE void GradientRows(const Channel* rows, int64_t at, int64_t n, bool accumulate) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const V middle = hn::Set(d, mean), factor = hn::Set(d, scale), shift = hn::Set(d, bias),
-          steep = hn::Set(d, slope), level = hn::Set(d, offset), zero = hn::Zero(d);
-  HWY_UNROLL(4)
-  for (int64_t b = 0; b < n; b += lanes) {
-    const V centered = hn::Sub(hn::Load(d, x + b), middle);
-    V up = hn::Load(d, g + b);
-    if (kRelu) up = hn::IfThenElseZero(hn::Gt(hn::MulAdd(centered, factor, shift), zero), up);
-    V result = hn::NegMulAdd(centered, steep, hn::MulSub(up, factor, level));
-    if (kAccumulate) result = hn::Add(result, hn::Load(d, dx + b));
-    hn::Store(result, d, dx + b);
+  const float *x[kRows], *g[kRows];
+  float* dx[kRows];
+  V middle[kRows], edge[kRows], factor[kRows], steep[kRows], level[kRows];
+  for (int r = 0; r < kRows; ++r) {
+    x[r] = rows[r].x + at;
+    g[r] = rows[r].g + at;
+    dx[r] = rows[r].dx + at;
+    middle[r] = hn::Set(d, rows[r].mean);
+    edge[r] = hn::Set(d, rows[r].edge);
+    factor[r] = hn::Set(d, rows[r].scale);
+    steep[r] = hn::Set(d, rows[r].slope);
+    level[r] = hn::Set(d, rows[r].offset);
+  }
+  const auto value = [&](int r, int64_t b) HWY_ATTR {
+    const V below = hn::Sub(middle[r], hn::Load(d, x[r] + b));
+    const V up = Passed<kPasses>(below, edge[r], hn::Load(d, g[r] + b));
+    return hn::MulAdd(below, steep[r], hn::MulSub(up, factor[r], level[r]));
+  };
+  if (accumulate) {
+    for (int64_t b = 0; b < n; b += lanes)
+      for (int r = 0; r < kRows; ++r)
+        hn::Store(hn::Add(value(r, b), hn::Load(d, dx[r] + b)), d, dx[r] + b);
+  } else {
+    HWY_UNROLL(2)
+    for (int64_t b = 0; b < n; b += lanes)
+      for (int r = 0; r < kRows; ++r) hn::Store(value(r, b), d, dx[r] + b);
   }
 }
 
-// The sums of one channel or of two, whose lanes are added up together.
-HWY_INLINE void TwoChannelSums(const NormShape& s, const NormParameters& p, int64_t c,
-                               int64_t channels, const float* x, const float* g, const float* mean,
-                               const float* inverse, float* sum_g, float* sum_gx) {
-  const D d;
-  double total[2] = {}, product[2] = {};
-  for (int64_t q = 0; q < s.positions; ++q)
-    for (int64_t begin = 0; begin < s.n; begin += kPiece) {
-      const int64_t count = s.n - begin < kPiece ? s.n - begin : kPiece;
-      V a[2] = {hn::Zero(d), hn::Zero(d)}, b[2] = {hn::Zero(d), hn::Zero(d)};
-      for (int64_t k = 0; k < channels; ++k) {
-        const float scale = inverse[c + k] * (p.weight ? p.weight[c + k] : 1.0f),
-                    bias = p.bias ? p.bias[c + k] : 0.0f;
-        const int64_t at = ((c + k) * s.positions + q) * s.stride + begin;
-        const auto add = p.relu ? GradientSums<true> : GradientSums<false>;
-        add(x + at, g + at, mean[c + k], scale, bias, count, a[k], b[k]);
-      }
-      float sums[4];
-      SumFour(d, a[0], b[0], a[1], b[1], sums);
-      for (int64_t k = 0; k < 2; ++k) {
-        total[k] += static_cast<double>(sums[2 * k]);
-        product[k] += static_cast<double>(sums[2 * k + 1]);
-      }
-    }
-  for (int64_t k = 0; k < channels; ++k) {
-    sum_g[c + k] = static_cast<float>(total[k]);
-    sum_gx[c + k] = static_cast<float>(product[k] * inverse[c + k]);
-  }
-}
-
-HWY_INLINE void ChannelGradient(const NormShape& s, const NormParameters& p, int64_t c,
-                                const float* x, const float* g, float mean, float inverse,
-                                float sum_g, float sum_gx, double count, float* dx,
-                                bool accumulate) {
-  const float scale = inverse * (p.weight ? p.weight[c] : 1.0f), bias = p.bias ? p.bias[c] : 0.0f;
-  const double share = count > 0 ? scale / count : 0;
-  const auto offset = static_cast<float>(sum_g * share);
-  const auto slope = static_cast<float>(sum_gx * share * inverse);
-  for (int64_t q = 0; q < s.positions; ++q) {
-    const int64_t at = q * s.stride;
-    if (p.relu && accumulate)
-      GradientRow<true, true>(x + at, g + at, mean, scale, bias, slope, offset, s.n, dx + at);
-    else if (p.relu)
-      GradientRow<true, false>(x + at, g + at, mean, scale, bias, slope, offset, s.n, dx + at);
-    else if (accumulate)
-      GradientRow<false, true>(x + at, g + at, mean, scale, bias, slope, offset, s.n, dx + at);
+// Calls body.operator()<passes, rows>(first) for pairs of channels that pass on the same side of
+// their edge, and for single ones.
+template <class Body>
+HWY_INLINE void OverChannels(const Edge* edges, int64_t channels, const Body& body) {
+  for (int64_t c = 0; c < channels;) {
+    const Passes passes = edges[c].passes;
+    const bool pair = c + 1 < channels && edges[c + 1].passes == passes;
+    if (pair && passes == Passes::below)
+      body.template operator()<Passes::below, 2>(c);
+    else if (pair && passes == Passes::everywhere)
+      body.template operator()<Passes::everywhere, 2>(c);
+    else if (passes == Passes::below)
+      body.template operator()<Passes::below, 1>(c);
+    else if (passes == Passes::everywhere)
+      body.template operator()<Passes::everywhere, 1>(c);
     else
-      GradientRow<false, false>(x + at, g + at, mean, scale, bias, slope, offset, s.n, dx + at);
+      body.template operator()<Passes::above, 1>(c);
+    c += pair && passes != Passes::above ? 2 : 1;
   }
 }
 
+// At most kGroup channels, from `first` on: their rows and edges.
+HWY_INLINE void Describe(const NormShape& s, const NormParameters& p, const float* x,
+                         const float* g, const float* mean, const float* inverse, int64_t first,
+                         int64_t channels, Channel* rows, Edge* edges) {
+  for (int64_t k = 0; k < channels; ++k) {
+    const int64_t c = first + k, at = c * s.positions * s.stride;
+    const float scale = inverse[c] * (p.weight ? p.weight[c] : 1.0f);
+    edges[k] = EdgeOf(p.relu, scale, p.bias ? p.bias[c] : 0.0f);
+    rows[k] = {x + at, g + at, mean[c], edges[k].at, scale, 0, 0, nullptr};
+  }
+}
+
+void SumsGroup(const NormShape& s, const Channel* rows, const Edge* edges, int64_t channels,
+               const float* inverse, float* sum_g, float* sum_gx) {
+  const auto add = [&]<Passes kPasses, int kRows>(int64_t c) HWY_ATTR {
+    const D d;
+    double total[2] = {}, product[2] = {};
+    for (int64_t q = 0; q < s.positions; ++q)
+      for (int64_t begin = 0; begin < s.n; begin += kPiece) {
+        const int64_t count = s.n - begin < kPiece ? s.n - begin : kPiece;
+        V sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+        GradientSums<kPasses, kRows>(rows + c, q * s.stride + begin, count, sums);
+        float all[4];
+        SumFour(d, sums[0], sums[1], sums[2], sums[3], all);
+        for (int k = 0; k < kRows; ++k) {
+          total[k] += static_cast<double>(all[2 * k]);
+          product[k] -= static_cast<double>(all[2 * k + 1]);
+        }
+      }
+    for (int k = 0; k < kRows; ++k) {
+      sum_g[c + k] = static_cast<float>(total[k]);
+      sum_gx[c + k] = static_cast<float>(product[k] * inverse[c + k]);
+    }
+  };
+  OverChannels(edges, channels, add);
+}
+
+void GradientGroup(const NormShape& s, Channel* rows, const Edge* edges, int64_t channels,
+                   const float* inverse, const float* sum_g, const float* sum_gx, double count,
+                   float* dx, bool accumulate) {
+  const double part = count > 0 ? 1 / count : 0;
+  for (int64_t c = 0; c < channels; ++c) {
+    const double share = rows[c].scale * part;
+    rows[c].offset = static_cast<float>(sum_g[c] * share);
+    rows[c].slope = static_cast<float>(sum_gx[c] * share * inverse[c]);
+    rows[c].dx = dx + c * s.positions * s.stride;
+  }
+  const auto apply = [&]<Passes kPasses, int kRows>(int64_t c) HWY_ATTR {
+    for (int64_t q = 0; q < s.positions; ++q)
+      GradientRows<kPasses, kRows>(rows + c, q * s.stride, s.n, accumulate);
+  };
+  OverChannels(edges, channels, apply);
+}
+
+// Channels [begin, end).
 void SumsBlock(const NormShape& s, const NormParameters& p, const float* x, const float* g,
                const float* mean, const float* inverse, float* sum_g, float* sum_gx, int64_t begin,
                int64_t end) {
-  for (int64_t c = begin; c < end; c += 2)
-    TwoChannelSums(s, p, c, end - c < 2 ? 1 : 2, x, g, mean, inverse, sum_g, sum_gx);
+  Channel rows[kGroup];
+  Edge edges[kGroup];
+  for (int64_t c = begin; c < end; c += kGroup) {
+    const int64_t count = end - c < kGroup ? end - c : kGroup;
+    Describe(s, p, x, g, mean, inverse, c, count, rows, edges);
+    SumsGroup(s, rows, edges, count, inverse + c, sum_g + c, sum_gx + c);
+  }
 }
 
 void GradientBlock(const NormShape& s, const NormParameters& p, const float* x, const float* g,
                    const float* mean, const float* inverse, const float* sum_g, const float* sum_gx,
                    double count, float* dx, bool accumulate, int64_t begin, int64_t end) {
-  for (int64_t c = begin; c < end; ++c) {
-    const int64_t at = c * s.positions * s.stride;
-    ChannelGradient(s, p, c, x + at, g + at, mean[c], inverse[c], sum_g[c], sum_gx[c], count,
-                    dx + at, accumulate);
+  Channel rows[kGroup];
+  Edge edges[kGroup];
+  for (int64_t c = begin; c < end; c += kGroup) {
+    const int64_t channels = end - c < kGroup ? end - c : kGroup;
+    Describe(s, p, x, g, mean, inverse, c, channels, rows, edges);
+    GradientGroup(s, rows, edges, channels, inverse + c, sum_g + c, sum_gx + c, count,
+                  dx + c * s.positions * s.stride, accumulate);
   }
 }
 
@@ -335,11 +422,15 @@ void BackwardBlock(const NormShape& s, const NormParameters& p, const float* x, 
                    const float* mean, const float* inverse, float* sum_g, float* sum_gx, float* dx,
                    bool accumulate, int64_t begin, int64_t end) {
   const auto count = static_cast<double>(s.positions * s.n);
-  for (int64_t first = begin; first < end; first += kGroup) {
-    const int64_t last = end - first < kGroup ? end : first + kGroup;
-    SumsBlock(s, p, x, g, mean, inverse, sum_g, sum_gx, first, last);
+  Channel rows[kGroup];
+  Edge edges[kGroup];
+  for (int64_t c = begin; c < end; c += kGroup) {
+    const int64_t channels = end - c < kGroup ? end - c : kGroup;
+    Describe(s, p, x, g, mean, inverse, c, channels, rows, edges);
+    SumsGroup(s, rows, edges, channels, inverse + c, sum_g + c, sum_gx + c);
     if (dx)
-      GradientBlock(s, p, x, g, mean, inverse, sum_g, sum_gx, count, dx, accumulate, first, last);
+      GradientGroup(s, rows, edges, channels, inverse + c, sum_g + c, sum_gx + c, count,
+                    dx + c * s.positions * s.stride, accumulate);
   }
 }
 
