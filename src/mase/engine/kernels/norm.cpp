@@ -76,7 +76,8 @@ HWY_INLINE void ApplyRow(const float* HWY_RESTRICT x, float* HWY_RESTRICT y, flo
           zero = hn::Zero(d);
   HWY_UNROLL(4)
   for (int64_t b = 0; b < n; b += lanes) {
-    V v = hn::MulAdd(hn::Sub(hn::Load(d, x + b), middle), factor, shift);
+    // mean - x rather than x - mean: this subtraction takes x from memory.
+    V v = hn::NegMulAdd(hn::Sub(middle, hn::Load(d, x + b)), factor, shift);
     if (kRelu) v = hn::Max(zero, v);  // in this order NaN stays
     hn::Store(v, d, y + b);
   }
@@ -164,8 +165,8 @@ void StatisticsGroup(const NormShape& s, const float* x, float* mean, float* var
     AddFourChannels(
         s, x + c * size, channels - c,
         [&](int r, V value, V sum) HWY_ATTR {
-          const V centered = hn::Sub(value, middle[r]);
-          return hn::MulAdd(centered, centered, sum);
+          const V below = hn::Sub(middle[r], value);
+          return hn::MulAdd(below, below, sum);
         },
         squares);
     for (int64_t r = 0; r < 4 && c + r < channels; ++r) {
