@@ -98,6 +98,11 @@ HWY_INLINE void Apply(const NormShape& s, const NormParameters& p, int64_t c, co
 // Channels that are worked on together: few enough for L1, enough to hide the latency of each
 // other's sums, roots and divisions.
 constexpr int64_t kGroup = 8;
+// How many of them, at least `fewest` (2 or 4), so that each of their arrays has `floats` at most.
+HWY_INLINE int64_t GroupSize(const NormShape& s, int64_t floats, int64_t fewest) {
+  const int64_t fitting = floats / (s.positions * s.stride) / fewest * fewest;
+  return fitting < fewest ? fewest : fitting < kGroup ? fitting : kGroup;
+}
 
 // Four rows at a time: their sums are independent of each other, and the lanes of all four are
 // added up in one go. term(r, value, sum) adds what row r contributes.
@@ -195,8 +200,9 @@ void ApplyBlock(const NormShape& s, const NormParameters& p, const float* x, con
 void ForwardBlock(const NormShape& s, const NormParameters& p, const float* x, float* mean,
                   float* variance, float* inverse, float* y, RowHook hook, int64_t begin,
                   int64_t end) {
-  for (int64_t first = begin; first < end; first += kGroup) {
-    const int64_t last = end - first < kGroup ? end : first + kGroup;
+  const int64_t group = GroupSize(s, 4352, 4);
+  for (int64_t first = begin; first < end; first += group) {
+    const int64_t last = end - first < group ? end : first + group;
     StatisticsGroup(s, x + first * s.positions * s.stride, mean + first, variance + first,
                     last - first);
     for (int64_t c = first; c < last; ++c)
@@ -425,8 +431,9 @@ void BackwardBlock(const NormShape& s, const NormParameters& p, const float* x, 
   const auto count = static_cast<double>(s.positions * s.n);
   Channel rows[kGroup];
   Edge edges[kGroup];
-  for (int64_t c = begin; c < end; c += kGroup) {
-    const int64_t channels = end - c < kGroup ? end - c : kGroup;
+  const int64_t group = GroupSize(s, 2304, 2);
+  for (int64_t c = begin; c < end; c += group) {
+    const int64_t channels = end - c < group ? end - c : group;
     Describe(s, p, x, g, mean, inverse, c, channels, rows, edges);
     SumsGroup(s, rows, edges, channels, inverse + c, sum_g + c, sum_gx + c);
     if (dx)
