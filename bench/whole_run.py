@@ -4,9 +4,10 @@
 training rows, 10 epochs of batch 256, validation after each epoch, and the peak memory of ch. Then
 ch alone at three sizes of data and of network: cost grows linearly in rows and in parameters.
 
-    bench/whole_run.py [--ch build/release/bin/ch] [--rows 789000] [--torch-epochs 1]
+    bench/whole_run.py [--ch build/release/bin/ch] [--rows 789000] [--rounds 3]
 
-PyTorch runs --torch-epochs epochs (each costs the same) and the figure is scaled to all of them.
+Both run in turns, --rounds times, and the best of each counts. PyTorch runs one epoch at a time
+(each costs the same) and the figure is scaled to all of them.
 """
 import argparse
 import json
@@ -97,7 +98,7 @@ def main():
     parser.add_argument("--ch", default="build/release/bin/ch")
     parser.add_argument("--rows", type=int, default=789000)
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--torch-epochs", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-torch", action="store_true")
     options = parser.parse_args()
     scratch = tempfile.mkdtemp(prefix="mase-whole-")
@@ -105,16 +106,20 @@ def main():
     try:
         table, folder = os.path.join(scratch, "rows.npy"), os.path.join(scratch, "out")
         make_table(table, options.rows)
-        results = [train(options.ch, "jsc-10x", table, folder, options.epochs) for _ in range(2)]
-        whole, loop, memory, record = min(results, key=lambda r: r[0])
+        results, slow = [], []
+        for _ in range(options.rounds):
+            results.append(train(options.ch, "jsc-10x", table, folder, options.epochs))
+            if not options.no_torch:
+                slow.append(torch_seconds(table, options.rows, 1) * options.epochs)
+        print("ch train, loop seconds: %s" % ", ".join("%.2f" % r[1] for r in results))
+        print("PyTorch, loop seconds: %s" % ", ".join("%.1f" % s for s in slow))
+        whole, loop, _, record = min(results, key=lambda r: r[1])
         print("ch train: %d training rows, %d epochs: %.2f s in the loop, %.2f s in all, %.0f MB peak"
               % (record["dataset"]["train_rows"], options.epochs, loop, whole,
                  max(r[2] for r in results)))
-        if not options.no_torch:
-            slow = torch_seconds(table, options.rows, options.torch_epochs)
-            slow *= options.epochs / options.torch_epochs
+        if slow:
             print("PyTorch: %.1f s for the loop; ratio %.1f (loop), %.1f (whole command)"
-                  % (slow, slow / loop, slow / whole))
+                  % (min(slow), min(slow) / loop, min(slow) / whole))
         print("\nrows      seconds/epoch   us/row")
         for rows in (options.rows // 4, options.rows // 2, options.rows):
             make_table(table, rows)

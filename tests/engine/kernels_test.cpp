@@ -249,7 +249,7 @@ TEST(Kernels, GatherAndScatterMatchReference) {
 }
 
 TEST(Kernels, GatherLinearMatchesReference) {
-  for (const int64_t n : sizes)
+  for (const int64_t n : {1, 5, 15, 16, 17, 33, 257})
     for (const int64_t features : {1, 3, 4, 16, 17, 64})
       for (const int64_t out : {1, 2, 3, 4, 5, 6, 7, 8})
         for (const bool hostile : {false, true}) {
