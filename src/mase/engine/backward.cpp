@@ -45,6 +45,15 @@ class Differentiator {
     const int gradient = gradient_of(plan_, tensor);
     return {gradient, written(gradient)};
   }
+  // A gradient that is needed no more becomes that of a tensor of the same shape, whose values are
+  // computed in its place, if that has none yet: half the memory to write.
+  void take_over(int tensor, int gradient) {
+    plan_.gradient.resize(std::max(plan_.gradient.size(), plan_.tensors.size()), -1);
+    int& own = plan_.gradient[static_cast<size_t>(tensor)];
+    if (wanted(tensor) && own < 0 && plan_.root(tensor) == tensor &&
+        plan_.root(gradient) == gradient)
+      own = gradient;
+  }
   void push(Step step) {
     step.node = node_;
     plan_.backward.push_back(std::move(step));
@@ -77,7 +86,10 @@ void Differentiator::emit(const Primitive& p, int gradient) {
           push(emit_matmul_gradient(plan_, p, side, gradient, t.tensor, t.accumulate));
       return;
     case PrimitiveKind::batch_norm: {
-      const Target x = target(p.in[0]), weight = target(p.weight), bias = target(p.bias);
+      take_over(p.in[0], gradient);
+      Target x = target(p.in[0]);
+      const Target weight = target(p.weight), bias = target(p.bias);
+      if (x.tensor == gradient) x.accumulate = false;
       return push(emit_batch_norm_gradient(plan_, p, gradient, x, weight, bias));
     }
     case PrimitiveKind::layer_norm:
