@@ -10,6 +10,7 @@ Both run in turns, --rounds times, and the best of each counts. PyTorch runs one
 (each costs the same) and the figure is scaled to all of them.
 """
 import argparse
+import csv
 import json
 import os
 import shutil
@@ -56,6 +57,9 @@ def train(ch, model, table, folder, epochs):
         sys.exit("%s failed" % " ".join(command))
     with open(os.path.join(folder, "run", "run.json")) as file:
         record = json.load(file)
+    with open(os.path.join(folder, "run", "software", "metrics.csv")) as file:
+        ends = [float(row["seconds"]) for row in csv.DictReader(file) if row["val_loss_epoch"]]
+    record["epochs"] = [end - begin for begin, end in zip([0.0] + ends, ends)]
     shutil.rmtree(folder)
     return seconds, record["speed"]["seconds"], usage.ru_maxrss / 1024, record
 
@@ -120,6 +124,9 @@ def main():
         if slow:
             print("PyTorch: %.1f s for the loop; ratio %.1f (loop), %.1f (whole command)"
                   % (min(slow), min(slow) / loop, min(slow) / whole))
+            epoch = min(seconds for result in results for seconds in result[3]["epochs"])
+            theirs = min(slow) / options.epochs
+            print("best epoch: ch %.3f s, PyTorch %.2f s, ratio %.1f" % (epoch, theirs, theirs / epoch))
         print("\nrows      seconds/epoch   us/row")
         for rows in (options.rows // 4, options.rows // 2, options.rows):
             make_table(table, rows)
