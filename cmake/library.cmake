@@ -9,9 +9,13 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT MASE_SANITIZE)
   set_source_files_properties(${MASE_KERNELS} PROPERTIES COMPILE_OPTIONS -O3)
 endif()
 if(MASE_FUZZ)  # nothing foreign reaches them, and they take longest to build with sanitizers
-  set_source_files_properties(${MASE_KERNELS} PROPERTIES COMPILE_OPTIONS "-O1;-fno-sanitize=all"
-                              SKIP_PRECOMPILE_HEADERS ON)
+  set_source_files_properties(${MASE_KERNELS} PROPERTIES COMPILE_OPTIONS "-O1;-fno-sanitize=all")
 endif()
+# Highway compiles a kernel once for each instruction set. Left out are those that no machine of note
+# has as its best; with sanitizers also those that show what the remaining two show.
+file(GLOB_RECURSE MASE_VECTOR_CODE CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mase/*/kernels/*.cpp)
+set_source_files_properties(${MASE_VECTOR_CODE} PROPERTIES COMPILE_DEFINITIONS
+  "HWY_DISABLED_TARGETS=HWY_AVX3_DL|HWY_SSSE3$<$<BOOL:${MASE_SANITIZE}>:|HWY_AVX3|HWY_SSE4>")
 add_library(mase SHARED ${MASE_SOURCES})
 target_include_directories(mase PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
                                        $<INSTALL_INTERFACE:include>)
@@ -22,6 +26,3 @@ target_link_libraries(mase PUBLIC fmt::fmt
 target_include_directories(mase SYSTEM PRIVATE ${HDF5_C_INCLUDE_DIRS})
 set_target_properties(mase PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 compile_folders_together(mase ${MASE_SOURCES})
-if(MASE_PCH)
-  target_precompile_headers(mase PRIVATE ${MASE_PCH_HEADERS})
-endif()

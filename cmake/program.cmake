@@ -5,9 +5,6 @@ target_link_libraries(ch PRIVATE mase Threads::Threads PkgConfig::HTTPLIB)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/cli/main.cpp PROPERTIES
                             COMPILE_DEFINITIONS MASE_VERSION="${PROJECT_VERSION}")
 compile_folders_together(ch ${MASE_CLI_SOURCES})
-if(MASE_PCH)
-  target_precompile_headers(ch PRIVATE ${MASE_PCH_HEADERS})
-endif()
 # Under the sanitizers the library is optimised a little; what only calls it is compiled as it is,
 # which takes half the time.
 if(MASE_SANITIZE)

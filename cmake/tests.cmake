@@ -12,9 +12,8 @@ target_include_directories(test_support SYSTEM PUBLIC ${HDF5_C_INCLUDE_DIRS})
 if(MASE_SANITIZE)  # as ch (program.cmake), and so are all that use its precompiled header
   target_compile_options(test_support PUBLIC -O0)
 endif()
-if(MASE_PCH)
-  target_precompile_headers(test_support PRIVATE ${MASE_PCH_HEADERS} <gtest/gtest.h>)
-endif()
+# What nearly every test includes, precompiled once for all of them.
+target_precompile_headers(test_support PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/support.h)
 
 file(GLOB_RECURSE MASE_TESTS_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cpp)
 foreach(source ${MASE_TESTS_SOURCES})
@@ -23,9 +22,7 @@ foreach(source ${MASE_TESTS_SOURCES})
   string(REPLACE "/" "_" target "test_${name}")
   add_executable(${target} ${source})
   target_link_libraries(${target} PRIVATE test_support)
-  if(MASE_PCH)  # one for all test programs: making one each would cost more than it saves
-    target_precompile_headers(${target} REUSE_FROM test_support)
-  endif()
+  target_precompile_headers(${target} REUSE_FROM test_support)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${target})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77

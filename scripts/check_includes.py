@@ -67,21 +67,29 @@ USES["fmt/format.h"] = re.compile(r"\bfmt::format\b")
 
 
 def reached(path, source, known):
-    """The <...> headers that a file includes, itself or through headers of the project."""
+    """The headers that a file includes, itself or through headers of the project."""
     if path not in known:
         known[path] = set()  # a header that includes itself ends here
         for line in path.read_text().splitlines() if path.exists() else []:
-            if match := re.match(r'#include <([^>]+)>', line):
+            if match := re.match(r'#include [<"]([^>"]+)', line):
                 known[path].add(match[1])
-            elif match := re.match(r'#include "([^"]+)"', line):
                 known[path] |= reached(source.parent / match[1], source, known)
     return known[path]
+
+
+def declared_types(source):
+    """Each type of src/mase and the headers that define or announce it."""
+    types = {}
+    for path in source.rglob("*.h"):
+        for match in re.finditer(r"^ *(?:struct|class|enum class) (\w+)", path.read_text(), re.M):
+            types.setdefault(match[1], set()).add(str(path.relative_to(source.parent)))
+    return types
 
 
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     source = root / "src" / "mase"
-    faults, known = [], {}
+    faults, known, types = [], {}, declared_types(source)
     for path in sorted(source.rglob("*")):
         if path.suffix not in (".h", ".cpp"):
             continue
@@ -98,10 +106,17 @@ def main():
                 faults.append(f"{path}:{number}: {folder} must not include {match[1]}")
             if line.startswith('#include "') and not re.match(r'#include "(mase|hwy|support)/', line):
                 faults.append(f"{path}:{number}: write the path from src: {line}")
-        code = re.sub(r"//.*", "", text)
+        code = re.sub(r'//.*|"(?:[^"\\]|\\.)*"', "", text)
+        own = {str(path.relative_to(source.parent))} | reached(path, source, known)
         for header, names in USES.items():
-            if header not in reached(path, source, known) and (use := names.search(code)):
+            if header not in own and (use := names.search(code)):
                 faults.append(f"{path}: {use[0]} is used without #include <{header}>")
+        for name in sorted(set(re.findall(r"(?<!::)\b[A-Z]\w+", code)) & types.keys()):
+            homes = {header.split("/")[1] for header in types[name]}
+            if not homes & (ALLOWED[folder] | {folder}):
+                continue  # another one of the same name
+            if not types[name] & own and not re.search(rf"(?:\b(?:struct|class|using) |::){name}\b", code):
+                faults.append(f"{path}: {name} is used without #include \"{min(types[name])}\"")
         if re.search(r"\bRegister<\w+> registered\b", code) and f"namespace mase::{path.stem}_" not in code:
             faults.append(f"{path}: keep what it registers in a namespace mase::{path.stem}_...")
         if not text.startswith("// SPDX-License-Identifier: Apache-2.0"):

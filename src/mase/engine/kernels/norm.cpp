@@ -9,7 +9,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mase/engine/kernels/norm.cpp"
-#define HWY_DISABLED_TARGETS (HWY_AVX3_DL | HWY_SSSE3)
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "mase/engine/kernels/lane_sums-inl.h"
