@@ -34,8 +34,8 @@ double seconds_since(Clock::time_point start) {
 // Generated samples, larger than a training run's share of the caches.
 struct BenchData {
   std::vector<Tensor> inputs;
+  std::vector<int32_t> labels;
   std::vector<uint32_t> order;
-  std::vector<int32_t> labels;  // in that order, as a run has them
   int64_t rows;
 
   BenchData(const Graph& graph, int64_t rows_wanted, int64_t classes) : rows(rows_wanted) {
@@ -73,7 +73,7 @@ class Ahead {
     while (ready_.load(std::memory_order_acquire) != position) std::this_thread::yield();
     const Copy& copy = copies_[current_];
     for (size_t i = 0; i < copy.inputs.size(); ++i) batch.sources[i] = copy.inputs[i].data();
-    batch.own_labels = copy.labels.data();
+    batch.labels = copy.labels.data();
     batch.rows = nullptr;
     batch.upcoming = {};
     batch.first_row = 0;
@@ -112,7 +112,7 @@ class Ahead {
         std::memcpy(&copy.inputs[i][b * width], data_.inputs[i].data<float>() + rows[b] * width,
                     width * sizeof(float));
     }
-    std::copy_n(data_.labels.begin() + position, size_, copy.labels.begin());
+    for (size_t b = 0; b < static_cast<size_t>(size_); ++b) copy.labels[b] = data_.labels[rows[b]];
   }
 
   const BenchData& data_;
@@ -133,6 +133,7 @@ class Bench {
     for (const Tensor& input : data_.inputs) batch_.sources.push_back(input.data<float>());
     batch_.size = batch_size;
     if (training) {
+      batch_.labels = data_.labels.data();
       mean_.resize(program_.parameter_memory().size());
       square_.resize(mean_.size());
     } else {
@@ -180,6 +181,7 @@ class Bench {
       });
     }
     batch_.sources = own.sources;
+    batch_.labels = own.labels;
     return rate;
   }
 
@@ -207,7 +209,6 @@ class Bench {
     batch_.first_row = position_;
     if (training_) {
       batch_.rows = data_.order.data() + position_;
-      batch_.own_labels = data_.labels.data() + position_;
       batch_.upcoming = {data_.order.data() + next(), static_cast<size_t>(batch_.size)};
       train();
     } else {
