@@ -9,11 +9,9 @@ target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
 # Tests write files with the same libraries the readers use.
 target_link_libraries(test_support PUBLIC ${HDF5_C_LIBRARIES} PkgConfig::ZIP PkgConfig::HWY)
 target_include_directories(test_support SYSTEM PUBLIC ${HDF5_C_INCLUDE_DIRS})
-if(MASE_SANITIZE)  # as ch (program.cmake), and so are all that use its precompiled header
+if(MASE_SANITIZE)  # as ch (program.cmake), and so are all tests
   target_compile_options(test_support PUBLIC -O0)
 endif()
-# What nearly every test includes, precompiled once for all of them.
-target_precompile_headers(test_support PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/support.h)
 
 file(GLOB_RECURSE MASE_TESTS_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cpp)
 foreach(source ${MASE_TESTS_SOURCES})
@@ -22,7 +20,6 @@ foreach(source ${MASE_TESTS_SOURCES})
   string(REPLACE "/" "_" target "test_${name}")
   add_executable(${target} ${source})
   target_link_libraries(${target} PRIVATE test_support)
-  target_precompile_headers(${target} REUSE_FROM test_support)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${target})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the include directions of src/mase (ARCHITECTURE.md): who may include whom. Builds that compile
-folders together or precompile headers do not notice a missing include, so what a file uses of the
-standard library and fmt must be reached from its own includes; and a file that registers something
+"""Holds the rules of includes in src/mase (ARCHITECTURE.md). Who may include whom; that what a file
+uses of the standard library, fmt and the project's types is reached from its own includes, which a
+build that compiles a folder as one unit does not notice; and that a file that registers something
 keeps its names in a namespace of its own, or two of them could not be compiled together."""
 import pathlib
 import re
