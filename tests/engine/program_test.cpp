@@ -184,27 +184,38 @@ double oracle_loss(const Graph& graph, const Inputs& inputs, int64_t rows) {
   return loss / static_cast<double>(rows);
 }
 
-TEST(Program, InferenceMatchesOracleOnRandomGraphs) {
-  for (uint64_t seed = 0; seed < 60; ++seed) {
-    const Graph graph = RandomGraph(seed).graph;
-    verify(graph);
-    const Inputs inputs(graph, 21);
-    CompileOptions options;
-    options.batch_size = 21;
-    Program program = Program::compile(graph, options);
-    for (const int64_t rows : {21, 5, 1}) {  // a last, smaller batch runs the same program
-      const std::vector<Array> wanted = evaluate(graph, inputs.arrays(rows));
-      program.forward(inputs.batch(rows));
-      for (size_t i = 0; i < wanted.size(); ++i) {
-        std::vector<float> got(wanted[i].data.size());
-        program.read_output(static_cast<int>(i), got.data());
-        for (size_t k = 0; k < got.size(); ++k)
-          ASSERT_NEAR(got[k], wanted[i].data[k], 2e-4 * std::max(1.0, std::abs(wanted[i].data[k])))
-              << "seed " << seed << " rows " << rows << "\n"
-              << graph.text();
-      }
+void expect_inference_matches_oracle(const Graph& graph, const std::string& what) {
+  verify(graph);
+  const Inputs inputs(graph, 21);
+  CompileOptions options;
+  options.batch_size = 21;
+  Program program = Program::compile(graph, options);
+  for (const int64_t rows : {21, 5, 1}) {  // a last, smaller batch runs the same program
+    const std::vector<Array> wanted = evaluate(graph, inputs.arrays(rows));
+    program.forward(inputs.batch(rows));
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      std::vector<float> got(wanted[i].data.size());
+      program.read_output(static_cast<int>(i), got.data());
+      for (size_t k = 0; k < got.size(); ++k)
+        ASSERT_NEAR(got[k], wanted[i].data[k], 2e-4 * std::max(1.0, std::abs(wanted[i].data[k])))
+            << what << " rows " << rows << "\n"
+            << graph.text();
     }
   }
+}
+
+TEST(Program, InferenceMatchesOracleOnRandomGraphs) {
+  for (uint64_t seed = 0; seed < 60; ++seed)
+    expect_inference_matches_oracle(RandomGraph(seed).graph, fmt::format("seed {}", seed));
+}
+
+// Small first layers have a kernel of their own.
+TEST(Program, InferenceMatchesOracleForEverySmallFirstLayer) {
+  for (const int64_t features : {0, 1, 3, 16, 64, 65})
+    for (int64_t outputs = 0; outputs < 10; ++outputs)
+      expect_inference_matches_oracle(
+          make_model("jsc-tiny", {.sample_shape = {features}, .outputs = outputs, .seed = 1}),
+          fmt::format("{} to {}", features, outputs));
 }
 
 TEST(Program, GradientsMatchFiniteDifferencesOnRandomGraphs) {

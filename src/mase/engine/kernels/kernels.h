@@ -59,7 +59,7 @@ namespace reference {
 // Row-major samples => rows of features. `rows` null: first, first + 1, ...
 void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
             float* out, int64_t stride, const Normalizer* normalizer = nullptr);
-// The same with a linear layer right behind: y = relu(w x + bias). `out` is 8 and `in` is 64 at
+// The same with a linear layer right behind: y = relu(w x + bias). `out` is 1 to 8, `in` 64 at
 // most (can_gather_linear); shape.n and shape.stride are those of y.
 void gather_linear(const Samples& samples, const Normalizer* normalizer, const LinearShape& shape,
                    const float* w, const float* bias, bool relu, float* y);
@@ -119,7 +119,7 @@ using reference::CrossEntropyResult;
 // The fast ones, meaning the same.
 void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
             float* out, int64_t stride, const Normalizer* normalizer = nullptr);
-inline bool can_gather_linear(int64_t out, int64_t in) { return out <= 8 && in <= 64; }
+inline bool can_gather_linear(int64_t out, int64_t in) { return out >= 1 && out <= 8 && in <= 64; }
 void gather_linear(const Samples& samples, const Normalizer* normalizer, const LinearShape& shape,
                    const float* w, const float* bias, bool relu, float* y);
 void scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out);
