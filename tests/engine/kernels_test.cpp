@@ -289,6 +289,14 @@ TEST(Kernels, GatherLinearMatchesReference) {
         }
 }
 
+// Other sizes would be computed as eight outputs, or overrun the tile.
+TEST(Kernels, GatherLinearTakesSmallLayersOnly) {
+  EXPECT_FALSE(can_gather_linear(0, 16));
+  EXPECT_FALSE(can_gather_linear(9, 16));
+  EXPECT_FALSE(can_gather_linear(5, 65));
+  EXPECT_TRUE(can_gather_linear(8, 64));
+}
+
 TEST(Kernels, SoftmaxMatchesReference) {
   for (const int64_t n : sizes)
     for (const int64_t length : {1, 2, 5, 17})
