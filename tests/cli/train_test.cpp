@@ -106,8 +106,9 @@ TEST(Train, TypedFlagsWinOverTheFileAndTheFileOverDefaults) {
               "model = \"jsc-toy\"\ndataset = \"table.csv\"\ntarget = \"kind\"\ntask = \"cls\"\n"
               "max_epochs = 3\nbatch_size = 64\nlearning_rate = 1e-2\naccelerator = \"gpu\"\n"
               "project = \"lab\"\nseed = 42\nlog_every_n_steps = 5\n");
-  const RunResult result =
-      ch({"train", "--config", "lab.toml", "--batch-size", "128", "--max-epochs", "1"}, folder());
+  const RunResult result = ch({"train", "--config", "lab.toml", "--batch-size", "128",
+                               "--max-epochs", "1", "--show-options"},
+                              folder());
   ASSERT_EQ(result.exit_code, 0) << result.err;
   using Row = std::vector<std::string>;
   EXPECT_EQ(option_row(result, "Name"),

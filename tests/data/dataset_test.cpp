@@ -12,7 +12,7 @@ namespace {
 
 DatasetOptions small() {
   DatasetOptions options;
-  options.sim_rows = 1000;
+  options.arguments = Dict{{"rows", 1000}};
   options.data_dir = test::temporary_folder();
   return options;
 }

@@ -33,6 +33,14 @@ TEST(Progress, NeverWiderThanTheTerminal) {
     EXPECT_LE(display_width(progress_text(lab_line(), columns)), columns);
 }
 
+TEST(Progress, EightyColumnsKeepTheValidationFigures) {
+  const std::string text = progress_text(lab_line(), 80);
+  EXPECT_NE(text.find("Epoch 9: 100% 3084/3084"), std::string::npos) << text;
+  EXPECT_NE(text.find("val_acc_epoch=0.700, val_loss_epoch=0.933"), std::string::npos) << text;
+  EXPECT_EQ(text.find("v_num"), std::string::npos) << text;
+  EXPECT_EQ(text.find("it/s"), std::string::npos) << text;
+}
+
 TEST(Progress, PartialBarAndNoTerminal) {
   ProgressLine line{"Epoch 0", 1, 4, 2, {}};
   EXPECT_EQ(progress_text(line, 0), "Epoch 0:  25%|██▌       | 1/4 [00:02<00:06,  0.50it/s]");

@@ -6,6 +6,7 @@
 #include "mase/base/random.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
+#include "mase/run/run_folder.h"
 #include "mase/train/trainer.h"
 #include "support/graph_bits.h"
 #include "support/support.h"
@@ -86,7 +87,8 @@ Trained train_rings(const TrainOptions& options, Graph graph, RunFolder* run = n
   Communicator alone;
   const Dataset data = ring_data();
   CheckpointNotes notes{"jsc-toy", {}, data.class_names};
-  TrainOutcome outcome = train(graph, data, options, run, resume, notes, observer, alone);
+  TrainOutcome outcome =
+      train(graph, data, options, run ? run->software() : "", resume, notes, observer, alone);
   return {std::move(graph), std::move(outcome)};
 }
 

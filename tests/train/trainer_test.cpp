@@ -11,6 +11,7 @@
 
 #include "mase/base/random.h"
 #include "mase/models/model.h"
+#include "mase/run/run_folder.h"
 #include "mase/train/evaluation.h"
 #include "support/graph_bits.h"
 #include "support/support.h"
@@ -89,7 +90,8 @@ Trained train_clouds(const TrainOptions& options, const Dataset& data, RunFolder
                      Graph graph = network()) {
   Communicator alone;
   CheckpointNotes notes{"jsc-toy", {}, data.class_names};
-  TrainOutcome outcome = train(graph, data, options, run, resume, notes, observer, alone);
+  TrainOutcome outcome =
+      train(graph, data, options, run ? run->software() : "", resume, notes, observer, alone);
   return {std::move(graph), std::move(outcome)};
 }
 
@@ -193,6 +195,7 @@ TEST(Trainer, ClippingBoundsTheStep) {
   const Dataset data = cloud_data();
   TrainOptions options = quick();
   options.optimizer = "sgd";
+  options.optimizer_arguments = Dict{{"momentum", 0.0}};  // a step is the gradient
   options.schedule = "constant";
   options.learning_rate = 1;
   options.max_steps = 1;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,10 +43,20 @@ ChildProcesses::~ChildProcesses() {
   }
 }
 
-void ChildProcesses::start(size_t key, const std::vector<std::string>& words,
-                           const std::string& log) {
-  const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+bool ChildProcesses::start(size_t key, const std::vector<std::string>& words,
+                           const std::string& log, const std::function<void()>& prepare) {
+  const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error(log, fmt::format("cannot create the file: {}", std::strerror(errno)));
+  // The lock belongs to the open file, which the child's output is: it ends with the child.
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+    ::close(file);
+    return false;
+  }
+  prepare();
+  if (::ftruncate(file, 0) != 0) {
+    ::close(file);
+    throw Error(log, fmt::format("cannot write the file: {}", std::strerror(errno)));
+  }
   const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   std::vector<char*> argv = {const_cast<char*>("ch")};
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
@@ -59,6 +70,7 @@ void ChildProcesses::start(size_t key, const std::vector<std::string>& words,
   ::close(input);
   if (child < 0) throw Error("", fmt::format("cannot start a process: {}", std::strerror(failure)));
   children_[child] = {key, now()};
+  return true;
 }
 
 bool ChildProcesses::ended(End& end) {

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,8 +16,11 @@ class ChildProcesses {
  public:
   ~ChildProcesses();  // kills what still runs
 
-  // Runs this very program with the words. Output goes to `log`; one thread each.
-  void start(size_t key, const std::vector<std::string>& words, const std::string& log);
+  // Runs this very program with the words. Output goes to `log`, whose lock the child holds as long
+  // as it lives: false, and nothing is done, while a child of an earlier program still does.
+  // `prepare` is called under the lock, before the child starts.
+  bool start(size_t key, const std::vector<std::string>& words, const std::string& log,
+             const std::function<void()>& prepare);
 
   struct End {
     size_t key = 0;

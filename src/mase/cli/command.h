@@ -31,16 +31,21 @@ struct Arguments {
   bool was_typed(const std::string& name) const { return typed.count(name) > 0; }
 };
 
+// What people do; `ch --help` lists commands under these headings, in this order.
+enum class CommandGroup { start, train, look, quantise, search, hardware, data, other };
+
 struct CommandRecord {
   static constexpr const char* kind = "command";
   std::string name;
   std::vector<std::string> aliases = {};
+  CommandGroup group = CommandGroup::other;
   std::string summary;    // one line
   std::string help = {};  // paragraphs under it
   std::vector<Positional> positionals = {};
   // Boolean fields are switches (--name, and --no-name where the default is true); list fields may
   // be repeated. Field::group is the heading in --help.
   Schema options = {};
+  std::vector<std::string> tables = {};  // of a configuration that it reads: "passes"
   std::vector<std::string> examples = {};
   bool forwards = false;  // hands unknown words and flags on to another command
   std::function<int(const Arguments& arguments)> run;  // the exit code

@@ -78,6 +78,7 @@ complete -o filenames -F _ch_complete ch
 
 const Register<CommandRecord> registered{{
     .name = "completion",
+    .group = CommandGroup::start,
     .summary = "print a shell completion script",
     .help = "Add  eval \"$(ch completion bash)\"  to ~/.bashrc.",
     .positionals = {{"shell", "bash"}},

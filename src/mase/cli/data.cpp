@@ -8,11 +8,13 @@
 
 #include "mase/base/table.h"
 #include "mase/cli/command.h"
+#include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
 #include "mase/data/dataset.h"
 #include "mase/data/download.h"
 #include "mase/data/jets.h"
 #include "mase/report/progress.h"
+#include "mase/run/record_options.h"
 
 namespace mase::data_command {
 namespace {
@@ -24,7 +26,6 @@ DatasetOptions dataset_options(const Arguments& arguments) {
   DatasetOptions options;
   options.data_dir = text("data_dir");
   options.validation_split = text("val_split");
-  options.sim_rows = arguments["sim_rows"].as_int();
   options.target = text("target");
   options.drop_bad_rows = arguments["drop_bad_rows"].as_bool();
   options.notify = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
@@ -115,7 +116,11 @@ void print_classes(const Dataset& dataset) {
 }
 
 int show_dataset(const Arguments& arguments, const std::string& name) {
-  const Dataset dataset = load_dataset(name, dataset_options(arguments));
+  DatasetOptions options = dataset_options(arguments);
+  Settings settings;
+  settings.values = arguments.values;
+  options.arguments = record_options(settings, "dataset", name);
+  const Dataset dataset = load_dataset(name, options);
   fmt::print("Name        {}\nVariant     {}\nIdentity    {}\n", printable(dataset.name),
              printable(dataset.variant), dataset.identity);
   if (!dataset.notice.empty()) fmt::print("Notice      {}\n", printable(dataset.notice));
@@ -196,6 +201,7 @@ int run(const Arguments& arguments) {
 
 const Register<CommandRecord> registered{
     {.name = "data",
+     .group = CommandGroup::data,
      .summary = "List, describe and download data sets",
      .help =
          "list shows the data sets and the data folder (--data-dir, else MASE_DATA, else "
@@ -203,31 +209,31 @@ const Register<CommandRecord> registered{
          "fetch downloads the real jets; a download that was cut continues.",
      .positionals = {{"action", "list, info or fetch"},
                      {"name", "a data set, a table file or a .toml that describes one", false}},
-     .options = {{
-         {.name = "data_dir", .type = FieldType::text, .help = "folder of data files"},
-         {.name = "val_split",
-          .type = FieldType::text,
-          .default_value = "0.1",
-          .help = "share of the training rows kept for validation, or 'train'"},
-         {.name = "sim_rows",
-          .type = FieldType::integer,
-          .default_value = 100000,
-          .help = "rows of simulated jets"},
-         {.name = "target", .type = FieldType::text, .help = "the target column of a table"},
-         {.name = "drop_bad_rows",
-          .type = FieldType::boolean,
-          .default_value = false,
-          .help = "leave out rows with missing or infinite values"},
-         {.name = "from",
-          .type = FieldType::text,
-          .default_value = "openml",
-          .help = "which of the two published files to fetch",
-          .choices = {"openml", "cernbox"}},
-         {.name = "address", .type = FieldType::text, .help = "fetch from this address instead"},
-         {.name = "sha256",
-          .type = FieldType::text,
-          .help = "refuse the download unless it has this"},
-     }},
+     .options =
+         {std::vector<Field>{
+              {.name = "data_dir", .type = FieldType::text, .help = "folder of data files"},
+              {.name = "val_split",
+               .type = FieldType::text,
+               .default_value = "0.1",
+               .help = "share of the training rows kept for validation, or 'train'"},
+              {.name = "target", .type = FieldType::text, .help = "the target column of a table"},
+              {.name = "drop_bad_rows",
+               .type = FieldType::boolean,
+               .default_value = false,
+               .help = "leave out rows with missing or infinite values"},
+              {.name = "from",
+               .type = FieldType::text,
+               .default_value = "openml",
+               .help = "which of the two published files to fetch",
+               .choices = {"openml", "cernbox"}},
+              {.name = "address",
+               .type = FieldType::text,
+               .help = "fetch from this address instead"},
+              {.name = "sha256",
+               .type = FieldType::text,
+               .help = "refuse the download unless it has this"},
+          } +
+          record_fields("dataset", "")},
      .examples = {"ch data list", "ch data info jsc", "ch data info iris.csv --target species",
                   "ch data fetch jsc --from cernbox"},
      .run = run}};

@@ -8,8 +8,8 @@
 #include "mase/cli/format_sweep.h"
 #include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
-#include "mase/cli/set_option.h"
 #include "mase/formats/measure.h"
+#include "mase/run/set_option.h"
 
 namespace mase::format_command {
 namespace {
@@ -135,6 +135,7 @@ std::vector<Field> own_options() {
 
 const Register<CommandRecord> registered{{
     .name = "format",
+    .group = CommandGroup::quantise,
     .summary = "Number formats: list them, show one, sweep a network over all",
     .help = "ch format list\n"
             "ch format show NAME [--set key=value]: limits, table of codes, spacing\n"
@@ -148,7 +149,7 @@ const Register<CommandRecord> registered{{
                     {.name = "dataset", .help = "the data set to sweep on", .required = false}},
     .options = {own_options() + general_options() + data_options() + plot_fields()},
     .examples = {"ch format show e4m3", "ch format show integer --set width=6 --set frac_width=2",
-                 "ch format sweep jsc-tiny jsc-sim --load best.ckpt"},
+                 "ch format sweep jsc-10x jsc --load best.ckpt"},
     .run = run,
 }};
 

@@ -8,12 +8,12 @@
 
 #include "mase/base/file.h"
 #include "mase/base/table.h"
-#include "mase/cli/network_setup.h"
+#include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
+#include "mase/cli/terminal.h"
 #include "mase/formats/measure.h"
 #include "mase/ir/op.h"
-#include "mase/train/evaluation.h"
-#include "mase/train/trainer.h"
+#include "mase/run/experiment.h"
 
 namespace mase {
 namespace {
@@ -127,31 +127,24 @@ std::string sweep_plot(const std::vector<Point>& points, const PlotStyle& style)
 
 }  // namespace
 
-int format_sweep(const Arguments& given) {
-  Arguments arguments = given;
-  const Value model = arguments["name"];  // a copy: adding a key moves the others
-  arguments.values["model"] = model;
-  if (arguments.was_typed("name")) arguments.typed.insert("model");
+int format_sweep(const Arguments& arguments) {
   const Settings settings = merge_settings("format", arguments);
   const Logger log(settings, true);
-  if (!settings.has("dataset"))
+  ExperimentSpec spec = experiment_spec(settings);
+  spec.network.model = settings.has("name") ? settings["name"].as_string() : "";
+  spec.passes = {};
+  if (spec.data.name.empty())
     throw Error("DATASET", "no data set is named", "ch format sweep MODEL DATASET --load X");
-  Settings named = settings;
-  named.values["model"] = model;
-  const std::optional<Checkpoint> checkpoint = load_network_file(named);
-  if (!checkpoint) log.warning("no --load: the network has its initial random weights");
-  DatasetOptions data_options = dataset_options(named);
-  data_options.notify = [&](const std::string& line) { log.info(line); };
-  std::optional<Preprocessing> fitted;
-  if (checkpoint) fitted = preprocessing_of(*checkpoint);
-  if (fitted) data_options.apply = &*fitted;
-  const Dataset dataset = load_dataset(named["dataset"].as_string(), data_options);
-  tell_about(dataset, log);
-  const LoadedNetwork network = make_network(named, checkpoint, &dataset, log);
+  Experiment experiment(std::move(spec), log.observer());
+  experiment.prepare();
+  if (!experiment.network().loaded)
+    log.warning("no --load: the network has its initial random weights");
+  const Dataset& dataset = *experiment.dataset();
+  const Graph& network = experiment.graph();
   const Split& split = dataset.test.rows() ? dataset.test : dataset.validation;
   if (split.rows() == 0) throw Error(dataset.name, "has no test rows");
-  check_split(split, dataset, network.graph);
-  const int64_t rows = std::min(split.rows(), named["rows"].as_int());
+  check_split(split, dataset, network);
+  const int64_t rows = std::min(split.rows(), settings["rows"].as_int());
 
   const auto start = std::chrono::steady_clock::now();
   CompileOptions compile;
@@ -169,22 +162,22 @@ int format_sweep(const Arguments& given) {
   sample[0] = std::min<int64_t>(sample[0], 4096);
   Tensor samples(sample);
   std::copy_n(calibration.x.data<float>(), samples.numel(), samples.mutable_data<float>());
-  const std::vector<Layer> layers = layers_of(network.graph, samples);
-  if (layers.empty()) throw Error(network.graph.name, "has no layer with weights");
+  const std::vector<Layer> layers = layers_of(network, samples);
+  if (layers.empty()) throw Error(network.name, "has no layer with weights");
 
   std::vector<Point> points(1);
   points[0].format = "float32";
-  evaluate(network.graph, points[0]);
+  evaluate(network, points[0]);
   const std::vector<std::string> only =
-      named["only"].is_null() ? std::vector<std::string>() : named["only"].as_string_list();
+      settings["only"].is_null() ? std::vector<std::string>() : settings["only"].as_string_list();
   for (const std::string& name : only) Registry<FormatRecord>::instance().get(name, "--only");
   for (const FormatRecord* record : Registry<FormatRecord>::instance().all()) {
     if (!only.empty() && !std::count(only.begin(), only.end(), record->name)) continue;
     const size_t steps = record->ladder ? record->ladder(1).size() : 1;
     for (size_t step = 0; step < steps; ++step) {
       Point point{record->name, config_text(*record, config_at(*record, step, layers[0].weight))};
-      const Graph graph = quantized(network.graph, layers, *record, step,
-                                    named["weights_only"].as_bool(), point.bits);
+      const Graph graph =
+          quantized(network, layers, *record, step, settings["weights_only"].as_bool(), point.bits);
       evaluate(graph, point);
       points.push_back(point);
     }
@@ -207,12 +200,12 @@ int format_sweep(const Arguments& given) {
   }
   fmt::print("{}\n{}", table.str(), sweep_plot(points, plot_style(arguments)));
   fmt::print("{} configurations on {} rows in {:.2f} s\n", points.size(), rows, seconds);
-  if (named.has("json")) {
+  if (settings.has("json")) {
     const std::string text = to_json(Value(records), 1) + "\n";
-    if (named["json"].as_string() == "-")
+    if (settings["json"].as_string() == "-")
       fmt::print("{}", text);
     else
-      write_file_atomically(named["json"].as_string(), text);
+      write_file_atomically(settings["json"].as_string(), text);
   }
   return 0;
 }

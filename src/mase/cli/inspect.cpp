@@ -296,6 +296,7 @@ std::vector<Field> options() {
 
 const Register<CommandRecord> registered{{
     .name = "inspect",
+    .group = CommandGroup::look,
     .summary = "Show what a checkpoint or an array file holds",
     .help = "Reads PyTorch's .pt, .pth and Lightning's .ckpt, safetensors, .mz, Hugging Face "
             "folders, .npy and .npz. Nothing in a file is run or trusted: hostile files are "

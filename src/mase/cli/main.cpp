@@ -30,6 +30,12 @@ std::string flag_names(const Field& field) {
   return names;
 }
 
+// A switch that is on, or that a record decides, also has --no-NAME.
+bool can_be_turned_off(const Field& field) {
+  return field.type == FieldType::boolean &&
+         (field.default_value.is_null() || field.default_value.as_bool());
+}
+
 // The words the user typed for one command.
 struct Typed {
   const CommandRecord* command = nullptr;
@@ -57,9 +63,8 @@ void add_options(CLI::App& app, const CommandRecord& command, Typed& typed) {
   for (const Field& field : command.options.fields) {
     CLI::Option* option = nullptr;
     if (field.type == FieldType::boolean) {
-      const bool on = field.default_value.is_bool() && field.default_value.as_bool();
       std::string names = flag_names(field);
-      if (on) names += ",!--no-" + replace_all(field.name, "_", "-");
+      if (can_be_turned_off(field)) names += ",!--no-" + replace_all(field.name, "_", "-");
       option = app.add_flag(names, typed.switches[field.name], field.help);
     } else {
       std::string help = field.help;
@@ -143,8 +148,7 @@ std::vector<std::string> known_flags(const CommandRecord& command) {
   for (const Field& field : command.options.fields) {
     flags.push_back(flag_name(field.name));
     for (const std::string& alias : field.aliases) flags.push_back(flag_name(alias));
-    if (field.type == FieldType::boolean && field.default_value == Value(true))
-      flags.push_back("--no-" + replace_all(field.name, "_", "-"));
+    if (can_be_turned_off(field)) flags.push_back("--no-" + replace_all(field.name, "_", "-"));
   }
   return flags;
 }
@@ -184,9 +188,19 @@ std::string capitalised(std::string text) {
 }
 
 std::string command_list() {
-  std::string text = "Commands:\n";
-  for (const CommandRecord* command : Registry<CommandRecord>::instance().all())
-    text += fmt::format("  {:<12}{}\n", command->name, capitalised(command->summary));
+  static const std::pair<CommandGroup, const char*> groups[] = {
+      {CommandGroup::start, "Start"},   {CommandGroup::train, "Train and test"},
+      {CommandGroup::look, "Look"},     {CommandGroup::quantise, "Quantise"},
+      {CommandGroup::search, "Search"}, {CommandGroup::hardware, "Hardware"},
+      {CommandGroup::data, "Data"},     {CommandGroup::other, "Other"}};
+  std::string text;
+  for (const auto& [group, heading] : groups) {
+    std::string lines;
+    for (const CommandRecord* command : Registry<CommandRecord>::instance().all())
+      if (command->group == group)
+        lines += fmt::format("  {:<12}{}\n", command->name, capitalised(command->summary));
+    if (!lines.empty()) text += fmt::format("{}{}:\n{}", text.empty() ? "" : "\n", heading, lines);
+  }
   return text;
 }
 
@@ -199,9 +213,10 @@ std::string main_help() {
       "  -V, --version         the version\n"
       "  --info [WHAT]         tables of what there is: all, {}\n\n"
       "Examples:\n"
-      "  ch train jsc-tiny jsc\n"
-      "  ch summary jsc-toy\n"
-      "  ch --info model\n",
+      "  ch summary jsc-toy                  a network, layer by layer\n"
+      "  ch train jsc-tiny jsc               train it; its folder is named at the end\n"
+      "  ch test --load mase_output/RUN/software/training_ckpts/best.mz\n"
+      "  ch --info model                     what networks there are\n",
       program_version(), command_list(), join(info_kinds(), ", "));
 }
 

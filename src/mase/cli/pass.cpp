@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch pass: one pass on one network, its arguments given as --set key=value.
-#include "mase/base/file.h"
+#include <cstdio>
+
 #include "mase/base/text.h"
-#include "mase/cli/pass_setup.h"
-#include "mase/cli/set_option.h"
-#include "mase/io/checkpoint.h"
-#include "mase/passes/metadata.h"
+#include "mase/cli/options.h"
+#include "mase/cli/terminal.h"
+#include "mase/run/experiment.h"
+#include "mase/run/set_option.h"
 
 namespace mase::pass_command {
 namespace {
@@ -14,34 +15,31 @@ int run(const Arguments& arguments) {
   const Settings settings = merge_settings("pass", arguments);
   const std::string& name = arguments["name"].as_string();
   Registry<PassRecord>::instance().get(name, "NAME");
-  const Value args = set_table(settings["set"]);
-  std::optional<Dataset> dataset;
-  if (settings.has("dataset")) {
-    DatasetOptions options = dataset_options(settings);
-    options.notify = [](const std::string& line) { fmt::print("{}\n", line); };
-    dataset = load_dataset(settings["dataset"].as_string(), options);
-  }
-  PassNetwork network = pass_network(settings["model"], settings.values, settings.config_path,
-                                     dataset ? &*dataset : nullptr);
-  for (const std::string& note : network.notes) fmt::print("{}\n", note);
-  check_passes(network.graph, {{name, args, name}});
-  const Graph original = network.graph;
-  PassContext context = pass_context(dataset ? &*dataset : nullptr, settings);
-  context.original = &original;
+  ExperimentSpec spec = experiment_spec(settings);
+  spec.passes = {{{name, set_table(settings["set"]), name}}, ""};
   bool printed = false;  // a pass that says nothing has its result printed
-  context.print = [&, print = context.print](const std::string& text) {
-    printed = true;
-    print(text);
+  Observer observer;
+  observer.log = [](LogLevel level, const std::string& line) {
+    fmt::print(level == LogLevel::info ? stdout : stderr, "{}\n", line);
   };
-  if (settings.has("output_dir")) context.save_dir = settings["output_dir"].as_string();
-  ensure_metadata(network.graph, context);
-  const PassResult result = run_pass(network.graph, name, args, context);
+  observer.print = [&](const std::string& text) {
+    printed = true;
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  };
+  Experiment experiment(std::move(spec), observer);
+  experiment.prepare();
+  const PassResult result =
+      experiment
+          .apply_passes(settings.has("output_dir") ? settings["output_dir"].as_string() : "", true)
+          .at(0)
+          .result;
   if (settings["json"].as_bool())
     fmt::print("{}\n", to_json(result.data, 1));
   else if (!printed)
     fmt::print("{}\n", python_pprint(result.data));
   if (settings.has("save")) {
-    save_mz(settings["save"].as_string(), network.graph, network.checkpoint_extra);
+    save_mz(settings["save"].as_string(), experiment.graph(), experiment.file_contents());
     fmt::print("saved to {}\n", settings["save"].as_string());
   }
   return 0;
@@ -49,6 +47,7 @@ int run(const Arguments& arguments) {
 
 const Register<CommandRecord> registered{{
     .name = "pass",
+    .group = CommandGroup::quantise,
     .summary = "Run one pass on a network",
     .help = "Arguments are TOML values; text needs no quotes. The passes: ch --info pass.",
     .positionals = {{.name = "name", .help = "the pass", .required = true},

@@ -7,10 +7,9 @@
 
 #include "mase/base/file.h"
 #include "mase/base/table.h"
-#include "mase/cli/network_setup.h"
-#include "mase/data/table.h"
-#include "mase/io/table_source.h"
-#include "mase/train/evaluation.h"
+#include "mase/cli/options.h"
+#include "mase/cli/terminal.h"
+#include "mase/run/experiment.h"
 #include "mase/train/metric.h"
 
 namespace mase::predict_command {
@@ -22,53 +21,6 @@ std::string extension_of(const std::string& path) {
 
 int64_t width_of(const Tensor& tensor) {
   return tensor.numel() / std::max<int64_t>(1, tensor.shape().at(0));
-}
-
-Tensor rows_of_safetensors(const std::string& path, const std::string& wanted) {
-  const TensorTable table = load_safetensors(path);
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : table) {
-    names.push_back(name);
-    if (name == wanted || (wanted.empty() && (name == "x" || table.size() == 1))) {
-      if (tensor.shape().empty()) throw Error(path, fmt::format("'{}' is a single number", name));
-      return tensor.to(DType::f32);
-    }
-  }
-  throw Error(path, wanted.empty() ? "holds several tensors" : fmt::format("no '{}'", wanted),
-              "choose one with --tensor: " + join(names, ", "));
-}
-
-// Columns in file order, for arrays, which have no names.
-Tensor rows_of_array(const std::string& path) {
-  const std::unique_ptr<TableSource> source = open_table(path);
-  const int64_t columns = static_cast<int64_t>(source->columns().size());
-  std::vector<float> values;
-  std::vector<double> block(static_cast<size_t>(columns) * 1024);
-  for (int64_t got; (got = source->read(block.data(), 1024)) > 0;)
-    for (int64_t i = 0; i < got * columns; ++i)
-      values.push_back(static_cast<float>(block[static_cast<size_t>(i)]));
-  const int64_t rows = columns ? static_cast<int64_t>(values.size()) / columns : 0;
-  return Tensor::of({rows, columns}, values);
-}
-
-Tensor input_rows(const Settings& settings, const std::optional<Preprocessing>& preprocessing,
-                  const Graph& graph) {
-  const std::string path = settings["input"].as_string(), kind = extension_of(path);
-  const int64_t features = element_count(graph.node(graph.placeholders().at(0)).sample_shape);
-  const bool prepare = preprocessing && settings["preprocess"].as_bool();
-  const bool named = kind == ".csv" || kind == ".arff" || kind == ".h5" || kind == ".hdf5";
-  if (prepare && named) return load_rows(path, *preprocessing, dataset_options(settings)).x;
-  Tensor x =
-      kind == ".safetensors"
-          ? rows_of_safetensors(path, settings.has("tensor") ? settings["tensor"].as_string() : "")
-          : rows_of_array(path);
-  if (x.shape().at(0) > 0 && width_of(x) != features)
-    throw Error(path,
-                fmt::format("rows have {} values, the network takes {}", width_of(x), features),
-                "give one column for each feature and nothing else");
-  if (prepare && static_cast<int64_t>(preprocessing->offset.size()) == features)
-    scale_rows(x.mutable_data<float>(), x.shape()[0], *preprocessing);
-  return x;
 }
 
 void to_probabilities(float* row, int64_t count) {
@@ -138,6 +90,13 @@ void write_result(const std::string& path, const Tensor& result, const std::stri
     write_file_atomically(path, csv_text(result, names, what == "classes"));
 }
 
+// The columns a regression was trained to predict.
+std::vector<std::string> target_names(const NetworkNotes& notes) {
+  if (!notes.preprocessing || !notes.preprocessing->description.is_dict()) return {};
+  const Value& columns = notes.preprocessing->description["target_columns"];
+  return columns.is_list() ? columns.as_string_list("target_columns") : std::vector<std::string>();
+}
+
 int run(const Arguments& arguments) {
   const Settings settings = merge_settings("predict", arguments);
   const Logger log(settings, settings["output"].as_string() != "-");
@@ -149,19 +108,27 @@ int run(const Arguments& arguments) {
   if (settings["classes"].as_bool() && settings["probabilities"].as_bool())
     throw Error("--classes", "excludes --probabilities", "choose one");
   if (!settings.has("load"))
-    throw Error("--load", "is missing", "name the checkpoint whose network predicts");
-  const std::optional<Checkpoint> checkpoint = load_network_file(settings);
-  const LoadedNetwork network = make_network(settings, checkpoint, nullptr, log);
-
-  Split split;
-  split.x = input_rows(settings, network.preprocessing, network.graph);
-  CompileOptions compile;
-  compile.batch_size = settings["batch_size"].as_int();
-  compile.threads = static_cast<int>(settings["threads"].as_int());
-  Program program = Program::compile(network.graph, compile);
-  Tensor result = predict_rows(program, split);
+    throw Error("--load", "is missing",
+                "name the network that predicts: --load RUN/software/training_ckpts/best.mz");
+  if (!settings.has("input"))
+    throw Error("--input", "is missing", "name the rows to predict: --input rows.csv or rows.npy");
+  ExperimentSpec spec = experiment_spec(settings);
+  spec.data.name.clear();
+  Experiment experiment(spec, log.observer());
+  experiment.prepare();
+  PredictSpec wanted{.input = settings["input"].as_string(),
+                     .preprocess = settings["preprocess"].as_bool()};
+  if (settings.has("tensor")) wanted.tensor = settings["tensor"].as_string();
+  if (wanted.preprocess && !experiment.network().notes.preprocessing)
+    log.warning(fmt::format("{} does not say how features are scaled: rows go in as they are",
+                            experiment.spec().network.load));
+  Tensor result = experiment.predict(wanted);
+  if (settings["classes"].as_bool() && experiment.network().notes.task == "regression")
+    throw Error("--classes", "the network predicts numbers, not classes", "leave it out");
   const int64_t rows = result.shape().at(0), width = rows ? width_of(result) : 1;
-  std::string what = "logits";
+  const NetworkNotes& notes = experiment.network().notes;
+  const bool numbers = notes.task == "regression";
+  std::string what = numbers ? "predictions" : "logits";
   if (settings["probabilities"].as_bool()) {
     what = "probabilities";
     for (int64_t row = 0; row < rows; ++row)
@@ -173,7 +140,7 @@ int run(const Arguments& arguments) {
       classes.mutable_data<int64_t>()[row] = arg_max(result.data<float>() + row * width, width);
     result = classes;
   }
-  write_result(output, result, what, network.class_names);
+  write_result(output, result, what, numbers ? target_names(notes) : notes.class_names);
   if (output != "-") log.info(fmt::format("Wrote {} of {} rows to {}", what, rows, output));
   return 0;
 }
@@ -182,8 +149,7 @@ std::vector<Field> own_options() {
   const char* group = "Predict options";
   return {{.name = "input",
            .type = FieldType::text,
-           .help = "rows: .npy, .npz, .safetensors, .csv, .arff or .h5",
-           .required = true,
+           .help = "rows: .npy, .npz, .safetensors, .csv (with or without names), .arff or .h5",
            .group = group},
           {.name = "output",
            .type = FieldType::text,
@@ -213,13 +179,15 @@ std::vector<Field> own_options() {
 
 const Register<CommandRecord> registered{{
     .name = "predict",
+    .group = CommandGroup::train,
     .summary = "Run a trained network on rows of a file",
-    .help = "Checkpoints of ch train carry how features are scaled, and raw rows are scaled that "
-            "way; other checkpoints take rows as they are.",
+    .help = "Files of ch train (best.mz, best.ckpt) hold the network and how features are scaled, "
+            "and raw rows are scaled that way; other checkpoints take rows as they are.",
     .positionals = {{"model", "a built-in network or a .toml that describes one", false}},
-    .options = {general_options() + data_options() + own_options()},
-    .examples = {"ch predict jsc-10x --load best.ckpt --input rows.npy --output logits.npy",
-                 "ch predict jsc-10x --load best.ckpt --input rows.csv --classes"},
+    .options = {general_options() + config_options() + data_options() + own_options()},
+    .tables = {"passes"},
+    .examples = {"ch predict --load best.mz --input rows.csv --classes",
+                 "ch predict jsc-10x --load best.ckpt --input rows.npy --output logits.npy"},
     .run = run,
 }};
 

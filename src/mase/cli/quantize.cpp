@@ -4,11 +4,11 @@
 
 #include "mase/base/table.h"
 #include "mase/cli/command.h"
-#include "mase/cli/set_option.h"
 #include "mase/formats/cases.h"
 #include "mase/formats/measure.h"
 #include "mase/io/checkpoint.h"
 #include "mase/io/packed.h"
+#include "mase/run/set_option.h"
 
 namespace mase::quantize_command {
 namespace {
@@ -52,7 +52,7 @@ int unpack(const Arguments& arguments) {
 int run(const Arguments& arguments) {
   if (arguments["unpack"].as_bool()) return unpack(arguments);
   const std::string& path = arguments["input"].as_string();
-  const TensorTable tensors = load_safetensors(path);
+  const TensorTable tensors = load_checkpoint(path).tensors;
   std::map<std::string, const Tensor*> by_name;
   for (const auto& [name, tensor] : tensors) by_name[name] = &tensor;
   TensorTable results;
@@ -97,13 +97,14 @@ int run(const Arguments& arguments) {
 
 const Register<CommandRecord> registered{{
     .name = "quantize",
+    .group = CommandGroup::quantise,
     .summary = "Round the tensors of a file to a number format and measure the error",
     .help = "A case of --cases is {\"quantizer\": NAME, \"config\": {...}, \"input\": TENSOR, "
             "\"output\": TENSOR}, or a microscaling one with \"format\", \"block_size\", \"axis\", "
             "\"round\" and \"scale_bits\". The formats: ch format list.",
     .options = {{{.name = "input",
                   .type = FieldType::text,
-                  .help = "the tensors (.safetensors)",
+                  .help = "the tensors: .safetensors, .pt, .ckpt or .mz",
                   .required = true},
                  {.name = "output",
                   .type = FieldType::text,

@@ -58,6 +58,7 @@ int run(const Arguments& arguments) {
 
 const Register<CommandRecord> registered{{
     .name = "report",
+    .group = CommandGroup::look,
     .summary = "write a page with the figures of a run, or of several compared",
     .help = "The page is one HTML file: it opens from disk, needs no network and prints well. A "
             "folder that holds several runs stands for all of them.",

@@ -120,6 +120,7 @@ int run(const Arguments& arguments) {
 
 const Register<CommandRecord> registered{{
     .name = "summary",
+    .group = CommandGroup::start,
     .summary = "a network layer by layer: shapes, parameters, multiply-adds, sizes",
     .positionals = {{"model", "a built-in network or the path of a .toml description"}},
     .options = {{

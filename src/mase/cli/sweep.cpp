@@ -45,6 +45,11 @@ void check_options(const CommandRecord& command, const std::vector<std::string>&
       throw Error(word, fmt::format("ch {} has no such option", command.name),
                   suggestion(option_of(word), names));
   for (const Variation& variation : variations) {
+    if (is_config_key(variation.option)) {
+      if (command.options.find("set")) continue;  // each run checks it with its whole file
+      throw Error("--vary", fmt::format("ch {} reads no configuration to change '{}' in",
+                                        command.name, printable(variation.option)));
+    }
     const Field* field = command.options.find(variation.option);
     if (!field)
       throw Error(
@@ -136,12 +141,13 @@ struct Sweep {
 void note_end(Sweep& sweep, const ChildProcesses::End& end, bool stopping) {
   SweepRun& run = sweep.runs[end.key];
   run.seconds = end.seconds;
-  const bool has_run = is_run_folder(sweep.folder_of(run));
-  const RunData data = has_run ? read_run_outline(sweep.folder_of(run)) : RunData();
+  const std::string folder = sweep.folder_of(run);
+  const bool is_own = is_run_folder(folder) && is_of_command(read_run_outline(folder), run.words);
+  const RunData data = is_own ? read_run_outline(folder) : RunData();
   const Value& status = data.run["status"];
   const std::string said = status.is_string() ? status.as_string() : "";
   // A diverged run is a result like any other.
-  if (has_run && (said == "diverged" || (end.exit_code == 0 && said != "interrupted"))) {
+  if (said == "diverged" || (end.exit_code == 0 && said == "finished")) {
     run.status = "finished";
     run.cause.clear();
   } else if (stopping || said == "interrupted") {
@@ -149,7 +155,10 @@ void note_end(Sweep& sweep, const ChildProcesses::End& end, bool stopping) {
   } else {
     run.status = "failed";
     const std::string last = last_line(sweep.log_of(run));
-    run.cause = fmt::format("exit code {}{}{}", end.exit_code, last.empty() ? "" : ": ", last);
+    run.cause =
+        end.exit_code == 0
+            ? fmt::format("its folder says '{}'", said.empty() ? "nothing" : said)
+            : fmt::format("exit code {}{}{}", end.exit_code, last.empty() ? "" : ": ", last);
   }
   size_t done = 0;
   for (const SweepRun& one : sweep.runs) done += one.status == "finished" || one.status == "failed";
@@ -157,6 +166,9 @@ void note_end(Sweep& sweep, const ChildProcesses::End& end, bool stopping) {
   const Value& best = data.run["best"];
   if (run.status == "finished" && best.is_dict() && best["val_acc_epoch"].is_number())
     result = fmt::format("val_acc {:.4f}", best["val_acc_epoch"].as_double());
+  if (run.status == "finished" && data.run["test_acc_epoch"].is_number())
+    result += fmt::format("{}test_acc {:.4f}", result.empty() ? "" : "  ",
+                          data.run["test_acc_epoch"].as_double());
   if (said == "diverged") result = "diverged";
   if (run.status == "failed") result += ": " + run.cause;
   fmt::print("[{}/{}] {}  {}  {:.1f} s\n", done, sweep.runs.size(), run.name, result, run.seconds);
@@ -168,7 +180,7 @@ bool run_all(Sweep& sweep) {
   catch_interrupts();
   ChildProcesses children;
   size_t next = 0;
-  bool stopping = false;
+  bool stopping = false, waiting = false;
   while (true) {
     if (interrupted() && !stopping) {
       stopping = true;
@@ -179,9 +191,18 @@ bool run_all(Sweep& sweep) {
     while (!stopping && children.running() < sweep.jobs && next < sweep.runs.size()) {
       SweepRun& run = sweep.runs[next];
       if (run.status != "finished") {
-        std::error_code ignored;
-        fs::remove_all(sweep.folder_of(run), ignored);  // what an earlier attempt left
-        children.start(next, run.words, sweep.log_of(run));
+        const bool started = children.start(next, run.words, sweep.log_of(run), [&] {
+          std::error_code ignored;
+          fs::remove_all(sweep.folder_of(run), ignored);  // what an earlier attempt left
+        });
+        if (!started) {  // a child of a sweep that was killed is still writing
+          if (!waiting)
+            fmt::print("Waiting for {}, which an earlier sweep left running\n", run.name);
+          std::fflush(stdout);
+          waiting = true;
+          break;
+        }
+        waiting = false;
       }
       ++next;
     }
@@ -232,8 +253,9 @@ int run(const Arguments& arguments) {
     throw Error("ch sweep", fmt::format("ch {} leaves no run folder to compare", name),
                 "sweep over ch train");
   std::vector<Variation> variations;
-  for (const std::string& text : arguments["vary"].as_string_list())
-    variations.push_back(parse_variation(text));
+  if (!arguments["vary"].is_null())
+    for (const std::string& text : arguments["vary"].as_string_list())
+      variations.push_back(parse_variation(text));
   check_options(command, arguments.rest, variations);
   for (size_t i = 0; i < variations.size(); ++i)
     for (size_t j = 0; j < i; ++j)
@@ -246,7 +268,8 @@ int run(const Arguments& arguments) {
       throw Error("--seeds", "the seed is varied already",
                   "give --seeds or --vary seed=..., not both");
   if (variations.empty() && !seeds)
-    throw Error("ch sweep", "nothing to vary", "give --vary option=value,value or --seeds N");
+    throw Error("ch sweep", "nothing is varied, so there is nothing to compare",
+                "add --vary, such as --vary learning_rate=1e-2,1e-3, or --seeds 3");
 
   Sweep sweep;
   sweep.base = {name};
@@ -285,11 +308,15 @@ int run(const Arguments& arguments) {
 
 const Register<CommandRecord> registered{{
     .name = "sweep",
+    .group = CommandGroup::train,
     .summary = "run a grid of settings and compare the results",
     .help =
         "Everything ch sweep does not know goes to the command that is swept over. Runs go on in "
         "parallel, one thread each; finished ones are not run again when the same sweep is started "
-        "again or extended. At the end there are a table, results.csv and comparison.html.",
+        "again or extended. A key with dots is one of the configuration: passes.quantize.... At "
+        "the "
+        "end there are a table, results.csv and comparison.html; figures are named by their rows: "
+        "val_ of validation, test_ of test rows.",
     .positionals = {{.name = "command", .help = "the command to run: train"}},
     .options =
         {{{.name = "vary",
@@ -311,7 +338,9 @@ const Register<CommandRecord> registered{{
            .help = "where the sweep's folder goes"},
           {.name = "project", .type = FieldType::text, .help = "name of the sweep's folder"}}},
     .examples = {"ch sweep train jsc-toy jsc --vary batch_size=64,256,1024 "
-                 "--vary learning_rate=1e-2,1e-3,1e-5 --seeds 3 --max-epochs 10"},
+                 "--vary learning_rate=1e-2,1e-3,1e-5 --seeds 3 --max-epochs 10",
+                 "ch sweep train --config configs/examples/jsc_toy_by_type.toml "
+                 "--vary passes.quantize.linear.config.weight_width=4,6,8 --max-epochs 2"},
     .forwards = true,
     .run = run,
 }};

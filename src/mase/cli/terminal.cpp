@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "mase/cli/options.h"
+#include "mase/base/text.h"
+#include "mase/run/observer.h"
+#include "mase/run/settings.h"
 
 namespace mase {
 namespace {
@@ -67,6 +69,25 @@ void Logger::error(const std::string& line) const {
 
 void Logger::text(const std::string& text) const {
   if (leads_ && level_ <= 1) std::fputs(text.c_str(), stdout);
+}
+
+Observer Logger::observer() const {
+  Observer observer;
+  observer.log = [log = *this](LogLevel level, const std::string& line) {
+    switch (level) {
+      case LogLevel::debug:
+        return log.debug(line);
+      case LogLevel::info:
+        return log.info(line);
+      case LogLevel::warning:
+        return log.warning(line);
+      case LogLevel::error:
+        return log.error(line);
+    }
+  };
+  observer.print = [log = *this](const std::string& text) { log.text(text); };
+  observer.cancelled = [] { return interrupted(); };
+  return observer;
 }
 
 LiveLine::LiveLine(bool visible) : visible_(visible), terminal_(output_is_terminal()) {

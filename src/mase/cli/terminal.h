@@ -8,6 +8,7 @@
 
 namespace mase {
 
+struct Observer;
 struct Settings;
 
 // COLUMNS, or the terminal's own width, or `fallback` where there is none.
@@ -26,6 +27,8 @@ class Logger {
   void error(const std::string& line) const;
   void text(const std::string& text) const;  // as it is, at level info
   bool shows_info() const { return leads_ && level_ <= 1; }
+  // What a command hands to the library: log lines and tables go here, Ctrl-C cancels.
+  Observer observer() const;
 
  private:
   int level_ = 1;  // 0 debug, 1 info, 2 warning, 3 error, 4 critical

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch test: evaluates a network on the test rows of a data set and prints Lightning's table.
-#include <chrono>
 #include <cstdio>
 
 #include "mase/base/file.h"
 #include "mase/base/table.h"
-#include "mase/cli/network_setup.h"
+#include "mase/cli/options.h"
+#include "mase/cli/terminal.h"
 #include "mase/report/progress.h"
-#include "mase/train/evaluation.h"
-#include "mase/train/run_folder.h"
-#include "mase/train/trainer.h"
+#include "mase/run/describe.h"
+#include "mase/run/experiment.h"
 
 namespace mase::test_command {
 namespace {
-
-// As PyTorch prints a float32 figure: all the digits of the nearest double.
-double single(double value) { return static_cast<double>(static_cast<float>(value)); }
 
 std::string class_name(const Value& record, size_t index) {
   const List& names = record["classes"].as_list();
@@ -50,100 +46,76 @@ std::string confusion_table(const Value& record) {
   return table.str();
 }
 
+// "-" is the terminal.
+void write_json(const std::string& path, const Value& value) {
+  const std::string text = to_json(value, 1) + "\n";
+  if (path == "-")
+    std::fputs(text.c_str(), stdout);
+  else
+    write_file_atomically(path, text);
+}
+
 int run(const Arguments& arguments) {
   catch_interrupts();
   const Settings settings = merge_settings("test", arguments);
   const Logger log(settings, true);
-  log.text(settings_table(settings));
+  log.text(settings_table(settings, settings["show_options"].as_bool()));
   for (const std::string& warning : settings.warnings) log.warning(warning);
-  std::string task = task_of(settings);
-  if (!settings.has("dataset"))
-    throw Error("DATASET", "no data set is named", "ch test MODEL DATASET; see ch data list");
-  const std::optional<Checkpoint> checkpoint = load_network_file(settings);
-  if (!checkpoint) log.warning("no --load: the network has its initial random weights");
-
-  DatasetOptions data_options = dataset_options(settings);
-  data_options.notify = [&](const std::string& line) { log.info(line); };
-  std::optional<Preprocessing> fitted;
-  if (checkpoint) fitted = preprocessing_of(*checkpoint);
-  if (fitted) data_options.apply = &*fitted;
-  const Dataset dataset = load_dataset(settings["dataset"].as_string(), data_options);
-  if (!dataset.classification && !settings.given("task")) task = "regression";
-  tell_about(dataset, log);
-  LoadedNetwork network = make_network(settings, checkpoint, &dataset, log);
-  run_configured_passes(network.graph, settings, dataset, "", log);
-  take_quantizer_state(network, log);
-  const std::string split_name = settings["split"].as_string();
-  const Split& split = split_name == "train"        ? dataset.train
-                       : split_name == "validation" ? dataset.validation
-                                                    : dataset.test;
-  if (split.rows() == 0) throw Error(dataset.name, fmt::format("has no {} rows", split_name));
-  check_split(split, dataset, network.graph);
-
-  CompileOptions compile;
-  compile.batch_size = settings["batch_size"].as_int();
-  compile.loss = default_loss(dataset);
-  compile.threads = static_cast<int>(settings["threads"].as_int());
-  Program program = Program::compile(network.graph, compile);
   LiveLine live(log.shows_info());
-  const auto start = std::chrono::steady_clock::now();
-  ProgressLine line{.title = "Testing DataLoader 0"};
-  const auto elapsed = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const std::string split_name = settings["split"].as_string();
+  ProgressLine line{.title = split_name == "test" ? "Testing DataLoader 0"
+                                                  : "Testing " + split_name + " rows"};
+  Observer observer = log.observer();
+  observer.progress = [&](const Progress& progress) {
+    line.done = progress.done;
+    line.total = progress.total;
+    line.seconds = progress.seconds;
+    if (live.due()) live.draw(progress_text(line, live.columns()));
   };
-  Score score;
-  const Tensor logits = predict_rows(program, split, &score, [&](int64_t batch, int64_t batches) {
-    line.done = batch;
-    line.total = batches;
-    if (!live.due()) return;
-    line.seconds = elapsed();
-    live.draw(progress_text(line, live.columns()));
-  });
-  line.seconds = elapsed();
+  ExperimentSpec spec = experiment_spec(settings);
+  spec.data.needed = true;
+  Experiment experiment(std::move(spec), observer);
+  experiment.prepare();
+  if (!experiment.network().loaded)
+    log.warning("no --load: the network has its initial random weights");
+  const Evaluation result = experiment.evaluate(split_name);
   live.finish(progress_text(line, live.columns()));
 
-  std::vector<std::pair<std::string, double>> figures;
-  if (dataset.classification) figures.emplace_back("test_acc_epoch", single(score.accuracy()));
-  figures.emplace_back("test_loss_epoch", single(score.loss()));
-  std::fputs(metric_box("Test metric", figures, terminal_columns(120)).c_str(), stdout);
-  fmt::print("Data set: {} ({}){}\n", printable(dataset.name), printable(dataset.variant),
+  const Dataset& dataset = *experiment.dataset();
+  const auto figures = named_figures(result, dataset.classification);
+  const std::string& split = result.split;
+  std::fputs(metric_box(split == "test"         ? "Test metric"
+                        : split == "validation" ? "Validation metric"
+                                                : "Training metric",
+                        figures, terminal_columns(120))
+                 .c_str(),
+             stdout);
+  fmt::print("Data set: {} ({}){}{}\n", printable(dataset.name), printable(dataset.variant),
+             split == "test" ? "" : fmt::format(", {} rows", split),
              dataset.notice.empty() ? "" : ": " + printable(dataset.notice));
-
-  Value record = evaluation_record(split_name, split, logits, score, dataset);
   if (settings["verbose"].as_bool() && dataset.classification)
-    fmt::print("\n{}\n{}", class_table(record), confusion_table(record));
-  const std::string model =
-      settings.has("model") ? settings["model"].as_string() : network.graph.name;
-  Value result = Dict{
-      {"kind", "test"},
-      {"version", program_version()},
-      {"command", Value::of(arguments.command_line)},
-      {"seed", settings["seed"]},
-      {"model", Dict{{"name", model}, {"parameters", network.graph.parameter_count()}}},
-      {"dataset", dataset_record(dataset)},
-      {"options", settings.rows_value()},
-      {"summary", summary_record(network.graph, compile.batch_size)},
-      {"speed", Dict{{"seconds", line.seconds},
-                     {"samples_per_second", static_cast<double>(split.rows()) / line.seconds}}},
-      {"evaluation", record}};
-  for (const auto& [name, value] : figures) result[name] = value;
+    fmt::print("\n{}\n{}", class_table(result.record), confusion_table(result.record));
+
+  OutputSpec output = output_spec(settings);
+  Value& record = output.record;
+  record["kind"] = "test";
+  record["version"] = program_version();
+  record["command"] = Value::of(arguments.command_line);
+  record["model"] = Dict{{"name", experiment.network().name},
+                         {"parameters", experiment.graph().parameter_count()}};
+  record["dataset"] = dataset_record(dataset);
+  record["summary"] = summary_record(experiment.graph(), experiment.spec().batch_size);
+  record["speed"] =
+      Dict{{"seconds", result.seconds},
+           {"samples_per_second", static_cast<double>(result.score.rows) / result.seconds}};
+  record["evaluation"] = result.record;
+  for (const auto& [name, value] : figures) record[name] = value;
   if (!settings["no_output"].as_bool()) {
-    const std::string project =
-        settings.has("project")
-            ? settings["project"].as_string()
-            : default_project(model, task, settings["dataset"].as_string()) + "_test";
-    RunFolder folder = RunFolder::create(settings["project_dir"].as_string(), project, result);
+    RunFolder folder = experiment.create_folder(output, "test");
     folder.finish("finished");
     log.info("Run folder: " + folder.path());
   }
-  if (settings.has("json")) {
-    const std::string path = settings["json"].as_string();
-    const std::string text = to_json(result, 1) + "\n";
-    if (path == "-")
-      std::fputs(text.c_str(), stdout);
-    else
-      write_file_atomically(path, text);
-  }
+  if (settings.has("json")) write_json(settings["json"].as_string(), record);
   return 0;
 }
 
@@ -172,13 +144,17 @@ std::vector<Field> own_options() {
 
 const Register<CommandRecord> registered{{
     .name = "test",
+    .group = CommandGroup::train,
     .summary = "Evaluate a network on the test rows of a data set",
-    .help = "Features are scaled as the checkpoint says, where it says so.",
+    .help = "Features are scaled and classes numbered as the checkpoint says, where it says so. "
+            "Files of ch train name their data set too: --load best.mz is enough.",
     .positionals = {{"model", "a built-in network or a .toml that describes one", false},
                     {"dataset", "a data set or the path of a table", false}},
-    .options = {general_options() + data_options() + own_options() + machine_options()},
+    .options = {general_options() + config_options() + data_options() + own_options() +
+                machine_options()},
+    .tables = {"passes"},
     .examples = {"ch test jsc-10x jsc --load best.ckpt --load-type pl",
-                 "ch test jsc-toy jsc-sim --load best.ckpt --verbose --json figures.json"},
+                 "ch test --load best.mz --verbose --json figures.json"},
     .run = run,
 }};
 

@@ -1,84 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch train: trains a network on a data set, writes the run folder, resumes a stopped run.
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <thread>
 
-#include "mase/base/file.h"
-#include "mase/cli/network_setup.h"
+#include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
 #include "mase/cli/train_display.h"
-#include "mase/passes/pass.h"
-#include "mase/train/evaluation.h"
-#include "mase/train/trainer.h"
+#include "mase/run/experiment.h"
 
 namespace mase::train_command {
 namespace {
 
-LossKind loss_of(const Settings& settings, const Dataset& dataset) {
-  if (!settings.has("loss")) return default_loss(dataset);
-  const std::string name = settings["loss"].as_string();
-  if (name == "cross-entropy") {
-    if (!dataset.classification)
-      throw Error("--loss", fmt::format("{} has numbers to predict, not classes", dataset.name),
-                  "use --loss mse");
-    return LossKind::cross_entropy;
-  }
-  return name == "mse" ? LossKind::mse : LossKind::bce_with_logits;
+bool asks_for_more(const Arguments& arguments) {
+  return arguments.was_typed("max_epochs") || arguments.was_typed("max_steps");
 }
 
-TrainOptions train_options(const Settings& settings, const Dataset& dataset) {
-  TrainOptions options;
-  options.optimizer = settings["training_optimizer"].as_string();
-  options.optimizer_arguments = Dict{{"weight_decay", settings["weight_decay"].as_double()}};
-  if (options.optimizer == "sgd") {
-    options.optimizer_arguments["momentum"] = settings["momentum"].as_double();
-    options.optimizer_arguments["nesterov"] =
-        settings["nesterov"].as_bool() && settings["momentum"].as_double() > 0;
-  }
-  options.schedule = settings["schedule"].as_string();
-  if (options.schedule == "cosine")
-    options.schedule_arguments["eta_min"] = settings.has("eta_min")
-                                                ? settings["eta_min"].as_double()
-                                                : (options.optimizer == "sgd" ? 0.0 : 1e-6);
-  if (options.schedule == "step") {
-    options.schedule_arguments["step_size"] = settings["step_size"].as_int();
-    options.schedule_arguments["gamma"] = settings["gamma"].as_double();
-  }
-  // The warm-up schedule takes the steps itself; before any other schedule they come first.
-  if (options.schedule == "linear-warmup")
-    options.schedule_arguments["total_iters"] = settings["warmup_steps"].as_int();
-  else
-    options.warmup_steps = settings["warmup_steps"].as_int();
-  options.learning_rate = settings["learning_rate"].as_double();
-  options.max_epochs = settings["max_epochs"].as_int();
-  options.max_steps = settings["max_steps"].as_int();
-  options.batch_size = settings["batch_size"].as_int();
-  options.accumulate = settings["accumulate_grad_batches"].as_int();
-  options.clip = settings["gradient_clip_val"].as_double();
-  options.clip_values = settings["gradient_clip_algorithm"].as_string() == "value";
-  options.early_stopping = settings["early_stopping"].as_int();
-  options.freeze_bn_epochs = settings["freeze_bn_epochs"].as_int();
-  options.log_every_n_steps = settings["log_every_n_steps"].as_int();
-  options.checkpoint_seconds = settings["checkpoint_seconds"].as_double();
-  options.checkpoint_steps = settings["checkpoint_steps"].as_int();
-  options.loss = loss_of(settings, dataset);
-  options.seed = static_cast<uint64_t>(settings["seed"].as_int());
-  options.threads = static_cast<int>(settings["threads"].as_int());
-  options.sync_batch_norm = settings["sync_bn"].as_bool();
-  return options;
-}
-
-// The options of the run that is resumed; only what cannot change the result may be typed anew.
+// The options of the run that is resumed; only what cannot change what was done may be typed anew:
+// how long it goes on is one of these.
 Settings resumed_settings(const RunFolder& run, const Arguments& arguments) {
-  static const std::set<std::string> free = {"resume",    "threads",     "checkpoint_seconds",
-                                             "log_level", "no_warnings", "checkpoint_steps",
-                                             "debug",     "plot",        "ascii"};
+  static const std::set<std::string> free = {"resume",     "threads",     "checkpoint_seconds",
+                                             "log_level",  "no_warnings", "checkpoint_steps",
+                                             "debug",      "plot",        "ascii",
+                                             "max_epochs", "max_steps",   "show_options"};
   for (const std::string& name : arguments.typed)
     if (!free.count(name))
       throw Error("--resume", fmt::format("a resumed run keeps its own '{}'", name),
@@ -95,105 +41,49 @@ Settings resumed_settings(const RunFolder& run, const Arguments& arguments) {
   if (settings.has("config")) {
     settings.config_path = settings["config"].as_string();
     // The graph was saved after its passes; the file is needed only if that never happened.
-    if (!std::filesystem::exists(run.path() + "/software/training_ckpts/initial.mz"))
+    if (!std::filesystem::exists(run.initial_graph()))
       settings.config = read_toml(settings.config_path);
   }
   return settings;
 }
 
-// Two processes must not write one run: the lock goes away with the process, however it ends.
-struct RunLock {
-  int fd = -1;
-  explicit RunLock(const std::string& folder) {
-    fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      ::close(fd);
-      throw Error(folder, "another process is training this run", "wait for it, or stop it first");
-    }
+// A resumed run starts from the graph it saved after its passes.
+ExperimentSpec session_spec(const Settings& settings, const std::optional<RunFolder>& resumed) {
+  ExperimentSpec spec = experiment_spec(settings);
+  spec.data.keep_scaling = false;
+  spec.data.needed = true;
+  if (resumed && std::filesystem::exists(resumed->initial_graph())) {
+    spec.network.model.clear();
+    spec.network.load = resumed->initial_graph();
+    spec.network.load_type = CheckpointType::mz;
+    spec.network.load_partial = false;
+    spec.passes = {};
   }
-  ~RunLock() {
-    if (fd >= 0) ::close(fd);
-  }
-  RunLock(const RunLock&) = delete;
-  RunLock& operator=(const RunLock&) = delete;
-};
-
-struct Session {
-  Settings settings;
-  Logger log;
-  std::shared_ptr<Communicator> processes;
-  std::optional<RunFolder> run;
-  bool resume = false;
-};
-
-Value initial_record(const Session& session, const Arguments& arguments) {
-  return Dict{{"kind", "train"},
-              {"version", program_version()},
-              {"command", Value::of(arguments.command_line)},
-              {"status", "running"},
-              {"seed", session.settings["seed"]},
-              {"options", session.settings.rows_value()}};
+  return spec;
 }
 
-void fold_batch_norms(Graph& graph, const Logger& log) {
-  PassContext context;
-  const PassResult result = run_pass(graph, "fuse_batch_norm", Dict{{"quantized", true}}, context);
-  for (const Value& pair : result.data["fused"].as_list()) log.info("Folded " + pair.as_string());
-  for (const auto& [name, why] : result.data["left_alone"].as_dict())
-    log.info(fmt::format("{} is not folded: {}", name, why.as_string()));
+int exit_code(TrainStatus status) {
+  return status == TrainStatus::finished ? 0 : status == TrainStatus::interrupted ? 130 : 1;
 }
 
-// Evaluates the best weights on the validation rows, for the run's page.
-void evaluate_best(Session& session, Graph graph, const Dataset& dataset,
-                   const TrainOptions& options) {
-  const std::string best = session.run->checkpoint("best");
-  if (dataset.validation.rows() == 0 || !std::filesystem::exists(best)) return;
-  load_into(graph, load_checkpoint(best, CheckpointType::pl), best);
-  CompileOptions compile;
-  compile.batch_size = options.batch_size;
-  compile.loss = options.loss;
-  compile.class_weights = dataset.class_weights;
-  compile.threads = options.threads;
-  Program program = Program::compile(graph, compile);
-  Score score;
-  const Tensor logits = predict_rows(program, dataset.validation, &score);
-  session.run->record()["evaluation"] =
-      evaluation_record("validation", dataset.validation, logits, score, dataset);
-  const std::string type = session.settings["save_type"].as_string();
-  const std::string stem = best.substr(0, best.size() - 5);
-  if (type == "pt") save_state_dict(stem + ".pt", state_dict(graph));
-  if (type == "safetensors") save_safetensors(stem + ".safetensors", state_dict(graph));
-  if (!graph.modules().empty()) save_mz(stem + ".mz", graph);
-}
-
-void record_outcome(Session& session, const TrainOutcome& outcome) {
-  Value& record = session.run->record();
+void report_outcome(const TrainResult& result, const RunFolder& folder, const Logger& log) {
+  const TrainOutcome& outcome = result.outcome;
   const TrainState& state = outcome.state;
-  if (state.best_epoch >= 0) {
-    record["best"] =
-        Dict{{"epoch", state.best_epoch}, {"path", "software/training_ckpts/best.ckpt"}};
-    if (state.best_loss) record["best"]["val_loss_epoch"] = *state.best_loss;
-    if (state.best_accuracy) record["best"]["val_acc_epoch"] = *state.best_accuracy;
-  }
-  if (outcome.run_seconds > 0 && outcome.run_steps > 0)
-    record["speed"] = Dict{
-        {"seconds", outcome.run_seconds},
-        {"steps_per_second", static_cast<double>(outcome.run_steps) / outcome.run_seconds},
-        {"samples_per_second", static_cast<double>(outcome.run_samples) / outcome.run_seconds}};
-}
-
-int report_outcome(Session& session, const TrainOutcome& outcome) {
-  const TrainState& state = outcome.state;
-  const Logger& log = session.log;
-  const std::string& path = session.run->path();
   if (state.best_epoch >= 0)
     log.info(fmt::format(
         "Best epoch {}: val_loss_epoch {:.4f}{}", state.best_epoch, state.best_loss.value_or(0),
         state.best_accuracy ? fmt::format(", val_acc_epoch {:.4f}", *state.best_accuracy) : ""));
-  if (state.best_epoch >= 0) log.info("Best checkpoint: " + session.run->checkpoint("best"));
-  if (std::filesystem::exists(session.run->checkpoint("last")))
-    log.info("Last checkpoint: " + session.run->checkpoint("last"));
-  log.info("Run folder: " + path);
+  if (result.test) {
+    std::string figures;
+    for (const auto& [name, value] : named_figures(*result.test, state.best_accuracy.has_value()))
+      figures += fmt::format("{}{} {:.4f}", figures.empty() ? "" : ", ", name, value);
+    log.info(fmt::format("Test of the best epoch on {} rows: {}",
+                         with_thousands(result.test->score.rows), figures));
+  }
+  if (state.best_epoch >= 0) log.info("Best checkpoint: " + folder.checkpoint("best"));
+  if (std::filesystem::exists(folder.checkpoint("last")))
+    log.info("Last checkpoint: " + folder.checkpoint("last"));
+  log.info("Run folder: " + folder.path());
   if (outcome.run_steps > 0)
     log.info(fmt::format("{} steps in {:.2f} s: {:.0f} steps/s, {:.0f} samples/s",
                          with_thousands(outcome.run_steps), outcome.run_seconds,
@@ -202,151 +92,120 @@ int report_outcome(Session& session, const TrainOutcome& outcome) {
   if (outcome.stopped_early)
     log.info(
         fmt::format("Stopped early: no lower val_loss_epoch for {} epochs", state.stale_epochs));
-  switch (outcome.status) {
-    case TrainStatus::finished:
-      return 0;
-    case TrainStatus::interrupted:
-      log.warning(fmt::format("Interrupted after step {}; continue with: ch train --resume {}",
-                              with_thousands(state.step), path));
-      return 130;
-    case TrainStatus::diverged:
-      log.error(fmt::format(
-          "The run diverged: {}. {} Try a lower --learning-rate or --gradient-clip-val.",
-          outcome.message,
-          state.best_epoch >= 0
-              ? fmt::format("The best checkpoint (epoch {}) is intact.", state.best_epoch)
-              : "No epoch was finished, so there is no checkpoint."));
-      return 1;
-  }
-  return 1;
+  if (outcome.status == TrainStatus::interrupted)
+    log.warning(fmt::format("Interrupted after step {}; continue with: ch train --resume {}",
+                            with_thousands(state.step), folder.path()));
+  if (outcome.status == TrainStatus::diverged)
+    log.error(
+        fmt::format("The run diverged: {}. {} Try a lower --learning-rate or --gradient-clip-val.",
+                    outcome.message,
+                    state.best_epoch >= 0
+                        ? fmt::format("The best checkpoint (epoch {}) is intact.", state.best_epoch)
+                        : "No epoch was finished, so there is no checkpoint."));
 }
 
-int run_session(Session& session, const Arguments& arguments) {
-  const Settings& settings = session.settings;
-  const Logger& log = session.log;
-  log.text(settings_table(settings));
+// A run that ends while it still learns says so: its figures are not what the network can do.
+void tell_if_unfinished(const TrainResult& result, const std::vector<double>& losses,
+                        const Logger& log) {
+  const TrainState& state = result.outcome.state;
+  if (result.outcome.status != TrainStatus::finished || losses.size() < 3) return;
+  if (state.best_epoch + 1 != state.epoch) return;
+  const double before = losses[losses.size() - 2], last = losses.back();
+  constexpr double clear_fall = 0.01;  // of the loss, in one epoch
+  if (!(last < before * (1 - clear_fall))) return;
+  log.info(
+      fmt::format("The loss was still falling ({:.4f} to {:.4f} in the last epoch): a higher "
+                  "--learning-rate or "
+                  "more --max-epochs gives a better network",
+                  before, last));
+}
+
+void tell_what_next(const RunFolder& folder, const Logger& log) {
+  const std::string best = folder.path() + "/software/training_ckpts/best.mz";
+  log.info(fmt::format("Next:  ch test --load {} --verbose", best));
+  log.info(fmt::format("       ch predict --load {} --input rows.csv --classes", best));
+  log.info(fmt::format("       ch report {}", folder.path()));
+}
+
+int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicator>& processes) {
+  std::optional<RunFolder> folder;
+  const bool resume = !arguments["resume"].is_null();
+  if (resume) folder = RunFolder::open(arguments["resume"].as_string());
+  const Settings settings =
+      resume ? resumed_settings(*folder, arguments) : merge_settings("train", arguments);
+  const Logger log(settings, processes->leads());
+  if (resume && folder->status() == "finished" && !asks_for_more(arguments)) {
+    log.info("The run is finished already: " + folder->path());
+    log.info("To train it further: ch train --resume " + folder->path() + " --max-epochs N");
+    return 0;
+  }
+  log.text(settings_table(settings, settings["show_options"].as_bool()));
   for (const std::string& warning : settings.warnings) log.warning(warning);
-  if (!settings.has("dataset"))
-    throw Error("DATASET", "no data set is named", "ch train MODEL DATASET; see ch data list");
-  std::string task = task_of(settings);
 
-  std::string initial;
-  if (session.resume) initial = session.run->path() + "/software/training_ckpts/initial.mz";
-  const bool has_initial = session.resume && std::filesystem::exists(initial);
-  std::optional<Checkpoint> checkpoint;
-  if (!has_initial) checkpoint = load_network_file(settings);
-  DatasetOptions data_options = dataset_options(settings);
-  data_options.notify = [&](const std::string& line) { log.info(line); };
-  // A network trained further keeps the scaling of its features, unless it is on other data.
-  const Dataset dataset = load_dataset(settings["dataset"].as_string(), data_options);
-  if (!dataset.classification && !settings.given("task")) task = "regression";
-  tell_about(dataset, log);
-
-  LoadedNetwork network;
-  if (has_initial) {
-    network.graph = *load_checkpoint(initial, CheckpointType::mz).graph;
-    network.transformed = true;
-  } else {
-    network = make_network(settings, checkpoint, &dataset, log);
-  }
-  const std::string model =
-      settings.has("model") ? settings["model"].as_string() : network.graph.name;
-  const bool leads = session.processes->leads();
-  if (!session.run && leads) {
-    const std::string project = settings.has("project")
-                                    ? settings["project"].as_string()
-                                    : default_project(model, task, settings["dataset"].as_string());
-    session.run = RunFolder::create(settings["project_dir"].as_string(), project,
-                                    initial_record(session, arguments));
-  }
-  std::optional<RunLock> lock;
-  if (leads) lock.emplace(session.run->path());
-  try {
-    if (!has_initial) {
-      const std::string save_dir =
-          leads ? session.run->path() + "/software/transform" : std::string();
-      network.transformed |= run_configured_passes(network.graph, settings, dataset, save_dir, log);
-    }
-    if (!has_initial) take_quantizer_state(network, log);
-    TrainOptions options = train_options(settings, dataset);
-    if (settings["fold_bn"].as_bool())
-      options.fold_batch_norm = [&](Graph& graph) { fold_batch_norms(graph, log); };
-    const Value summary = summary_record(network.graph, options.batch_size);
-    log.text(summary_text(summary, network.graph));
-    CheckpointNotes notes{model, preprocessing_to_value(dataset.preprocessing),
-                          dataset.class_names};
-    if (leads) {
-      RunFolder& run = *session.run;
-      run.record()["model"] =
-          Dict{{"name", model}, {"parameters", network.graph.parameter_count()}};
-      run.record()["dataset"] = dataset_record(dataset);
-      run.record()["summary"] = summary;
-      if (!has_initial) save_mz(run.software("training_ckpts") + "/initial.mz", network.graph);
-      if (!session.resume) write_file_atomically(run.software() + "/config.toml", settings.toml());
-      run.record()["status"] = "running";
-      run.record().dict().erase("finished");
-      run.save();
-    }
-    log.info(fmt::format("Training model '{}' on '{}'...", model, dataset.name));
-    TrainDisplay display(leads ? &*session.run : nullptr, dataset, log, session.resume);
-    RunFolder* files = session.run ? &*session.run : nullptr;
-    const TrainOutcome outcome = train(network.graph, dataset, options, files, session.resume,
-                                       notes, display.observer(), *session.processes);
-    display.close();
-    if (!leads)
-      return outcome.status == TrainStatus::finished      ? 0
-             : outcome.status == TrainStatus::interrupted ? 130
-                                                          : 1;
-    record_outcome(session, outcome);
-    if (outcome.status == TrainStatus::finished)
-      evaluate_best(session, network.graph, dataset, options);
-    session.run->finish(status_name(outcome.status));
-    const int code = report_outcome(session, outcome);
-    if (arguments["plot"].as_bool()) log.text(display.plot(plot_style(arguments)));
-    return code;
-  } catch (const std::exception&) {
-    // Say so in the run record if the disk lets us; the error itself goes to the user either way.
-    if (leads) {
-      try {
-        session.run->finish("failed");
-      } catch (const Error&) {
-      }
-    }
-    throw;
-  }
+  const TrainSpec training = train_spec(settings);
+  if (!training.notice.empty()) log.warning(training.notice);
+  Observer observer = log.observer();
+  std::optional<TrainDisplay> display;
+  if (processes->leads()) display.emplace(observer, log);
+  Experiment experiment(session_spec(settings, folder), observer, processes);
+  experiment.prepare();
+  OutputSpec output = output_spec(settings);
+  output.record["version"] = program_version();
+  output.record["command"] = Value::of(arguments.command_line);
+  if (!folder && processes->leads()) folder = experiment.create_folder(output, "train");
+  if (resume && processes->leads()) folder->record()["options"] = settings.rows_value();
+  // Only the leading process writes; the others read where a resumed run stands.
+  const TrainResult result = experiment.train(training, folder ? &*folder : nullptr, resume);
+  if (!processes->leads()) return exit_code(result.outcome.status);
+  display->close();
+  report_outcome(result, *folder, log);
+  tell_if_unfinished(result, display->validation_losses(), log);
+  if (result.outcome.status == TrainStatus::finished) tell_what_next(*folder, log);
+  if (arguments["plot"].as_bool()) log.text(display->plot(plot_style(arguments)));
+  return exit_code(result.outcome.status);
 }
 
-int start_or_resume(Session& session, const Arguments& arguments) {
-  if (!arguments["resume"].is_null()) {
-    session.run = RunFolder::open(arguments["resume"].as_string());
-    session.resume = true;
-    session.settings = resumed_settings(*session.run, arguments);
-    session.log = Logger(session.settings, session.processes->leads());
-    if (session.run->record()["status"] == Value("finished")) {
-      session.log.info("The run is finished already: " + session.run->path());
-      return 0;
+// Several seeds are a sweep over them.
+int run_seeds(const Arguments& arguments) {
+  Arguments sweep;
+  sweep.values = Dict{{"command", "train"},
+                      {"vary", Value()},
+                      {"seeds", arguments["seeds"]},
+                      {"jobs", Value()},
+                      {"project_dir", arguments["project_dir"]},
+                      {"project", arguments["project"]}};
+  const std::vector<std::string>& words = arguments.command_line;
+  for (size_t i = 2; i < words.size(); ++i) {
+    bool taken = false;
+    for (const char* flag : {"--seeds", "--project", "--project-dir"}) {
+      if (words[i] == flag) ++i, taken = true;
+      if (i < words.size() && starts_with(words[i], std::string(flag) + "=")) taken = true;
+      if (taken) break;
     }
-  } else {
-    session.settings = merge_settings("train", arguments);
-    session.log = Logger(session.settings, session.processes->leads());
+    if (!taken) sweep.rest.push_back(words[i]);
   }
-  return run_session(session, arguments);
+  return Registry<CommandRecord>::instance().get("sweep").run(sweep);
 }
 
 int run(const Arguments& arguments) {
   catch_interrupts();
-  Session session;
-  session.processes = communicator();
-  if (session.processes->size() == 1) return start_or_resume(session, arguments);
+  if (arguments.was_typed("seeds")) {
+    if (arguments.was_typed("resume"))
+      throw Error("--seeds", "does not go with --resume",
+                  "the same --seeds command goes on itself");
+    return run_seeds(arguments);
+  }
+  const std::shared_ptr<Communicator> processes = communicator();
+  if (processes->size() == 1) return start_or_resume(arguments, processes);
   // A process that leaves must take the others with it, or they wait for it for ever. Mistakes are
   // the same on all of them: the leading one speaks, the others only if it does not.
   try {
-    return start_or_resume(session, arguments);
+    return start_or_resume(arguments, processes);
   } catch (const std::exception& error) {
-    if (!session.processes->leads()) std::this_thread::sleep_for(std::chrono::seconds(2));
+    if (!processes->leads()) std::this_thread::sleep_for(std::chrono::seconds(2));
     fmt::print(stderr, "ch: {}\n", error.what());
     std::fflush(stderr);
-    session.processes->abort(2);
+    processes->abort(2);
     throw;
   }
 }
@@ -355,6 +214,17 @@ std::vector<Field> own_options() {
   return {{.name = "resume",
            .type = FieldType::text,
            .help = "continue this run folder; the result is that of an uninterrupted run",
+           .group = "Training options"},
+          {.name = "seeds",
+           .type = FieldType::integer,
+           .help = "train with so many seeds, from --seed on, and compare: as ch sweep",
+           .minimum = 1,
+           .maximum = 10000,
+           .group = "Training options"},
+          {.name = "test",
+           .type = FieldType::boolean,
+           .default_value = true,
+           .help = "at the end, measure the best checkpoint on the test rows",
            .group = "Training options"},
           {.name = "sync_bn",
            .type = FieldType::boolean,
@@ -365,20 +235,23 @@ std::vector<Field> own_options() {
 
 const Register<CommandRecord> registered{{
     .name = "train",
+    .group = CommandGroup::train,
     .summary = "Train a network on a data set",
     .help =
         "Writes mase_output/{model}_{task}_{dataset}_{date}/ with checkpoints, metrics and the "
         "run record. Ctrl-C finishes the step, saves and exits with 130. Under mpirun the batch "
         "is shared by all processes.",
-    .positionals = {{"model", "a built-in network (ch info models) or a .toml that describes one",
+    .positionals = {{"model", "a built-in network (ch --info model) or a .toml that describes one",
                      false},
                     {"dataset", "a data set (ch data list) or the path of a table", false}},
-    .options = {general_options() + data_options() + trainer_options() + own_options() +
-                plot_fields() + machine_options()},
-    .examples = {"ch train jsc-tiny jsc-sim --max-epochs 10 --batch-size 256",
-                 "ch train --config configs/jsc_toy_by_type.toml",
-                 "ch train --resume mase_output/jsc-tiny_classification_jsc_2024-02-10",
-                 "mpirun -n 2 ch train jsc-10x jsc-sim"},
+    .options = {general_options() + config_options() + data_options() + trainer_options() +
+                own_options() + plot_fields() + machine_options()},
+    .tables = {"passes"},
+    .examples = {"ch train jsc-tiny jsc --learning-rate 1e-2 --max-epochs 10 --project tiny",
+                 "ch train --config configs/examples/jsc_toy_by_type.toml --max-epochs 2",
+                 "ch train jsc-tiny jsc --seeds 3 --max-epochs 5",
+                 "ch train --resume mase_output/tiny --max-epochs 20",
+                 "mpirun -n 2 ch train jsc-10x jsc --max-epochs 2"},
     .run = run,
 }};
 

@@ -1,37 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training run shows while it runs: Lightning's progress line, TensorBoard event files, and
-// the curves for --plot.
+// What a training run shows while it runs: Lightning's progress line, and the curves for --plot.
 #pragma once
 
 #include <memory>
 #include <optional>
 
 #include "mase/cli/terminal.h"
-#include "mase/report/event_file.h"
 #include "mase/report/plot.h"
-#include "mase/train/trainer.h"
+#include "mase/run/observer.h"
 
 namespace mase {
 
 class TrainDisplay {
  public:
-  // `run` null: nothing is shown or written.
-  TrainDisplay(RunFolder* run, const Dataset& dataset, const Logger& log, bool resume);
-  const TrainObserver& observer() const { return observer_; }
+  // Adds itself to the observer, which must not outlive it.
+  TrainDisplay(Observer& observer, const Logger& log);
   void close();
   std::string plot(const PlotStyle& style) const;
+  const std::vector<double>& validation_losses() const { return val_losses_; }  // per epoch
 
  private:
   std::string line(const StepEvent& event) const;
   void on_step(const StepEvent& event);
   void on_log(const StepEvent& event);
-  void on_epoch(const EpochEvent& event, const Program& program);
+  void on_epoch(const EpochEvent& event);
 
-  TrainObserver observer_;
-  bool classification_;
   std::unique_ptr<LiveLine> live_;
-  std::optional<EventWriter> events_;
-  std::string version_ = "0";
+  TrainStart start_;
   std::optional<double> val_loss_, val_accuracy_;
   StepEvent last_;
   int64_t epoch_ = -1, first_batch_ = 0;

@@ -111,6 +111,7 @@ int run(const Arguments& arguments) {
 
 const Register<CommandRecord> registered{{
     .name = "view",
+    .group = CommandGroup::look,
     .summary = "show the runs below a folder in a browser, live",
     .help = "Serves pages on this machine only, unless --host says otherwise: then the address "
             "carries a random token without which nothing is answered. Nothing is ever written.",

@@ -18,7 +18,16 @@ int64_t Dataset::outputs() const {
 
 Dataset load_dataset(const std::string& name_or_path, const DatasetOptions& options) {
   const auto& registry = Registry<DatasetRecord>::instance();
-  if (const DatasetRecord* record = registry.find(name_or_path)) return record->load(options);
+  if (const DatasetRecord* record = registry.find(name_or_path)) {
+    DatasetOptions checked = options;
+    checked.arguments = validate(options.arguments, record->options, "dataset");
+    return record->load(checked);
+  }
+  if (options.arguments.is_dict() && !options.arguments.as_dict().empty())
+    throw Error("dataset",
+                fmt::format("{} has no option '{}'", printable(name_or_path),
+                            printable(options.arguments.as_dict().keys().front())),
+                "tables have none of their own");
   if (ends_with(lower_case(name_or_path), ".toml")) return load_toml_dataset(name_or_path, options);
   std::error_code ignored;
   if (has_table_extension(name_or_path) || std::filesystem::exists(name_or_path, ignored))

@@ -48,7 +48,7 @@ struct Dataset {
 struct DatasetOptions {
   std::string data_dir;                  // --data-dir; empty: MASE_DATA, then ~/.cache/mase
   std::string validation_split = "0.1";  // share of the training rows, or "train" as MASE does
-  int64_t sim_rows = 100000;
+  Value arguments = Dict{};              // the record's own options; defaults fill the rest
   uint64_t seed = 0;
   bool drop_bad_rows = false;
   bool use_cache = true;
@@ -67,8 +67,15 @@ struct DatasetRecord {
   std::vector<std::string> aliases = {};
   std::string summary;
   std::string help = {};
+  Schema options = {};  // of this data set alone, beside the options of all
   std::function<Dataset(const DatasetOptions& options)> load;
 };
+
+// Gives the classes these numbers: labels are changed so that class i is names[i]. A class of the
+// data that is not among the names is an error that `owner` ("the network") helps to explain; names
+// that the data lack are kept.
+void order_classes(Dataset& dataset, const std::vector<std::string>& names,
+                   const std::string& owner);
 
 // A registered name, or the path of a table (.csv, .arff, .npy, .npz, .h5) or of a data set
 // described in TOML.

@@ -29,6 +29,7 @@ const Register<DatasetRecord> registered{
          "train_test_split with seed 42), standardised by the training rows. Validation is 10 % of "
          "the training rows (--val-split). Looks for the file in --data-dir, MASE_DATA, then "
          "~/.cache/mase; without one, the simulated jets of jsc-sim take its place.",
+     .options = simulation_options(),  // read where the simulation takes its place
      .load = load_jsc}};
 
 }  // namespace

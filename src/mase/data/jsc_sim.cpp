@@ -18,6 +18,8 @@ namespace {
 constexpr int simulation_version = 3;     // of the physics: kept samples of another are not used
 constexpr uint64_t simulation_seed = 42;  // one sample for everybody; --seed is for training
 
+int64_t rows_of(const DatasetOptions& options) { return options.arguments["rows"].as_int("rows"); }
+
 std::string content_hash(const RawTable& table) {
   Sha256 hash;
   hash.add({table.x.get(), static_cast<size_t>(table.rows * table.features()) * sizeof(float)});
@@ -32,7 +34,7 @@ Dataset make_simulated_jets(const DatasetOptions& options) {
   dataset.notice =
       "simulated jets (jsc-sim): figures are not comparable with published JSC results";
   dataset.class_names = jet_class_names();
-  RawTable table = simulate_jets(options.sim_rows, simulation_seed);
+  RawTable table = simulate_jets(rows_of(options), simulation_seed);
   dataset.identity = content_hash(table);
   TablePlan plan;
   for (const std::string& name : table.feature_names) plan.features.push_back({name});
@@ -71,12 +73,22 @@ RawTable simulate_jets(int64_t rows, uint64_t seed, int threads) {
   return table;
 }
 
+Schema simulation_options() {
+  return {{{.name = "rows",
+            .type = FieldType::integer,
+            .default_value = 100000,
+            .help = "simulated jets",
+            .minimum = 1,
+            .aliases = {"sim_rows"}}}};
+}
+
 Dataset load_simulated_jets(const DatasetOptions& options) {
-  if (options.sim_rows < 100 || options.sim_rows > 100'000'000)
-    throw Error("--sim-rows", fmt::format("{} rows cannot be simulated", options.sim_rows),
+  const int64_t rows = rows_of(options);
+  if (rows < 100 || rows > 100'000'000)
+    throw Error("--sim-rows", fmt::format("{} rows cannot be simulated", rows),
                 "give a number from 100 to 100,000,000");
   const PreparedKey key =
-      prepared_key(data_folder(options), fmt::format("jsc-sim-{}", options.sim_rows), "", options,
+      prepared_key(data_folder(options), fmt::format("jsc-sim-{}", rows), "", options,
                    Dict{{"kind", "jsc-sim"}, {"simulation", simulation_version}});
   return load_or_prepare(key, options, [&] { return make_simulated_jets(options); });
 }
@@ -91,6 +103,7 @@ const Register<DatasetRecord> registered{
      .summary = "Simulated jets: the 16 substructure features and five classes of JSC",
      .help = "A built-in physics simulation, for when the real file is not at hand. The same for "
              "everybody; --sim-rows sets its size. Not comparable with published JSC results.",
+     .options = simulation_options(),
      .load = load_simulated_jets}};
 
 }  // namespace

@@ -13,5 +13,6 @@ const std::vector<std::string>& jet_class_names();  // g q w z t
 RawTable simulate_jets(int64_t rows, uint64_t seed, int threads = 0);  // 0: all
 
 Dataset load_simulated_jets(const DatasetOptions& options);
+Schema simulation_options();  // "rows"
 
 }  // namespace mase

@@ -59,8 +59,21 @@ std::string progress_text(const ProgressLine& line, int columns, bool ascii) {
   right += "]";
   const int free_columns = columns > 0 ? columns - display_width(left) - display_width(right) : 10;
   if (free_columns >= 1) return left + bar_text(share, free_columns, ascii) + right;
-  // Too narrow for a bar: cut the line instead of letting it wrap and scroll.
-  std::string text = left + right;
+  // Too narrow for all: the bar goes first, then the rate, then figures from the left, as the last
+  // ones (validation) say most. What is left is cut instead of letting it wrap and scroll.
+  std::string text =
+      fmt::format("{}: {:3.0f}% {}/{}", line.title, 100 * share, line.done, line.total);
+  size_t first = line.postfix.size();
+  int used = display_width(text);
+  while (first > 0) {
+    const auto& [name, value] = line.postfix[first - 1];
+    used += 2 + display_width(name) + display_width(value) + 1;
+    if (used > columns) break;
+    --first;
+  }
+  for (size_t i = first; i < line.postfix.size(); ++i)
+    text += fmt::format("{} {}={}", i == first ? "" : ",", line.postfix[i].first,
+                        line.postfix[i].second);
   while (columns > 0 && !text.empty() && display_width(text) > columns) text.pop_back();
   return text;
 }

@@ -86,12 +86,23 @@ std::vector<std::string> varied_options(const std::vector<SweepResult>& results)
 
 }  // namespace
 
+bool is_config_key(const std::string& option) { return option.find('.') != std::string::npos; }
+
+bool is_of_command(const RunData& run, const std::vector<std::string>& words) {
+  const Value& command = run.run["command"];
+  if (!command.is_list() || command.as_list().size() != words.size() + 1) return false;
+  for (size_t i = 0; i < words.size(); ++i)
+    if (!(command.as_list()[i + 1] == Value(words[i]))) return false;
+  return true;
+}
+
 Variation parse_variation(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == 0 || equals == std::string::npos || equals + 1 == text.size())
     throw Error("--vary", fmt::format("'{}' does not name values", printable(text)),
                 "write option=value,value,..., such as batch_size=64,256");
-  Variation variation{replace_all(strip(text.substr(0, equals)), "-", "_"), {}};
+  const std::string name = strip(text.substr(0, equals));
+  Variation variation{is_config_key(name) ? name : replace_all(name, "-", "_"), {}};
   for (const std::string& part : split(text.substr(equals + 1), ',')) {
     const std::string value = strip(part);
     if (value.empty())
@@ -132,7 +143,9 @@ std::vector<SweepRun> sweep_grid(const std::vector<std::string>& base,
       rest %= block;
       run.settings.emplace_back(variation.option, value);
       parts.push_back(variation.option + "=" + value);
-      run.words.push_back(flag(variation.option) + "=" + value);
+      run.words.push_back(
+          (is_config_key(variation.option) ? "--set=" + variation.option : flag(variation.option)) +
+          "=" + value);
     }
     run.name = folder_name(join(parts, ","));
     run.words.push_back("--project-dir=" + folder);
@@ -151,6 +164,11 @@ void take_over_state(std::vector<SweepRun>& runs, const Value& state, const std:
       if (entry["name"].as_string() != run.name || entry["words"] != Value::of(run.words)) continue;
       if (!entry["status"].is_string() || entry["status"].as_string() != "finished") continue;
       if (!is_run_folder(folder + "/" + run.name)) continue;
+      const RunData data = read_run_outline(folder + "/" + run.name);
+      const Value& status = data.run["status"];
+      if (status.is_string() && status != Value("finished") && status != Value("diverged"))
+        continue;
+      if (data.run["command"].is_list() && !is_of_command(data, run.words)) continue;
       run.status = "finished";
       run.seconds = number(entry["seconds"]).value_or(0);
     }
@@ -203,7 +221,7 @@ std::string sweep_table(const std::vector<SweepResult>& results) {
   };
   std::vector<Setting> settings;
   std::vector<std::string> names = varied_options(results);
-  const bool seeded = !names.empty() && names.back() == "seed" && names.size() > 1;
+  const bool seeded = !names.empty() && names.back() == "seed";
   if (seeded) names.pop_back();
   for (const SweepResult& result : results) {
     std::vector<std::string> values;

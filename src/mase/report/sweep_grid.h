@@ -19,8 +19,12 @@ struct Variation {
   std::vector<std::string> values;
 };
 
-// "batch_size=64,256,1024"; dashes in the option's name are the same as underscores.
+// "batch_size=64,256,1024"; dashes in an option's name are the same as underscores. A name with
+// dots is a key of the configuration and stays as it is.
 Variation parse_variation(const std::string& text);
+
+// "passes.quantize.linear.config.weight_width": no option, a key of the configuration.
+bool is_config_key(const std::string& option);
 
 struct SweepRun {
   std::string name;  // "batch_size=64,learning_rate=1e-2,seed=0": also its folder
@@ -40,6 +44,8 @@ std::vector<SweepRun> sweep_grid(const std::vector<std::string>& base,
 
 // What the state file of an earlier sweep says of these very runs (same words) is taken over.
 void take_over_state(std::vector<SweepRun>& runs, const Value& state, const std::string& folder);
+// Whether the run was made by these words.
+bool is_of_command(const RunData& run, const std::vector<std::string>& words);
 Value sweep_state(const std::vector<SweepRun>& runs, const std::vector<std::string>& base);
 
 struct SweepResult {

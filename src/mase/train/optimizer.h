@@ -30,6 +30,7 @@ struct OptimizerRecord {
   std::vector<std::string> aliases = {};
   std::string summary;
   Schema arguments = {};                // weight_decay and the optimiser's own
+  Dict schedule_defaults = {};          // the schedule's numbers that differ with it, as in MASE
   std::vector<std::string> state = {};  // PyTorch's names: exp_avg, exp_avg_sq
   std::function<void(const Value& arguments, const UpdateStep& step)> update;
 };

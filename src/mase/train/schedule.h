@@ -27,6 +27,8 @@ struct ScheduleRecord {
   std::string summary;
   Schema arguments = {};
   std::function<double(const Value& arguments, const SchedulePosition& at)> rate;
+  // What a user should know about these arguments with this rate; empty: nothing.
+  std::function<std::string(const Value& arguments, double base)> notice = {};
 };
 
 class Schedule {

@@ -12,6 +12,7 @@
 #include <future>
 #include <numeric>
 
+#include "mase/base/file.h"
 #include "mase/base/random.h"
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/train/evaluation.h"
@@ -47,15 +48,26 @@ void shuffle_rows(EpochOrder& order, const int32_t* labels, uint64_t seed, int64
   for (size_t i = 0; i < order.labels.size(); ++i) order.labels[i] = labels[order.rows[i]];
 }
 
+// The network without its weights and without what analyses noted, so that a checkpoint can be read
+// without anything else. Masks are no part of a state dict: a pruned network is told by its .mz.
+Value network_description(const Graph& graph) {
+  Graph bare = graph;
+  bare.meta = {};
+  for (const NodeId id : bare.order()) bare.node(id).meta = {};
+  for (const auto& [path, module] : bare.modules())
+    if (!module.masks.empty()) return {};
+  return graph_to_value(bare);
+}
+
 class Loop {
  public:
-  Loop(Graph& graph, const Dataset& dataset, const TrainOptions& options, RunFolder* run,
+  Loop(Graph& graph, const Dataset& dataset, const TrainOptions& options, const std::string& folder,
        const CheckpointNotes& notes, const TrainObserver& observer, Communicator& processes)
       : graph_(graph),
         data_(dataset),
         samples_(dataset.train.x),
         options_(options),
-        run_(run && processes.leads() ? run : nullptr),
+        folder_(processes.leads() ? folder : std::string()),
         notes_(notes),
         observer_(observer),
         processes_(processes),
@@ -70,10 +82,12 @@ class Loop {
     if (options_.max_steps > 0) total_steps_ = std::min(total_steps_, options_.max_steps);
   }
 
-  TrainOutcome run(RunFolder* folder, bool resume) {
-    if (resume && folder) load(folder->checkpoint("last"));
-    if (run_)
-      log_ = std::make_unique<MetricsLog>(run_->software(), state_.csv_bytes, state_.jsonl_bytes);
+  TrainOutcome run(const std::string& folder, bool resume) {
+    if (resume && !folder.empty()) load(checkpoint_path(folder, "last"));
+    if (!folder_.empty()) {
+      make_directories(folder_ + "/training_ckpts");
+      log_ = std::make_unique<MetricsLog>(folder_, state_.csv_bytes, state_.jsonl_bytes);
+    }
     compile();
     start_ = last_checkpoint_ = Clock::now();
     base_seconds_ = state_.seconds;
@@ -146,6 +160,7 @@ class Loop {
                                                program_->parameter_memory().size());
       restore_optimizer();
     }
+    description_ = network_description(graph_);
     masked_ = false;
     for (ParameterView& parameter : program_->parameters()) masked_ |= !parameter.mask.empty();
     apply_masks(true);
@@ -172,6 +187,12 @@ class Loop {
         state_.batch > batches_)
       throw Error(path, fmt::format("was trained on other data than {} holds now", data_.name),
                   "put the data back as they were, or start a new run with --load");
+    // More epochs or steps may be asked for than before; a run that stopped early has stopped.
+    const bool early =
+        options_.early_stopping > 0 && state_.stale_epochs >= options_.early_stopping;
+    if (!early && state_.epoch < options_.max_epochs &&
+        (options_.max_steps <= 0 || state_.step < options_.max_steps))
+      state_.done = false;
     if (state_.folded_at >= 0 && options_.fold_batch_norm) options_.fold_batch_norm(graph_);
     load_into(graph_, *restored_, path);
   }
@@ -204,7 +225,7 @@ class Loop {
   }
 
   void save(const std::string& name) {
-    if (!run_) return;
+    if (folder_.empty()) return;
     if (log_) {
       log_->flush();
       state_.csv_bytes = log_->csv_bytes();
@@ -230,17 +251,20 @@ class Loop {
     }
     tensors.emplace_back("optimizer_states.0.param_groups.0.lr",
                          Tensor::of<double>({}, std::vector<double>{rate()}));
-    const Dict ours{{"format", 1},
-                    {"state", state_.to_value()},
-                    {"optimizer", options_.optimizer},
-                    {"seed", static_cast<int64_t>(options_.seed)},
-                    {"model", notes_.model},
-                    {"classes", Value::of(notes_.class_names)},
-                    {"sample_shape", Value::of(data_.sample_shape())},
-                    {"outputs", data_.outputs()},
-                    {"dataset", data_.name},
-                    {"dataset_identity", data_.identity},
-                    {"preprocessing", notes_.preprocessing}};
+    Dict ours{{"format", 1},
+              {"state", state_.to_value()},
+              {"optimizer", options_.optimizer},
+              {"seed", static_cast<int64_t>(options_.seed)},
+              {"model", notes_.model},
+              {"classes", Value::of(notes_.class_names)},
+              {"sample_shape", Value::of(data_.sample_shape())},
+              {"outputs", data_.outputs()},
+              {"dataset", data_.name},
+              {"dataset_identity", data_.identity},
+              {"preprocessing", notes_.preprocessing},
+              {"graph", description_}};
+    if (notes_.more.is_dict())
+      for (const auto& [key, value] : notes_.more.as_dict()) ours.set(key, value);
     // Numbers travel as tensors and our own table as JSON text: PyTorch 1.13's weights_only reader
     // knows no floating-point opcode.
     const Value extra =
@@ -249,7 +273,7 @@ class Loop {
              {"optimizer_states",
               List{Dict{{"state", Dict()}, {"param_groups", List{Dict{{"params", indices}}}}}}},
              {"mase", to_json(ours)}};
-    save_lightning(run_->checkpoint(name), program_->state(), extra, tensors);
+    save_lightning(checkpoint_path(folder_, name), program_->state(), extra, tensors);
   }
 
   void checkpoint() {
@@ -397,7 +421,7 @@ class Loop {
         checkpoint();
         return TrainStatus::interrupted;
       }
-      if (run_ && checkpoint_is_due()) checkpoint();
+      if (!folder_.empty() && checkpoint_is_due()) checkpoint();
     }
     return finish_epoch(event, seconds_since(epoch_start), enough, outcome);
   }
@@ -508,7 +532,7 @@ class Loop {
   const Dataset& data_;
   Tensor samples_;  // of the training rows
   const TrainOptions& options_;
-  RunFolder* run_;  // null on processes that do not lead
+  std::string folder_;  // empty on processes that do not lead
   const CheckpointNotes& notes_;
   const TrainObserver& observer_;
   Communicator& processes_;
@@ -522,6 +546,7 @@ class Loop {
   EpochOrder order_, upcoming_order_;
   int64_t upcoming_epoch_ = -1;
   std::future<void> shuffling_;  // fills upcoming_order_; waited for before that goes away
+  Value description_;            // of the network, for checkpoints
   int64_t rows_ = 0, batches_ = 0, steps_per_epoch_ = 0, total_steps_ = 0;
   int64_t run_steps_ = 0, run_samples_ = 0;
   bool masked_ = false;
@@ -531,8 +556,12 @@ class Loop {
 
 }  // namespace
 
+std::string checkpoint_path(const std::string& folder, const std::string& name) {
+  return folder + "/training_ckpts/" + name + ".ckpt";
+}
+
 TrainOutcome train(Graph& graph, const Dataset& dataset, const TrainOptions& options,
-                   RunFolder* run, bool resume, const CheckpointNotes& notes,
+                   const std::string& folder, bool resume, const CheckpointNotes& notes,
                    const TrainObserver& observer, Communicator& processes) {
   if (dataset.train.rows() == 0) throw Error(dataset.name, "has no training rows");
   if (dataset.train.rows() > INT32_MAX)
@@ -545,8 +574,8 @@ TrainOutcome train(Graph& graph, const Dataset& dataset, const TrainOptions& opt
   if (graph.parameter_count() == 0) throw Error(graph.name, "has no parameters to train");
   check_split(dataset.train, dataset, graph);
   if (dataset.validation.rows() > 0) check_split(dataset.validation, dataset, graph);
-  Loop loop(graph, dataset, options, run, notes, observer, processes);
-  return loop.run(run, resume);
+  Loop loop(graph, dataset, options, folder, notes, observer, processes);
+  return loop.run(folder, resume);
 }
 
 }  // namespace mase

@@ -14,7 +14,6 @@
 #include "mase/io/checkpoint.h"
 #include "mase/train/communicator.h"
 #include "mase/train/metrics_log.h"
-#include "mase/train/run_folder.h"
 
 namespace mase {
 
@@ -107,14 +106,19 @@ struct CheckpointNotes {
   std::string model;
   Value preprocessing;  // see preprocessing_to_value
   std::vector<std::string> class_names;
+  Value more = {};  // further keys of the checkpoint's "mase" table
 };
 // The preprocessing a checkpoint of ours carries; nothing in anybody else's.
 std::optional<Preprocessing> preprocessing_of(const Checkpoint& checkpoint);
 
-// Trains the graph in place: it holds the last weights at the end. `run` (null: no files) receives
-// checkpoints and metrics; if it has a last.ckpt and `resume` is set, training continues there.
+// Where training keeps the checkpoint NAME ("best", "last") in its folder.
+std::string checkpoint_path(const std::string& folder, const std::string& name);
+
+// Trains the graph in place: it holds the last weights at the end. `folder` (empty: no files)
+// receives checkpoints and metrics; if it has a last.ckpt and `resume` is set, training continues
+// there.
 TrainOutcome train(Graph& graph, const Dataset& dataset, const TrainOptions& options,
-                   RunFolder* run, bool resume, const CheckpointNotes& notes,
+                   const std::string& folder, bool resume, const CheckpointNotes& notes,
                    const TrainObserver& observer, Communicator& processes);
 
 }  // namespace mase

@@ -21,10 +21,11 @@ void update(const Value& arguments, const UpdateStep& step) {
 }
 
 Schema arguments(double weight_decay) {
-  const auto beta = [](const char* name, double value) {
+  const auto beta = [](const char* name, double value, const char* help) {
     return Field{.name = name,
                  .type = FieldType::number,
                  .default_value = value,
+                 .help = help,
                  .minimum = 0,
                  .maximum = 0.9999999};
   };
@@ -32,10 +33,16 @@ Schema arguments(double weight_decay) {
       {.name = "weight_decay",
        .type = FieldType::number,
        .default_value = weight_decay,
+       .help = "pull of the weights towards zero",
+       .minimum = 0,
+       .aliases = {"weight_decay"}},
+      beta("beta1", 0.9, "memory of the mean gradient"),
+      beta("beta2", 0.999, "memory of the mean squared gradient"),
+      {.name = "eps",
+       .type = FieldType::number,
+       .default_value = 1e-8,
+       .help = "added to the denominator",
        .minimum = 0},
-      beta("beta1", 0.9),
-      beta("beta2", 0.999),
-      {.name = "eps", .type = FieldType::number, .default_value = 1e-8, .minimum = 0},
   }};
 }
 

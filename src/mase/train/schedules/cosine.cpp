@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cosine annealing per epoch (Loshchilov and Hutter, 2017), T_max = the number of epochs: PyTorch's
 // CosineAnnealingLR in its closed form.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -10,9 +11,17 @@ namespace mase::cosine_schedule {
 namespace {
 
 double rate(const Value& arguments, const SchedulePosition& at) {
-  const double low = arguments["eta_min"].as_double();
+  // It falls or stays: a rate below eta_min would otherwise rise.
+  const double low = std::min(arguments["eta_min"].as_double(), at.base);
   const double t = static_cast<double>(at.epoch) / static_cast<double>(at.max_epochs);
   return low + (at.base - low) * (1 + std::cos(std::numbers::pi * t)) / 2;
+}
+
+std::string notice(const Value& arguments, double base) {
+  const double low = arguments["eta_min"].as_double();
+  if (low <= base) return "";
+  return fmt::format("cosine: eta_min {:g} is above the learning rate: the rate stays {:g}", low,
+                     base);
 }
 
 const Register<ScheduleRecord> registered{{
@@ -22,8 +31,10 @@ const Register<ScheduleRecord> registered{{
                     .type = FieldType::number,
                     .default_value = 1e-6,
                     .help = "the lowest rate",
-                    .minimum = 0}}},
+                    .minimum = 0,
+                    .aliases = {"eta_min"}}}},
     .rate = rate,
+    .notice = notice,
 }};
 
 }  // namespace

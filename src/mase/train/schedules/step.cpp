@@ -19,12 +19,14 @@ const Register<ScheduleRecord> registered{{
                     .type = FieldType::integer,
                     .default_value = 30,
                     .help = "epochs between drops",
-                    .minimum = 1},
+                    .minimum = 1,
+                    .aliases = {"step_size"}},
                    {.name = "gamma",
                     .type = FieldType::number,
                     .default_value = 0.1,
                     .help = "factor of a drop",
-                    .minimum = 0}}},
+                    .minimum = 0,
+                    .aliases = {"gamma"}}}},
     .rate = rate,
 }};
 

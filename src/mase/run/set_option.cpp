@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/cli/set_option.h"
+#include "mase/run/set_option.h"
 
 #include "mase/base/text.h"
 
@@ -37,6 +37,18 @@ Value set_table(const Value& settings) {
     *place = value_of(setting.substr(equals + 1));
   }
   return table;
+}
+
+Value with_changes(const Value& table, const Value& changes, const std::string& path) {
+  if (!changes.is_dict()) return changes;
+  if (!table.is_dict() && !table.is_null())
+    throw Error("--set", fmt::format("'{}' is {}, not a table", printable(path), table.type_name()),
+                "set it whole, or a key of a table");
+  Value result = table.is_null() ? Value(Dict{}) : table;
+  for (const auto& [key, value] : changes.as_dict())
+    result[key] = with_changes(table.is_null() ? Value() : table[key], value,
+                               path.empty() ? key : path + "." + key);
+  return result;
 }
 
 }  // namespace mase

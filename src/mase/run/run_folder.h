@@ -3,6 +3,7 @@
 // software/. A second run of the same name gets _2, _3, ...: nothing is ever overwritten.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "mase/base/value.h"
@@ -19,16 +20,27 @@ class RunFolder {
   const std::string& path() const { return path_; }
   std::string software(const std::string& below = "") const;  // created if absent
   std::string checkpoint(const std::string& name) const;      // software/training_ckpts/NAME.ckpt
+  std::string initial_graph() const;  // software/training_ckpts/initial.mz: before training
+  void write(const std::string& below, const std::string& text) const;  // a file in the folder
 
   Value& record() { return record_; }
   const Value& record() const { return record_; }
   void save() const;  // run.json, atomically
   void finish(const std::string& status);
+  std::string status() const;  // "running", "finished", "interrupted", "diverged", "failed"
+
+  // Two processes must not write one run: the lock goes away with this object, and with the
+  // process, however it ends. An error if another process holds it.
+  void lock();
 
  private:
   std::string path_;
   Value record_;
+  std::shared_ptr<const void> lock_;
 };
+
+// Holds the folder's lock while the result lives; null if another process does.
+std::shared_ptr<const void> try_lock_folder(const std::string& folder);
 
 // "{model}_{task}_{dataset}_{YYYY-MM-DD}", with paths reduced to their stems.
 std::string default_project(const std::string& model, const std::string& task,

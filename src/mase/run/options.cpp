@@ -2,7 +2,8 @@
 // The options that several commands share, with MASE's names and defaults.
 #include <thread>
 
-#include "mase/cli/options.h"
+#include "mase/run/options.h"
+#include "mase/run/record_options.h"
 #include "mase/train/optimizer.h"
 #include "mase/train/schedule.h"
 
@@ -80,14 +81,29 @@ std::vector<Field> general_options() {
   };
 }
 
+std::vector<Field> config_options() {
+  return {{.name = "set",
+           .type = FieldType::list,
+           .help = "a key of the configuration, such as "
+                   "passes.quantize.linear.config.weight_width=4; may be repeated",
+           .group = general},
+          flag(general, "show_options",
+               "list every option, not only those that differ from the "
+               "defaults")};
+}
+
+std::vector<Field> operator+(std::vector<Field> first, const std::vector<Field>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 std::vector<Field> data_options() {
-  return {
+  const std::vector<Field> shared = {
       text(data, "data_dir", {}, "where data files are kept (default: MASE_DATA, ~/.cache/mase)"),
       text(data, "val_split", "0.1",
            "share of the training rows kept for validation, or 'train' to validate on the training "
            "rows as MASE does",
            {}, {"validation_split"}),
-      integer(data, "sim_rows", 100000, "rows of simulated data sets", 1),
       flag(data, "drop_bad_rows", "leave out rows with missing or non-finite values"),
       flag(data, "disable_dataset_cache", "prepare the data afresh"),
       text(data, "target", {}, "tables: the column to predict"),
@@ -97,14 +113,14 @@ std::vector<Field> data_options() {
            {"standardise", "min-max", "none"}),
       text(data, "class_weights", "none", "weigh classes in the loss", {"none", "balanced"}),
   };
+  return shared + record_fields("dataset", data);
 }
 
 std::vector<Field> trainer_options() {
-  return {
+  const std::vector<Field> shared = {
       text(trainer, "training_optimizer", "adam", "how weights are updated",
            Registry<OptimizerRecord>::instance().names(), {"optimizer"}),
       number(trainer, "learning_rate", 1e-5, "at the start", 0),
-      number(trainer, "weight_decay", 0.0, "honoured by every optimiser", 0),
       integer(trainer, "max_epochs", 20, "passes over the training rows", 1),
       integer(trainer, "max_steps", -1, "stop after so many optimiser steps; -1: no limit"),
       integer(trainer, "accumulate_grad_batches", 1, "batches to one optimiser step", 1),
@@ -113,16 +129,7 @@ std::vector<Field> trainer_options() {
            {"cross-entropy", "mse", "bce-with-logits"}),
       text(trainer, "schedule", "cosine", "of the learning rate",
            Registry<ScheduleRecord>::instance().names(), {"lr_schedule"}),
-      number(trainer, "eta_min", {}, "cosine: the lowest rate (default: 1e-6, with sgd 0)", 0),
       integer(trainer, "warmup_steps", 0, "rise linearly over so many steps first", 0),
-      integer(trainer, "step_size", 30, "step schedule: epochs between drops", 1),
-      number(trainer, "gamma", 0.1, "step schedule: factor of a drop", 0),
-      number(trainer, "momentum", 0.9, "sgd", 0),
-      {.name = "nesterov",
-       .type = FieldType::boolean,
-       .default_value = true,
-       .help = "sgd: Nesterov's momentum",
-       .group = trainer},
       number(trainer, "gradient_clip_val", 0.0, "clip gradients; 0: do not", 0),
       text(trainer, "gradient_clip_algorithm", "norm", "clip the overall norm or every value",
            {"norm", "value"}),
@@ -138,6 +145,7 @@ std::vector<Field> trainer_options() {
       text(trainer, "save_type", "pl", "kind of best and last checkpoints beside Lightning's",
            {"pl", "pt", "safetensors"}),
   };
+  return shared + record_fields("optimizer", trainer) + record_fields("schedule", trainer);
 }
 
 std::vector<Field> machine_options() {
@@ -161,7 +169,6 @@ std::vector<Field> machine_options() {
       flag(machine, "pretrained", "weights from a model hub", {"is_pretrained"}),
       integer(machine, "max_token_len", 512, "language models", 1),
       text(machine, "quant_config", {}, "a TOML file with [passes.quantize]"),
-      flag(machine, "profile", "print where the time went"),
   };
 }
 

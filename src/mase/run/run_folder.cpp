@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/train/run_folder.h"
+#include "mase/run/run_folder.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -62,6 +64,14 @@ bool rename_to_new(const std::string& from, const std::string& to) {
   if (errno == EEXIST || errno == ENOTEMPTY) return false;
   cannot_create(to);
 }
+
+struct FolderLock {
+  int fd;
+  explicit FolderLock(int descriptor) : fd(descriptor) {}
+  ~FolderLock() { ::close(fd); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+};
 
 }  // namespace
 
@@ -145,8 +155,33 @@ std::string RunFolder::checkpoint(const std::string& name) const {
   return software("training_ckpts") + "/" + name + ".ckpt";
 }
 
+std::string RunFolder::initial_graph() const { return software("training_ckpts") + "/initial.mz"; }
+
+void RunFolder::write(const std::string& below, const std::string& text) const {
+  const fs::path file = fs::path(path_) / below;
+  make_directories(file.parent_path().string());
+  write_file_atomically(file.string(), text);
+}
+
 void RunFolder::save() const {
   write_file_atomically(path_ + "/run.json", to_json(record_, 1) + "\n");
+}
+
+std::string RunFolder::status() const {
+  return record_["status"].is_string() ? record_["status"].as_string() : std::string();
+}
+
+std::shared_ptr<const void> try_lock_folder(const std::string& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) throw Error(folder, fmt::format("cannot open the folder: {}", std::strerror(errno)));
+  auto lock = std::make_shared<const FolderLock>(fd);
+  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 ? lock : nullptr;
+}
+
+void RunFolder::lock() {
+  lock_ = try_lock_folder(path_);
+  if (!lock_)
+    throw Error(path_, "another process is training this run", "wait for it, or stop it first");
 }
 
 void RunFolder::finish(const std::string& status) {

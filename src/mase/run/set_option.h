@@ -9,4 +9,7 @@ namespace mase {
 
 Value set_table(const Value& settings);  // a list of texts, or null
 
+// The table with the changes put into it: tables are merged, everything else is replaced.
+Value with_changes(const Value& table, const Value& changes, const std::string& path = "");
+
 }  // namespace mase

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// How data, network and passes come together; what is then done with them has files of its own.
+#include "mase/run/experiment.h"
+
+#include <filesystem>
+
+#include "mase/base/text.h"
+#include "mase/passes/metadata.h"
+#include "mase/run/describe.h"
+
+namespace mase {
+namespace {
+
+template <class Step>
+bool attempt(Problems& problems, const Step& step) {
+  try {
+    step();
+    return true;
+  } catch (const Error& error) {
+    problems.add(error);
+    return false;
+  }
+}
+
+void check_data_name(const DataSpec& spec) {
+  const auto& known = Registry<DatasetRecord>::instance();
+  std::error_code ignored;
+  if (spec.name.empty() || known.find(spec.name) || std::filesystem::exists(spec.name, ignored))
+    return;
+  throw Error(spec.position, spec.position ? "dataset" : "",
+              fmt::format("unknown data set '{}'", printable(spec.name)),
+              suggestion(spec.name, known.names()) +
+                  " (or the path of a table: .csv, .arff, .npy, .npz, .h5, or a .toml)");
+}
+
+void need_data(const DataSpec& spec) {
+  if (spec.name.empty())
+    throw Error("DATASET", "no data set is named",
+                "write MODEL DATASET; see ch data list, or name the path of a table");
+}
+
+// Names and arguments of passes can be judged without a network.
+void check_pass_arguments(const std::vector<PassCall>& calls, Problems& problems) {
+  for (const PassCall& call : calls) {
+    const PassRecord* record = Registry<PassRecord>::instance().find(call.name);
+    if (!record)
+      problems.add(Error(call.args.position(), call.path,
+                         fmt::format("unknown pass '{}'", printable(call.name)),
+                         suggestion(call.name, Registry<PassRecord>::instance().names())));
+    else
+      validate(call.args, record->schema, call.path, problems);
+  }
+}
+
+}  // namespace
+
+Experiment::Experiment(ExperimentSpec spec, Observer observer,
+                       std::shared_ptr<Communicator> processes)
+    : spec_(std::move(spec)),
+      observer_(std::move(observer)),
+      processes_(processes ? std::move(processes) : std::make_shared<Communicator>()) {}
+
+void Experiment::check(Problems& problems) {
+  std::optional<Graph> outline;
+  attempt(problems, [&] {
+    if (!opened_) checkpoint_ = open_checkpoint(spec_.network);
+    opened_ = true;
+    take_data_from_file();
+    outline = outline_network(spec_.network, checkpoint_, !spec_.passes.calls.empty());
+  });
+  attempt(problems, [&] { check_data_name(spec_.data); });
+  if (spec_.data.needed && problems.empty()) attempt(problems, [&] { need_data(spec_.data); });
+  if (outline)
+    attempt(problems, [&] { check_passes(*outline, spec_.passes.calls); });
+  else
+    check_pass_arguments(spec_.passes.calls, problems);
+}
+
+// A file of ours names the data its network was trained on.
+void Experiment::take_data_from_file() {
+  DataSpec& data = spec_.data;
+  if (!data.name.empty() || !data.needed || !checkpoint_) return;
+  const std::optional<DataSpec> noted = notes_of(*checkpoint_).data;
+  if (!noted || noted->name.empty()) return;
+  std::error_code ignored;
+  if (!Registry<DatasetRecord>::instance().find(noted->name) &&
+      !std::filesystem::exists(noted->name, ignored))
+    throw Error(spec_.network.load,
+                fmt::format("was trained on {}, which is not here", printable(noted->name)),
+                "name the data set");
+  const DatasetOptions asked = data.options;
+  data.name = noted->name;
+  data.options = noted->options;
+  data.options.data_dir = asked.data_dir;
+  data.options.use_cache = asked.use_cache;
+  data.options.seed = asked.seed;
+  observer_.info(fmt::format("Data set: {}, as {} says", printable(data.name), spec_.network.load));
+}
+
+// Classes go by name, and whoever reads figures is told if the data are not those of the training.
+void Experiment::match_data(const NetworkNotes& notes) {
+  if (spec_.network.load_partial) return;  // a network trained anew may have other classes
+  const std::vector<std::string> before = dataset_->class_names;
+  order_classes(*dataset_, notes.class_names, "the network of " + spec_.network.load);
+  if (before != dataset_->class_names)
+    observer_.info(fmt::format("Classes are numbered as in {}: {}", spec_.network.load,
+                               printable(join(dataset_->class_names, ", "))));
+  if (!notes.identity.empty() && notes.dataset == dataset_->name &&
+      notes.identity != dataset_->identity)
+    observer_.warning(fmt::format("{} holds other rows now than those that {} was trained on",
+                                  printable(dataset_->name), spec_.network.load));
+}
+
+void Experiment::prepare() {
+  Problems problems;
+  check(problems);
+  problems.throw_if_any();
+  if (!spec_.data.name.empty()) {
+    DatasetOptions options = spec_.data.options;
+    options.notify = [this](const std::string& line) { observer_.info(line); };
+    const NetworkNotes notes = checkpoint_ ? notes_of(*checkpoint_) : NetworkNotes{};
+    if (notes.preprocessing && spec_.data.keep_scaling) options.apply = &*notes.preprocessing;
+    dataset_ = load_dataset(spec_.data.name, options);
+    observer_.info(dataset_text(*dataset_));
+    match_data(notes);
+    if (!dataset_->notice.empty()) observer_.warning(printable(dataset_->notice));
+  }
+  network_ =
+      make_network(spec_.network, checkpoint_, dataset(), !spec_.passes.calls.empty(), observer_);
+  checkpoint_.reset();
+  if (!spec_.task.empty())
+    task_ = spec_.task;
+  else if (dataset_ && !dataset_->classification)
+    task_ = "regression";
+  check_passes(network_.graph, spec_.passes.calls);
+  original_ = network_.graph;
+}
+
+Value Experiment::file_contents() const {
+  Value contents = network_.extra.is_dict() ? network_.extra : Value(Dict{});
+  NetworkNotes notes = network_.notes;
+  if (dataset_) notes = notes_about(network_.name, task_, spec_.data, *dataset_);
+  contents["mase"] = notes_value(notes);
+  return contents;
+}
+
+const Dataset& Experiment::data() const {
+  if (!dataset_) need_data({});
+  return *dataset_;
+}
+
+const Split& Experiment::split(const std::string& name) const {
+  const Split& split = name == "train"        ? data().train
+                       : name == "validation" ? data().validation
+                                              : data().test;
+  if (split.rows() == 0) throw Error(data().name, fmt::format("has no {} rows", name));
+  return split;
+}
+
+PassContext Experiment::pass_context(const std::string& save_dir) const {
+  PassContext context;
+  context.original = &original_;
+  if (dataset_) {
+    context.samples = dataset_->train.x;
+    context.labels = dataset_->train.labels;
+    if (dataset_->classification) {
+      context.test_x = dataset_->test.x;
+      context.test_labels = dataset_->test.labels;
+    }
+  }
+  context.save_dir = save_dir;
+  context.base_dir = spec_.passes.base_dir;
+  context.batch_size = spec_.batch_size;
+  context.seed = spec_.seed;
+  context.print = [this](const std::string& text) { observer_.text(text); };
+  return context;
+}
+
+std::vector<PassOutcome> Experiment::apply_passes(const std::string& save_dir, bool describe) {
+  std::vector<PassOutcome> outcomes;
+  if (passes_ran_) return outcomes;
+  passes_ran_ = true;
+  if (!spec_.passes.calls.empty()) {
+    PassContext context = pass_context(save_dir);
+    if (describe) ensure_metadata(network_.graph, context);
+    outcomes = run_passes(network_.graph, spec_.passes.calls, context);
+  }
+  take_quantizer_state(network_, observer_);
+  return outcomes;
+}
+
+void Experiment::apply_passes_aloud(const std::string& save_dir) {
+  for (const PassOutcome& outcome : apply_passes(save_dir))
+    observer_.info(fmt::format("Pass {}: {} ({:.2f} s)", outcome.name,
+                               outcome.result.changed ? "changed the graph" : "graph unchanged",
+                               outcome.seconds));
+}
+
+RunFolder Experiment::create_folder(const OutputSpec& output, const std::string& kind) const {
+  Value record = output.record;
+  record["kind"] = kind;
+  record["model"] = Dict{{"name", network_.name}, {"parameters", network_.graph.parameter_count()}};
+  if (dataset_) record["dataset"] = dataset_record(*dataset_);
+  const std::string name =
+      !output.project.empty()
+          ? output.project
+          : default_project(network_.name, task_, dataset_ ? spec_.data.name : "none") +
+                (kind == "test" ? "_test" : "");
+  RunFolder folder = RunFolder::create(output.project_dir, name, std::move(record));
+  if (!output.config.empty()) folder.write("software/config.toml", output.config);
+  return folder;
+}
+
+}  // namespace mase

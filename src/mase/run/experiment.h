@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command does, without a terminal: an experiment prepares data and network once, then
+// trains, evaluates, predicts or transforms. It never prints or exits, holds no global state, and
+// gives plain results, so that commands, searches and notebooks do the same things the same way.
+//
+//   Experiment experiment(experiment_spec(settings), observer);
+//   experiment.prepare();
+//   const Evaluation test = experiment.evaluate("test");
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mase/run/network.h"
+#include "mase/run/observer.h"
+#include "mase/run/run_folder.h"
+#include "mase/run/spec.h"
+#include "mase/train/evaluation.h"
+
+namespace mase {
+
+struct Evaluation {
+  std::string split;  // "test", "validation" or "train": what the figures were measured on
+  Score score;
+  Tensor outputs;  // of every row
+  Value record;    // every metric, as run.json keeps it
+  double seconds = 0;
+};
+
+// The two figures every test names, with the split in their names: test_acc_epoch,
+// val_loss_epoch, ... As float32, which is how PyTorch prints them.
+std::vector<std::pair<std::string, double>> named_figures(const Evaluation& evaluation,
+                                                          bool classification);
+
+struct TrainResult {
+  TrainOutcome outcome;
+  std::string folder;  // of the run; empty if nothing was written
+  // Of the best weights, which the experiment's network then has, or of the last ones where nothing
+  // was written.
+  std::optional<Evaluation> validation, test;
+};
+
+struct PredictSpec {
+  std::string input;        // a file of rows
+  std::string tensor = {};  // which tensor of a .safetensors file
+  bool preprocess = true;   // scale raw rows as the network's file says
+};
+
+struct TransformResult {
+  std::vector<PassOutcome> outcomes;
+  Value record;  // for pages: nodes, histograms, costs and accuracies before and after
+};
+
+class Experiment {
+ public:
+  explicit Experiment(ExperimentSpec spec, Observer observer = {},
+                      std::shared_ptr<Communicator> processes = {});
+
+  // Everything that can be known to be wrong before data are read is added to the problems.
+  void check(Problems& problems);
+  // Checks, then loads the data, if any are named, and the network.
+  void prepare();
+
+  // A new folder for what follows: <project-dir>/<project>, numbered if that is taken.
+  RunFolder create_folder(const OutputSpec& output, const std::string& kind) const;
+
+  // The spec's passes, once; files they write go to `save_dir` (empty: none are written).
+  // `describe`: the graph gets MASE's metadata first.
+  std::vector<PassOutcome> apply_passes(const std::string& save_dir = "", bool describe = false);
+
+  // Runs the passes, if that did not happen, and trains. `folder` null: nothing is written.
+  TrainResult train(const TrainSpec& spec, RunFolder* folder = nullptr, bool resume = false);
+  Evaluation evaluate(const std::string& split = "test");
+  Tensor predict(const PredictSpec& spec);  // outputs of every row
+  // Runs the passes and describes what they did.
+  TransformResult transform(RunFolder* folder = nullptr);
+
+  // What travels in an .mz beside the graph: preprocessing, classes, the data it was made for.
+  Value file_contents() const;
+
+  const ExperimentSpec& spec() const { return spec_; }
+  const Graph& graph() const { return network_.graph; }
+  const Network& network() const { return network_; }
+  const Dataset* dataset() const { return dataset_ ? &*dataset_ : nullptr; }
+  const std::string& task() const { return task_; }
+  Communicator& processes() { return *processes_; }
+
+ private:
+  void take_data_from_file();
+  void match_data(const NetworkNotes& notes);
+  const Dataset& data() const;  // an error without one
+  const Split& split(const std::string& name) const;
+  PassContext pass_context(const std::string& save_dir) const;
+  void apply_passes_aloud(const std::string& save_dir = "");
+  LossKind loss_of(const std::string& name) const;
+  Evaluation evaluate_graph(const Graph& graph, const std::string& split, LossKind loss) const;
+  TrainOutcome train_in(const TrainSpec& spec, RunFolder* folder, bool resume, TrainResult& result);
+  void finish_training(const TrainSpec& spec, RunFolder& folder, TrainResult& result);
+
+  ExperimentSpec spec_;
+  Observer observer_;
+  std::shared_ptr<Communicator> processes_;
+  std::optional<Checkpoint> checkpoint_;
+  bool opened_ = false;  // the checkpoint was looked for
+  std::optional<Dataset> dataset_;
+  Network network_;
+  Graph original_;  // before the passes
+  std::string task_ = "classification";
+  bool passes_ran_ = false;
+};
+
+}  // namespace mase

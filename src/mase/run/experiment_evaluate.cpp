@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures on a split, and outputs for rows of a file.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "mase/base/text.h"
+#include "mase/data/prepare.h"
+#include "mase/data/table.h"
+#include "mase/io/table_source.h"
+#include "mase/run/experiment.h"
+
+namespace mase {
+namespace {
+
+int64_t row_width(const Tensor& rows) {
+  return rows.numel() / std::max<int64_t>(1, rows.shape().at(0));
+}
+
+Tensor rows_of_safetensors(const std::string& path, const std::string& wanted) {
+  const TensorTable table = load_safetensors(path);
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : table) {
+    names.push_back(printable(name));
+    if (name == wanted || (wanted.empty() && (name == "x" || table.size() == 1))) {
+      if (tensor.shape().empty())
+        throw Error(path, fmt::format("'{}' is a single number", printable(name)));
+      return tensor.to(DType::f32);
+    }
+  }
+  throw Error(path, wanted.empty() ? "holds several tensors" : fmt::format("no '{}'", wanted),
+              "choose one with --tensor: " + join(names, ", "));
+}
+
+// The first line of a table without names, which a reader takes for the names; nothing if they are
+// names.
+std::vector<float> first_row_of(const TableSource& source) {
+  std::vector<float> row;
+  for (const TableColumn& column : source.columns()) {
+    const auto number = parse_number(strip(column.name));
+    if (!number) return {};
+    row.push_back(static_cast<float>(*number));
+  }
+  return row;
+}
+
+// Columns in file order, for arrays, which have no names.
+Tensor rows_of_array(const std::string& path, bool may_lack_names) {
+  const std::unique_ptr<TableSource> source = open_table(path);
+  const int64_t columns = static_cast<int64_t>(source->columns().size());
+  std::vector<float> values;
+  if (may_lack_names) values = first_row_of(*source);
+  std::vector<double> block(static_cast<size_t>(columns) * 1024);
+  for (int64_t got; (got = source->read(block.data(), 1024)) > 0;)
+    for (int64_t i = 0; i < got * columns; ++i)
+      values.push_back(static_cast<float>(block[static_cast<size_t>(i)]));
+  const int64_t rows = columns ? static_cast<int64_t>(values.size()) / columns : 0;
+  return Tensor::of({rows, columns}, values);
+}
+
+Tensor input_rows(const PredictSpec& spec, const Network& network, const DatasetOptions& options) {
+  const std::string& path = spec.input;
+  const std::string kind = lower_case(std::filesystem::path(path).extension().string());
+  const Graph& graph = network.graph;
+  const int64_t features = element_count(graph.node(graph.placeholders().at(0)).sample_shape);
+  const std::optional<Preprocessing>& preprocessing = network.notes.preprocessing;
+  const bool prepare = preprocessing && spec.preprocess;
+  const bool named = kind == ".csv" || kind == ".arff" || kind == ".h5" || kind == ".hdf5";
+  const bool nameless = kind == ".csv" && !first_row_of(*open_table(path)).empty();
+  if (prepare && named && !nameless) return load_rows(path, *preprocessing, options).x;
+  Tensor x = kind == ".safetensors" ? rows_of_safetensors(path, spec.tensor)
+                                    : rows_of_array(path, nameless);
+  if (x.shape().at(0) > 0 && row_width(x) != features)
+    throw Error(path,
+                fmt::format("rows have {} values, the network takes {}", row_width(x), features),
+                row_width(x) == 1 && x.shape().at(0) == features
+                    ? "a single row has the shape [1, " + std::to_string(features) + "]"
+                    : "give one column for each feature and nothing else");
+  if (prepare && static_cast<int64_t>(preprocessing->offset.size()) == features)
+    scale_rows(x.mutable_data<float>(), x.shape()[0], *preprocessing);
+  return x;
+}
+
+// As PyTorch prints a float32 figure: all the digits of the nearest double.
+double single(double value) { return static_cast<double>(static_cast<float>(value)); }
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> named_figures(const Evaluation& evaluation,
+                                                          bool classification) {
+  const std::string& split = evaluation.split;
+  const std::string prefix = split == "validation" ? "val" : split;
+  std::vector<std::pair<std::string, double>> figures;
+  if (classification)
+    figures.emplace_back(prefix + "_acc_epoch", single(evaluation.score.accuracy()));
+  figures.emplace_back(prefix + "_loss_epoch", single(evaluation.score.loss()));
+  return figures;
+}
+
+LossKind Experiment::loss_of(const std::string& name) const {
+  if (name.empty()) return default_loss(data());
+  if (name == "cross-entropy") {
+    if (!data().classification)
+      throw Error("--loss", fmt::format("{} has numbers to predict, not classes", data().name),
+                  "use --loss mse");
+    return LossKind::cross_entropy;
+  }
+  return name == "mse" ? LossKind::mse : LossKind::bce_with_logits;
+}
+
+Evaluation Experiment::evaluate(const std::string& split) {
+  apply_passes_aloud();
+  return evaluate_graph(network_.graph, split, loss_of(""));
+}
+
+Evaluation Experiment::evaluate_graph(const Graph& graph, const std::string& name,
+                                      LossKind loss) const {
+  const Split& rows = split(name);
+  check_split(rows, data(), graph);
+  CompileOptions options;
+  options.batch_size = spec_.batch_size;
+  options.loss = loss;
+  options.class_weights = data().class_weights;
+  options.threads = spec_.threads;
+  Program program = Program::compile(graph, options);
+  Evaluation result;
+  result.split = name;
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  result.outputs = predict_rows(program, rows, &result.score, [&](int64_t batch, int64_t batches) {
+    if (observer_.progress) observer_.progress({"Testing", batch, batches, elapsed()});
+  });
+  result.seconds = elapsed();
+  result.record = evaluation_record(name, rows, result.outputs, result.score, data());
+  return result;
+}
+
+Tensor Experiment::predict(const PredictSpec& spec) {
+  apply_passes_aloud();
+  Split rows;
+  rows.x = input_rows(spec, network_, spec_.data.options);
+  CompileOptions options;
+  options.batch_size = spec_.batch_size;
+  options.threads = spec_.threads;
+  Program program = Program::compile(network_.graph, options);
+  return predict_rows(program, rows);
+}
+
+}  // namespace mase

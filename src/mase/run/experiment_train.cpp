@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training: the loop with its run folder around it, and the evaluation of the best weights.
+#include <filesystem>
+
+#include "mase/base/text.h"
+#include "mase/run/describe.h"
+#include "mase/run/event_log.h"
+#include "mase/run/experiment.h"
+
+namespace mase {
+namespace {
+
+void fold_batch_norms(Graph& graph, const Observer& observer) {
+  PassContext context;
+  const PassResult result = run_pass(graph, "fuse_batch_norm", Dict{{"quantized", true}}, context);
+  for (const Value& pair : result.data["fused"].as_list())
+    observer.info("Folded " + pair.as_string());
+  for (const auto& [name, why] : result.data["left_alone"].as_dict())
+    observer.info(fmt::format("{} is not folded: {}", name, why.as_string()));
+}
+
+void record_outcome(Value& record, const TrainOutcome& outcome) {
+  const TrainState& state = outcome.state;
+  if (state.best_epoch >= 0) {
+    record["best"] =
+        Dict{{"epoch", state.best_epoch}, {"path", "software/training_ckpts/best.ckpt"}};
+    if (state.best_loss) record["best"]["val_loss_epoch"] = *state.best_loss;
+    if (state.best_accuracy) record["best"]["val_acc_epoch"] = *state.best_accuracy;
+  }
+  if (outcome.run_seconds > 0 && outcome.run_steps > 0)
+    record["speed"] = Dict{
+        {"seconds", outcome.run_seconds},
+        {"steps_per_second", static_cast<double>(outcome.run_steps) / outcome.run_seconds},
+        {"samples_per_second", static_cast<double>(outcome.run_samples) / outcome.run_seconds}};
+}
+
+// The single numbers among the metrics, and what they were measured on.
+Value figures_of(const Value& evaluation) {
+  Dict figures;
+  for (const auto& [key, value] : evaluation.as_dict())
+    if (value.is_number() || key == "split") figures.set(key, value);
+  return figures;
+}
+
+// The loop's own calls, with the event files between it and the observer.
+TrainObserver observed(const Observer& observer, EventLog* events) {
+  TrainObserver calls = observer.training;
+  if (!calls.stop_requested) calls.stop_requested = observer.cancelled;
+  if (!events) return calls;
+  calls.on_log = [events, then = calls.on_log](const StepEvent& event) {
+    events->on_log(event);
+    if (then) then(event);
+  };
+  calls.on_epoch = [events, then = calls.on_epoch](const EpochEvent& event,
+                                                   const Program& program) {
+    events->on_epoch(event, program);
+    if (then) then(event, program);
+  };
+  calls.before_checkpoint = [events, then = calls.before_checkpoint] {
+    events->flush();
+    if (then) then();
+  };
+  return calls;
+}
+
+}  // namespace
+
+TrainResult Experiment::train(const TrainSpec& spec, RunFolder* folder, bool resume) {
+  TrainResult result;
+  if (folder) result.folder = folder->path();
+  if (!processes_->leads()) folder = nullptr;  // the others only read where a resumed run stands
+  if (folder) folder->lock();
+  try {
+    result.outcome = train_in(spec, folder, resume, result);
+    if (folder) finish_training(spec, *folder, result);
+    return result;
+  } catch (const std::exception&) {
+    // Say so in the run record if the disk lets us; the error itself goes to the caller either way.
+    if (folder) {
+      try {
+        folder->finish("failed");
+      } catch (const Error&) {
+      }
+    }
+    throw;
+  }
+}
+
+TrainOutcome Experiment::train_in(const TrainSpec& spec, RunFolder* folder, bool resume,
+                                  TrainResult& result) {
+  const Dataset& dataset = data();
+  apply_passes_aloud(folder ? folder->path() + "/software/transform" : "");
+  TrainOptions options = spec.options;
+  options.batch_size = spec_.batch_size;
+  options.threads = spec_.threads;
+  options.seed = spec_.seed;
+  options.loss = loss_of(spec.loss);
+  if (spec.fold_bn)
+    options.fold_batch_norm = [this](Graph& graph) { fold_batch_norms(graph, observer_); };
+  const Value summary = summary_record(network_.graph, options.batch_size);
+  observer_.text(summary_text(summary, network_.graph));
+  const CheckpointNotes notes{network_.name, preprocessing_to_value(dataset.preprocessing),
+                              dataset.class_names, file_contents()["mase"]};
+  std::optional<EventLog> events;
+  if (folder) {
+    Value& record = folder->record();
+    record["model"] =
+        Dict{{"name", network_.name}, {"parameters", network_.graph.parameter_count()}};
+    record["dataset"] = dataset_record(dataset);
+    record["summary"] = summary;
+    if (!std::filesystem::exists(folder->initial_graph()) || !resume)
+      save_mz(folder->initial_graph(), network_.graph, file_contents());
+    record["status"] = "running";
+    record.dict().erase("finished");
+    folder->save();
+    events.emplace(folder->software(), dataset.classification, resume);
+  }
+  if (observer_.started)
+    observer_.started({result.folder, events ? events->version() : "", dataset.classification});
+  observer_.info(fmt::format("Training model '{}' on '{}'...", network_.name, dataset.name));
+  TrainOutcome outcome = mase::train(
+      network_.graph, dataset, options, result.folder.empty() ? "" : result.folder + "/software",
+      resume, notes, observed(observer_, events ? &*events : nullptr), *processes_);
+  if (events) events->flush();
+  return outcome;
+}
+
+void Experiment::finish_training(const TrainSpec& spec, RunFolder& folder, TrainResult& result) {
+  record_outcome(folder.record(), result.outcome);
+  const std::string best = folder.checkpoint("best");
+  if (result.outcome.status == TrainStatus::finished && std::filesystem::exists(best)) {
+    load_into(network_.graph, load_checkpoint(best, CheckpointType::pl), best);
+    Value& record = folder.record();
+    record["evaluations"] = Dict{};
+    const auto measure = [&](const std::string& split, std::optional<Evaluation>& into) {
+      into = evaluate_graph(network_.graph, split, loss_of(spec.loss));
+      record["evaluation"] = into->record;  // the last one in full, with its curves
+      record["evaluations"][split] = figures_of(into->record);
+    };
+    if (data().validation.rows() > 0) measure("validation", result.validation);
+    if (spec.test && data().test.rows() > 0) {
+      measure("test", result.test);
+      for (const auto& [name, value] : named_figures(*result.test, data().classification))
+        record[name] = value;
+    }
+    const std::string stem = best.substr(0, best.size() - 5);
+    if (spec.save_type == "pt") save_state_dict(stem + ".pt", state_dict(network_.graph));
+    if (spec.save_type == "safetensors")
+      save_safetensors(stem + ".safetensors", state_dict(network_.graph));
+    if (!network_.graph.modules().empty()) save_mz(stem + ".mz", network_.graph, file_contents());
+  }
+  folder.finish(status_name(result.outcome.status));
+}
+
+}  // namespace mase

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a file says about its network beside the weights, as plain values and back. The file may be
+// anybody's: what is not as we write it is left out or refused, never trusted.
+#include <algorithm>
+
+#include "mase/run/network.h"
+
+namespace mase {
+namespace {
+
+Value data_value(const DataSpec& data) {
+  const DatasetOptions& options = data.options;
+  return Dict{{"name", data.name},
+              {"validation_split", options.validation_split},
+              {"arguments", options.arguments},
+              {"target", options.target},
+              {"task", options.task},
+              {"categorical", options.categorical},
+              {"scaling", options.scaling},
+              {"class_weights", options.class_weighting},
+              {"drop_bad_rows", options.drop_bad_rows}};
+}
+
+DataSpec data_from_value(const Value& value) {
+  DataSpec data;
+  const auto text = [&](const char* key, std::string& into) {
+    if (value[key].is_string()) into = value[key].as_string();
+  };
+  text("name", data.name);
+  text("validation_split", data.options.validation_split);
+  text("target", data.options.target);
+  text("task", data.options.task);
+  text("categorical", data.options.categorical);
+  text("scaling", data.options.scaling);
+  text("class_weights", data.options.class_weighting);
+  if (value["arguments"].is_dict()) data.options.arguments = value["arguments"];
+  if (value["drop_bad_rows"].is_bool())
+    data.options.drop_bad_rows = value["drop_bad_rows"].as_bool();
+  return data;
+}
+
+}  // namespace
+
+NetworkNotes notes_of(const Checkpoint& checkpoint) {
+  NetworkNotes notes;
+  const Value& ours = checkpoint.contents.is_dict() ? checkpoint.contents["mase"] : Value();
+  if (!ours.is_dict()) return notes;
+  const auto text = [&](const char* key) {
+    return ours[key].is_string() ? ours[key].as_string() : std::string();
+  };
+  notes.model = text("model");
+  notes.task = text("task");
+  notes.dataset = text("dataset");
+  notes.identity = text("dataset_identity");
+  if (ours["preprocessing"].is_dict())
+    notes.preprocessing = preprocessing_from_value(ours["preprocessing"]);
+  if (ours["classes"].is_list()) notes.class_names = ours["classes"].as_string_list("classes");
+  constexpr int64_t largest = 1 << 20;
+  Shape sample;
+  if (ours["sample_shape"].is_list()) sample = ours["sample_shape"].as_int_list("sample_shape");
+  const bool sane = std::all_of(sample.begin(), sample.end(),
+                                [](int64_t dim) { return dim >= 1 && dim <= largest; });
+  if (sane && sample.size() <= 4) notes.sample_shape = sample;
+  if (ours["outputs"].is_int() && ours["outputs"].as_int() >= 1 &&
+      ours["outputs"].as_int() <= largest)
+    notes.outputs = ours["outputs"].as_int();
+  if (ours["data"].is_dict() && ours["data"]["name"].is_string())
+    notes.data = data_from_value(ours["data"]);
+  return notes;
+}
+
+Value notes_value(const NetworkNotes& notes) {
+  Dict ours{{"model", notes.model},
+            {"task", notes.task},
+            {"classes", Value::of(notes.class_names)},
+            {"sample_shape", Value::of(notes.sample_shape)},
+            {"outputs", notes.outputs},
+            {"dataset", notes.dataset},
+            {"dataset_identity", notes.identity}};
+  if (notes.preprocessing) ours.set("preprocessing", preprocessing_to_value(*notes.preprocessing));
+  if (notes.data) ours.set("data", data_value(*notes.data));
+  return ours;
+}
+
+NetworkNotes notes_about(const std::string& model, const std::string& task, const DataSpec& data,
+                         const Dataset& dataset) {
+  NetworkNotes notes;
+  notes.model = model;
+  notes.task = task;
+  notes.preprocessing = dataset.preprocessing;
+  notes.class_names = dataset.class_names;
+  notes.sample_shape = dataset.sample_shape();
+  notes.outputs = dataset.outputs();
+  notes.dataset = dataset.name;
+  notes.identity = dataset.identity;
+  notes.data = data;
+  return notes;
+}
+
+}  // namespace mase

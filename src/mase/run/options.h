@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that commands and library callers share, with MASE's names and defaults, as schemas.
+#pragma once
+
+#include <vector>
+
+#include "mase/base/schema.h"
+
+namespace mase {
+
+// The options every action of MASE has: --config, --task, --load, --load-type, --batch-size, ...
+std::vector<Field> general_options();
+// The options that say where data come from and how they are prepared: --data-dir, --val-split ...
+std::vector<Field> data_options();
+// The options of MASE's trainer.
+std::vector<Field> trainer_options();
+// Those of a machine with GPUs, a cluster or a build farm: accepted, each with one warning.
+std::vector<Field> machine_options();
+
+// --set table.key=value changes the configuration of commands that read its tables.
+std::vector<Field> config_options();
+
+std::vector<Field> operator+(std::vector<Field> first, const std::vector<Field>& second);
+
+}  // namespace mase

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/run/spec.h"
+
+#include <filesystem>
+
+#include "mase/base/text.h"
+#include "mase/models/model.h"
+#include "mase/run/record_options.h"
+#include "mase/train/optimizer.h"
+#include "mase/train/schedule.h"
+
+namespace mase {
+namespace {
+
+std::string text_of(const Settings& settings, const std::string& name) {
+  return settings.has(name) ? settings[name].as_string(name) : std::string();
+}
+
+bool is_set(const Settings& settings, const std::string& name) {
+  return settings[name].is_bool() && settings[name].as_bool();
+}
+
+uint64_t seed_of(const Settings& settings) {
+  return settings.has("seed") ? static_cast<uint64_t>(settings["seed"].as_int()) : 0;
+}
+
+// Names stay names; a file that the configuration names may lie beside it.
+std::string found_path(const Settings& settings, const std::string& name) {
+  const std::string text = text_of(settings, name);
+  return settings[name].position() ? path_beside(text, settings.config_path) : text;
+}
+
+NetworkSpec network_spec(const Settings& settings) {
+  NetworkSpec spec;
+  spec.model = text_of(settings, "model");
+  if (!Registry<ModelRecord>::instance().find(spec.model))
+    spec.model = found_path(settings, "model");
+  spec.model_position = settings["model"].position();
+  spec.load = found_path(settings, "load");
+  spec.load_position = settings["load"].position();
+  if (settings.has("load_type"))
+    spec.load_type = checkpoint_type_from_name(settings["load_type"].as_string());
+  if (spec.load.empty() && spec.load_type)
+    throw Error(settings["load_type"].position(), "--load-type", "is given without --load",
+                "add --load FILE");
+  spec.load_partial = is_set(settings, "load_partial");
+  spec.seed = seed_of(settings);
+  return spec;
+}
+
+}  // namespace
+
+std::string task_name(const std::string& given) {
+  if (given == "cls") return "classification";
+  if (given == "classification" || given == "regression") return given;
+  throw Error("--task",
+              fmt::format("'{}' needs a language model; there is none here", printable(given)),
+              "use classification or regression");
+}
+
+DataSpec data_spec(const Settings& settings) {
+  DataSpec spec;
+  spec.name = text_of(settings, "dataset");
+  if (!Registry<DatasetRecord>::instance().find(spec.name))
+    spec.name = found_path(settings, "dataset");
+  spec.position = settings["dataset"].position();
+  DatasetOptions& options = spec.options;
+  options.data_dir = text_of(settings, "data_dir");
+  if (settings.has("val_split")) options.validation_split = text_of(settings, "val_split");
+  options.seed = seed_of(settings);
+  options.drop_bad_rows = is_set(settings, "drop_bad_rows");
+  options.use_cache = !is_set(settings, "disable_dataset_cache");
+  // MASE's files may name an FPGA here; that is no column.
+  if (!starts_with(text_of(settings, "target"), "xc")) options.target = text_of(settings, "target");
+  if (settings.has("categorical")) options.categorical = text_of(settings, "categorical");
+  if (settings.has("scaling")) options.scaling = text_of(settings, "scaling");
+  if (settings.has("class_weights")) options.class_weighting = text_of(settings, "class_weights");
+  if (!spec.name.empty()) {
+    const Value own = record_options(settings, "dataset", spec.name);
+    // The record fills in its defaults itself; a table has no options of its own.
+    if (record_set("dataset").find(spec.name)) options.arguments = own;
+  }
+  return spec;
+}
+
+PassList pass_list(const Settings& settings) {
+  PassList list;
+  Value passes = settings.config.is_dict() ? settings.config["passes"] : Value();
+  std::string file = settings.config_path;
+  if (passes.is_null() && settings.has("quant_config")) {
+    file = found_path(settings, "quant_config");
+    passes = read_toml(file)["passes"];
+    if (passes.is_null())
+      throw Error(file, "holds no [passes.quantize]", "see docs/formats.md for an example");
+  }
+  if (passes.is_null()) return list;
+  list.calls = pass_calls(passes, "passes");
+  list.base_dir = std::filesystem::path(file).parent_path().string();
+  return list;
+}
+
+ExperimentSpec experiment_spec(const Settings& settings) {
+  ExperimentSpec spec;
+  Problems problems;
+  const auto attempt = [&](const auto& step) {
+    try {
+      step();
+    } catch (const Error& error) {
+      problems.add(error);
+    }
+  };
+  attempt([&] { spec.network = network_spec(settings); });
+  attempt([&] { spec.data = data_spec(settings); });
+  attempt([&] { spec.passes = pass_list(settings); });
+  attempt([&] {
+    if (settings.given("task")) spec.task = task_name(text_of(settings, "task"));
+  });
+  problems.throw_if_any();
+  if (settings.has("batch_size")) spec.batch_size = settings["batch_size"].as_int();
+  if (settings.has("threads")) spec.threads = static_cast<int>(settings["threads"].as_int());
+  spec.seed = seed_of(settings);
+  return spec;
+}
+
+TrainSpec train_spec(const Settings& settings) {
+  TrainSpec spec;
+  TrainOptions& options = spec.options;
+  const auto& optimizers = Registry<OptimizerRecord>::instance();
+  const auto& schedules = Registry<ScheduleRecord>::instance();
+  const OptimizerRecord& optimizer = optimizers.get(text_of(settings, "training_optimizer"));
+  const ScheduleRecord& schedule = schedules.get(text_of(settings, "schedule"));
+  options.optimizer = optimizer.name;
+  options.optimizer_arguments = record_options(settings, "optimizer", optimizer.name);
+  options.schedule = schedule.name;
+  options.schedule_arguments = record_options(settings, "schedule", schedule.name);
+  options.warmup_steps = settings["warmup_steps"].as_int();
+  // A schedule that is a warm-up takes the steps itself; before any other they come first.
+  if (schedule.arguments.find("total_iters") && !settings.has("schedule_total_iters")) {
+    options.schedule_arguments["total_iters"] = options.warmup_steps;
+    options.warmup_steps = 0;
+  }
+  options.learning_rate = settings["learning_rate"].as_double();
+  if (schedule.notice)
+    spec.notice = schedule.notice(options.schedule_arguments, options.learning_rate);
+  options.max_epochs = settings["max_epochs"].as_int();
+  options.max_steps = settings["max_steps"].as_int();
+  options.batch_size = settings["batch_size"].as_int();
+  options.accumulate = settings["accumulate_grad_batches"].as_int();
+  options.clip = settings["gradient_clip_val"].as_double();
+  options.clip_values = settings["gradient_clip_algorithm"].as_string() == "value";
+  options.early_stopping = settings["early_stopping"].as_int();
+  options.freeze_bn_epochs = settings["freeze_bn_epochs"].as_int();
+  options.log_every_n_steps = settings["log_every_n_steps"].as_int();
+  options.checkpoint_seconds = settings["checkpoint_seconds"].as_double();
+  options.checkpoint_steps = settings["checkpoint_steps"].as_int();
+  options.seed = seed_of(settings);
+  options.threads = static_cast<int>(settings["threads"].as_int());
+  if (settings.has("sync_bn")) options.sync_batch_norm = settings["sync_bn"].as_bool();
+  spec.loss = text_of(settings, "loss");
+  spec.fold_bn = is_set(settings, "fold_bn");
+  if (settings["test"].is_bool()) spec.test = settings["test"].as_bool();
+  spec.save_type = text_of(settings, "save_type");
+  return spec;
+}
+
+OutputSpec output_spec(const Settings& settings) {
+  OutputSpec spec;
+  spec.project_dir = text_of(settings, "project_dir");
+  spec.project = text_of(settings, "project");
+  spec.record = Dict{{"seed", settings["seed"]}, {"options", settings.rows_value()}};
+  spec.config = settings.toml();
+  return spec;
+}
+
+}  // namespace mase

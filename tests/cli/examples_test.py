@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs every example that help texts (ch reference), README.md and the guides show, in a folder that
+# holds the files they speak of. Jets are a small table here, so that all of it takes seconds.
+import glob
+import json
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+source, ch = os.environ["MASE_SOURCE"], os.environ["MASE_CH"]
+# What cannot be run in a test, and why.
+left_out = {
+    "ch data fetch": "needs the network",
+    "ch view": "serves until Ctrl-C; tests/report has it",
+    "./ch train jsc-tiny jsc ": "README's first lines are the launcher's; tests/house has it",
+    "ch trian": "shows a mistake",
+}
+
+
+def examples():
+    found = []
+    reference = subprocess.run([ch, "reference"], capture_output=True, text=True, check=True).stdout
+    pages = {"reference": reference}
+    for page in [os.path.join(source, "README.md"), *sorted(glob.glob(os.path.join(source, "docs", "*.md")))]:
+        if not page.endswith("reference.md"):
+            pages[os.path.basename(page)] = open(page, encoding="utf-8").read()
+    for page, text in pages.items():
+        text = re.sub(r"```.*?```", "", text, flags=re.S)  # console blocks have a test of their own
+        for line in text.split("\n"):
+            if match := re.match(r" {4}(?:\$ )?(?:\./)?((?:mpirun \S+ \d+ )?ch \S.*|eval .*)$", line):
+                found.append((page, match[1].split("  #")[0].strip()))
+    return found
+
+
+def write_files(folder):
+    for name in ("configs", "examples", "tests", "docs"):
+        os.symlink(os.path.join(source, name), os.path.join(folder, name))
+    names = ("zlogz c1_b0_mmdt c1_b1_mmdt c1_b2_mmdt c2_b1_mmdt c2_b2_mmdt d2_b1_mmdt d2_b2_mmdt d2_a1_b1_mmdt"
+             " d2_a1_b2_mmdt m2_b1_mmdt m2_b2_mmdt n2_b1_mmdt n2_b2_mmdt mass_mmdt multiplicity").split()
+    dice = random.Random(1)
+    classes = ["g", "q", "w", "z", "t"]
+    rows = []
+    for _ in range(1500):
+        kind = dice.randrange(5)
+        rows.append(([f"{dice.gauss(kind if f % 5 == kind else 0, 1):.5f}" for f in range(len(names))], classes[kind]))
+    with open(f"{folder}/data/jsc.csv", "w") as out:
+        out.write(",".join([*names, "class"]) + "\n")
+        out.writelines(",".join([*row, kind]) + "\n" for row, kind in rows)
+    with open(f"{folder}/rows.csv", "w") as out:
+        out.write(",".join(names) + "\n")
+        out.writelines(",".join(row) + "\n" for row, _ in rows[:20])
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (20, 16), }"
+    header += " " * (63 - (len(header) + 10) % 64) + "\n"
+    with open(f"{folder}/rows.npy", "wb") as out:
+        out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        for row, _ in rows[:20]:
+            out.write(struct.pack("<16f", *map(float, row)))
+    tensor = json.dumps({"w": {"dtype": "F32", "shape": [8, 16], "data_offsets": [0, 512]}}).encode()
+    for name in ("weights.safetensors", "in.safetensors"):
+        with open(f"{folder}/{name}", "wb") as out:
+            out.write(struct.pack("<Q", len(tensor)) + tensor + struct.pack("<128f", *[dice.gauss(0, 1) for _ in range(128)]))
+    with open(f"{folder}/cases.json", "w") as out:
+        json.dump([{"quantizer": "integer", "config": {"width": 8, "frac_width": 4}, "input": "w", "output": "w8"}], out)
+    shutil.copy(f"{source}/configs/examples/jsc_toy_by_type.toml", f"{folder}/quantize.toml")
+    with open(f"{folder}/iris.csv", "w") as out:
+        out.write("length,width,species\n")
+        out.writelines(f"{dice.random()},{dice.random()},{dice.choice(['setosa', 'virginica'])}\n" for _ in range(60))
+
+
+def main():
+    folder = tempfile.mkdtemp()
+    os.makedirs(folder + "/data")
+    os.makedirs(folder + "/bin")
+    os.symlink(ch, folder + "/bin/ch")
+    environment = dict(os.environ, MASE_DATA=folder + "/data", PATH=folder + "/bin:" + os.environ["PATH"],
+                       OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                       OMPI_MCA_rmaps_base_oversubscribe="1")
+    failures = 0
+
+    def run(command, page):
+        nonlocal failures
+        done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True,
+                              timeout=300)
+        if done.returncode != 0:
+            failures += 1
+            print(f"{page}: {command}\n  exit code {done.returncode}\n{done.stdout[-600:]}{done.stderr[-600:]}")
+
+    try:
+        write_files(folder)
+        train = "ch train {} jsc --max-epochs 1 --learning-rate 1e-2 --project {} >/dev/null"
+        for project in ("ten", "batch_64", "batch_256", "jsc-tiny_classification_jsc_2024-01-31",
+                        "jsc-tiny_classification_jsc_2024-02-10"):
+            run(train.format("jsc-10x" if project == "ten" else "jsc-tiny", project), "set-up")
+        for name in ("best.ckpt", "best.mz"):
+            shutil.copy(f"{folder}/mase_output/ten/software/training_ckpts/{name}", folder)
+        shutil.copy(f"{folder}/best.mz", f"{folder}/transformed.mz")
+        seen = set()
+        for page, command in examples():
+            if command in seen:
+                continue
+            seen.add(command)
+            if any(command.startswith(beginning) for beginning in left_out):
+                continue
+            if command.startswith("mpirun") and not shutil.which("mpirun"):
+                continue
+            run(command, page)
+    finally:
+        shutil.rmtree(folder)
+    if len(seen) < 40:
+        sys.exit(f"only {len(seen)} examples were found")
+    sys.exit(1 if failures else 0)
+
+
+main()
