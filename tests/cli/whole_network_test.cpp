@@ -376,6 +376,11 @@ TEST_F(WholeNetwork, SweepsGoOverSeedsAndPasses) {
       ch({"sweep", "train", "jsc-toy", "table.csv", "--target", "kind", "--max-epochs", "1",
           "--config", "qat.toml", "--vary", key + "=4,8", "--project", "widths"});
   ASSERT_EQ(widths.exit_code, 0) << widths.out << widths.err;
+  const RunResult typo =
+      ch({"sweep", "train", "jsc-toy", "table.csv", "--target", "kind", "--config", "qat.toml",
+          "--vary", "passes.quantize.linear.config.weigth_width=4,8"});
+  EXPECT_EQ(typo.exit_code, 2) << typo.out;
+  EXPECT_NE(typo.err.find("did you mean 'weight_width'?"), std::string::npos) << typo.err;
   for (const char* width : {"4", "8"}) {
     const std::string run =
         folder_ + "/mase_output/widths/runs/" + key + "=" + width + "/software/config.toml";

@@ -15,10 +15,11 @@
 
 #include "mase/base/file.h"
 #include "mase/cli/child_process.h"
-#include "mase/cli/command.h"
+#include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
 #include "mase/report/page.h"
 #include "mase/report/sweep_grid.h"
+#include "mase/run/experiment.h"
 
 namespace mase::sweep_command {
 namespace {
@@ -27,6 +28,42 @@ namespace fs = std::filesystem;
 
 std::string option_of(const std::string& word) {
   return replace_all(word.substr(2, word.find('=') - 2), "-", "_");
+}
+
+std::optional<std::string> forwarded(const std::vector<std::string>& rest,
+                                     const std::string& flag) {
+  for (size_t i = 0; i < rest.size(); ++i) {
+    if (starts_with(rest[i], flag + "=")) return rest[i].substr(flag.size() + 1);
+    if (rest[i] == flag && i + 1 < rest.size()) return rest[i + 1];
+  }
+  return {};
+}
+
+// The configuration with each value in its place, judged as the runs will judge it.
+void check_config_key(const CommandRecord& command, const std::vector<std::string>& rest,
+                      const Variation& variation) {
+  if (!command.options.find("set"))
+    throw Error("--vary", fmt::format("ch {} reads no configuration to change '{}' in",
+                                      command.name, printable(variation.option)));
+  for (const std::string& value : variation.values) {
+    Arguments arguments;
+    arguments.values = validate(Dict{}, command.options, "");
+    const auto give = [&](const std::string& name, const Value& given) {
+      arguments.values[name] = given;
+      arguments.typed.insert(name);
+    };
+    for (size_t i = 0; i < rest.size() && i < command.positionals.size(); ++i) {
+      if (starts_with(rest[i], "-")) break;
+      give(command.positionals[i].name, rest[i]);
+    }
+    if (const auto config = forwarded(rest, "--config")) give("config", *config);
+    give("set", Value::of(std::vector<std::string>{variation.option + "=" + value}));
+    Problems problems;
+    const Settings settings = merge_settings(command.name, arguments, problems);
+    problems.throw_if_any();
+    Experiment(experiment_spec(settings)).check(problems);
+    problems.throw_if_any();
+  }
 }
 
 // Mistakes in forwarded flags are found here, once, not by every run.
@@ -46,9 +83,8 @@ void check_options(const CommandRecord& command, const std::vector<std::string>&
                   suggestion(option_of(word), names));
   for (const Variation& variation : variations) {
     if (is_config_key(variation.option)) {
-      if (command.options.find("set")) continue;  // each run checks it with its whole file
-      throw Error("--vary", fmt::format("ch {} reads no configuration to change '{}' in",
-                                        command.name, printable(variation.option)));
+      check_config_key(command, rest, variation);
+      continue;
     }
     const Field* field = command.options.find(variation.option);
     if (!field)
@@ -68,14 +104,6 @@ void check_options(const CommandRecord& command, const std::vector<std::string>&
                     suggestion(value, field->choices));
     }
   }
-}
-
-std::optional<int64_t> forwarded_seed(const std::vector<std::string>& rest) {
-  for (size_t i = 0; i < rest.size(); ++i) {
-    if (starts_with(rest[i], "--seed=")) return parse_integer(rest[i].substr(7));
-    if (rest[i] == "--seed" && i + 1 < rest.size()) return parse_integer(rest[i + 1]);
-  }
-  return {};
 }
 
 std::string default_name(const std::string& command, const std::vector<std::string>& rest) {
@@ -281,8 +309,10 @@ int run(const Arguments& arguments) {
   make_directories(sweep.runs_folder);
   make_directories(sweep.folder + "/logs");
   const Lock lock(sweep.folder);
-  sweep.runs = sweep_grid(sweep.base, variations, seeds, forwarded_seed(arguments.rest).value_or(0),
-                          sweep.runs_folder);
+  sweep.runs =
+      sweep_grid(sweep.base, variations, seeds,
+                 parse_integer(forwarded(arguments.rest, "--seed").value_or("0")).value_or(0),
+                 sweep.runs_folder);
   const std::string state = sweep.folder + "/sweep.json";
   if (fs::exists(state)) take_over_state(sweep.runs, read_json(state), sweep.runs_folder);
   sweep.jobs = std::max(1u, std::thread::hardware_concurrency());
