@@ -1,7 +1,7 @@
 # ch: the command line. One file per command, each registering itself.
 file(GLOB MASE_CLI_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mase/cli/*.cpp)
 add_executable(ch ${MASE_CLI_SOURCES})
-target_link_libraries(ch PRIVATE mase Threads::Threads PkgConfig::HTTPLIB)
+target_link_libraries(ch PRIVATE mase Threads::Threads)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/cli/main.cpp PROPERTIES
                             COMPILE_DEFINITIONS MASE_VERSION="${PROJECT_VERSION}")
 compile_folders_together(ch ${MASE_CLI_SOURCES})

@@ -90,14 +90,16 @@ class Pages(unittest.TestCase):
             if row["train_loss_step"]:
                 epochs.setdefault(row["epoch"], []).append(float(row["train_loss_step"]))
         means = [sum(values) / len(values) for values in epochs.values()]
-        for (_, shown), wanted in zip(self.series("chart-loss", "train, epoch mean"), means):
+        # Means of what was logged say so; "epoch mean" is kept for means over all batches.
+        for (_, shown), wanted in zip(self.series("chart-loss", "train, mean of logged steps"), means):
             self.assertAlmostEqual(shown, wanted, 12)
         with open(folder + "/run.json", encoding="utf-8") as file:
             run = json.load(file)
-        self.assertEqual(self.text("#auc b"), [f"AUC {one['auc']:.3f}" for one in run["evaluation"]["roc"]])
+        self.assertEqual(self.text("#quality .auc"), [f"{one['auc']:.4f}" for one in run["evaluation"]["roc"]])
         self.browser.click("#evaluation .choice button:last-of-type")
         self.assertEqual(self.text("#confusion td.cell"), [str(n) for row in run["evaluation"]["confusion"] for n in row])
         self.assertEqual(self.text("#option-table .changed"), ["256", "0.001", "10", os.path.basename(folder)])
+        self.assertEqual(self.text("#options summary"), ["2 options at their defaults"])
         self.assertEqual(len(self.text("#summary-table tbody tr")), 5)
         # Another unit along the x axis: the last step is the end of the last epoch.
         self.browser.click("#curves .choice button:nth-of-type(2)")
@@ -119,12 +121,169 @@ class Pages(unittest.TestCase):
         self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), 390)
         self.browser.size(1280, 900)
 
+    def edges_through_boxes(self):
+        """Edges of the graph that run behind a box that is not one of their ends."""
+        return self.browser.run("""
+            const boxes = [...document.querySelectorAll('.node')].map((g) => { const [x, y] = g.getAttribute('transform').match(/-?[\\d.]+/g).map(Number), r = g.querySelector('.body'); return {name: g.dataset.node, x, y, w: +r.getAttribute('width'), h: +r.getAttribute('height')}; });
+            const bad = [];
+            for (const path of document.querySelectorAll('.edge')) for (let at = 0; at <= path.getTotalLength(); at += 3) {
+              const p = path.getPointAtLength(at), box = boxes.find((b) => p.x > b.x + 1 && p.x < b.x + b.w - 1 && p.y > b.y + 1 && p.y < b.y + b.h - 1);
+              if (box) { bad.push(`${path.dataset.from} to ${path.dataset.to} behind ${box.name}`); break; }
+            }
+            return bad;""")
+
+    def tick_texts(self, chart):
+        """Texts along the x and the y axis of a line chart."""
+        self.browser.wait(f"document.querySelector('#{chart}') && document.querySelector('#{chart}').chart")
+        return self.browser.run("const c = document.querySelector(arguments[0]).chart; return c.axes.map((a) => a._values.filter((v) => v))", "#" + chart)
+
+    def test_axes_are_round_whole_and_in_per_cent(self):
+        folder = self.root + "/axes"
+        sample_runs.training_run(folder, epochs=3)
+        sample_runs.with_epoch_means(folder)
+        report(folder)
+        self.show(folder + "/report.html")
+        self.assertEqual(self.tick_texts("chart-accuracy")[1][0][-2:], " %")
+        self.browser.click("#curves .choice button:nth-of-type(2)")
+        self.assertEqual(self.tick_texts("chart-loss")[0], ["1", "2", "3"])
+        self.assertEqual(len(self.series("chart-loss", "train, epoch mean")), 3)
+        self.assertEqual(len(self.series("chart-accuracy", "train, epoch mean")), 3)
+        self.assertEqual(self.browser.run("return document.querySelector('#chart-loss').chart.series.filter((one) => one.label.includes('logged')).length"), 0)
+        self.browser.run("document.querySelectorAll('#curves details').forEach((d) => { d.open = true; })")
+        self.assertEqual(self.text("#epochs th"), ["epoch", "train loss", "validation loss", "train accuracy", "validation accuracy"])
+        self.assertTrue(all(cell.endswith(" %") for cell in self.text("#epochs td:last-child")))
+        # Values over decades get a logarithmic axis without being asked.
+        wide = self.root + "/decades"
+        sample_runs.training_run(wide, rows=[f"{e},{e + 1},{0.5:.4f},{10.0 ** (2 - e):.8f},{0.5:.4f},{10.0 ** (2 - e):.8f},{0.1 ** (e + 1):.8f},{e}" for e in range(5)])
+        report(wide)
+        self.show(wide + "/report.html")
+        self.assertIn("log axis", self.text("#chart-loss figcaption")[0])
+        self.assertIn("log axis", self.text("#chart-rate figcaption")[0])
+        self.assertEqual(self.tick_texts("chart-loss")[1], ["0.01", "0.1", "1", "10", "100"])
+        self.quiet()
+
+    def test_roc_has_a_logarithmic_background_axis_and_rejections(self):
+        folder = self.root + "/roc"
+        sample_runs.training_run(folder, split="validation")
+        path = folder + "/run.json"
+        with open(path, encoding="utf-8") as file:
+            run = json.load(file)
+        found = run["evaluation"]
+        found["confusion"] = [[1000 if i == j else 0 for j in range(5)] for i in range(5)]
+        tpr = [k / 100 for k in range(101)]
+        found["roc"] = [{"class": "g", "auc": 0.99, "tpr": tpr, "fpr": [t ** 3 / 10 for t in tpr]}, {"class": "q", "auc": 1.0, "tpr": tpr, "fpr": [0 if t < 0.9 else t - 0.9 for t in tpr]}] + found["roc"][2:]
+        sample_runs.write(path, json.dumps(run))
+        report(folder)
+        self.show(folder + "/report.html")
+        cells = self.text("#quality tbody tr:nth-child(1) td")
+        self.assertEqual(cells[-3:], ["370", "80.0", "19.5"])  # 1 / (0.1 e^3)
+        self.assertEqual(self.text("#quality tbody tr:nth-child(2) td")[-3:], ["> 4,000"] * 3)
+        self.assertIn("εS = 30 %", self.text("#quality thead")[0])
+        texts = self.text(".roc text")
+        for word in ("0.1 %", "1 %", "10 %", "100 %", "signal efficiency (true positive rate)", "background efficiency (false positive rate)"):
+            self.assertIn(word, texts)
+        # What was measured on the validation rows is nowhere called a test.
+        self.assertNotIn("test", self.text("#evaluation h2")[0] + " ".join(self.text("#figures")))
+        self.quiet()
+
+    def test_comparison_is_honest_about_unlike_runs(self):
+        root = self.root + "/unlike"
+        for batch in (64, 256):
+            for rate in (1e-2, 1e-3):
+                for wide in (4, 8):
+                    for seed in range(2):
+                        if (batch, rate, wide) != (256, 1e-3, 8):
+                            sample_runs.training_run(f"{root}/{batch},{rate:g},{wide},{seed}", batch_size=batch, learning_rate=rate, seed=seed, extra={"width": wide}, split="validation")
+        report(root, "--output", root + ".html")
+        self.show(root + ".html")
+        heads = self.text("#run-table th")
+        self.assertEqual(heads[:3], ["run", "validation accuracy", "validation loss"])
+        self.assertNotIn("test accuracy", heads)  # nothing was measured on the test rows
+        cells = self.text(".heat:nth-of-type(4) td.cell")  # batch size and rate: the third option is missing in one cell
+        self.assertEqual(sum("unbalanced" in cell for cell in self.text(".heat td.cell")), 3)
+        self.assertTrue(all("n = " in cell for cell in self.text(".heat td.cell")))
+        # A mean over another option is no spread over seeds.
+        self.assertFalse(any("±" in cell for cell in self.text(".heat td.cell")), cells)
+        self.assertIn("±", self.text("#setting-table")[0])
+        # The colour of a run is the same in the table and in the chart.
+        self.browser.wait("document.querySelector('#compare-loss').chart")
+        self.assertTrue(self.browser.run("""
+            const seen = Object.fromEntries([...document.querySelectorAll('#run-table tbody tr')].map((r) => [r.querySelector('.run-name').textContent, r.querySelector('.swatch').style.background]));
+            const probe = document.createElement('i');
+            return document.querySelector('#compare-loss').chart.series.slice(1).every((s) => { probe.style.background = s._stroke || s.stroke(); return probe.style.background === seen[s.label]; });"""))
+        # Repeated with the same seed, runs are no sample over seeds.
+        again = self.root + "/again"
+        for k in range(2):
+            for rate in (1e-2, 1e-3):
+                sample_runs.training_run(f"{again}/{rate:g}_{k}", learning_rate=rate, seed=3)
+        report(again, "--output", again + ".html")
+        self.show(again + ".html")
+        self.assertNotIn("±", " ".join(self.text("#setting-table tbody") + self.text(".effect")))
+        self.quiet()
+
+    def test_runs_on_different_data_are_marked(self):
+        root = self.root + "/data"
+        sample_runs.training_run(root + "/a", load="/very/long/path/to/first.ckpt")
+        sample_runs.training_run(root + "/b", identity="fedcba9876543210", load="/very/long/path/to/second.ckpt")
+        report(root, "--output", root + ".html")
+        self.show(root + ".html")
+        self.assertIn("not comparable", self.text("#data-notice")[0])
+        self.assertIn("data set", self.text("#run-table th"))
+        self.assertEqual(self.text("#run-table .winner"), [])
+        self.browser.wait("document.querySelector('#compare-loss').chart")
+        self.assertEqual(self.browser.run("return document.querySelector('#compare-loss').chart.series.slice(1).map((s) => !!s.dash)"), [False, True])
+        table = self.text("#run-table")[0]
+        self.assertIn("first.ckpt", table)
+        self.assertNotIn("/very/long", table)
+        # One chart of effects is as wide as one of several.
+        self.assertLess(self.browser.run("return Math.max(0, ...[...document.querySelectorAll('.effect')].map((e) => e.getBoundingClientRect().width))"), 460)
+        self.quiet()
+
+    def test_the_palette_does_not_repeat(self):
+        root = self.root + "/many"
+        for k in range(30):
+            sample_runs.training_run(f"{root}/run{k:02}", learning_rate=1e-3 * (k + 1), epochs=2)
+        report(root, "--output", root + ".html")
+        self.show(root + ".html")
+        self.browser.click("#curves .choice button:nth-of-type(1)")
+        self.assertEqual(len(set(self.browser.run("return [...document.querySelectorAll('#run-table .swatch')].map((e) => e.style.background)"))), 30)
+
+    def test_the_first_column_stays(self):
+        root = self.root + "/column"
+        for k in range(3):
+            sample_runs.training_run(f"{root}/a_rather_long_name_of_a_run_{k}", learning_rate=1e-3 * (k + 1), epochs=2)
+        report(root, "--output", root + ".html")
+        self.browser.size(480, 900, True)
+        self.show(root + ".html")
+        moved = self.browser.run("""
+            const cell = document.querySelector('#run-table tbody td'), box = document.querySelector('#run-table').parentNode, before = cell.getBoundingClientRect().left;
+            box.scrollLeft = 200;
+            return [box.scrollLeft, cell.getBoundingClientRect().left - before, cell.getBoundingClientRect().width];""")
+        self.browser.size(1280, 900)
+        self.assertGreater(moved[0], 100)
+        self.assertLess(abs(moved[1]), 1)
+        self.assertLess(moved[2], 260)
+
+    def test_a_page_says_its_figures_without_a_script(self):
+        folder = self.root + "/plain"
+        sample_runs.training_run(folder)
+        report(folder)
+        self.browser.devtools("Emulation.setScriptExecutionDisabled", {"value": True})
+        try:
+            self.browser.open("file://" + folder + "/report.html")
+            tree = json.dumps(self.browser.devtools("Accessibility.getFullAXTree", {}))
+        finally:
+            self.browser.devtools("Emulation.setScriptExecutionDisabled", {"value": False})
+        for words in ("best validation accuracy", "accuracy (test)", "Loss. train, logged steps ends at"):
+            self.assertIn(words, tree)
+
     def test_transform_page_shows_a_node_when_it_is_clicked(self):
         folder = self.root + "/jsc-toy_transform_jsc_2024-01-31"
         sample_runs.transform_run(folder)
         report(folder)
         self.show(folder + "/report.html")
-        self.assertEqual(len(self.text(".node")), 15)
+        self.assertEqual(len(self.text(".node")), 19)
+        self.assertEqual(self.edges_through_boxes(), [])
         self.assertEqual(self.text('.node[data-node="seq_blocks_3"] .format'), ["integer(8,4)"])
         self.assertEqual(self.text('.node[data-node="seq_blocks_3"] text.shape'), ["8 × 32"])
         self.browser.click('.node[data-node="seq_blocks_3"]')
@@ -144,7 +303,15 @@ class Pages(unittest.TestCase):
         self.assertIn("saturated", self.text(".histogram .badge")[-1])
         self.assertEqual(self.text("#layers .half:first-child .bar-value"), ["41.5 dB", "32.4 dB", "23.3 dB", "14.2 dB"])
         self.assertEqual(len(self.text("#before-after-table .changed-row")), 4)
+        costs = dict(zip(self.text("#cost-table td:first-child"), self.text("#cost-table td:last-child")))
+        self.assertEqual(costs, {"Floating-point operations (FLOPs)": "same", "Bit operations (BitOPs)": "16× less", "Weights, bits": "4× less"})
         self.assertIn("1,014,800", self.text("#cost-table")[0])
+        # The format's own numbers are drawn, and how many of them occur is said.
+        with open(folder + "/run.json", encoding="utf-8") as file:
+            drawn = json.load(file)["transform"]["histograms"]
+        self.assertEqual([text.split(";")[0] for text in self.text(".histogram .small")], [f"{one['codes_used']} of 256 codes used" for one in drawn])
+        self.assertTrue(all(int(count) > 20 for count in self.browser.run("return [...document.querySelectorAll('.grid-marks')].map((e) => e.dataset.marks)")))
+        self.assertEqual(self.text("#figures .tile-detail")[:2], ["test split", "−0.44 points, test split"])
         self.keep("transform")
         self.quiet()
 
@@ -158,13 +325,13 @@ class Pages(unittest.TestCase):
         report(self.root + "/sweep", "--output", self.root + "/comparison.html")
         self.show(self.root + "/comparison.html")
         heads = self.text("#run-table th")
-        self.assertEqual(heads[:4], ["run", "batch_size", "learning_rate", "seed"])
+        self.assertEqual(heads, ["run", "validation accuracy", "validation loss", "test accuracy", "batch_size", "learning_rate", "seed", "time", "samples/s", "status"])
         self.assertEqual(len(self.text("#run-table .differs")), 2 * 27)
         wanted = []
         for folder in folders:
             with open(folder + "/run.json", encoding="utf-8") as file:
                 wanted.append(json.load(file)["best"]["val_acc_epoch"])
-        column = heads.index("val accuracy") + 1
+        column = heads.index("validation accuracy") + 1
         self.browser.click(f"#run-table th:nth-child({column}) button")
         self.assertEqual(self.text(f"#run-table td:nth-child({column})"), [f"{100 * v:.2f} %" for v in sorted(wanted, reverse=True)])
         self.assertEqual(self.browser.run("return document.querySelector(arguments[0]).getAttribute('aria-sort')", f"#run-table th:nth-child({column})"), "descending")
@@ -238,11 +405,20 @@ class Pages(unittest.TestCase):
             self.browser.open(address)
             self.browser.wait("document.querySelectorAll('#run-list tbody tr').length === 2")
             self.keep("view")
-            # A new run appears in the list.
-            sample_runs.training_run(root + "/third")
+            # A new run appears in the list; a transform shows its accuracy before and after.
+            sample_runs.transform_run(root + "/third")
             self.browser.wait("document.querySelectorAll('#run-list tbody tr').length === 3", what="the new run in the list")
-            for row in (1, 2):
-                self.browser.click(f"#run-list tbody tr:nth-child({row}) input")
+            heads = self.text("#run-list th")
+            self.assertEqual(heads[:7], ["run", "validation accuracy", "validation loss", "test accuracy", "before", "after", "change"])
+            cells = self.browser.run("return [...[...document.querySelectorAll('#run-list tbody tr')].find((r) => r.textContent.includes('third')).children].map((c) => c.textContent)")
+            self.assertEqual(cells[4:7], ["74.12 %", "73.68 %", "−0.44 points"])
+            # The filter keeps what has all the words.
+            for word, left in (("tran", 1), ("JSC-tiny fin", 1), ("jsc", 3), ("nothing like it", 0)):
+                self.browser.run("const f = document.querySelector('#filter'); f.value = arguments[0]; f.dispatchEvent(new Event('input'))", word)
+                self.assertEqual(len(self.text("#run-list tbody tr")), left, word)
+            self.browser.run("const f = document.querySelector('#filter'); f.value = ''; f.dispatchEvent(new Event('input'))")
+            for name in ("first", "second"):
+                self.browser.click(f"#run-list input[aria-label='compare {name}']")
             self.browser.click("#compare")
             self.browser.wait("document.querySelector('#run-table')")
             # A run that is going on grows on its page.

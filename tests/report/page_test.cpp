@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "mase/base/file.h"
+#include "mase/report/plain_page.h"
 #include "support/support.h"
 
 namespace mase {
@@ -48,11 +49,19 @@ TEST(Metrics, SeparatesStepsAndEpochsAndAveragesEpochs) {
   EXPECT_EQ(run.rows, 5u);
   EXPECT_EQ(run.curve("train_loss_step")->x, (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(run.curve("train_loss_step")->y, (std::vector<double>{2, 1, 0.5}));
-  EXPECT_EQ(run.curve("train_loss_epoch")->y, (std::vector<double>{1.5, 0.5}));
-  EXPECT_EQ(run.curve("train_loss_epoch")->x, (std::vector<double>{2, 3}));
+  EXPECT_EQ(run.curve("train_loss_logged")->y, (std::vector<double>{1.5, 0.5}));
+  EXPECT_EQ(run.curve("train_loss_logged")->x, (std::vector<double>{2, 3}));
+  EXPECT_EQ(run.curve("train_loss_epoch"), nullptr);  // that is the mean over all batches
   EXPECT_EQ(run.curve("val_acc_epoch")->y, (std::vector<double>{0.6, 0.8}));
   EXPECT_TRUE(std::isnan(run.curve("val_loss_epoch")->y.back()));
   EXPECT_EQ(run.epoch_seconds, (std::vector<double>{1.25, 2.5}));
+}
+
+TEST(Metrics, AMeanOfTheFileIsNotReplacedByOneOfLoggedSteps) {
+  RunData run;
+  read_metrics("epoch,step,train_loss_step,train_loss_epoch\n0,1,2.0,\n0,2,,1.25\n", "m.csv", run);
+  EXPECT_EQ(run.curve("train_loss_epoch")->y, (std::vector<double>{1.25}));
+  EXPECT_EQ(run.curve("train_loss_logged"), nullptr);
 }
 
 TEST(Metrics, ARepeatedStepReplacesAndAHalfWrittenLineWaits) {
@@ -118,7 +127,34 @@ TEST(Page, HostileTextCannotLeaveTheDataBlock) {
        at = page.find("</script>", at + 1))
     ++scripts;
   EXPECT_EQ(scripts, 2u);
+  const std::string plain = page_html("{}", hostile, false, plain_runs({run, run}));
+  EXPECT_EQ(plain.find("<img"), std::string::npos);
+  EXPECT_NE(plain.find("&lt;img src=x"), std::string::npos);
   EXPECT_NE(page.find("connect-src 'none'"), std::string::npos);
+}
+
+TEST(Page, SaysTheFiguresWithoutAScriptToo) {
+  RunData run = metrics("0,1,0.5,2.0,,,0.1,0.5\n0,2,,,0.6,1.5,,1\n1,3,,,0.7,1.25,,2\n");
+  run.name = "a run";
+  run.run = parse_json(
+      R"({"best":{"val_acc_epoch":0.7,"val_loss_epoch":1.25},
+          "evaluation":{"split":"validation","accuracy":0.7},"status":"finished"})",
+      "run.json");
+  const std::string one = plain_runs({run});
+  EXPECT_NE(one.find("<td>best validation accuracy</td><td class=\"num\">70.00 %</td>"),
+            std::string::npos)
+      << one;
+  EXPECT_NE(one.find("accuracy (validation)"), std::string::npos);
+  EXPECT_EQ(one.find("test accuracy"), std::string::npos);
+  EXPECT_NE(one.find("<svg"), std::string::npos);
+  // The validation figure does not stand in the column of the test's.
+  const std::string two = plain_runs({run, run});
+  EXPECT_NE(two.find("<td class=\"num\">70.00 %</td><td class=\"num\">1.25</td>"
+                     "<td class=\"num\">–</td>"),
+            std::string::npos)
+      << two;
+  EXPECT_NE(plain_list({{"deep/a run", run}}).find("<a href=\"run?run=deep%2Fa%20run\">a run</a>"),
+            std::string::npos);
 }
 
 TEST(Page, NumbersAreThoseOfTheFile) {
@@ -137,13 +173,14 @@ TEST(Page, NumbersAreThoseOfTheFile) {
 TEST(Page, AComparisonCarriesOnlyWhatItShows) {
   RunData run = metrics("0,1,0.5,2.0,,,0.1,0.5\n");
   run.run = parse_json(
-      R"({"options":[{"name":"batch_size","effective":4}],"transform":{"nodes":[]},
+      R"({"options":[{"name":"batch_size","effective":4}],"transform":{"nodes":[],"accuracy":{"after":0.25}},
           "evaluation":{"accuracy":0.5,"confusion":[[1]]}})",
       "run.json");
   const Value data = page_data({run, run}, {});
   const Value& first = data["runs"].as_list().at(0);
   EXPECT_TRUE(first["run"]["options"].is_list());
-  EXPECT_TRUE(first["run"]["transform"].is_null());
+  EXPECT_TRUE(first["run"]["transform"]["nodes"].is_null());
+  EXPECT_EQ(first["run"]["transform"]["accuracy"]["after"].as_double(), 0.25);
   EXPECT_TRUE(first["run"]["evaluation"]["confusion"].is_null());
   for (const Value& curve : first["curves"].as_list())
     EXPECT_FALSE(curve["key"].as_string().ends_with("_step"));
@@ -201,6 +238,16 @@ TEST(ReportCommand, WritesAPageAndSaysWhatIsWrong) {
   result = test::ch({"report", folder, other, "--output", folder + "/both.html"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(test::read(folder + "/both.html").find("Comparison of runs"), std::string::npos);
+
+  // Namesakes are told apart by the ends of their paths, not by whole paths.
+  const std::string root = test::temporary_folder();
+  for (const char* name : {"/first/same", "/second/same"}) {
+    make_directories(root + name);
+    test::write(root + name + "/run.json", "{}");
+  }
+  result = test::ch({"report", root, "--output", root + "/two.html"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(test::read(root + "/two.html").find("\"name\":\"first/same\""), std::string::npos);
 
   result = test::ch({"report", folder + "/absent"});
   EXPECT_EQ(result.exit_code, 2);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "mase/base/text.h"
+#include "mase/report/training_plot.h"
 #include "support/support.h"
 
 namespace mase {
@@ -131,6 +132,40 @@ TEST(AxisTicks, AreRound) {
   EXPECT_EQ(short_number(12000), "12k");
   EXPECT_EQ(short_number(1e-5), "1e-05");
   EXPECT_EQ(short_number(-0.25), "-0.25");
+}
+
+TEST(TrainingPlot, ShowsLossAndAccuracyOfTrainingAndValidation) {
+  const std::vector<double> steps{10, 20, 30};
+  std::vector<Curve> curves{{"train_loss_step", {1, 2}, {9, 9}},
+                            {"train_loss_epoch", steps, {1.0, 0.8, 0.7}},
+                            {"val_loss_epoch", steps, {1.1, 0.9, 0.95}},
+                            {"train_acc_epoch", steps, {0.5, 0.6, 0.7}},
+                            {"val_acc_epoch", steps, {0.45, 0.55, 0.6}}};
+  PlotStyle style;
+  style.ascii = true;
+  std::string text = plot_training(curves, style);
+  EXPECT_EQ(text.find("loss\n"), 0u);
+  EXPECT_NE(text.find("accuracy, %\n"), std::string::npos);
+  EXPECT_NE(text.find("\n 70+"), std::string::npos) << text;
+  const auto times = [&](const std::string& what) {
+    size_t count = 0;
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(times("train, epoch mean"), 2u);
+  EXPECT_EQ(times("validation"), 2u);
+  EXPECT_EQ(times("per step"), 0u);
+  // Without means over all batches, what was logged is shown and says so.
+  text = plot_training({{"train_loss_step", {1, 2}, {9, 8}}}, style);
+  EXPECT_NE(text.find("loss"), std::string::npos);
+  EXPECT_EQ(text.find("accuracy"), std::string::npos);
+  EXPECT_EQ(plot_training({}, style), "");
+}
+
+TEST(Plot, LogarithmicTicksAreRound) {
+  EXPECT_EQ(log_axis_ticks(-0.3, 1.2), (std::vector<double>{1, 2, 5, 10}));
+  EXPECT_EQ(log_axis_ticks(-4, 0.1).size(), 5u);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ def option(name, default, effective, flag=None, config=None):
 
 
 def training_run(folder, model="jsc-tiny", batch_size=256, learning_rate=1e-3, seed=0, epochs=10, rows=None,
-                 status="finished", classes=None, evaluation=True):
+                 status="finished", classes=None, evaluation=True, split="test", identity="0123456789abcdef", load=None, extra=None):
     noise = random.Random(seed * 7919 + batch_size)
     classes = classes or CLASSES
     steps = max(2, 40000 // batch_size // 4)
@@ -53,11 +53,12 @@ def training_run(folder, model="jsc-tiny", batch_size=256, learning_rate=1e-3, s
         "started": "2024-01-31T10:00:00+00:00", "finished": "2024-01-31T10:00:42+00:00",
         "machine": {"cpu": "A processor", "cores": 2, "system": "Linux"},
         "model": {"name": model, "parameters": 117},
-        "dataset": {"name": "jsc", "variant": "synthetic", "identity": "sha256:0123456789abcdef", "notice": "made up",
+        "dataset": {"name": "jsc", "variant": "synthetic", "identity": "sha256:" + identity, "notice": "made up",
                     "train_rows": 40000, "validation_rows": 5000, "test_rows": 5000, "classes": classes},
         "options": [option("batch_size", 128, batch_size, flag=batch_size), option("learning_rate", 1e-5, learning_rate, config=learning_rate),
                     option("max_epochs", 20, epochs, flag=epochs), option("training_optimizer", "adam", "adam"),
-                    option("seed", 0, seed), option("project", None, os.path.basename(folder))],
+                    option("seed", 0, seed), option("project", None, os.path.basename(folder))]
+                   + ([option("load_name", None, load, flag=load)] if load else []) + [option(name, None, value, flag=value) for name, value in (extra or {}).items()],
         "summary": [
             {"layer": "seq_blocks.0", "type": "BatchNorm1d", "input_shape": [8, 16], "output_shape": [8, 16], "parameters": 32, "macs": 0},
             {"layer": "seq_blocks.1", "type": "ReLU", "input_shape": [8, 16], "output_shape": [8, 16], "parameters": 0, "macs": 0},
@@ -76,7 +77,7 @@ def training_run(folder, model="jsc-tiny", batch_size=256, learning_rate=1e-3, s
         right = sum(matrix[i][i] for i in range(n))
         curve = [i / 60 for i in range(61)]
         run["evaluation"] = {
-            "split": "test", "accuracy": right / sum(map(sum, matrix)), "loss": 0.71, "classes": classes, "confusion": matrix,
+            "split": split, "accuracy": right / sum(map(sum, matrix)), "loss": 0.71, "classes": classes, "confusion": matrix,
             "precision": [matrix[i][i] / sum(row[i] for row in matrix) for i in range(n)],
             "recall": [matrix[i][i] / sum(matrix[i]) for i in range(n)],
             "roc": [{"class": name, "auc": 0.90 + 0.015 * i, "fpr": curve, "tpr": [x ** (0.30 - 0.045 * i) for x in curve]}
@@ -92,6 +93,19 @@ def node(name, kind, inputs, shape, target=None, op=None, cls=None, fmt=None, me
                                             "software": {"results": {"data_out_0": {"stat": {}}}}, "hardware": {}}}
 
 
+def with_epoch_means(folder):
+    """Adds train_acc_epoch and train_loss_epoch, means over all of an epoch's batches, to a run's metrics."""
+    path = folder + "/software/metrics.csv"
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    rows = [lines[0] + ",train_acc_epoch,train_loss_epoch"]
+    for line in lines[1:]:
+        cells = line.split(",")
+        ends = cells[4] != ""
+        rows.append(line + (f",{float(cells[4]) + 0.02:.6f},{float(cells[5]) - 0.05:.6f}" if ends else ",,"))
+    write(path, "\n".join(rows) + "\n")
+
+
 def bell(mean, deviation, lowest, largest, noise, node_name, operand):
     values = sorted(noise.gauss(mean, deviation) for _ in range(4000))
     low, high, n = values[0], values[-1], 48
@@ -99,7 +113,8 @@ def bell(mean, deviation, lowest, largest, noise, node_name, operand):
     for value in values:
         counts[min(n - 1, int((value - low) / (high - low) * n))] += 1
     return {"node": node_name, "operand": operand, "edges": [low + (high - low) * i / n for i in range(n + 1)], "counts": counts,
-            "lowest": lowest, "largest": largest}
+            "lowest": lowest, "largest": largest, "codes": 256, "codes_used": len({min(127, max(-128, round(v * 16))) for v in values}),
+            "grid": [i / 16 for i in range(-128, 128)]}
 
 
 def transform_run(folder, hostile="seq_blocks_0"):
@@ -122,13 +137,16 @@ def transform_run(folder, hostile="seq_blocks_0"):
                 layers.append({"node": name, "weight_error": 0.0011 * (i + 1), "output_error": 0.013 * (i + 1) ** 1.5,
                                "sqnr_db": 41.5 - 9.1 * i, "cosine": 0.9999 - 0.002 * i, "saturation": 0.0 if i < 1 else 0.011 * i})
             before, number = name, number + 1
-    nodes.append(node("add", "call_function", [before, "seq_blocks_8"], [8, 5], op="add", cls="add"))
+    # Two wide layers and an edge over all of them: lines must find a way between the boxes.
+    nodes += [node(f"head_{k}", "call_module", [before], [8, 5], op="linear", cls="Linear") for k in range(3)]
+    nodes.append(node("cat", "call_function", ["head_0", "head_1", "head_2", "x"], [8, 15], op="cat", cls="cat"))
+    nodes.append(node("add", "call_function", ["cat", "seq_blocks_8"], [8, 5], op="add", cls="add"))
     nodes.append(node("output", "output", ["add"], [8, 5]))
     run = {"kind": "transform", "version": "0.1.0", "status": "finished", "command": ["ch", "transform", "--config", "configs/lab2.toml"],
            "started": "2024-01-31T11:00:00+00:00", "model": {"name": "jsc-toy", "parameters": 4423}, "dataset": {"name": "jsc"},
            "transform": {"nodes": nodes, "histograms": histograms, "layers": layers, "before_after": table,
                          "costs": {"before": {"flops": 67784, "bitops": 16236800, "weight_bits": 141536}, "after": {"flops": 67784, "bitops": 1014800, "weight_bits": 35384}},
-                         "accuracy": {"before": 0.7412, "after": 0.7368}}}
+                         "accuracy": {"split": "test", "before": 0.7412, "after": 0.7368}}}
     write(folder + "/run.json", json.dumps(run))
     write(folder + "/software/transform/results.json", json.dumps([
         {"pass": "profile_statistics", "seconds": 0.031, "changed": False, "result": {}},

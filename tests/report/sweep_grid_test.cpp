@@ -102,5 +102,26 @@ TEST(SweepTable, MeansAndDeviationsOverSeeds) {
   EXPECT_EQ(split(csv, '\n').at(1), "\"batch_size=64,seed=0\",64,0,waiting,,0.6,1,,2,");
 }
 
+TEST(SweepTable, TestFiguresAreThoseOfTheTestRows) {
+  const std::vector<SweepRun> runs =
+      sweep_grid(base, {parse_variation("batch_size=64,256")}, 1, 0, "r");
+  std::vector<SweepResult> results{{&runs[0], finished(0.6, 1.0)}, {&runs[1], finished(0.7, 1.0)}};
+  const auto test_column = [&](size_t row) {
+    return split(split(sweep_csv(results), '\n').at(row + 1).substr(1), ',').at(8);
+  };
+  // Measured on the validation rows, or on rows nobody recorded: not a test.
+  results[0].data->run.dict().set("evaluation", Dict{{"split", "validation"}, {"accuracy", 0.6}});
+  results[1].data->run.dict().set("evaluation", Dict{{"accuracy", 0.7}});
+  EXPECT_EQ(test_column(0), "");
+  EXPECT_EQ(test_column(1), "");
+  EXPECT_EQ(sweep_table(results).find("test_acc"), std::string::npos);
+  results[0].data->run.dict().set("evaluation", Dict{{"split", "test"}, {"accuracy", 0.5}});
+  results[1].data->run.dict().set("evaluations", Dict{{"validation", Dict{{"accuracy", 0.7}}},
+                                                      {"test", Dict{{"accuracy", 0.4}}}});
+  EXPECT_EQ(test_column(0), "0.5");
+  EXPECT_EQ(test_column(1), "0.4");
+  EXPECT_NE(sweep_table(results).find("test_acc"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace mase

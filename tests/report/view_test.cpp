@@ -22,9 +22,14 @@ std::string folder_with_runs() {
   return root;
 }
 
-ViewAnswer ask(RunView& view, const std::string& path, std::vector<std::string> runs = {},
+HttpAnswer ask(RunView& view, const std::string& path, const std::vector<std::string>& runs = {},
                const std::string& host = "127.0.0.1:80", const std::string& token = "") {
-  return view.answer({path, std::move(runs), host, token});
+  HttpRequest request;
+  request.path = path;
+  request.host = host;
+  for (const std::string& run : runs) request.query.emplace_back("run", run);
+  if (!token.empty()) request.cookie = "a=b; mase_token=" + token;
+  return view.answer(request);
 }
 
 TEST(View, ServesTheListAndTheRuns) {
@@ -67,13 +72,61 @@ TEST(View, AnswersOnlyThisMachineOrTheToken) {
   EXPECT_NE(random_token(), random_token());
 }
 
-TEST(View, Loopback) {
+TEST(View, OnlyExactHostsPass) {
   for (const char* host :
-       {"127.0.0.1", "127.8.8.8:80", "localhost", "LOCALHOST:1", "::1", "[::1]:80"})
-    EXPECT_TRUE(is_loopback(host)) << host;
-  for (const char* host : {"", "0.0.0.0", "::", "127.0.0.1.evil.example", "127.evil.example",
-                           "localhost.evil", "127.0.0.999", "[::2]", "["})
-    EXPECT_FALSE(is_loopback(host)) << host;
+       {"127.0.0.1", "localhost", "LOCALHOST:1", "[::1]", "[::1]:80", "127.0.0.1:65535"})
+    EXPECT_TRUE(names_this_machine(host)) << host;
+  for (const char* host : {"",
+                           ":",
+                           ":80",
+                           "0.0.0.0",
+                           "::",
+                           "::1",
+                           "127.0.0.1.evil.example",
+                           "127.evil.example",
+                           "localhost.evil",
+                           "127.0.0.999",
+                           "127.8.8.8",
+                           "[::2]",
+                           "[",
+                           "[::1",
+                           "[::1]evil.example",
+                           "[::1]:80.evil",
+                           "localhost:",
+                           "localhost:80a",
+                           "localhost:evil.example",
+                           "localhost:99999",
+                           "localhost:-1",
+                           "localhost:+1",
+                           "127.0.0.1:80:80",
+                           "127.1",
+                           "0127.0.0.1",
+                           "localhost.",
+                           "a@localhost",
+                           "localhost\t",
+                           "127.0.0.1/"})
+    EXPECT_FALSE(names_this_machine(host)) << host;
+  EXPECT_TRUE(names_this_machine("127.8.8.8:80", "127.8.8.8"));
+  EXPECT_TRUE(names_this_machine("[::2]:80", "::2"));
+}
+
+TEST(View, FollowsNoLinks) {
+  const std::string root = folder_with_runs(), outside = test::temporary_folder();
+  test::write(outside + "/run.json", "{\"kind\":\"outside-secret\"}");
+  test::write(outside + "/metrics.csv", "epoch,step,outside_secret\n0,1,0.5\n");
+  for (const char* name : {"/linked", "/behind"}) make_directories(root + name);
+  fs::create_symlink(outside + "/run.json", root + "/linked/run.json");
+  test::write(root + "/behind/run.json", "{}");
+  fs::create_directory_symlink(outside, root + "/behind/software");
+  RunView view({root});
+  for (const HttpAnswer& answer :
+       {ask(view, "/api/list"), ask(view, "/api/run", {"linked"}),
+        ask(view, "/api/run", {"behind"}), ask(view, "/api/run", {"behind", "linked"})}) {
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.body.find("outside-secret"), std::string::npos);
+    EXPECT_EQ(answer.body.find("outside_secret"), std::string::npos);
+    EXPECT_NE(answer.body.find("is a symbolic link or lies behind one"), std::string::npos);
+  }
 }
 
 TEST(View, FollowsChangesAndSurvivesDeletion) {
@@ -85,7 +138,7 @@ TEST(View, FollowsChangesAndSurvivesDeletion) {
   const std::string after = ask(view, "/api/run", {"a b"}).body;
   EXPECT_NE(parse_json(before, "")["digest"], parse_json(after, "")["digest"]);
   test::write(root + "/a b/run.json", "{broken");
-  const ViewAnswer broken = ask(view, "/api/run", {"a b"});
+  const HttpAnswer broken = ask(view, "/api/run", {"a b"});
   EXPECT_EQ(broken.status, 200);
   EXPECT_NE(broken.body.find("not valid JSON"), std::string::npos);
   fs::remove_all(root + "/a b");

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line charts with uPlot: built when their place on the page has a width, resized with it.
+// Line charts with uPlot: built when their place on the page has a width, resized with it. Lines carry
+// their names at their right end.
 import uPlot from 'uplot';
 import {h} from './dom.js';
-import {short} from './format.js';
+import {short, shortened} from './format.js';
+import {increments, logTicks, spansDecades, wholeIncrements} from './scale.js';
 import * as state from './state.js';
 
 const alive = new Set();
+const font = '12px system-ui, sans-serif', labelHeight = 14;
 
 // Charts of the page before a redraw; their observers would keep them alive.
 export function forgetCharts() {
@@ -22,49 +25,96 @@ function bounds(values) {
   return [low, high];
 }
 
-const positive = (series) => series.every((one) => one.y.every((v) => v === null || v > 0));
+// 'auto' is a logarithm where the values span decades; a chart with values that have none is linear.
+function isLogarithmic(series, wanted) {
+  const values = series.flatMap((one) => one.y).filter((v) => v !== null && Number.isFinite(v));
+  if (wanted === false || wanted === 'linear' || !values.every((v) => v > 0)) return false;
+  return wanted === true || wanted === 'log' || spansDecades(values);
+}
 
-// series: [{name, x, y, colour, width, dash, points, faint}]; y may hold null (a gap).
-export function lineChart({id, title, xLabel, series, height = 280, legend = true, log = false, share, format = short}) {
+// Names that series share (all runs of one setting) are written once, at the end of the middle one.
+function endLabels(series) {
+  const labels = new Map();
+  for (const one of series) {
+    if (one.label === null) continue;
+    const text = one.label || one.name, key = text + '\0' + one.colour;
+    let last = one.y.length - 1;
+    while (last >= 0 && (one.y[last] === null || !Number.isFinite(one.y[last]))) --last;
+    if (last < 0) continue;
+    if (!labels.has(key)) labels.set(key, {text, colour: one.colour, ends: []});
+    labels.get(key).ends.push(one.y[last]);
+  }
+  return [...labels.values()];
+}
+
+function drawLabels(u, labels, room) {
+  const ratio = devicePixelRatio || 1, {left, top, width, height} = u.bbox, context = u.ctx;
+  const placed = labels.map((one) => ({...one, y: u.valToPos([...one.ends].sort((a, b) => a - b)[one.ends.length >> 1], 'y', true)}))
+    .filter((one) => Number.isFinite(one.y)).sort((a, b) => a.y - b.y);
+  const gap = labelHeight * ratio;
+  if (!placed.length || placed.length * gap > height + gap) return;  // more than fit: the legend and the colours' key remain
+  placed.forEach((one, i) => { one.y = Math.max(one.y, i ? placed[i - 1].y + gap : top + gap / 3); });
+  for (let i = placed.length - 1; i >= 0; --i) placed[i].y = Math.min(placed[i].y, i === placed.length - 1 ? top + height : placed[i + 1].y - gap);
+  context.save();
+  context.font = `${12 * ratio}px system-ui, sans-serif`;
+  context.textBaseline = 'middle';
+  context.textAlign = 'left';
+  for (const one of placed) {
+    context.fillStyle = one.colour;
+    context.fillText(shortened(one.text, Math.floor(room / 6.2)), left + width + 6 * ratio, one.y);
+  }
+  context.restore();
+}
+
+// series: [{name, x, y, colour, width, dash, points, faint, label}]; y may hold null (a gap); label null: no name at the end.
+export function lineChart({id, title, xLabel, wholeX = false, series, height = 280, legend = true, log = false, share, format = short}) {
   series = series.filter((one) => one.x.length > 0 && one.y.some((v) => v !== null));
   if (!series.length) return null;
+  const logarithmic = isLogarithmic(series, log), labels = endLabels(series);
+  const room = (width) => width < 420 ? 0 : Math.min(width * 0.3, 12 + 6.4 * Math.max(0, ...labels.map((one) => one.text.length)));
   // As tall as the chart will be, so that a redraw does not move the page.
   const place = h('div', {class: 'plot', style: {'min-height': `${height + (legend ? 24 : 0)}px`}});
   const figure = h('figure', {class: 'chart', id, role: 'group', 'aria-label': title},
-    h('figcaption', null, title), place,
+    h('figcaption', null, title, logarithmic ? h('span', {class: 'muted'}, ' (log axis)') : null), place,
     h('p', {class: 'sr'}, series.map((one) => {
       const [low, high] = bounds(one.y);
-      return `${one.name}: ${one.x.length} points, from ${short(low)} to ${short(high)}. `;
+      return `${one.name}: ${one.x.length} points, from ${format(low)} to ${format(high)}. `;
     })));
   const data = uPlot.join(series.map((one) => [one.x, one.y]));
   const axis = {
     stroke: state.colour('muted'), grid: {stroke: state.colour('grid'), width: 1}, ticks: {stroke: state.colour('grid'), width: 1, size: 5},
-    font: '12px system-ui, sans-serif', labelFont: '12px system-ui, sans-serif',
+    font, labelFont: font,
+  };
+  const range = (u, low, high) => {
+    if (low === null || high === null) return [0, 1];
+    if (logarithmic) return [low / 1.15, high * 1.15];
+    const margin = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+    return [low >= 0 && low - margin < 0 ? 0 : low - margin, high + margin];
   };
   const options = (width) => ({
     width, height,
-    padding: [10, 14, 0, 0],
+    padding: [10, Math.max(14, room(width)), 0, 0],
     legend: {show: legend, live: true, markers: {width: 0, fill: (u, i) => i ? series[i - 1].colour : 'transparent'}},
     cursor: {drag: {x: true, y: false}, focus: {prox: 24}, sync: share ? {key: share} : undefined, points: {size: 7}},
     focus: {alpha: 0.35},
-    scales: {x: {time: false}, y: log && positive(series) ? {distr: 3} : {range: (u, low, high) => {
-      if (low === null || high === null) return [0, 1];
-      const margin = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
-      return [low >= 0 && low - margin < 0 ? 0 : low - margin, high + margin];
-    }}},
-    axes: [{...axis, label: xLabel, labelSize: 20, size: 34, values: (u, ticks) => ticks.map((t) => short(t, 3))},
-           {...axis, size: 62, values: (u, ticks) => ticks.map((t) => t === null ? '' : format(t, 3))}],
+    scales: {x: {time: false}, y: {distr: logarithmic ? 3 : 1, range}},
+    axes: [{...axis, label: xLabel, labelSize: 20, size: 34, incrs: wholeX ? wholeIncrements : increments, values: (u, splits) => splits.map((t) => short(t, 6))},
+           {...axis, size: 62, incrs: increments, ...(logarithmic ? {splits: (u, i, low, high) => logTicks(low, high), filter: (u, splits) => splits} : {}),
+            values: (u, splits) => splits.map((t) => t === null ? '' : format(t, 3, true))}],
     series: [{label: xLabel || 'x', value: (u, v) => v === null ? '–' : short(v, 6)}, ...series.map((one) => ({
       label: one.name, stroke: one.colour, width: one.width || 2, dash: one.dash && one.dash.length ? one.dash : undefined,
       alpha: one.faint ? 0.4 : 1,
       points: {show: one.points === true || (one.points === undefined && one.x.length <= 40), size: 5, fill: one.colour},
       value: (u, v) => v === null || v === undefined ? '–' : format(v, 5),
     }))],
-    hooks: {setScale: [(u, key) => {
-      if (key !== 'x' || !id) return;
-      const {min, max} = u.scales.x, low = data[0][0], high = data[0][data[0].length - 1];
-      state.remember('zoom-' + id, min > low || max < high ? [min, max] : null);
-    }]},
+    hooks: {
+      draw: [(u) => { if (room(u.width)) drawLabels(u, labels, room(u.width)); }],
+      setScale: [(u, key) => {
+        if (key !== 'x' || !id) return;
+        const {min, max} = u.scales.x, low = data[0][0], high = data[0][data[0].length - 1];
+        state.remember('zoom-' + id, min > low || max < high ? [min, max] : null);
+      }],
+    },
   });
   let plot = null;
   const build = (width) => {

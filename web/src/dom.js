@@ -40,3 +40,8 @@ export function choice(label, options, chosen, choose) {
       type: 'button', 'aria-pressed': String(value === chosen), onclick: () => choose(value),
     }, text)));
 }
+
+// A long name breaks at its commas, nowhere else: learning_rate=1e-2,seed=0.
+export function breakable(name) {
+  return h('span', null, String(name).split(/(?<=,)/).map((part) => h('span', {class: 'part'}, part)));
+}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How good the classifier is: confusion matrix, precision and recall, ROC per class.
-import {choice, h, section, svg} from './dom.js';
-import {finite, percent, short, text, whole} from './format.js';
+// How good the classifier is: confusion matrix, precision and recall, ROC as physicists read it.
+import {choice, h, note, section, svg} from './dom.js';
+import {finite, percent, shortened, text, whole} from './format.js';
+import {logTicks, ticks} from './scale.js';
 import * as state from './state.js';
 import {table} from './table.js';
 
@@ -14,46 +15,90 @@ function confusion(matrix, className) {
     return h('tr', null, h('th', {scope: 'row'}, className(i)), row.map((count, j) => {
       const share = total ? count / total : 0;
       return h('td', {class: 'cell' + (i === j ? ' diagonal' : '') + (share > 0.45 ? ' strong' : ''), style: {'--share': share.toFixed(3)}, title: `true ${className(i)}, predicted ${className(j)}: ${whole(count)} (${percent(share, 1)})`},
-        mode === 'share' ? (100 * share).toFixed(1) : whole(count));
+        mode === 'share' ? percent(share, 1) : whole(count));
     }));
   });
   return h('div', {class: 'half'}, h('h3', null, 'Confusion matrix'),
-    choice('show', [['share', '% of row'], ['count', 'counts']], mode, (value) => state.set('confusion', value)),
+    choice('show', [['share', 'share of row'], ['count', 'counts']], mode, (value) => state.set('confusion', value)),
     h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Confusion matrix'},
       h('table', {id: 'confusion', class: 'matrix'}, h('caption', null, 'Rows: true class. Columns: predicted class.'),
         h('thead', null, h('tr', null, h('td', null), rows[0].map((_, j) => h('th', {scope: 'col'}, className(j))))), h('tbody', null, cells))));
 }
 
-function roc(curves) {
-  curves = (Array.isArray(curves) ? curves : []).filter((one) => one && Array.isArray(one.fpr) && Array.isArray(one.tpr));
-  if (!curves.length) return null;
-  const size = 300, left = 48, top = 10, x = (v) => left + v * size, y = (v) => top + (1 - v) * size;
-  const line = (one) => one.fpr.map((f, k) => [finite(f), finite(one.tpr[k])]).filter(([a, b]) => a !== null && b !== null)
-    .map(([a, b], k) => `${k ? 'L' : 'M'}${x(a).toFixed(2)} ${y(b).toFixed(2)}`).join('');
-  const names = curves.map((one) => `${text(one.class)}: AUC ${short(one.auc)}`);
-  const picture = svg('svg', {viewBox: `0 0 ${size + left + 14} ${size + top + 44}`, class: 'roc', role: 'img', 'aria-label': 'ROC curves. ' + names.join(', ')},
-    [0, 0.25, 0.5, 0.75, 1].map((t) => [
-      svg('line', {x1: x(t), x2: x(t), y1: y(0), y2: y(1), class: 'grid-line'}), svg('line', {x1: x(0), x2: x(1), y1: y(t), y2: y(t), class: 'grid-line'}),
-      svg('text', {x: x(t), y: y(0) + 16, 'text-anchor': 'middle', class: 'tick'}, t), svg('text', {x: left - 6, y: y(t) + 4, 'text-anchor': 'end', class: 'tick'}, t)]),
-    svg('line', {x1: x(0), y1: y(0), x2: x(1), y2: y(1), class: 'chance'}),
-    svg('text', {x: x(0.5), y: y(0) + 36, 'text-anchor': 'middle', class: 'tick'}, 'false positive rate'),
-    svg('text', {x: 12, y: y(0.5), 'text-anchor': 'middle', class: 'tick', transform: `rotate(-90 12 ${y(0.5)})`}, 'true positive rate'),
-    curves.map((one, i) => svg('path', {d: line(one), class: 'roc-line', style: {stroke: state.stroke(i).colour, 'stroke-dasharray': state.stroke(i).dash.join(' ')}}, svg('title', null, names[i]))));
-  return h('div', {class: 'half'}, h('h3', null, 'ROC per class'), h('div', {class: 'roc-row'}, picture,
-    h('ul', {class: 'legend', id: 'auc'}, curves.map((one, i) => h('li', null, h('span', {class: 'swatch', style: {background: state.stroke(i).colour}}), h('span', null, text(one.class)), h('b', null, `AUC ${finite(one.auc) === null ? '–' : one.auc.toFixed(3)}`))))));
+const efficiencies = [0.3, 0.5, 0.8];  // of the signal, where jet papers quote rejections
+
+function pointsOfCurve(one) {
+  return one.fpr.map((f, k) => ({background: finite(f), signal: finite(one.tpr[k])})).filter((p) => p.background !== null && p.signal !== null);
 }
 
-function quality(found, className) {
-  if (!Array.isArray(found.precision) || !Array.isArray(found.recall)) return null;
+// Background efficiency where the signal's is `wanted`, between the two nearest points.
+function backgroundAt(points, wanted) {
+  for (let i = 1; i < points.length; ++i) if (points[i].signal >= wanted) {
+    const a = points[i - 1], b = points[i], span = b.signal - a.signal;
+    return span > 0 ? a.background + (b.background - a.background) * (wanted - a.signal) / span : a.background;
+  }
+  return null;
+}
+
+// 1 / background efficiency. Where no background row is left it is only known to exceed their number;
+// where fewer than ten are, it is marked as rough.
+function rejection(points, wanted, backgroundRows) {
+  const background = backgroundAt(points, wanted);
+  if (background === null) return {content: '–', key: null};
+  const left = backgroundRows === null ? null : background * backgroundRows;
+  if (background === 0 || (left !== null && left < 1)) return backgroundRows === null ? {content: '∞', key: Infinity} : {content: `> ${whole(backgroundRows)}`, key: backgroundRows};
+  const value = 1 / background;
+  return {content: `${left !== null && left < 10 ? '≈ ' : ''}${value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : whole(value)}`, key: value};
+}
+
+function backgroundRows(matrix, i) {
+  if (!Array.isArray(matrix) || !matrix.every(Array.isArray) || !matrix[i]) return null;
+  return matrix.reduce((sum, row, k) => k === i ? sum : sum + row.reduce((a, v) => a + (finite(v) || 0), 0), 0);
+}
+
+function rocCurves(found) {
+  return (Array.isArray(found.roc) ? found.roc : []).filter((one) => one && Array.isArray(one.fpr) && Array.isArray(one.tpr)).map((one, i) => ({name: text(one.class), auc: finite(one.auc), points: pointsOfCurve(one), background: backgroundRows(found.confusion, i), colour: state.paint(i)}));
+}
+
+// Signal efficiency to the right, background efficiency upwards on a logarithmic axis: lower is better.
+function roc(curves) {
+  if (!curves.length) return null;
+  const log = state.get('roc-log', true), width = 330, height = 300, left = 68, right = 44, top = 10;
+  const least = Math.min(...curves.flatMap((one) => one.points.map((p) => p.background).filter((v) => v > 0)), 0.1), floor = Math.max(1e-6, 10 ** Math.floor(Math.log10(least)));
+  const x = (v) => left + v * width, y = (v) => top + (log ? Math.log10(1 / Math.max(v, floor)) / Math.log10(1 / floor) : 1 - v) * height;
+  const line = (one) => one.points.map((p) => log && p.background < floor ? null : [x(p.signal), y(p.background)]).filter(Boolean).map(([a, b], k) => `${k ? 'L' : 'M'}${a.toFixed(2)} ${b.toFixed(2)}`).join('');
+  const names = curves.map((one) => `${one.name}: area under the curve ${one.auc === null ? 'unknown' : one.auc.toFixed(3)}`), across = ticks(0, 1, 5), up = log ? logTicks(floor, 1) : across;
+  const chance = Array.from({length: 41}, (_, k) => k / 40).filter((v) => v > 0).map((v, k) => `${k ? 'L' : 'M'}${x(v).toFixed(1)} ${y(v).toFixed(1)}`).join('');
+  // Names stand where the curves are apart: at half the signal, moved until they do not touch.
+  const anchor = (one) => one.points.find((p) => p.signal >= 0.5 && p.background >= floor) || {signal: 1, background: 1};
+  const labels = curves.map((one) => ({one, from: anchor(one), at: y(anchor(one).background)})).sort((a, b) => a.at - b.at);
+  labels.forEach((label, k) => { label.at = Math.max(label.at, k ? labels[k - 1].at + 13 : top + 8); });
+  const picture = svg('svg', {viewBox: `0 0 ${width + left + right} ${height + top + 44}`, class: 'roc', role: 'img', 'aria-label': 'ROC curves. ' + names.join(', ')},
+    across.map((t) => [svg('line', {x1: x(t), x2: x(t), y1: top, y2: top + height, class: 'grid-line'}), svg('text', {x: x(t), y: top + height + 16, 'text-anchor': 'middle', class: 'tick'}, `${Math.round(100 * t)} %`)]),
+    up.map((t) => [svg('line', {x1: x(0), x2: x(1), y1: y(t), y2: y(t), class: 'grid-line'}), svg('text', {x: left - 6, y: y(t) + 4, 'text-anchor': 'end', class: 'tick'}, `${Number((100 * t).toPrecision(3))} %`)]),
+    svg('path', {d: chance, class: 'chance'}),
+    svg('text', {x: x(0.5), y: top + height + 36, 'text-anchor': 'middle', class: 'tick'}, 'signal efficiency (true positive rate)'),
+    svg('text', {x: 12, y: top + height / 2, 'text-anchor': 'middle', class: 'tick', transform: `rotate(-90 12 ${top + height / 2})`}, 'background efficiency (false positive rate)'),
+    curves.map((one, i) => svg('path', {d: line(one), class: 'roc-line', style: {stroke: one.colour}}, svg('title', null, names[i]))),
+    labels.map(({one, from, at}) => [svg('line', {x1: x(from.signal), y1: y(from.background), x2: x(1) + 4, y2: Math.min(at, top + height), class: 'leader', style: {stroke: one.colour}}), svg('text', {x: x(1) + 7, y: Math.min(at, top + height) + 4, class: 'tick strong', style: {fill: one.colour}}, shortened(one.name, 6))]));
+  return h('div', {class: 'half'}, h('h3', null, 'ROC, each class against the rest'), choice('background axis', [[true, 'log'], [false, 'linear']], log, (value) => state.set('roc-log', value)), picture,
+    h('p', {class: 'small'}, 'The dashed line is chance.'));
+}
+
+function quality(found, className, curves) {
+  const counted = Array.isArray(found.precision) && Array.isArray(found.recall), classes = counted ? found.precision.length : curves.length;
+  if (!classes) return null;
   const cell = (value) => ({content: percent(value), key: value});
-  return table({
-    id: 'quality', caption: 'Precision and recall per class', sortable: true,
-    columns: [{title: 'class'}, {title: 'precision', class: 'num'}, {title: 'recall', class: 'num'}, {title: 'F1', class: 'num'}],
-    rows: found.precision.map((given, i) => {
-      const p = finite(given), r = finite(found.recall[i]);
-      return [className(i), cell(p), cell(r), cell(p !== null && r !== null && p + r > 0 ? 2 * p * r / (p + r) : null)];
+  return [table({
+    id: 'quality', caption: 'Each class against the rest', sortable: true,
+    columns: [{title: 'class'}, ...(counted ? ['precision', 'recall', 'F1'].map((title) => ({title, class: 'num', descending: true})) : []),
+      ...(curves.length ? [{title: 'AUC', class: 'num', descending: true}, ...efficiencies.map((e) => ({title: `1/εB at εS = ${Math.round(100 * e)} %`, class: 'num', descending: true}))] : [])],
+    rows: Array.from({length: classes}, (_, i) => {
+      const p = counted ? finite(found.precision[i]) : null, r = counted ? finite(found.recall[i]) : null, curve = curves[i];
+      return [counted ? className(i) : curve.name, ...(counted ? [cell(p), cell(r), cell(p !== null && r !== null && p + r > 0 ? 2 * p * r / (p + r) : null)] : []),
+        ...(curves.length ? [{content: curve && curve.auc !== null ? curve.auc.toFixed(4) : '–', key: curve ? curve.auc : null, class: 'auc'}, ...efficiencies.map((e) => curve ? rejection(curve.points, e, curve.background) : '–')] : [])];
     }),
-  });
+  }), curves.length ? note('1/εB: background rejection, the number of background rows for each one that is kept while the cut keeps the share εS of the signal. ≈: from fewer than ten background rows; >: none was left.') : null];
 }
 
 export function evaluation(run) {
@@ -61,7 +106,8 @@ export function evaluation(run) {
   if (!found || typeof found !== 'object') return null;
   const classes = Array.isArray(found.classes) ? found.classes : ((run.run || {}).dataset || {}).classes || [];
   const className = (i) => classes[i] !== undefined ? text(classes[i]) : String(i);
-  const halves = [confusion(found.confusion, className), roc(found.roc)].filter(Boolean);
-  return section('evaluation', found.split ? `Evaluation on the ${text(found.split)} split` : 'Evaluation',
-    halves.length ? h('div', {class: 'halves'}, halves) : null, quality(found, className));
+  const curves = rocCurves(found).map((one) => ({...one, name: /^\d+$/.test(one.name) && classes.length ? className(Number(one.name)) : one.name}));
+  const halves = [confusion(found.confusion, className), roc(curves)].filter(Boolean);
+  return section('evaluation', found.split ? `Evaluation on the ${text(found.split)} split` : 'Evaluation (split not recorded)',
+    halves.length ? h('div', {class: 'halves'}, halves) : null, quality(found, className, curves));
 }

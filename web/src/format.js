@@ -35,6 +35,29 @@ export function percent(value, digits = 2) {
   return n === null ? '–' : (100 * n).toFixed(digits) + ' %';
 }
 
+// A share on an axis, where ticks are round, or under the pointer.
+export function percentAxis(value, digits, tick) {
+  const n = finite(value);
+  return n === null ? '–' : tick ? `${Number((100 * n).toPrecision(6))} %` : percent(n);
+}
+
+// The difference of two shares.
+export function pointsOf(before, after) {
+  const a = finite(before), b = finite(after);
+  return a === null || b === null ? '–' : `${b >= a ? '+' : '−'}${(100 * Math.abs(b - a)).toFixed(2)} points`;
+}
+
+export function shortened(value, letters) {
+  const all = Array.from(text(value));
+  return all.length > letters ? all.slice(0, Math.max(1, letters - 1)).join('') + '…' : all.join('');
+}
+
+// A path stands for its file: /a/b/best.ckpt is shown as best.ckpt.
+export function fileName(value) {
+  const whole = text(value);
+  return /^[^\s]*\/[^/\s]+\/?$/.test(whole) ? whole.replace(/\/$/, '').replace(/^.*\//, '') : whole;
+}
+
 export function duration(value) {
   const n = finite(value);
   if (n === null) return '–';

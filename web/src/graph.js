@@ -2,17 +2,12 @@
 // The graph as a drawing: boxes with operation, shape and format; zoom, pan, and a panel with the
 // metadata of the node that was clicked.
 import {h, section, svg} from './dom.js';
-import {shape, text} from './format.js';
+import {shape, shortened, text} from './format.js';
 import {layout} from './layout.js';
 import * as state from './state.js';
 
-const box = {width: 212, height: 66, gapX: 34, gapY: 34};
+const box = {width: 236, height: 66, gapX: 34, gapY: 34};
 const narrow = () => window.innerWidth < 700;
-
-function fitted(value, letters) {
-  const all = Array.from(text(value));
-  return all.length > letters ? all.slice(0, letters - 1).join('') + '…' : all.join('');
-}
 
 function formatText(format) {
   if (format === null || format === undefined || format === '') return '';
@@ -20,9 +15,11 @@ function formatText(format) {
     const values = [...new Set(Object.values(format).map(text))];
     return values.length === 1 ? values[0] : Object.entries(format).map(([key, value]) => `${key} ${text(value)}`).join(', ');
   }
-  // 'data_in integer(8,4), weight integer(8,4)' says one thing twice.
-  const parts = text(format).match(/[^,(]+(\([^)]*\))?/g) || [], names = new Set(parts.map((part) => part.trim().replace(/^\S+ /, '')));
-  return names.size === 1 ? [...names][0] : text(format);
+  // 'data_in integer 8/4, weight integer 8/6' says the family twice: 'integer 8/4, 8/6'.
+  const parts = (text(format).match(/[^,(]+(\([^)]*\))?/g) || []).map((part) => part.trim().replace(/^\S+ (?=\S)/, ''));
+  const families = new Set(parts.map((part) => part.split(/[ (]/)[0])), names = [...new Set(parts)];
+  if (names.length === 1) return names[0];
+  return families.size === 1 && parts.every((part) => part.includes(' ')) ? `${[...families][0]} ${names.map((name) => name.slice(name.indexOf(' ') + 1)).join(', ')}` : text(format);
 }
 
 // Nested values as an indented list.
@@ -38,17 +35,6 @@ function details(node) {
     .filter(([, value]) => value !== null && value !== undefined && value !== '');
   return [h('h3', null, text(node.name)), h('dl', {class: 'facts'}, facts.map(([key, value]) => [h('dt', null, key), h('dd', null, text(value))])),
     node.meta ? [h('h4', null, 'Metadata'), tree(node.meta)] : null].flat().filter(Boolean);
-}
-
-function curveBetween(a, b, {far, turn}) {
-  if (turn) {  // into the next column: out on the right, in on the left
-    const x1 = a.x + box.width / 2, y1 = a.y + box.height / 2, x2 = b.x - box.width / 2 - 5, y2 = b.y + box.height / 2, middle = x2 - 24;
-    return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y1} ${middle} ${y1 - 30}L${middle} ${y2 + 30}C${middle} ${y2} ${middle} ${y2} ${x2} ${y2}`;
-  }
-  const x1 = a.x, y1 = a.y + box.height, x2 = b.x, y2 = b.y - 5;
-  if (!far) return `M${x1} ${y1}C${x1} ${y1 + box.gapY / 2} ${x2} ${y2 - box.gapY / 2} ${x2} ${y2}`;
-  const side = Math.max(x1, x2) + box.width / 2 + 22;  // around the boxes between
-  return `M${x1} ${y1}C${x1} ${y1 + 26} ${side} ${y1} ${side} ${y1 + 40}L${side} ${y2 - 40}C${side} ${y2} ${x2} ${y2 - 26} ${x2} ${y2}`;
 }
 
 // Drag to pan, pinch or control-wheel to zoom, buttons for both.
@@ -123,18 +109,18 @@ export function graph(transform) {
       onclick: () => { if (!controls.dragged()) select(node.name); },
       onkeydown: (event) => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); select(node.name); } }},
     svg('rect', {width: box.width, height: box.height, rx: 9, class: 'body'}), svg('rect', {width: 5, height: box.height - 18, x: 8, y: 9, rx: 2.5, class: 'stripe'}),
-    svg('text', {x: 22, y: 21, class: 'name'}, fitted(node.name, 26)),
-    svg('text', {x: 22, y: 38, class: 'type'}, fitted(node.class || node.op || node.kind || '', 28)),
-    svg('text', {x: 22, y: 55, class: 'shape'}, fitted(shape(node.shape), format ? 13 : 28)),
-    format ? svg('g', {transform: `translate(${box.width - 10} 45)`}, svg('rect', {x: -7 - 6.2 * Math.min(16, format.length), width: 7 + 6.2 * Math.min(16, format.length) + 1, height: 15, rx: 7, class: 'chip'}),
-      svg('text', {x: -4, y: 11, 'text-anchor': 'end', class: 'format'}, fitted(format, 16))) : null,
+    svg('text', {x: 22, y: 21, class: 'name'}, shortened(node.name, 26)),
+    svg('text', {x: 22, y: 38, class: 'type'}, shortened(node.class || node.op || node.kind || '', 28)),
+    svg('text', {x: 22, y: 55, class: 'shape'}, shortened(shape(node.shape), format ? 10 : 28)),
+    format ? svg('g', {transform: `translate(${box.width - 10} 45)`}, svg('rect', {x: -7 - 5.9 * Math.min(22, format.length), width: 7 + 5.9 * Math.min(22, format.length) + 1, height: 15, rx: 7, class: 'chip'}),
+      svg('text', {x: -4, y: 11, 'text-anchor': 'end', class: 'format'}, shortened(format, 22))) : null,
     svg('title', null, [node.name, text(node.target || ''), shape(node.shape), format].filter(Boolean).join('\n')));
     groups.set(node.name, group);
     return group;
   });
-  const wires = placed.edges.map((edge) => svg('path', {d: curveBetween(placed.at[edge.from], placed.at[edge.to], edge), class: 'edge', 'marker-end': 'url(#arrow)'}));
+  const wires = placed.edges.map((edge) => svg('path', {d: edge.path, class: 'edge', 'data-from': nodes[edge.from].name, 'data-to': nodes[edge.to].name, 'marker-end': 'url(#arrow)'}));
   const content = svg('g', null, wires, drawn);
-  const width = Math.max(narrow() ? 300 : 620, Math.min(1100, placed.width + 20)), height = Math.round(Math.min(narrow() ? 2400 : 900, Math.max(320, placed.height + 56)));
+  const width = Math.max(narrow() ? 300 : 620, Math.min(1100, placed.width + 20)), height = Math.round(Math.min(narrow() ? 2400 : 1500, Math.max(320, placed.height + 56)));
   const picture = svg('svg', {class: 'graph', viewBox: `0 0 ${width} ${height}`, role: 'group', 'aria-label': `Graph of ${nodes.length} nodes`},
     svg('defs', null, svg('marker', {id: 'arrow', viewBox: '0 0 8 8', refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto-start-reverse'}, svg('path', {d: 'M0 0L8 4L0 8z', class: 'arrow'}))), content);
   controls = navigate(picture, content, placed.width, placed.height);

@@ -12,7 +12,8 @@ import {graph} from './graph.js';
 import {list, statusBadge} from './list.js';
 import * as state from './state.js';
 import {about, curves, figures, modelSummary, optionTable} from './training.js';
-import {beforeAfter, costs, histograms, layers, missingNote, passes} from './transform.js';
+import {costs} from './costs.js';
+import {beforeAfter, histograms, layers, missingNote, passes} from './transform.js';
 
 let data = JSON.parse(document.getElementById('mase-data').textContent);
 let trouble = null;
@@ -50,7 +51,11 @@ function draw(forcedTheme) {
   const focus = document.activeElement && document.activeElement.id;
   document.body.replaceChildren(header(), ...[navigation(parts), main].filter(Boolean),
     h('footer', null, data.generator || 'ch', data.live ? ', live' : ''));
-  if (focus) { const again = document.getElementById(focus); if (again) again.focus(); }
+  if (focus) {
+    const again = document.getElementById(focus);
+    if (again) again.focus();
+    if (again && again.type === 'search') again.setSelectionRange(again.value.length, again.value.length);
+  }
 }
 
 async function poll() {

@@ -59,6 +59,34 @@ export function last(run, key) {
   return all.length ? all[all.length - 1] : null;
 }
 
+// What was measured on which rows: {test: {accuracy, loss}, ...}. A record that does not say its split
+// is kept as 'unnamed' and never shown as another one's.
+export function evaluations(run) {
+  const info = run.run || {}, result = new Map();
+  const add = (split, found) => {
+    if (found && typeof found === 'object' && finite(found.accuracy) !== null) result.set(split, found);
+  };
+  if (info.evaluations && typeof info.evaluations === 'object') for (const [split, found] of Object.entries(info.evaluations)) add(found && typeof found.split === 'string' ? found.split : split, found);
+  if (info.evaluation && typeof info.evaluation === 'object') add(typeof info.evaluation.split === 'string' && info.evaluation.split ? info.evaluation.split : 'unnamed', info.evaluation);
+  return result;
+}
+
+export function accuracyOn(run, split) {
+  const found = evaluations(run).get(split);
+  return found ? finite(found.accuracy) : null;
+}
+
+// What tells data apart: name, variant and content.
+export function dataOf(run) {
+  const data = (run.run || {}).dataset || {};
+  return [data.name, data.variant, data.identity].filter((v) => v !== null && v !== undefined).map(String).join(' ');
+}
+
+export function dataName(run) {
+  const data = (run.run || {}).dataset || {};
+  return [data.name, data.variant].filter((v) => v !== null && v !== undefined && v !== '').map(String).join(', ');
+}
+
 // The effective options, by name.
 export function options(run) {
   const result = new Map();

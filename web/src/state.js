@@ -29,9 +29,13 @@ export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 }
 
-const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
+const chosenColours = 8;
 
-// Eight distinguishable colours, then the same with dashes.
-export function stroke(index) {
-  return {colour: colour('series-' + (1 + index % 8)), dash: dashes[Math.floor(index / 8) % dashes.length]};
+// One palette that never repeats: eight colours chosen by hand, then hues a golden angle apart, three
+// lightnesses in turn. Lines carry their names as well, since no eye tells thirty colours apart.
+export function paint(index) {
+  if (index < chosenColours) return colour('series-' + (1 + index));
+  const hue = (index * 137.508 + 20) % 360, level = index % 3;
+  const [saturation, lightness] = document.documentElement.dataset.theme === 'dark' ? [60 + 8 * level, 62 + 8 * level] : [58 - 6 * level, 30 + 9 * level];
+  return `hsl(${hue.toFixed(1)} ${saturation}% ${lightness}%)`;
 }

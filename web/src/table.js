@@ -27,8 +27,9 @@ function compare(a, b, direction) {
 }
 
 // columns: [{title, class, descending}], rows: [[cell]] where a cell is text, a number, a node, or
-// {content, key, class, title, style}. `id` names the table, so that its order survives a redraw.
-export function table({id, columns, rows, sortable = false, caption, rowAttributes}) {
+// {content, key, class, title, style}. `id` names the table, so that its order survives a redraw. The first column
+// stays in sight when the table is moved sideways, unless `fixed` is false.
+export function table({id, columns, rows, sortable = false, fixed = true, caption, rowAttributes}) {
   const body = h('tbody');
   const heads = columns.map((column, index) => {
     if (!sortable) return h('th', {scope: 'col', class: column.class}, column.title);
@@ -56,5 +57,5 @@ export function table({id, columns, rows, sortable = false, caption, rowAttribut
   }
   order();
   return h('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption || 'table'},
-    h('table', {id}, caption ? h('caption', null, caption) : null, h('thead', null, h('tr', null, heads)), body));
+    h('table', {id, class: fixed ? 'fixed' : null}, caption ? h('caption', null, caption) : null, h('thead', null, h('tr', null, heads)), body));
 }

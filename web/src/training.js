@@ -2,8 +2,8 @@
 // The parts of a training run: key figures, curves, options, model summary, machine.
 import {lineChart} from './chart.js';
 import {choice, h, note, section} from './dom.js';
-import {date, duration, finite, percent, shape, short, text, whole} from './format.js';
-import {axes, best, curve, points} from './runs.js';
+import {date, duration, fileName, finite, percent, percentAxis, pointsOf, shape, short, text, whole} from './format.js';
+import {axes, best, curve, evaluations, points} from './runs.js';
 import * as state from './state.js';
 import {table} from './table.js';
 
@@ -13,15 +13,16 @@ function tile(label, value, detail) {
 }
 
 export function figures(run) {
-  const info = run.run || {}, evaluation = info.evaluation || {}, speed = info.speed || {};
+  const info = run.run || {}, speed = info.speed || {}, transform = (info.transform || {}).accuracy || {};
   const epoch = finite((info.best || {}).epoch) !== null ? `epoch ${info.best.epoch}` : null;
-  const before = finite(((info.transform || {}).accuracy || {}).before), after = finite(((info.transform || {}).accuracy || {}).after);
-  const change = before !== null && after !== null ? `${after >= before ? '+' : '−'}${(100 * Math.abs(after - before)).toFixed(2)} points` : null;
+  const on = transform.split ? `${text(transform.split)} split` : 'split not recorded', before = finite(transform.before), after = finite(transform.after);
+  // The best epoch's validation figure is shown once, also where it was measured again at the end.
+  const measured = [...evaluations(run)].filter(([split, found]) => split !== 'validation' || finite(found.accuracy) !== best(run, 'val_acc_epoch'));
   const tiles = [
     tile('Best validation accuracy', percent(best(run, 'val_acc_epoch')), epoch),
     tile('Best validation loss', short(best(run, 'val_loss_epoch')), epoch),
-    tile(evaluation.split ? `Accuracy, ${text(evaluation.split)} split` : 'Accuracy', percent(evaluation.accuracy), finite(evaluation.loss) !== null ? `loss ${short(evaluation.loss)}` : null),
-    tile('Accuracy before', percent(before)), tile('Accuracy after', percent(after), change),
+    ...measured.map(([split, found]) => tile(split === 'unnamed' ? 'Accuracy, split not recorded' : `Accuracy on the ${split} split`, percent(found.accuracy), [finite(found.loss) !== null ? `loss ${short(found.loss)}` : null, finite(found.rows) !== null ? `${whole(found.rows)} rows` : null].filter(Boolean).join(', '))),
+    tile('Accuracy before', percent(before), on), tile('Accuracy after', percent(after), before !== null && after !== null ? `${pointsOf(before, after)}, ${on}` : on),
     tile('Parameters', whole((info.model || {}).parameters), (info.model || {}).name ? text(info.model.name) : null),
     tile('Time', duration(speed.seconds)),
     tile('Samples per second', finite(speed.samples_per_second) !== null ? whole(speed.samples_per_second) : null, finite(speed.steps_per_second) !== null ? `${whole(speed.steps_per_second)} steps/s` : null),
@@ -30,8 +31,8 @@ export function figures(run) {
 }
 
 const known = [
-  {id: 'chart-loss', title: 'Loss', step: 'train_loss_step', mean: 'train_loss_epoch', validation: 'val_loss_epoch', log: true},
-  {id: 'chart-accuracy', title: 'Accuracy', step: 'train_acc_step', mean: 'train_acc_epoch', validation: 'val_acc_epoch'},
+  {id: 'chart-loss', title: 'Loss', step: 'train_loss_step', mean: 'train_loss_epoch', logged: 'train_loss_logged', validation: 'val_loss_epoch'},
+  {id: 'chart-accuracy', title: 'Accuracy', step: 'train_acc_step', mean: 'train_acc_epoch', logged: 'train_acc_logged', validation: 'val_acc_epoch', format: percentAxis},
 ];
 
 export function chosenAxis(available, usual = 'step') {
@@ -39,10 +40,13 @@ export function chosenAxis(available, usual = 'step') {
   return available.some(([key]) => key === wanted) ? wanted : 'step';
 }
 
+// The first epoch is called 0, and is over at 1.
+export const axisLabel = (axis) => axis === 'epoch' ? 'epochs completed' : axis;
+
 export function axisChoices(available, axis) {
   return h('div', {class: 'choices'},
     available.length > 1 ? choice('x axis', available, axis, (value) => state.set('axis', value)) : null,
-    choice('loss axis', [[false, 'linear'], [true, 'log']], state.get('log', false), (value) => state.set('log', value)),
+    choice('loss axis', [['auto', 'auto'], ['linear', 'linear'], ['log', 'log']], state.get('log', 'auto'), (value) => state.set('log', value)),
     h('span', {class: 'hint'}, 'drag to zoom, double-click to reset'));
 }
 
@@ -57,40 +61,47 @@ export function curves(run) {
       const values = points(run, key, axis);
       if (values) series.push({name, ...values, colour, ...extra});
     };
-    add(one.step, 'train, per step', state.colour('series-1'), {faint: true, width: 1, points: false});
-    add(one.mean, 'train, epoch mean', state.colour('series-1'));
-    add(one.validation, 'validation, per epoch', state.colour('series-2'), {width: 2.5});
-    return lineChart({id: one.id, title: one.title, xLabel: axis, series, share: 'run', log: one.log && state.get('log', false)});
+    add(one.step, 'train, per step', state.paint(0), {faint: true, width: 1, points: false, label: null});
+    // Means over all batches where the run wrote them; otherwise over the steps it logged, and said so.
+    used.add(one.logged);
+    if (curve(run, one.mean)) add(one.mean, 'train, epoch mean', state.paint(0), {label: 'train'});
+    else add(one.logged, 'train, mean of logged steps', state.paint(0), {label: 'train (logged)'});
+    add(one.validation, 'validation, per epoch', state.paint(1), {width: 2.5, label: 'validation'});
+    return lineChart({id: one.id, title: one.title, xLabel: axisLabel(axis), wholeX: axis !== 'seconds', series, share: 'run', log: one.format ? false : state.get('log', 'auto'), ...(one.format ? {format: one.format} : {})});
   });
-  const small = (key, title, id, colour) => lineChart({id, title, xLabel: axis, height: 210, share: 'run', series: [{name: title.toLowerCase(), ...points(run, key, axis), colour: state.colour(colour)}]});
-  if (curve(run, 'learning_rate')) charts.push(small('learning_rate', 'Learning rate', 'chart-rate', 'series-5'));
-  for (const other of run.curves) if (!used.has(other.key)) charts.push(small(other.key, other.key, null, 'series-3'));
+  const small = (key, title, id, index) => lineChart({id, title, xLabel: axisLabel(axis), wholeX: axis !== 'seconds', height: 210, share: 'run', log: 'auto', series: [{name: title.toLowerCase(), ...points(run, key, axis), colour: state.paint(index), label: null}]});
+  if (curve(run, 'learning_rate')) charts.push(small('learning_rate', 'Learning rate', 'chart-rate', 4));
+  for (const other of run.curves) if (!used.has(other.key)) charts.push(small(other.key, other.key, null, 2));
   return section('curves', 'Curves', axisChoices(available, axis), h('div', {class: 'charts'}, charts),
     run.thinned ? note(`${whole(run.rows)} logged rows; the curves are thinned for display and keep every extreme.`) : null, epochTable(run));
 }
 
 function epochTable(run) {
-  const columns = [['train_loss_epoch', 'train loss (mean)'], ['train_acc_epoch', 'train accuracy (mean)'], ['val_loss_epoch', 'validation loss'], ['val_acc_epoch', 'validation accuracy']]
-    .filter(([key]) => curve(run, key));
+  const columns = [['train_loss_epoch', 'train loss', short], ['train_loss_logged', 'train loss (logged steps)', short], ['val_loss_epoch', 'validation loss', short],
+    ['train_acc_epoch', 'train accuracy', percent], ['train_acc_logged', 'train accuracy (logged steps)', percent], ['val_acc_epoch', 'validation accuracy', percent]].filter(([key]) => curve(run, key) && !(key.endsWith('_logged') && curve(run, key.replace('_logged', '_epoch'))));
   const marks = run.marks || {epoch: []};
   if (!columns.length || !marks.epoch.length) return null;
   const byStep = columns.map(([key]) => new Map(curve(run, key).x.map((x, i) => [x, curve(run, key).y[i]])));
   return h('details', null, h('summary', null, 'Numbers per epoch'), table({
     id: 'epochs', caption: 'Numbers per epoch', columns: [{title: 'epoch', class: 'num'}, ...columns.map(([, title]) => ({title, class: 'num'}))],
-    rows: marks.epoch.map((epoch, i) => [epoch, ...byStep.map((values) => short(values.get(marks.step[i]), 5))]),
+    rows: marks.epoch.map((epoch, i) => [epoch, ...byStep.map((values, k) => columns[k][2](values.get(marks.step[i])))]),
   }));
 }
 
+// What was set comes first; what was left at its default is folded away.
 export function optionTable(run) {
-  const options = (run.run || {}).options;
+  const options = ((run.run || {}).options || []);
   if (!Array.isArray(options) || !options.length) return null;
   const shown = (value) => value === null || value === undefined ? '' : text(value);
-  return section('options', 'Options', table({
-    id: 'option-table', caption: 'Where each option came from; changed ones are marked', sortable: true,
-    columns: ['option', 'default', 'config', 'flag', 'effective'].map((title) => ({title})),
-    rows: options.filter(Boolean).map((option) => [h('code', null, text(option.name)), shown(option.default), shown(option.config), shown(option.flag),
-      {content: shown(option.effective), class: shown(option.effective) !== shown(option.default) ? 'changed' : null}]),
-  }));
+  const given = (option) => shown(option.effective) !== shown(option.default) || shown(option.flag) !== '' || shown(option.config) !== '';
+  const path = (value) => ({content: fileName(shown(value)), title: fileName(shown(value)) !== shown(value) ? shown(value) : null});
+  const changed = options.filter((option) => option && given(option)), rest = options.filter((option) => option && !given(option));
+  const from = (option) => shown(option.flag) !== '' ? 'flag' : shown(option.config) !== '' ? 'config' : '';
+  return section('options', 'Options',
+    changed.length ? table({id: 'option-table', caption: 'Options that were set', sortable: true, columns: ['option', 'value', 'default', 'set by'].map((title) => ({title})),
+      rows: changed.map((option) => [h('code', null, text(option.name)), {...path(option.effective), class: shown(option.effective) !== shown(option.default) ? 'changed' : null}, path(option.default), from(option)])}) : note('Nothing was set: every option has its default.'),
+    rest.length ? h('details', null, h('summary', null, `${rest.length} options at their defaults`), table({id: 'default-table', caption: 'Options at their defaults', sortable: true, columns: ['option', 'value'].map((title) => ({title})),
+      rows: rest.map((option) => [h('code', null, text(option.name)), path(option.effective)])})) : null);
 }
 
 export function modelSummary(run) {

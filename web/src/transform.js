@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a transform: histograms against what each format can represent, error per layer,
-// before/after, costs, and what each pass did.
+// before/after, and what each pass did.
 import {choice, h, note, section, svg} from './dom.js';
 import {duration, finite, percent, short, text, whole} from './format.js';
+import {ticks} from './scale.js';
 import * as state from './state.js';
 import {table} from './table.js';
 
@@ -23,8 +24,25 @@ function readable(raw) {
   return {...raw, edges, lowest: finite(raw.lowest), largest: finite(raw.largest)};
 }
 
+// The format's own numbers under the axis: a tick each, or a band where they lie closer than two pixels.
+function gridMarks(one, x, from, to, y) {
+  const grid = (Array.isArray(one.grid) ? one.grid.map(finite).filter((v) => v !== null && v >= from && v <= to) : []).map(x);
+  if (!grid.length) return null;
+  const marks = [];
+  let begin = grid[0], path = '';
+  for (let i = 0; i < grid.length; ++i) {
+    const last = i + 1 === grid.length;
+    if (!last && grid[i + 1] - grid[i] < 2) continue;
+    if (grid[i] - begin > 2) marks.push(svg('rect', {x: begin, y, width: grid[i] - begin, height: 6, class: 'grid-band'}));
+    else path += `M${grid[i].toFixed(2)} ${y}v6`;
+    if (!last) begin = grid[i + 1];
+  }
+  if (path) marks.push(svg('path', {d: path, class: 'grid-mark'}));
+  return svg('g', {class: 'grid-marks', 'data-marks': grid.length}, marks);
+}
+
 function histogram(one, log) {
-  const width = 330, height = 120, base = height - 22, first = one.edges[0], last = one.edges[one.edges.length - 1], span = last - first || 1;
+  const width = 330, height = 128, base = height - 30, first = one.edges[0], last = one.edges[one.edges.length - 1], span = last - first || 1;
   // Part of an unused range is shown; a far wider format is drawn to the edge.
   const low = one.lowest !== null && one.lowest < first ? Math.max(one.lowest, first - span * 0.35) : first;
   const constant = first === last ? Math.max(Math.abs(first) * 0.5, 0.5) : 0;  // one value: show its surroundings
@@ -36,14 +54,15 @@ function histogram(one, log) {
   const known = one.lowest !== null || one.largest !== null;
   const begin = x(one.lowest === null ? from : one.lowest), end = x(one.largest === null ? to : one.largest);
   const share = finite(one.saturation) !== null ? one.saturation : saturation(one);
-  const label = `${text(one.node)} ${text(one.operand)}`;
-  const zero = -from / (to - from || 1), ticks = [from, zero > 0.2 && zero < 0.8 ? 0 : from + (to - from) / 2, to];
+  const label = `${text(one.node)} ${text(one.operand)}`, codes = finite(one.codes), used = finite(one.codes_used);
+  const usage = codes !== null && used !== null ? `${whole(used)} of ${whole(codes)} codes used` : null;
+  const marks = known ? gridMarks(one, x, from, to, base + 1) : null;
   return h('figure', {class: 'histogram', 'data-node': text(one.node), 'data-operand': text(one.operand)},
     h('figcaption', null, h('span', null, h('strong', null, text(one.node)), ' ', text(one.operand)),
       known ? h('span', {class: 'badge ' + (share > 0.01 ? 'bad' : share > 0 ? 'warn' : 'good')}, share > 0 ? `${share < 0.0001 ? '< 0.01 %' : percent(share)} saturated` : 'no saturation') : null),
-    svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${label}: values from ${short(first)} to ${short(last)}` + (known ? `, representable ${short(one.lowest)} to ${short(one.largest)}, ${percent(share)} saturated` : '')},
+    svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${label}: values from ${short(first)} to ${short(last)}` + (known ? `, representable ${short(one.lowest)} to ${short(one.largest)}, ${percent(share)} saturated` : '') + (usage ? `, ${usage}` : '')},
       known ? [svg('rect', {x: begin, y: 4, width: Math.max(1, end - begin), height: base - 4, class: 'range'}),
-        svg('rect', {x: begin, y: base + 1, width: Math.max(1, end - begin), height: 3, class: 'range-bar'})] : null,
+        marks || svg('rect', {x: begin, y: base + 1, width: Math.max(1, end - begin), height: 3, class: 'range-bar'})] : null,
       one.counts.map((count, i) => {
         const n = finite(count) || 0;
         if (n <= 0) return null;
@@ -52,8 +71,8 @@ function histogram(one, log) {
         return svg('rect', {x: x(one.edges[i]), y: base - tall, width: Math.max(constant ? 5 : 0.6, x(one.edges[i + 1]) - x(one.edges[i]) - 0.4), height: tall, class: lost ? 'bar lost' : 'bar'},
           svg('title', null, `${short(one.edges[i])} to ${short(one.edges[i + 1])}: ${whole(n)}${lost ? ' (saturated)' : ''}`));
       }),
-      ticks.map((t, i) => svg('text', {x: x(t), y: height - 4, 'text-anchor': ['start', 'middle', 'end'][i], class: 'tick'}, short(t, 3)))),
-    known ? h('p', {class: 'small'}, `representable ${short(one.lowest)} … ${short(one.largest)}; seen ${short(first)} … ${short(last)}`) : h('p', {class: 'small'}, `seen ${short(first)} … ${short(last)}`));
+      ticks(from, to, 4).map((t) => svg('text', {x: Math.min(width - 14, Math.max(14, x(t))), y: height - 6, 'text-anchor': 'middle', class: 'tick'}, short(t, 3)))),
+    h('p', {class: 'small'}, [usage, known ? `representable ${short(one.lowest)} … ${short(one.largest)}` : null, `seen ${short(first)} … ${short(last)}`].filter(Boolean).join('; ')));
 }
 
 export function histograms(transform) {
@@ -62,7 +81,7 @@ export function histograms(transform) {
   const log = state.get('histogram-log', false);
   return section('histograms', 'Values against representable ranges',
     h('div', {class: 'choices'}, choice('counts', [[false, 'linear'], [true, 'log']], log, (value) => state.set('histogram-log', value)),
-      h('span', {class: 'keys'}, h('i', {class: 'key-bar'}), 'kept', h('i', {class: 'key-lost'}), 'saturated', h('i', {class: 'key-range'}), 'representable')),
+      h('span', {class: 'keys'}, h('i', {class: 'key-bar'}), 'kept', h('i', {class: 'key-lost'}), 'saturated', h('i', {class: 'key-range'}), 'representable', h('i', {class: 'key-grid'}), 'the format’s numbers')),
     h('div', {class: 'histograms'}, all.map((one) => histogram(one, log))));
 }
 
@@ -99,30 +118,6 @@ export function beforeAfter(transform) {
     columns: Array.from({length: width}, (_, i) => ({title: head[i] === undefined ? '' : text(head[i])})),
     rows: body.map((row) => Array.from({length: width}, (_, i) => row[i] === undefined ? '' : text(row[i]))),
     rowAttributes: changed < 0 ? null : (i) => ({class: /^(true|1|yes)$/i.test(text(body[i][changed])) ? 'changed-row' : null})}));
-}
-
-export function costs(transform) {
-  const given = transform.costs;
-  if (!given || typeof given !== 'object') return null;
-  if (Array.isArray(given)) return given.length && given.every(Array.isArray) ? section('costs', 'Costs', plainTable('cost-table', given)) : null;
-  const entries = Object.entries(given);
-  if (!entries.length) return null;
-  const nested = entries.filter(([, value]) => value && typeof value === 'object' && !Array.isArray(value) && finite(value) === null && !value.$symbol);
-  const flat = entries.filter((entry) => !nested.includes(entry) && !Array.isArray(entry[1]));
-  // Lists (costs per layer) would not fit into a cell.
-  const columns = [...new Set(nested.flatMap(([, value]) => Object.keys(value).filter((key) => !Array.isArray(value[key]))))];
-  // {before: {flops}, after: {flops}} and {flops: {before, after}} both read best with one row a quantity.
-  const turned = nested.length > 0 && nested.every(([name]) => /^(before|after|original|transformed|quantized)$/i.test(name));
-  const amount = (value) => Number.isInteger(value) ? whole(value) : text(value);
-  const rows = turned ? columns.map((key) => [key, ...nested.map(([, value]) => amount(value[key]))]) : nested.map(([name, value]) => [name, ...columns.map((key) => amount(value[key]))]);
-  const heads = turned ? nested.map(([name]) => name) : columns;
-  return section('costs', 'Costs', rows.length ? table({id: 'cost-table', caption: 'Costs', columns: [{title: ''}, ...heads.map((title) => ({title, class: 'num'}))], rows}) : null,
-    flat.length ? h('dl', {class: 'facts', id: 'cost-list'}, flat.map(([key, value]) => [h('dt', null, key), h('dd', null, amount(value))])) : null);
-}
-
-function plainTable(id, rows) {
-  const [head, ...body] = rows;
-  return table({id, caption: 'Costs', columns: head.map((title) => ({title: text(title)})), rows: body.map((row) => row.map(text))});
 }
 
 export function passes(run) {

@@ -2,12 +2,13 @@
 // ch report: one self-contained page for a run, or for several compared.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
 #include "mase/base/file.h"
 #include "mase/cli/command.h"
-#include "mase/report/page.h"
+#include "mase/report/plain_page.h"
 
 namespace mase::report_command {
 namespace {
@@ -30,11 +31,26 @@ std::vector<std::string> run_folders(const std::vector<std::string>& words) {
   return folders;
 }
 
-// Runs of the same name from different places are told apart by their paths.
+// Runs of the same name from different places are told apart by the shortest ends of their paths.
 void tell_apart(std::vector<RunData>& runs) {
-  for (size_t i = 0; i < runs.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      if (runs[i].name == runs[j].name) runs[i].name = runs[i].folder;
+  const auto end_of = [](const std::string& folder, size_t parts) {
+    std::vector<std::string> all = split(fs::path(folder).lexically_normal().generic_string(), '/');
+    while (!all.empty() && all.back().empty()) all.pop_back();
+    if (all.size() > parts) all.erase(all.begin(), all.end() - static_cast<int64_t>(parts));
+    return join(all, "/");
+  };
+  const auto repeated = [&](const std::string& name) {
+    return std::count_if(runs.begin(), runs.end(),
+                         [&](const RunData& run) { return run.name == name; }) > 1;
+  };
+  constexpr size_t deepest = 64;
+  for (size_t parts = 2; parts <= deepest; ++parts) {
+    std::vector<RunData*> same;
+    for (RunData& run : runs)
+      if (repeated(run.name)) same.push_back(&run);
+    if (same.empty()) return;
+    for (RunData* run : same) run->name = end_of(run->folder, parts);
+  }
 }
 
 int run(const Arguments& arguments) {
@@ -48,7 +64,8 @@ int run(const Arguments& arguments) {
   options.generator = fmt::format("ch {}", program_version());
   if (arguments["title"].is_string()) options.title = arguments["title"].as_string();
   const Value data = page_data(runs, options);
-  const std::string page = page_html(page_json(data), data["title"].as_string(), false);
+  const std::string page =
+      page_html(page_json(data), data["title"].as_string(), false, plain_runs(runs));
   write_file_atomically(output, page);
   fmt::print("{}: {}, {}\n", printable(output),
              runs.size() == 1 ? "1 run" : fmt::format("{} runs", runs.size()),

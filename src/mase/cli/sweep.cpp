@@ -17,7 +17,7 @@
 #include "mase/cli/child_process.h"
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
-#include "mase/report/page.h"
+#include "mase/report/plain_page.h"
 #include "mase/report/sweep_grid.h"
 #include "mase/run/experiment.h"
 
@@ -269,7 +269,8 @@ void conclude(const Sweep& sweep, const std::string& title) {
   options.title = title;
   options.sweep = Dict{{"failed", std::move(failed)}};
   const Value data = page_data(finished, options);
-  const std::string page = page_html(page_json(data), data["title"].as_string(), false);
+  const std::string page =
+      page_html(page_json(data), data["title"].as_string(), false, plain_runs(finished));
   write_file_atomically(sweep.folder + "/comparison.html", page);
   fmt::print("{}\n", printable(sweep.folder + "/comparison.html"));
 }

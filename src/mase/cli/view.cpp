@@ -1,59 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch view: a small local web server over the runs below a folder. What it answers is decided by
-// report/view; here are only the socket, the headers and the end by Ctrl-C.
+// report/view, how by report/http_server; here are only the address and the end by Ctrl-C.
 #include <fmt/format.h>
-#include <httplib.h>
 #include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
-#include <thread>
 
 #include "mase/cli/command.h"
+#include "mase/report/http_server.h"
 #include "mase/report/view.h"
 
 namespace mase::view_command {
 namespace {
-
-constexpr const char* cookie_name = "mase_token";
-
-std::string cookie_token(const httplib::Request& request) {
-  for (const std::string& part : split(request.get_header_value("Cookie"), ';')) {
-    const std::string entry = strip(part), prefix = std::string(cookie_name) + "=";
-    if (starts_with(entry, prefix)) return entry.substr(prefix.size());
-  }
-  return "";
-}
-
-ViewRequest request_of(const httplib::Request& request) {
-  ViewRequest result;
-  result.path = request.path;
-  result.host = request.get_header_value("Host");
-  for (size_t i = 0; i < request.get_param_value_count("run"); ++i)
-    result.runs.push_back(request.get_param_value("run", i));
-  result.token =
-      request.has_param("token") ? request.get_param_value("token") : cookie_token(request);
-  return result;
-}
-
-void answer(RunView& view, const httplib::Request& request, httplib::Response& response) {
-  ViewAnswer result;
-  try {
-    result = view.answer(request_of(request));
-  } catch (const std::exception& error) {
-    result = {500, "text/plain; charset=utf-8", std::string(error.what()) + "\n"};
-  }
-  response.status = result.status;
-  response.set_content(result.body, result.type.c_str());
-  response.set_header("Cache-Control", "no-store");
-  response.set_header("X-Content-Type-Options", "nosniff");
-  response.set_header("X-Frame-Options", "DENY");
-  response.set_header("Referrer-Policy", "no-referrer");
-  // The token then leaves the address bar's further links; it stays valid while ch view runs.
-  if (result.status == 200 && request.has_param("token"))
-    response.set_header("Set-Cookie", fmt::format("{}={}; HttpOnly; SameSite=Strict; Path=/",
-                                                  cookie_name, request.get_param_value("token")));
-}
 
 int run(const Arguments& arguments) {
   ViewRules rules;
@@ -64,48 +25,34 @@ int run(const Arguments& arguments) {
     throw Error(rules.folder, "is not a folder",
                 "train something first, or name the folder that holds the runs");
   const std::string host = arguments["host"].as_string();
-  const auto port = static_cast<int>(arguments["port"].as_int());
-  if (!is_loopback(host)) rules.token = random_token();
+  HttpServer server(host, static_cast<int>(arguments["port"].as_int()));
+  if (!server.loopback()) rules.token = random_token();
+  rules.host = host;
 
-  RunView view(rules);
-  httplib::Server server;
-  server.set_payload_max_length(1 << 10);
-  server.set_read_timeout(5);
-  server.set_keep_alive_max_count(1000);
-  server.Get(".*", [&](const httplib::Request& request, httplib::Response& response) {
-    answer(view, request, response);
-  });
-  server.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
-    if (!response.body.empty()) return;
-    if (request.method != "GET" && request.method != "HEAD") response.status = 405;
-    response.set_content("This server only shows runs.\n", "text/plain; charset=utf-8");
-  });
-  const int bound = port == 0 ? server.bind_to_any_port(host.c_str())
-                    : server.bind_to_port(host.c_str(), port) ? port
-                                                              : -1;
-  if (bound < 0)
-    throw Error(fmt::format("{}:{}", host, port), "cannot listen there",
-                "choose another --port; 0 takes any free one");
-
-  // Ends are waited for in a thread of their own: stopping a server is no work for a handler.
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
-  std::thread([&server, ends] {
-    int received = 0;
-    sigwait(&ends, &received);
-    server.stop();
-  }).detach();
+  const int end_fd = ::signalfd(-1, &ends, SFD_CLOEXEC);
+  if (end_fd < 0) throw Error("", "the system gives no signal descriptor");
 
   const std::string shown = host.find(':') == std::string::npos ? host : "[" + host + "]";
-  fmt::print("Runs below {}: http://{}:{}/{}\n", printable(rules.folder), shown, bound,
+  fmt::print("Runs below {}: http://{}:{}/{}\n", printable(rules.folder), shown, server.port(),
              rules.token.empty() ? "" : "?token=" + rules.token);
   fmt::print("Ctrl-C ends it.\n");
   std::fflush(stdout);
-  server.listen_after_bind();
+  RunView view(rules);
+  server.run(
+      [&](const HttpRequest& request) -> HttpAnswer {
+        try {
+          return view.answer(request);
+        } catch (const std::exception& error) {
+          return {500, "text/plain; charset=utf-8", std::string(error.what()) + "\n"};
+        }
+      },
+      end_fd);
+  ::close(end_fd);
   return 0;
 }
 

@@ -4,12 +4,13 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "mase/base/error.h"
 #include "mase/base/text.h"
 #include "mase/report/event_file.h"
-#include "mase/report/utf8.h"
+#include "mase/report/html.h"
 
 namespace mase {
 namespace {
@@ -60,6 +61,12 @@ void thin_roc(Value& evaluation) {
   }
 }
 
+Value evaluation_outline(const Value& evaluation) {
+  return Dict{{"split", evaluation["split"]},
+              {"accuracy", evaluation["accuracy"]},
+              {"loss", evaluation["loss"]}};
+}
+
 // What a comparison or a list needs of run.json; the rest would only make the page heavy.
 Value run_outline(const Value& run, bool with_options) {
   Dict outline;
@@ -69,10 +76,18 @@ Value run_outline(const Value& run, bool with_options) {
   if (with_options)
     if (const Value* found = run.as_dict().find("options")) outline.set("options", *found);
   const Value& evaluation = run["evaluation"];
-  if (evaluation.is_dict())
-    outline.set("evaluation", Dict{{"split", evaluation["split"]},
-                                   {"accuracy", evaluation["accuracy"]},
-                                   {"loss", evaluation["loss"]}});
+  if (evaluation.is_dict()) outline.set("evaluation", evaluation_outline(evaluation));
+  const Value& evaluations = run["evaluations"];
+  if (evaluations.is_dict()) {
+    Dict splits;
+    for (const auto& [split, found] : evaluations.as_dict())
+      if (found.is_dict()) splits.set(split, evaluation_outline(found));
+    outline.set("evaluations", std::move(splits));
+  }
+  // A list shows what a transform did to the accuracy; the rest of its record would not fit.
+  const Value& transform = run["transform"];
+  if (transform.is_dict() && transform["accuracy"].is_dict())
+    outline.set("transform", Dict{{"accuracy", transform["accuracy"]}});
   return outline;
 }
 
@@ -81,25 +96,9 @@ Dict frame(const char* view, const PageOptions& options, const std::string& titl
   if (!options.live_url.empty())
     data.set("live", Dict{{"url", options.live_url}, {"seconds", options.live_seconds}});
   if (!options.home.empty()) data.set("home", options.home);
+  if (!options.folder.empty()) data.set("folder", options.folder);
   if (!options.sweep.is_null()) data.set("sweep", options.sweep);
   return data;
-}
-
-std::string escaped_html(std::string_view text) {
-  std::string result;
-  for (char c : valid_utf8(text)) {
-    if (c == '&')
-      result += "&amp;";
-    else if (c == '<')
-      result += "&lt;";
-    else if (c == '>')
-      result += "&gt;";
-    else if (c == '"')
-      result += "&quot;";
-    else
-      result += c;
-  }
-  return result;
 }
 
 std::string sha256_base64(std::string_view text) {
@@ -167,28 +166,49 @@ std::string page_json(Value data) {
   return to_json(data);
 }
 
-std::string page_html(const std::string& json, const std::string& title, bool live) {
+std::string run_query(const std::vector<std::string>& ids) {
+  std::string query;
+  for (const std::string& id : ids) {
+    query += query.empty() ? "run=" : "&run=";
+    for (const unsigned char c : id)
+      query += std::isalnum(c) || c == '-' || c == '_' || c == '.'
+                   ? std::string(1, static_cast<char>(c))
+                   : fmt::format("%{:02X}", c);
+  }
+  return query;
+}
+
+std::string document_html(const std::string& title, const std::string& policy,
+                          const std::string& body) {
+  std::string page;
+  page.reserve(body.size() + page_style().size() + 2048);
+  page += "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  page += "<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy + "\">\n";
+  page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  page += "<meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" href=\"data:,\">\n";
+  page += "<title>" + escaped(title) + "</title>\n<style>";
+  page += page_style();
+  page += "</style>\n</head>\n<body>\n" + body + "\n</body>\n</html>\n";
+  return page;
+}
+
+std::string page_html(const std::string& json, const std::string& title, bool live,
+                      const std::string& plain) {
   // "<" never appears in the data block, so no text in it can end the block or open a comment.
   const std::string policy = fmt::format(
       "default-src 'none'; script-src 'sha256-{}'; style-src 'unsafe-inline'; img-src data:; "
       "connect-src {}; base-uri 'none'; form-action 'none'",
       sha256_base64(page_script()), live ? "'self'" : "'none'");
-  std::string page;
-  page.reserve(json.size() + page_script().size() + page_style().size() + 2048);
-  page += "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-  page += "<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy + "\">\n";
-  page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  page += "<meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" href=\"data:,\">\n";
-  page += "<title>" + escaped_html(title) + "</title>\n<style>";
-  page += page_style();
-  page +=
-      "</style>\n</head>\n<body>\n<noscript>This page draws its figures with JavaScript, which "
-      "is switched off.</noscript>\n<script type=\"application/json\" id=\"mase-data\">";
-  page += replace_all(json, "<", "\\u003c");
-  page += "</script>\n<script>";
-  page += page_script();
-  page += "</script>\n</body>\n</html>\n";
-  return page;
+  std::string body = "<noscript><header class=\"top\"><h1>" + escaped(title) +
+                     "</h1><p class=\"subtitle\">With JavaScript, which is switched off, this page "
+                     "shows more.</p></header><main><section class=\"card\">";
+  body += plain + "</section></main></noscript>\n";
+  body += "<script type=\"application/json\" id=\"mase-data\">";
+  body += replace_all(json, "<", "\\u003c");
+  body += "</script>\n<script>";
+  body += page_script();
+  body += "</script>";
+  return document_html(title, policy, body);
 }
 
 }  // namespace mase

@@ -17,8 +17,9 @@ struct PageOptions {
   std::string generator = "ch";
   std::string live_url;  // polled for newer data; empty for a page from disk
   double live_seconds = 2;
-  std::string home;  // a link back to the list
-  Value sweep;       // what a sweep adds: {"failed": [{"name", "cause"}]}
+  std::string home;    // a link back to the list
+  std::string folder;  // of a list: where its runs are
+  Value sweep;         // what a sweep adds: {"failed": [{"name", "cause"}]}
 };
 
 // One run in full, or several for comparison (curves, options and results of each).
@@ -33,7 +34,16 @@ Value list_data(const std::vector<ListedRun>& runs, const PageOptions& options);
 
 // `data` as its JSON, with a digest of the content, so that a poller sees whether it changed.
 std::string page_json(Value data);
-std::string page_html(const std::string& json, const std::string& title, bool live);
+// `plain` is shown where no script runs (plain_page.h).
+std::string page_html(const std::string& json, const std::string& title, bool live,
+                      const std::string& plain = "");
+
+// The frame of every page: head, content policy, style, body.
+std::string document_html(const std::string& title, const std::string& policy,
+                          const std::string& body);
+
+// "run=a%20b&run=c": what names runs in an address.
+std::string run_query(const std::vector<std::string>& ids);
 
 // The bundle (web/dist), embedded by the build.
 std::string_view page_script();

@@ -191,6 +191,20 @@ std::vector<double> axis_ticks(double low, double high, int count) {
   return ticks.empty() ? std::vector<double>{low} : ticks;
 }
 
+std::vector<double> log_axis_ticks(double low_power, double high_power) {
+  const int first = static_cast<int>(std::floor(low_power));
+  const int last = static_cast<int>(std::ceil(high_power));
+  const int every = std::max(1, (last - first + 6) / 7);
+  std::vector<double> ticks;
+  for (int power = first; power <= last; power += every)
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      if (factor > 1 && high_power - low_power > 2) continue;
+      const double tick = factor * std::pow(10.0, power), at = std::log10(tick);
+      if (at >= low_power - 1e-9 && at <= high_power + 1e-9) ticks.push_back(tick);
+    }
+  return ticks;
+}
+
 std::string plot_curves(const CurvePlot& plot, const PlotStyle& style) {
   Range x, y;
   bool positive = true;
@@ -214,10 +228,11 @@ std::string plot_curves(const CurvePlot& plot, const PlotStyle& style) {
   const int rows = canvas_height(style);
   std::vector<std::string> labels(static_cast<size_t>(rows));
   int margin = 0;
-  for (double tick : axis_ticks(y.low, y.high, std::max(2, rows / 3))) {
-    const int row = rows - 1 - static_cast<int>(std::lround(y.place(tick) * (rows - 1)));
+  for (double tick : logarithmic ? log_axis_ticks(y.low, y.high)
+                                 : axis_ticks(y.low, y.high, std::max(2, rows / 3))) {
+    const int row = rows - 1 - static_cast<int>(std::lround(y.place(scaled(tick)) * (rows - 1)));
     std::string& label = labels[static_cast<size_t>(std::clamp(row, 0, rows - 1))];
-    label = short_number(logarithmic ? std::pow(10.0, tick) : tick);
+    label = short_number(tick);
     margin = std::max(margin, static_cast<int>(label.size()));
   }
   margin += 1;

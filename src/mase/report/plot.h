@@ -53,6 +53,8 @@ std::string plot_bars(const std::string& title, const std::vector<Bar>& bars,
 
 // About `count` round numbers inside [low, high], as axes want them.
 std::vector<double> axis_ticks(double low, double high, int count);
+// The same between two powers of ten: 1, 10, 100, with 2 and 5 between where there are few.
+std::vector<double> log_axis_ticks(double low_power, double high_power);
 std::string short_number(double number);  // 0.05, 1.2e-05, 12,000 -> "12k"
 
 }  // namespace mase

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/report/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "mase/base/file.h"
@@ -105,6 +112,21 @@ const Curve* RunData::curve(const std::string& name) const {
   return nullptr;
 }
 
+std::optional<double> accuracy_on(const RunData& run, const std::string& split) {
+  const auto accuracy = [](const Value& found) -> std::optional<double> {
+    if (!found.is_dict() || !found["accuracy"].is_number()) return {};
+    const double number = found["accuracy"].as_double();
+    return std::isfinite(number) ? std::optional(number) : std::nullopt;
+  };
+  const Value& all = run.run["evaluations"];
+  if (all.is_dict())
+    if (const auto found = accuracy(all[split])) return found;
+  const Value& last = run.run["evaluation"];
+  if (last.is_dict() && last["split"].is_string() && last["split"].as_string() == split)
+    return accuracy(last);
+  return {};
+}
+
 bool is_run_folder(const std::string& folder) {
   return is_file(folder + "/run.json") || is_file(metrics_path(folder));
 }
@@ -179,9 +201,9 @@ void read_metrics(const std::string& text, const std::string& path, RunData& run
   for (size_t i = 0; i < names.size(); ++i) {
     if (curves[i].x.empty()) continue;
     if (ends_with(names[i], "_step")) {
-      const std::string mean_name = names[i].substr(0, names[i].size() - 5) + "_epoch";
-      Curve mean{mean_name, {}, {}};
-      if (index_of(names, mean_name) < 0)
+      const std::string quantity = names[i].substr(0, names[i].size() - 5);
+      Curve mean{quantity + "_logged", {}, {}};
+      if (index_of(names, quantity + "_epoch") < 0)
         for (const auto& [epoch, end] : epochs)
           if (end.means[i].count > 0)
             append(mean, end.step, end.means[i].sum / static_cast<double>(end.means[i].count));
@@ -193,6 +215,53 @@ void read_metrics(const std::string& text, const std::string& path, RunData& run
 }
 
 namespace {
+
+// What keeps a descriptor that may have to be closed on any way out.
+struct Descriptor {
+  int number = -1;
+  explicit Descriptor(int given) : number(given) {}
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+};
+
+// Part by part from the root, so that no link is followed, not even one made while we look.
+std::string read_beneath(const std::string& root, const std::string& path) {
+  const auto fail = [&]() -> Error {
+    if (errno == ELOOP || errno == ENOTDIR)
+      return {path, "is a symbolic link or lies behind one, which is not followed",
+              "show the folder that holds the file itself"};
+    return {path, fmt::format("cannot be read: {}", std::strerror(errno))};
+  };
+  const fs::path relative = fs::path(path).lexically_relative(root);
+  auto at = std::make_unique<Descriptor>(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (auto part = relative.begin(); part != relative.end(); ++part) {
+    const bool last = std::next(part) == relative.end();
+    const int how = O_NOFOLLOW | O_CLOEXEC | (last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY);
+    at =
+        std::make_unique<Descriptor>(*part == ".." ? -1 : ::openat(at->number, part->c_str(), how));
+    if (at->number < 0) throw fail();
+  }
+  struct stat status {};
+  if (::fstat(at->number, &status) != 0 || !S_ISREG(status.st_mode))
+    throw Error(path, "is not a file");
+  std::string text;
+  text.reserve(static_cast<size_t>(status.st_size));
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t count = ::read(at->number, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw fail();
+    if (count == 0) return text;
+    text.append(buffer, static_cast<size_t>(count));
+  }
+}
+
+std::string text_of(const std::string& path, const std::string& root) {
+  return root.empty() ? read_text_file(path) : read_beneath(root, path);
+}
 
 using Attempt = std::function<void(const std::function<void()>&)>;
 
@@ -207,22 +276,22 @@ RunData named(const std::string& folder) {
   return run;
 }
 
-void read_run_file(const std::string& folder, RunData& run) {
+void read_run_file(const std::string& folder, const std::string& root, RunData& run) {
   const std::string path = folder + "/run.json";
   if (!is_file(path)) return;
-  Value found = read_json(path);
+  Value found = parse_json(text_of(path, root), path);
   if (!found.is_dict()) throw Error(path, "is not a JSON object");
   run.run = std::move(found);
 }
 
-RunData read_parts(const std::string& folder, const Attempt& attempt) {
+RunData read_parts(const std::string& folder, const std::string& root, const Attempt& attempt) {
   RunData run = named(folder);
-  attempt([&] { read_run_file(folder, run); });
+  attempt([&] { read_run_file(folder, root, run); });
   attempt([&] {
     const std::string path = metrics_path(folder);
     if (!is_file(path)) return;
     RunData read;
-    read_metrics(read_text_file(path), path, read);
+    read_metrics(text_of(path, root), path, read);
     run.curves = std::move(read.curves);
     run.epochs = std::move(read.epochs);
     run.epoch_steps = std::move(read.epoch_steps);
@@ -231,7 +300,7 @@ RunData read_parts(const std::string& folder, const Attempt& attempt) {
   });
   attempt([&] {
     const std::string path = folder + "/software/transform/results.json";
-    if (is_file(path)) run.results = read_json(path);
+    if (is_file(path)) run.results = parse_json(text_of(path, root), path);
   });
   return run;
 }
@@ -254,20 +323,20 @@ RunData read_run(const std::string& folder) {
   if (!is_run_folder(folder))
     throw Error(folder, "is not a run folder",
                 "give a folder that holds run.json, such as one below mase_output");
-  return read_parts(folder, [](const std::function<void()>& part) { part(); });
+  return read_parts(folder, "", [](const std::function<void()>& part) { part(); });
 }
 
-RunData read_run_leniently(const std::string& folder) {
+RunData read_run_leniently(const std::string& folder, const std::string& root) {
   std::string problem;
-  RunData run = read_parts(folder, noting(problem));
+  RunData run = read_parts(folder, root, noting(problem));
   run.problem = valid_utf8(problem);
   return run;
 }
 
-RunData read_run_outline(const std::string& folder) {
+RunData read_run_outline(const std::string& folder, const std::string& root) {
   std::string problem;
   RunData run = named(folder);
-  noting(problem)([&] { read_run_file(folder, run); });
+  noting(problem)([&] { read_run_file(folder, root, run); });
   run.problem = valid_utf8(problem);
   return run;
 }

@@ -203,7 +203,7 @@ std::string sweep_csv(const std::vector<SweepResult>& results) {
       row.push_back(cell(member(*result.data, "best", "epoch")));
       row.push_back(cell(best_of(*result.data, "val_acc_epoch")));
       row.push_back(cell(best_of(*result.data, "val_loss_epoch")));
-      row.push_back(cell(member(*result.data, "evaluation", "accuracy")));
+      row.push_back(cell(accuracy_on(*result.data, "test")));
       row.push_back(cell(member(*result.data, "speed", "seconds")));
       row.push_back(cell(member(*result.data, "speed", "samples_per_second")));
     }
@@ -216,7 +216,7 @@ std::string sweep_csv(const std::vector<SweepResult>& results) {
 std::string sweep_table(const std::vector<SweepResult>& results) {
   struct Setting {
     std::vector<std::string> values;
-    Spread accuracy, loss, seconds;
+    Spread accuracy, loss, test, seconds;
     size_t runs = 0, failed = 0;
   };
   std::vector<Setting> settings;
@@ -241,6 +241,7 @@ std::string sweep_table(const std::vector<SweepResult>& results) {
     }
     found->accuracy.add(best_of(*result.data, "val_acc_epoch"));
     found->loss.add(best_of(*result.data, "val_loss_epoch"));
+    found->test.add(accuracy_on(*result.data, "test"));
     found->seconds.add(member(*result.data, "speed", "seconds"));
   }
   const Setting* best = nullptr;
@@ -250,8 +251,11 @@ std::string sweep_table(const std::vector<SweepResult>& results) {
   if (!best)
     for (const Setting& one : settings)
       if (!one.loss.values.empty() && (!best || one.loss.mean() < best->loss.mean())) best = &one;
+  const bool tested = std::any_of(settings.begin(), settings.end(),
+                                  [](const Setting& one) { return !one.test.values.empty(); });
   std::vector<std::string> header = names;
-  for (const char* name : {"runs", "val_acc", "val_loss", "seconds", ""}) header.emplace_back(name);
+  for (const char* name : {"runs", "val_acc", "val_loss", "test_acc", "seconds", ""})
+    if (tested || std::string_view(name) != "test_acc") header.emplace_back(name);
   Table table(header);
   for (const Setting& one : settings) {
     std::vector<std::string> row = one.values;
@@ -259,6 +263,7 @@ std::string sweep_table(const std::vector<SweepResult>& results) {
                              : std::to_string(one.runs));
     row.push_back(one.accuracy.text(4));
     row.push_back(one.loss.text(4));
+    if (tested) row.push_back(one.test.text(4));
     row.push_back(one.seconds.text(1));
     row.emplace_back(&one == best ? "best" : "");
     table.add(row);

@@ -9,7 +9,7 @@
 
 #include "mase/base/error.h"
 #include "mase/base/text.h"
-#include "mase/report/page.h"
+#include "mase/report/plain_page.h"
 #include "mase/report/utf8.h"
 
 namespace mase {
@@ -17,11 +17,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* cookie_name = "mase_token";
 constexpr size_t most_cached = 64;
 constexpr size_t most_runs_of_a_page = 200;
 
-ViewAnswer refusal(int status, const std::string& text) {
+HttpAnswer refusal(int status, const std::string& text) {
   return {status, "text/plain; charset=utf-8", text + "\n"};
+}
+
+std::string cookie_token(const std::string& cookie) {
+  const std::string prefix = std::string(cookie_name) + "=";
+  for (const std::string& part : split(cookie, ';')) {
+    const std::string entry = strip(part);
+    if (starts_with(entry, prefix)) return entry.substr(prefix.size());
+  }
+  return "";
 }
 
 bool same_token(const std::string& given, const std::string& wanted) {
@@ -52,34 +62,29 @@ std::string id_of(const std::string& root, const std::string& folder) {
   return valid_utf8(relative);
 }
 
-std::string query_of(const std::vector<std::string>& ids) {
-  std::string query;
-  for (const std::string& id : ids) {
-    query += query.empty() ? "run=" : "&run=";
-    for (unsigned char c : id)
-      query += std::isalnum(c) || c == '-' || c == '_' || c == '.'
-                   ? std::string(1, static_cast<char>(c))
-                   : fmt::format("%{:02X}", c);
-  }
-  return query;
+// mase_output for ../mase_output/ and for "." within it.
+std::string folder_name_of(const std::string& folder) {
+  std::error_code ignored;
+  fs::path path = fs::weakly_canonical(folder, ignored);
+  if (path.filename().empty()) path = path.parent_path();
+  const std::string name = valid_utf8(path.filename().string());
+  return name.empty() ? valid_utf8(folder) : name;
 }
 
 }  // namespace
 
-bool is_loopback(const std::string& host) {
-  std::string name = host;
-  if (starts_with(name, "[")) {
-    name = name.substr(1, name.find(']') - 1);
-  } else if (std::count(name.begin(), name.end(), ':') == 1) {
-    name = name.substr(0, name.find(':'));
+bool names_this_machine(const std::string& header, const std::string& further) {
+  std::string name = lower_case(header);
+  const size_t colon = name.rfind(':');
+  if (colon != std::string::npos && colon > 0 && name.find(']', colon) == std::string::npos) {
+    const std::string port = name.substr(colon + 1);
+    const bool digits =
+        std::all_of(port.begin(), port.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
+    if (!digits || port.empty() || port.size() > 5 || std::stoi(port) > 65535) return false;
+    name.resize(colon);
   }
-  if (lower_case(name) == "localhost" || name == "::1") return true;
-  const std::vector<std::string> parts = split(name, '.');
-  if (parts.size() != 4 || parts[0] != "127") return false;
-  return std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
-    const auto number = parse_integer(part);
-    return number && *number >= 0 && *number <= 255;
-  });
+  if (name == "localhost" || name == "127.0.0.1" || name == "[::1]") return true;
+  return !further.empty() && (name == lower_case(further) || name == "[" + further + "]");
 }
 
 std::string random_token() {
@@ -93,8 +98,18 @@ std::string random_token() {
 
 RunView::Cached RunView::list() {
   std::vector<ListedRun> runs;
-  for (const std::string& folder : find_run_folders(rules_.folder))
-    runs.push_back({id_of(rules_.folder, folder), read_run_outline(folder)});
+  std::map<std::string, Outline> seen;
+  for (const std::string& folder : find_run_folders(rules_.folder)) {
+    Outline& outline = seen[folder];
+    const auto known = outlines_.find(folder);
+    const std::string stamp = stamp_of(folder);
+    if (known != outlines_.end() && known->second.stamp == stamp)
+      outline = std::move(known->second);
+    else
+      outline = {stamp, {id_of(rules_.folder, folder), read_run_outline(folder, rules_.folder)}};
+    runs.push_back(outline.run);
+  }
+  outlines_ = std::move(seen);
   std::stable_sort(runs.begin(), runs.end(), [](const ListedRun& a, const ListedRun& b) {
     const auto started = [](const ListedRun& one) {
       const Value& value = one.run.run["started"];
@@ -104,9 +119,10 @@ RunView::Cached RunView::list() {
   });
   PageOptions options;
   options.generator = rules_.generator;
-  options.title = valid_utf8(rules_.folder);
+  options.title = folder_name_of(rules_.folder);
+  options.folder = valid_utf8(rules_.folder);
   options.live_url = "/api/list";
-  return {"", page_json(list_data(runs, options)), options.title};
+  return {"", page_json(list_data(runs, options)), options.title, plain_list(runs)};
 }
 
 const RunView::Cached* RunView::page(const std::vector<std::string>& ids) {
@@ -118,42 +134,68 @@ const RunView::Cached* RunView::page(const std::vector<std::string>& ids) {
     stamp += stamp_of(folder);
   }
   if (folders.empty() || (ids.size() == 1 && folders.size() != 1)) return nullptr;
-  const std::string query = query_of(ids);
+  const std::string query = run_query(ids);
   if (cache_.size() > most_cached) cache_.clear();
   Cached& cached = cache_[query];
   if (cached.stamp == stamp) return &cached;
   std::vector<RunData> runs;
-  for (const std::string& folder : folders) runs.push_back(read_run_leniently(folder));
+  for (const std::string& folder : folders)
+    runs.push_back(read_run_leniently(folder, rules_.folder));
   PageOptions options;
   options.generator = rules_.generator;
   options.live_url = "/api/run?" + query;
   options.home = "/";
   const Value data = page_data(runs, options);
-  cached = {stamp, page_json(data), data["title"].as_string()};
+  cached = {stamp, page_json(data), data["title"].as_string(), plain_runs(runs)};
   return &cached;
 }
 
-ViewAnswer RunView::answer(const ViewRequest& request) {
-  if (!rules_.token.empty() && !same_token(request.token, rules_.token))
-    return refusal(403, "The address must carry the token that ch view printed.");
-  if (rules_.token.empty() && !is_loopback(request.host))
-    return refusal(403, "Only requests to this machine itself are answered.");
-  if (request.runs.size() > most_runs_of_a_page)
-    return refusal(400, fmt::format("At most {} runs at once.", most_runs_of_a_page));
-  std::lock_guard lock(mutex_);
-  const bool json = starts_with(request.path, "/api/");
-  if (request.path == "/" || request.path == "/api/list") {
-    const Cached found = list();
-    if (json) return {200, "application/json", found.json};
-    return {200, "text/html; charset=utf-8", page_html(found.json, found.title, true)};
-  }
-  if (request.path == "/run" || request.path == "/api/run") {
-    const Cached* found = page(request.runs);
+HttpAnswer RunView::content(const std::string& path, const std::vector<std::string>& ids) {
+  const bool json = starts_with(path, "/api/");
+  Cached listed;
+  const Cached* found = nullptr;
+  if (path == "/" || path == "/api/list") {
+    listed = list();
+    found = &listed;
+  } else if (path == "/run" || path == "/api/run") {
+    found = page(ids);
     if (!found) return refusal(404, "There is no such run here.");
-    if (json) return {200, "application/json", found->json};
-    return {200, "text/html; charset=utf-8", page_html(found->json, found->title, true)};
   }
-  return refusal(404, "There is nothing here.");
+  if (!found) return refusal(404, "There is nothing here.");
+  if (json) return {200, "application/json", found->json};
+  return {200, "text/html; charset=utf-8",
+          page_html(found->json, found->title, true, found->plain)};
+}
+
+HttpAnswer RunView::answer(const HttpRequest& request) {
+  std::vector<std::string> ids;
+  std::string token = cookie_token(request.cookie);
+  bool in_address = false;
+  for (const auto& [name, value] : request.query) {
+    if (name == "run") ids.push_back(value);
+    if (name != "token") continue;
+    token = value;
+    in_address = true;
+  }
+  HttpAnswer result;
+  if (!rules_.token.empty() && !same_token(token, rules_.token))
+    result = refusal(403, "The address must carry the token that ch view printed.");
+  else if (rules_.token.empty() && !names_this_machine(request.host, rules_.host))
+    result = refusal(403, "Only requests to this machine itself are answered.");
+  else if (ids.size() > most_runs_of_a_page)
+    result = refusal(400, fmt::format("At most {} runs at once.", most_runs_of_a_page));
+  else
+    result = content(request.path, ids);
+  result.headers = {{"Cache-Control", "no-store"},
+                    {"X-Content-Type-Options", "nosniff"},
+                    {"X-Frame-Options", "DENY"},
+                    {"Referrer-Policy", "no-referrer"}};
+  // The token then leaves the address bar's further links; it stays valid while ch view runs.
+  if (result.status == 200 && !rules_.token.empty() && in_address)
+    result.headers.emplace_back(
+        "Set-Cookie",
+        fmt::format("{}={}; HttpOnly; SameSite=Strict; Path=/", cookie_name, rules_.token));
+  return result;
 }
 
 }  // namespace mase

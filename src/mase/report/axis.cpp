@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/report/axis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mase/base/text.h"
+#include "mase/report/plot.h"
+
+namespace mase {
+namespace {
+
+constexpr double decades = 30;  // a ratio beyond which a linear axis hides the small values
+
+}  // namespace
+
+std::string axis_text(double value, NumberText text) {
+  if (!std::isfinite(value)) return "–";
+  if (text == NumberText::percent) return fmt::format("{:.6g} %", 100 * value);
+  if (text == NumberText::whole && std::abs(value) < 1e15)
+    return with_thousands(static_cast<int64_t>(std::llround(value)));
+  return short_number(value);
+}
+
+std::string exact_text(double value, NumberText text) {
+  if (!std::isfinite(value)) return "–";
+  if (text == NumberText::percent) return fmt::format("{:.2f} %", 100 * value);
+  if (value == std::floor(value) && std::abs(value) < 1e15)
+    return with_thousands(static_cast<int64_t>(value));
+  return fmt::format("{:.6g}", value);
+}
+
+Axis::Axis(const AxisOptions& options, const std::vector<double>& values, double first, double last)
+    : text_(options.text), first_(first), last_(last) {
+  bool any = false, positive = true;
+  double low = 0, high = 0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    low = any ? std::min(low, value) : value;
+    high = any ? std::max(high, value) : value;
+    positive = positive && value > 0;
+    any = true;
+  }
+  logarithmic_ = any && positive &&
+                 (options.kind == AxisKind::logarithmic ||
+                  (options.kind == AxisKind::automatic && high / low >= decades));
+  if (!any) high = 1;
+  low_ = scaled(low);
+  high_ = scaled(high);
+  const double margin = high_ > low_                ? (high_ - low_) / 20
+                        : logarithmic_ || low_ == 0 ? 0.5
+                                                    : std::abs(low_) / 10;
+  // Amounts that begin at nothing keep nothing as their end.
+  low_ = !logarithmic_ && low_ >= 0 && low_ - margin < 0 ? std::min(0.0, low_) : low_ - margin;
+  high_ += margin;
+  const int wanted = std::max(2, static_cast<int>(std::abs(last - first) / 70));
+  ticks_ = logarithmic_ ? log_axis_ticks(low_, high_) : axis_ticks(low_, high_, wanted);
+  if (text_ == NumberText::whole && !logarithmic_)
+    std::erase_if(ticks_, [](double tick) { return tick != std::floor(tick); });
+}
+
+double Axis::scaled(double value) const { return logarithmic_ ? std::log10(value) : value; }
+
+bool Axis::drawable(double value) const {
+  return std::isfinite(value) && (!logarithmic_ || value > 0);
+}
+
+double Axis::place(double value) const {
+  return first_ + (scaled(value) - low_) / (high_ - low_) * (last_ - first_);
+}
+
+}  // namespace mase
