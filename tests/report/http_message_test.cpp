@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace mase {
 namespace {
 
@@ -64,6 +66,50 @@ TEST(HttpMessage, LimitsHoldBeforeTheRequestIsWhole) {
   EXPECT_EQ(refusal_of(many + "\r\n"), 431);
   for (int i = 0; i < 1000; ++i) query += "&a=1";
   EXPECT_EQ(refusal_of(query + " HTTP/1.1\r\nHost: a\r\n\r\n"), 400);
+}
+
+// However a request is damaged and cut into pieces, the answer is the one to the whole.
+TEST(HttpMessage, DamagedRequestsAreReadOrRefusedNeverBoth) {
+  const std::string seed =
+      "GET /run?run=a%20b&token=1 HTTP/1.1\r\nHost: localhost:80\r\nRange: bytes=0-1\r\n"
+      "Cookie: a=b\r\nConnection: keep-alive\r\n\r\n";
+  std::mt19937 random(11);
+  size_t complete = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string text = seed;
+    for (size_t changes = 1 + random() % 4; changes > 0; --changes) {
+      const size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 3);
+          break;
+        default:
+          text.insert(at, 1, "\r\n :%?&/\0"[random() % 9]);
+      }
+    }
+    const ParsedHead whole = parsed(text);
+    complete += whole.state == HeadState::complete;
+    HeadState state = HeadState::incomplete;
+    size_t used = 0;
+    for (size_t length = 0; length <= text.size() && state == HeadState::incomplete; ++length) {
+      const ParsedHead part = parse_head(std::string_view(text).substr(0, length), HttpLimits());
+      state = part.state;
+      used = part.bytes;
+    }
+    EXPECT_EQ(state, whole.state) << text;
+    EXPECT_EQ(used, whole.bytes) << text;
+    if (whole.state == HeadState::refused) {
+      EXPECT_GE(whole.refusal.status, 400) << text;
+    }
+    if (whole.state == HeadState::complete) {
+      EXPECT_EQ(whole.request.path.front(), '/') << text;
+      EXPECT_EQ(text.substr(whole.bytes - 4, 4), "\r\n\r\n");
+    }
+  }
+  EXPECT_GT(complete, 1000u);  // the damage leaves something to read
 }
 
 struct Answered {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How good the classifier is: confusion matrix, precision and recall, ROC as physicists read it.
 import {choice, h, note, section, svg} from './dom.js';
-import {finite, percent, shortened, text, whole} from './format.js';
+import {finite, number, percent, short, shortened, text, whole} from './format.js';
 import {logTicks, ticks} from './scale.js';
 import * as state from './state.js';
 import {table} from './table.js';
@@ -101,6 +101,21 @@ function quality(found, className, curves) {
   }), curves.length ? note('1/εB: background rejection, the number of background rows for each one that is kept while the cut keeps the share εS of the signal. ≈: from fewer than ten background rows; >: none was left.') : null];
 }
 
+// What a task measures beside accuracy and loss (MAE, RMSE, R2, balanced accuracy), under its own name.
+const shownElsewhere = new Set(['accuracy', 'loss', 'rows', 'split', 'classes', 'confusion', 'precision', 'recall', 'roc']);
+const metricNames = {mae: 'MAE', rmse: 'RMSE', mse: 'MSE', r2: 'R²', balanced_accuracy: 'balanced accuracy'};
+
+function otherMetrics(found) {
+  const rows = [];
+  for (const [key, value] of Object.entries(found)) {
+    if (shownElsewhere.has(key)) continue;
+    const share = /accuracy|top/.test(key), show = (v) => share ? percent(v) : short(v, 5);
+    if (number(value) !== null) rows.push([metricNames[key] || key.replace(/_/g, ' '), show(value)]);
+    else if (key === 'top_k' && value && typeof value === 'object') for (const [k, v] of Object.entries(value)) rows.push([`accuracy among the first ${k}`, percent(v)]);
+  }
+  return rows.length ? h('dl', {class: 'facts', id: 'metrics'}, rows.map(([label, value]) => [h('dt', null, label), h('dd', null, value)])) : null;
+}
+
 export function evaluation(run) {
   const found = (run.run || {}).evaluation;
   if (!found || typeof found !== 'object') return null;
@@ -109,5 +124,5 @@ export function evaluation(run) {
   const curves = rocCurves(found).map((one) => ({...one, name: /^\d+$/.test(one.name) && classes.length ? className(Number(one.name)) : one.name}));
   const halves = [confusion(found.confusion, className), roc(curves)].filter(Boolean);
   return section('evaluation', found.split ? `Evaluation on the ${text(found.split)} split` : 'Evaluation (split not recorded)',
-    halves.length ? h('div', {class: 'halves'}, halves) : null, quality(found, className, curves));
+    halves.length ? h('div', {class: 'halves'}, halves) : null, quality(found, className, curves), otherMetrics(found));
 }

@@ -61,10 +61,10 @@ export function last(run, key) {
 
 // What was measured on which rows: {test: {accuracy, loss}, ...}. A record that does not say its split
 // is kept as 'unnamed' and never shown as another one's.
-export function evaluations(run) {
+export function evaluations(run, figure = 'accuracy') {
   const info = run.run || {}, result = new Map();
   const add = (split, found) => {
-    if (found && typeof found === 'object' && finite(found.accuracy) !== null) result.set(split, found);
+    if (found && typeof found === 'object' && finite(found[figure]) !== null) result.set(split, found);
   };
   if (info.evaluations && typeof info.evaluations === 'object') for (const [split, found] of Object.entries(info.evaluations)) add(found && typeof found.split === 'string' ? found.split : split, found);
   if (info.evaluation && typeof info.evaluation === 'object') add(typeof info.evaluation.split === 'string' && info.evaluation.split ? info.evaluation.split : 'unnamed', info.evaluation);

@@ -18,10 +18,12 @@ export function figures(run) {
   const on = transform.split ? `${text(transform.split)} split` : 'split not recorded', before = finite(transform.before), after = finite(transform.after);
   // The best epoch's validation figure is shown once, also where it was measured again at the end.
   const measured = [...evaluations(run)].filter(([split, found]) => split !== 'validation' || finite(found.accuracy) !== best(run, 'val_acc_epoch'));
+  const losses = [...evaluations(run, 'loss')].filter(([split, found]) => split !== 'validation' && finite(found.accuracy) === null);
   const tiles = [
     tile('Best validation accuracy', percent(best(run, 'val_acc_epoch')), epoch),
     tile('Best validation loss', short(best(run, 'val_loss_epoch')), epoch),
     ...measured.map(([split, found]) => tile(split === 'unnamed' ? 'Accuracy, split not recorded' : `Accuracy on the ${split} split`, percent(found.accuracy), [finite(found.loss) !== null ? `loss ${short(found.loss)}` : null, finite(found.rows) !== null ? `${whole(found.rows)} rows` : null].filter(Boolean).join(', '))),
+    ...losses.map(([split, found]) => tile(`Loss on the ${split} split`, short(found.loss), finite(found.rows) !== null ? `${whole(found.rows)} rows` : null)),
     tile('Accuracy before', percent(before), on), tile('Accuracy after', percent(after), before !== null && after !== null ? `${pointsOf(before, after)}, ${on}` : on),
     tile('Parameters', whole((info.model || {}).parameters), (info.model || {}).name ? text(info.model.name) : null),
     tile('Time', duration(speed.seconds)),
