@@ -3,7 +3,10 @@
 #include "mase/base/file.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "mase/base/error.h"
@@ -52,6 +55,60 @@ TEST(File, ErrorsNameThePath) {
       EXPECT_NE(std::string(error.what()).find('/'), std::string::npos) << error.what();
     }
   }
+}
+
+TEST(File, OnlyRegularFilesAreRead) {
+  const std::string folder = test::temporary_folder(), pipe = folder + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, folder, std::string("/dev/zero"), std::string("/dev/tty")})
+    for (const auto& attempt : std::vector<std::function<void()>>{[&] { read_text_file(path); },
+                                                                  [&] { MappedFile::open(path); },
+                                                                  [&] { InputFile file(path); }})
+      EXPECT_THROW(attempt(), Error) << path;
+}
+
+TEST(File, WritesFollowTheUmask) {
+  const std::string folder = test::temporary_folder();
+  for (const mode_t mask : {mode_t{077}, mode_t{022}, mode_t{002}}) {
+    const mode_t before = ::umask(mask);
+    write_file_atomically(folder + "/a", std::string("x"));
+    ::umask(before);
+    struct stat status {};
+    ASSERT_EQ(::stat((folder + "/a").c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0666 & ~mask);
+  }
+}
+
+TEST(File, WhatAKilledProcessLeftIsRemoved) {
+  const std::string folder = test::temporary_folder(), path = folder + "/a.ckpt";
+  const pid_t child = ::fork();
+  if (child == 0)
+    write_file_atomically(path, [&](int fd) {
+      write_all(fd, "half", 4, path);
+      ::raise(SIGKILL);
+    });
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(entries(folder), 1u);  // its temporary file
+  test::write(folder + "/b.tmp-notours", "the user's own");
+  write_file_atomically(path, [&](int fd) {
+    write_all(fd, "whole", 5, path);
+    EXPECT_EQ(entries(folder), 2u);  // the old one is gone, ours and the user's are there
+  });
+  EXPECT_EQ(read_text_file(path), "whole");
+  EXPECT_EQ(entries(folder), 2u);
+}
+
+TEST(File, KnowsWhatIsMapped) {
+  const std::string path = test::temporary_folder() + "/map";
+  test::write(path, "abc");
+  auto map = MappedFile::open(path);
+  const std::byte* inside = map->bytes().data();
+  EXPECT_STREQ(mapped_file_at(inside + 2), path.c_str());
+  EXPECT_EQ(mapped_file_at(inside + 3), nullptr);
+  map.reset();
+  EXPECT_EQ(mapped_file_at(inside), nullptr);
 }
 
 TEST(File, MapsSeeTheContent) {

@@ -2,13 +2,20 @@
 #include "mase/base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string_view>
 
 #include "mase/base/error.h"
 
@@ -23,39 +30,120 @@ namespace {
   throw Error(path, fmt::format("{}: {}", what, std::strerror(code)), remedy);
 }
 
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
-// `flags` may add O_NONBLOCK, so that a pipe in the place of a file does not hang the program.
-int open_for_reading(const std::string& path, int flags = 0) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+// Not blocking: a pipe in the place of a file must not hang the program.
+int open_for_reading(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) system_failure(path, "cannot open the file", errno);
-  struct stat status {};
-  if (::fstat(fd, &status) != 0 || S_ISDIR(status.st_mode)) {
-    ::close(fd);
-    throw Error(path, "is a folder, not a file");
-  }
   return fd;
 }
 
-void sync_folder_of(const std::string& path) {
+std::string folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  Descriptor directory{::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY)};
-  if (directory.fd >= 0) ::fsync(directory.fd);  // some file systems cannot: the data are synced
+  return folder.empty() ? "." : folder;
+}
+
+void sync_folder_of(const std::string& path) {
+  const Descriptor directory(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() >= 0)
+    ::fsync(directory.get());  // some file systems cannot: the data are synced
+}
+
+// What is mapped, for mapped_file_at(): without locks, so that a signal handler may look. Maps
+// beyond the number of places are not found there.
+struct MapSlot {
+  std::atomic<bool> taken{false};
+  std::atomic<const std::byte*> begin{nullptr};
+  std::atomic<size_t> size{0};
+  std::atomic<const char*> path{nullptr};
+};
+std::array<MapSlot, 256> map_slots;
+
+constexpr std::string_view temporary_mark = ".tmp-";
+constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789";
+constexpr size_t random_letters = 6;
+
+bool is_temporary_name(std::string_view name) {
+  if (name.size() <= temporary_mark.size() + random_letters) return false;
+  const std::string_view end = name.substr(name.size() - random_letters);
+  return name.substr(name.size() - random_letters - temporary_mark.size(), temporary_mark.size()) ==
+             temporary_mark &&
+         end.find_first_not_of(letters) == std::string_view::npos;
+}
+
+// Temporary files are locked while they are written: one that nobody holds was left by a process
+// that was killed. Once for each folder that a process writes to.
+void remove_abandoned(const std::string& folder) {
+  static std::mutex mutex;
+  static std::set<std::string> seen;
+  {
+    const std::lock_guard lock(mutex);
+    if (!seen.insert(folder).second) return;
+  }
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator at(folder, ignored), end; at != end && !ignored;
+       at.increment(ignored)) {
+    if (!is_temporary_name(at->path().filename().native())) continue;
+    const Descriptor file(
+        ::open(at->path().c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status {};
+    if (file.get() >= 0 && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) &&
+        ::flock(file.get(), LOCK_EX | LOCK_NB) == 0)
+      ::unlink(at->path().c_str());
+  }
+}
+
+// Made by open() rather than mkstemp(), so that its permissions follow the user's umask.
+Descriptor create_temporary(const std::string& path, std::string& name) {
+  std::random_device random;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    name = path;
+    name += temporary_mark;
+    for (size_t i = 0; i < random_letters; ++i) name += letters[random() % letters.size()];
+    Descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file.get() < 0 && errno == EEXIST) continue;
+    if (file.get() < 0) system_failure(path, "cannot create the file", errno);
+    // Another process may have taken it for abandoned before it was locked. File systems without
+    // locks have no cleaning up either.
+    struct stat status {};
+    const bool locked = ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (locked && ::fstat(file.get(), &status) == 0 && status.st_nlink > 0) return file;
+  }
+  throw Error(path, "cannot create a temporary file beside it");
 }
 
 }  // namespace
 
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+InputFile::InputFile(const std::string& path) : path_(path), fd_(open_for_reading(path)) {
+  struct stat status {};
+  if (::fstat(fd(), &status) != 0) system_failure(path, "cannot read the file", errno);
+  if (S_ISDIR(status.st_mode)) throw Error(path, "is a folder, not a file");
+  if (!S_ISREG(status.st_mode))
+    throw Error(path, "is not a regular file", "save what it holds as a file first");
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+void read_at(int fd, std::byte* to, size_t size, uint64_t offset, const std::string& place) {
+  while (size > 0) {
+    const ssize_t got = ::pread(fd, to, size, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) system_failure(place, "cannot read the file", errno);
+    if (got == 0) throw Error(place, "the file ends too early", "it was cut short or damaged");
+    to += got;
+    size -= static_cast<size_t>(got);
+    offset += static_cast<uint64_t>(got);
+  }
+}
+
 std::string read_text_file(const std::string& path) {
-  Descriptor file{open_for_reading(path)};
+  const InputFile file(path);
   std::string text;
   char chunk[1 << 16];
   while (true) {
-    const ssize_t got = ::read(file.fd, chunk, sizeof chunk);
+    const ssize_t got = ::read(file.fd(), chunk, sizeof chunk);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) system_failure(path, "cannot read the file", errno);
     if (got == 0) return text;
@@ -75,13 +163,12 @@ void write_all(int fd, const void* data, size_t size, const std::string& path) {
 }
 
 void write_file_atomically(const std::string& path, const std::function<void(int fd)>& produce) {
-  std::string temporary = path + ".tmp-XXXXXX";
-  Descriptor file{::mkostemp(temporary.data(), O_CLOEXEC)};
-  if (file.fd < 0) system_failure(path, "cannot create the file", errno);
+  remove_abandoned(folder_of(path));
+  std::string temporary;
+  const Descriptor file = create_temporary(path, temporary);
   try {
-    produce(file.fd);
-    if (::fchmod(file.fd, 0644) != 0 || ::fsync(file.fd) != 0)
-      system_failure(path, "cannot write the file", errno);
+    produce(file.get());
+    if (::fsync(file.get()) != 0) system_failure(path, "cannot write the file", errno);
     if (::rename(temporary.c_str(), path.c_str()) != 0)
       system_failure(path, "cannot write the file", errno);
   } catch (...) {
@@ -105,26 +192,45 @@ void make_directories(const std::string& path) {
   if (failure) system_failure(path, "cannot create the folder", failure.value());
 }
 
+const char* mapped_file_at(const void* address) {
+  for (const MapSlot& slot : map_slots) {
+    const std::byte* begin = slot.begin;
+    if (begin && address >= begin && address < begin + slot.size) return slot.path;
+  }
+  return nullptr;
+}
+
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  Descriptor file{open_for_reading(path, O_NONBLOCK)};
-  struct stat status {};
-  if (::fstat(file.fd, &status) != 0) system_failure(path, "cannot read the file", errno);
-  if (!S_ISREG(status.st_mode)) throw Error(path, "is not a regular file");
+  const InputFile file(path);
   std::shared_ptr<MappedFile> map(new MappedFile);
   map->path_ = path;
-  map->size_ = static_cast<size_t>(status.st_size);
+  map->size_ = static_cast<size_t>(file.size());
   if (map->size_ == 0) return map;  // mmap refuses empty files
-  void* data = ::mmap(nullptr, map->size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  void* data = ::mmap(nullptr, map->size_, PROT_READ, MAP_PRIVATE, file.fd(), 0);
   if (data == MAP_FAILED) {
     map->size_ = 0;
     system_failure(path, "cannot map the file", errno);
   }
   map->data_ = static_cast<const std::byte*>(data);
+  for (MapSlot& slot : map_slots) {
+    if (slot.taken.exchange(true)) continue;
+    slot.size = map->size_;
+    slot.path = map->path_.c_str();
+    slot.begin = map->data_;
+    break;
+  }
   return map;
 }
 
 MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (!data_) return;
+  for (MapSlot& slot : map_slots) {
+    if (slot.begin != data_) continue;
+    slot.begin = nullptr;
+    slot.taken = false;
+    break;
+  }
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 }  // namespace mase

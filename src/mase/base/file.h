@@ -9,8 +9,46 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace mase {
+
+// An open descriptor, closed with the object.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+// All of these bytes; a file that ends before them is an Error at `place`.
+void read_at(int fd, std::byte* to, size_t size, uint64_t offset, const std::string& place);
+
+// A file opened for reading. Only regular files: a folder, a pipe or a device in the place of a
+// file is an Error, and never hangs the program.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path);
+
+  int fd() const { return fd_.get(); }
+  uint64_t size() const { return size_; }
+  const std::string& path() const { return path_; }
+  void read(std::byte* to, size_t size, uint64_t offset, const std::string& place) const {
+    read_at(fd(), to, size, offset, place);
+  }
+  int release() { return fd_.release(); }  // the caller closes it
+
+ private:
+  std::string path_;
+  Descriptor fd_;
+  uint64_t size_ = 0;
+};
 
 std::string read_text_file(const std::string& path);
 
@@ -24,6 +62,10 @@ void write_file_atomically(const std::string& path, const std::function<void(int
 void write_all(int fd, const void* data, size_t size, const std::string& path);
 
 void make_directories(const std::string& path);
+
+// The path of the mapped file that an address lies in, or null. May be called in a signal handler:
+// a file that is cut while it is mapped answers with SIGBUS, and the program's handler says which.
+const char* mapped_file_at(const void* address);
 
 // A read-only map of a whole file, shared by everything that views into it.
 class MappedFile {

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/data/digest.h"
 
-#include <fcntl.h>
 #include <openssl/evp.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
 #include <new>
 #include <vector>
 
 #include "mase/base/error.h"
+#include "mase/base/file.h"
 
 namespace mase {
 
@@ -39,22 +37,16 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
 }
 
 std::string sha256_of_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw Error(path, fmt::format("cannot open the file: {}", std::strerror(errno)));
+  const InputFile file(path);
   Sha256 hash;
   std::vector<std::byte> chunk(size_t{1} << 20);
-  while (true) {
-    const ssize_t got = ::read(fd, chunk.data(), chunk.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      const int reason = errno;
-      ::close(fd);
-      if (got < 0)
-        throw Error(path, fmt::format("cannot read the file: {}", std::strerror(reason)));
-      return hash.hex();
-    }
-    hash.add({chunk.data(), static_cast<size_t>(got)});
+  for (uint64_t at = 0; at < file.size();) {
+    const size_t size = std::min<uint64_t>(chunk.size(), file.size() - at);
+    file.read(chunk.data(), size, at, path);
+    hash.add({chunk.data(), size});
+    at += size;
   }
+  return hash.hex();
 }
 
 }  // namespace mase

@@ -32,6 +32,12 @@ class ByteReader {
   uint16_t u16() { return static_cast<uint16_t>(number(2)); }
   uint32_t u32() { return static_cast<uint32_t>(number(4)); }
   uint64_t u64() { return number(8); }
+  uint64_t number(size_t size) {  // of 1 to 8 bytes
+    const auto part = take(size);
+    uint64_t value = 0;
+    for (size_t i = size; i-- > 0;) value = value << 8 | std::to_integer<uint64_t>(part[i]);
+    return value;
+  }
 
   std::span<const std::byte> take(uint64_t size) {
     if (size > left()) fail("the file ends too early", truncated);
@@ -61,13 +67,6 @@ class ByteReader {
 
  private:
   static constexpr const char* truncated = "it was cut short or damaged";
-
-  uint64_t number(size_t size) {
-    const auto part = take(size);
-    uint64_t value = 0;
-    for (size_t i = size; i-- > 0;) value = value << 8 | std::to_integer<uint64_t>(part[i]);
-    return value;
-  }
 
   std::span<const std::byte> bytes_;
   std::string place_;

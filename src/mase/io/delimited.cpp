@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "mase/base/error.h"
+#include "mase/base/file.h"
 #include "mase/base/text.h"
 
 namespace mase {
@@ -22,8 +23,10 @@ constexpr size_t most_cells = 65536;
 }  // namespace
 
 TextStream::TextStream(const std::string& path) : path_(path), buffer_(chunk_size) {
-  file_ = gzopen(path.c_str(), "rb");
+  InputFile file(path);
+  file_ = gzdopen(file.fd(), "rb");
   if (!file_) throw Error(path, "cannot open the file");
+  file.release();  // the stream closes it
   gzbuffer(static_cast<gzFile>(file_), chunk_size);
 }
 

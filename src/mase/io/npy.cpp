@@ -3,30 +3,14 @@
 // of every width and byte order, records with named fields.
 #include "mase/io/npy.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
+#include "mase/base/file.h"
 #include "mase/base/tensor.h"
 #include "mase/io/table_source.h"
 
 namespace mase {
-
-void read_at(int fd, std::byte* to, size_t size, uint64_t offset, const std::string& place) {
-  while (size > 0) {
-    const ssize_t got = ::pread(fd, to, size, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw Error(place, fmt::format("cannot read: {}", std::strerror(errno)));
-    if (got == 0) throw Error(place, "the file ends too early");
-    to += got;
-    size -= static_cast<size_t>(got);
-    offset += static_cast<uint64_t>(got);
-  }
-}
 
 // A column lies in one piece; each block takes its part of every column.
 void read_fortran_rows(int fd, const NpyHeader& header, uint64_t data_offset, int64_t first,
@@ -60,17 +44,7 @@ namespace {
 
 class NpySource : public TableSource {
  public:
-  explicit NpySource(const std::string& path) : TableSource(path) {
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) throw Error(path, fmt::format("cannot open the file: {}", std::strerror(errno)));
-    try {
-      open();
-    } catch (...) {
-      ::close(fd_);
-      throw;
-    }
-  }
-  ~NpySource() override { ::close(fd_); }
+  explicit NpySource(const std::string& path) : TableSource(path), file_(path) { open(); }
 
   int64_t read(double* cells, int64_t at_most) override {
     first_ = next_;
@@ -81,10 +55,11 @@ class NpySource : public TableSource {
     const size_t row_bytes = header_.item_size * static_cast<size_t>(records ? 1 : header_.width());
     buffer_.resize(row_bytes * static_cast<size_t>(count));
     if (header_.fortran_order && header_.shape.size() > 1)
-      read_fortran_rows(fd_, header_, header_.data_offset, next_, count, buffer_.data(), path_);
+      read_fortran_rows(file_.fd(), header_, header_.data_offset, next_, count, buffer_.data(),
+                        path_);
     else
-      read_at(fd_, buffer_.data(), buffer_.size(),
-              header_.data_offset + static_cast<uint64_t>(next_) * row_bytes, path_);
+      file_.read(buffer_.data(), buffer_.size(),
+                 header_.data_offset + static_cast<uint64_t>(next_) * row_bytes, path_);
     for (const std::byte* row = buffer_.data(); row < buffer_.data() + buffer_.size();
          row += row_bytes)
       for (const size_t column : selected_)
@@ -100,11 +75,9 @@ class NpySource : public TableSource {
 
  private:
   void open() {
-    struct stat status {};
-    if (::fstat(fd_, &status) != 0) throw Error(path_, "cannot read the file");
-    const auto size = static_cast<uint64_t>(status.st_size);
+    const uint64_t size = file_.size();
     std::vector<std::byte> head(std::min<uint64_t>(size, largest_npy_header));
-    read_at(fd_, head.data(), head.size(), 0, path_);
+    file_.read(head.data(), head.size(), 0, path_);
     header_ = parse_npy_header(head, path_);
     if (header_.data_offset + header_.data_bytes() != size)
       throw Error(path_,
@@ -133,7 +106,7 @@ class NpySource : public TableSource {
     set_columns(std::move(columns));
   }
 
-  int fd_ = -1;
+  InputFile file_;
   NpyHeader header_;
   int64_t next_ = 0, first_ = 0;
   std::vector<std::byte> buffer_;

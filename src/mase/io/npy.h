@@ -41,6 +41,5 @@ double npy_value(const std::byte* item, const NpyField& field);
 // Rows of a Fortran-ordered array that begins at `data_offset` of a file, as row-major items.
 void read_fortran_rows(int fd, const NpyHeader& header, uint64_t data_offset, int64_t first,
                        int64_t count, std::byte* items, const std::string& place);
-void read_at(int fd, std::byte* to, size_t size, uint64_t offset, const std::string& place);
 
 }  // namespace mase

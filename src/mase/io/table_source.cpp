@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/io/table_source.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
 #include <numeric>
+
+#include "mase/base/file.h"
 
 namespace mase {
 namespace {
 
 std::vector<std::byte> first_bytes(const std::string& path) {
-  // Not blocking: a pipe in the place of a file must not hang the program.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) throw Error(path, fmt::format("cannot open the file: {}", std::strerror(errno)));
-  struct stat status {};
-  const bool known = ::fstat(fd, &status) == 0;
-  std::array<std::byte, 512> head{};
-  const ssize_t got = known && S_ISREG(status.st_mode) ? ::read(fd, head.data(), head.size()) : 0;
-  ::close(fd);
-  if (known && S_ISDIR(status.st_mode)) throw Error(path, "is a folder, not a file");
-  if (!known || !S_ISREG(status.st_mode)) throw Error(path, "is not a regular file");
-  if (got < 0) throw Error(path, "cannot read the file");
-  if (got == 0) throw Error(path, "the file is empty");
-  return {head.begin(), head.begin() + got};
+  constexpr uint64_t enough = 512;
+  const InputFile file(path);
+  if (file.size() == 0) throw Error(path, "the file is empty");
+  std::vector<std::byte> head(std::min(file.size(), enough));
+  file.read(head.data(), head.size(), 0, path);
+  return head;
 }
 
 const TableReaderRecord* by_extension(const std::string& path) {
