@@ -275,6 +275,39 @@ TEST(Hostile, MemoBombsAreRefused) {
   EXPECT_NE(verdict_of_pickle(copies + "e"), "no error");
 }
 
+TEST(Hostile, NamesAreChargedToo) {
+  const std::string whole = tensor(std::string("K\0", 2), "K\4K\4\x86", "K\4K\1\x86");
+  const auto remember = [](const std::string& value, uint64_t at) {
+    return value + "q" + le(at, 1) + "0";
+  };
+  const auto recall = [](uint64_t at) { return "h" + le(at, 1); };
+  const auto many = [&](const std::string& item, int count) {
+    std::string body = "}(";
+    for (int i = 0; i < count; ++i) body += item;
+    return body + "u";
+  };
+  // The same tensor under the same long name, in a small file: as text and inside a tuple.
+  for (const size_t length : {1000u, 60000u}) {
+    const std::string start =
+        remember(whole, 0) + remember(text(std::string(length, 'n')), 1) +
+        remember("(" + recall(1) + recall(1) + recall(1) + recall(1) + "t", 2);
+    EXPECT_NE(verdict_of_pickle(start + many(recall(1) + recall(0), 20000)), "no error");
+    EXPECT_NE(verdict_of_pickle(start + many(recall(2) + recall(0), 20000)), "no error");
+    EXPECT_NE(verdict_of_pickle(start + many(recall(2) + "N", 40000)), "no error");
+    // At the end of a long path, many times: only the memory counts.
+    std::string lists = start + "}" + recall(1) + "](";
+    for (int i = 0; i < 50000; ++i) lists += recall(0);
+    verdict_of_pickle(lists + "es");
+  }
+  // Descriptions of tensors of many dimensions.
+  std::string ones = "(";
+  for (int i = 0; i < 64; ++i) ones += "K\1";
+  const std::string flat = tensor(std::string("K\0", 2), ones + "t", ones + "t");
+  std::string shapes = remember(flat, 0) + "}" + text("a") + "](";
+  for (int i = 0; i < 200000; ++i) shapes += recall(0);
+  verdict_of_pickle(shapes + "es");
+}
+
 TEST(Hostile, TensorsMustLieInTheirStorages) {
   EXPECT_EQ(verdict_of_pickle(tensor(std::string("K\0", 2), "K\4K\4\x86", "K\4K\1\x86")),
             "no error");

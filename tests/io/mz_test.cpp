@@ -156,6 +156,28 @@ TEST(Mz, DamageIsAnError) {
     EXPECT_NE(fault(good.substr(0, size)), "no error") << size;
 }
 
+TEST(Mz, AFlippedBitInAWeightIsAnError) {
+  const std::string path = test::temporary_folder() + "/a.mz";
+  save_mz(path, make_model("jsc-tiny", {.seed = 3}));
+  const std::string whole = test::read(path);
+  MemoryBudget budget({}, whole.size());
+  const ZipReader zip(std::as_bytes(std::span(whole)), path, budget);
+  const ZipReader::Entry* weights = zip.find("weights.safetensors");
+  ASSERT_TRUE(weights);
+  const auto begin = static_cast<size_t>(weights->data_offset);
+  for (size_t at = begin; at < begin + weights->size; at += 97) {
+    std::string bad = whole;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    test::write(path, bad);
+    try {
+      load_checkpoint(path);
+      ADD_FAILURE() << at;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("its checksum is wrong"), std::string::npos);
+    }
+  }
+}
+
 TEST(Mz, ClaimsInAGraphCostNothing) {
   const std::string path = test::temporary_folder() + "/a.mz";
   save_mz(path, make_model("jsc-tiny"));

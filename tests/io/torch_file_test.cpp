@@ -3,6 +3,7 @@
 #include "mase/io/torch_file.h"
 
 #include "mase/io/checkpoint.h"
+#include "mase/io/zip_reader.h"
 #include "support/support.h"
 
 namespace mase {
@@ -56,6 +57,27 @@ TEST(TorchFile, LightningCheckpointsHoldNetworkAndTheRest) {
   EXPECT_FALSE(checkpoint.contents.as_dict().contains("state_dict"));
   const auto others = by_name(checkpoint.others);
   EXPECT_EQ(others.at("optimizer_states.0.state.2.exp_avg").shape(), (Shape{5, 16}));
+}
+
+TEST(TorchFile, AFlippedBitInATensorIsAnError) {
+  const std::string whole = test::read(test::golden_path("torch/jsc-tiny.pt"));
+  MemoryBudget budget({}, whole.size());
+  const ZipReader zip(std::as_bytes(std::span(whole)), "jsc-tiny.pt", budget);
+  int flips = 0;
+  for (const ZipReader::Entry& entry : zip.entries()) {
+    if (entry.name.find("/data/") == std::string_view::npos || entry.size == 0) continue;
+    std::string bad = whole;
+    const auto at = static_cast<size_t>(entry.data_offset + entry.size / 2);
+    bad[at] = static_cast<char>(bad[at] ^ 16);
+    try {
+      const TorchFile file(std::as_bytes(std::span(bad)), nullptr, "bad.pt");
+      ADD_FAILURE() << entry.name;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("its checksum is wrong"), std::string::npos);
+    }
+    ++flips;
+  }
+  EXPECT_GT(flips, 4);
 }
 
 TEST(TorchFile, RoundTripsWhatTheWriterWrites) {

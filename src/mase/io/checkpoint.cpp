@@ -158,8 +158,7 @@ Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& mapped
   const Value& ours = std::as_const(checkpoint.contents)["mase"];
   if (ours.is_string()) {  // our own table, written as JSON by the trainer
     const std::string text = ours.as_string();
-    MemoryBudget budget(limits, mapped->bytes().size());
-    charge_json(text, budget, path);
+    charge_json(text, file.budget(), path);
     checkpoint.contents.dict().set("mase", parse_json(text, path));
   }
   return checkpoint;

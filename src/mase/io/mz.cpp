@@ -43,7 +43,7 @@ Value read_json_entry(const ZipReader& zip, const char* name, std::shared_ptr<co
                       MemoryBudget& budget, const std::string& place) {
   const ZipReader::Entry* entry = zip.find(name);
   if (!entry) throw Error(place, fmt::format("the .mz holds no '{}'", name));
-  const ZipReader::Content content = zip.content(*entry, std::move(owner), budget, true);
+  const ZipReader::Content content = zip.content(*entry, std::move(owner), budget);
   const std::string_view text(reinterpret_cast<const char*>(content.bytes.data()),
                               content.bytes.size());
   const std::string inner = fmt::format("{}: {}", place, name);
@@ -127,7 +127,7 @@ Checkpoint read_mz(std::span<const std::byte> bytes, std::shared_ptr<const void>
                 "use a newer program");
   const ZipReader::Entry* stored = zip.find(weights_name);
   if (!stored) throw Error(place, fmt::format("the .mz holds no '{}'", weights_name));
-  const ZipReader::Content content = zip.content(*stored, owner, budget, false);
+  const ZipReader::Content content = zip.content(*stored, owner, budget);
   TensorTable weights =
       parse_safetensors(content.bytes, content.owner, fmt::format("{}: {}", place, weights_name),
                         nullptr, budget, limits);

@@ -3,7 +3,6 @@
 // side: a vector `y` is the column y, a matrix `X` the columns X_1, X_2, ...
 #include <fcntl.h>
 #include <unistd.h>
-#include <zip.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include "mase/base/file.h"
 #include "mase/io/npy.h"
 #include "mase/io/table_source.h"
+#include "mase/io/zip_reader.h"
 
 namespace mase::npz_reader {
 namespace {
@@ -40,38 +40,30 @@ class Spill {
   int fd_;
 };
 
-struct CloseMember {
-  void operator()(zip_file_t* file) const { zip_fclose(file); }
-};
-
 struct Member {
   std::string name;
   NpyHeader header;
-  std::unique_ptr<zip_file_t, CloseMember> file;
+  std::unique_ptr<ZipStream> stream;
   std::unique_ptr<Spill> spill = {};   // Fortran order only: a zip cannot be read out of order
   std::vector<std::byte> buffer = {};  // the rows of one block
 };
 
+ReadLimits npz_limits() {
+  ReadLimits limits;
+  limits.inflate_ratio = 1100;  // all that deflate can: refuse_bomb() says what a table may
+  limits.entries = most_members;
+  return limits;
+}
+
 class NpzSource : public TableSource {
  public:
-  NpzSource(const std::string& path, const TableOptions& options) : TableSource(path) {
-    int failure = 0;
-    archive_ = zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &failure);
-    if (!archive_) {
-      zip_error_t error;
-      zip_error_init_with_code(&error, failure);
-      const std::string reason = zip_error_strerror(&error);
-      zip_error_fini(&error);
-      throw Error(path, fmt::format("is not a readable .npz archive: {}", reason));
-    }
-    try {
-      open(options);
-    } catch (...) {
-      close();
-      throw;
-    }
+  NpzSource(const std::string& path, const TableOptions& options)
+      : TableSource(path),
+        file_(MappedFile::open(path)),
+        budget_({}, file_->bytes().size()),
+        zip_(file_->bytes(), path, budget_, npz_limits()) {
+    open(options);
   }
-  ~NpzSource() override { close(); }
 
   int64_t read(double* cells, int64_t at_most) override {
     first_ = next_;
@@ -93,35 +85,18 @@ class NpzSource : public TableSource {
     size_t member, element, field;
   };
 
-  void close() {
-    members_.clear();  // before the archive they are of
-    zip_discard(archive_);
-  }
-
   void open(const TableOptions& options) {
-    const zip_int64_t count = zip_get_num_entries(archive_, 0);
-    if (count > most_members) throw Error(path_, fmt::format("the archive has {} members", count));
-    std::error_code unknown;
-    const uint64_t file_bytes = std::filesystem::file_size(path_, unknown);
-    if (unknown) throw Error(path_, "cannot be read: " + unknown.message());
     uint64_t expanded = 0, stored = 0;
-    for (zip_int64_t i = 0; i < count; ++i) {
-      zip_stat_t status;
-      zip_stat_init(&status);
-      if (zip_stat_index(archive_, static_cast<zip_uint64_t>(i), 0, &status) != 0 ||
-          !(status.valid & ZIP_STAT_SIZE) || !(status.valid & ZIP_STAT_NAME))
-        throw Error(path_, "the archive is damaged");
-      const std::string name = status.name;
-      if (!ends_with(name, ".npy")) continue;
-      const std::string stem = name.substr(0, name.size() - 4);
+    for (const ZipReader::Entry& entry : zip_.entries()) {
+      if (!ends_with(entry.name, ".npy")) continue;
+      const std::string stem(entry.name.substr(0, entry.name.size() - 4));
       if (!options.table.empty() && options.table != stem) continue;
-      // Overlapping members may claim more bytes together than the file has.
-      status.comp_size = std::min<zip_uint64_t>(status.comp_size, file_bytes - stored);
-      stored += status.comp_size;
-      if (__builtin_add_overflow(expanded, status.size, &expanded))
+      stored += entry.stored_size;
+      if (__builtin_add_overflow(expanded, entry.size, &expanded))
         throw Error(path_, "the archive is damaged");
-      refuse_bomb(fmt::format("{}: {}", path_, printable(name)), status.comp_size, status.size);
-      add_member(stem, static_cast<zip_uint64_t>(i), status.size);
+      refuse_bomb(fmt::format("{}: {}", path_, printable(entry.name)), entry.stored_size,
+                  entry.size);
+      add_member(stem, entry);
     }
     refuse_bomb(path_, stored, expanded);
     if (members_.empty())
@@ -132,22 +107,24 @@ class NpzSource : public TableSource {
     add_columns();
   }
 
-  void add_member(const std::string& stem, zip_uint64_t index, uint64_t size) {
+  void add_member(const std::string& stem, const ZipReader::Entry& entry) {
     const std::string place = fmt::format("{}: {}.npy", path_, printable(stem));
+    const uint64_t size = entry.size;
     Member added;
     added.name = stem;
-    added.file.reset(zip_fopen_index(archive_, index, 0));
-    if (!added.file) throw Error(place, fmt::format("cannot be read: {}", zip_strerror(archive_)));
+    added.stream = std::make_unique<ZipStream>(zip_, entry, place);
+    if (size < 12) throw Error(place, "the array is cut short");
     // The header's length stands in its first bytes; no more than it is read.
     std::vector<std::byte> head(12);
-    read_bytes(added, head.data(), 12, place);
+    added.stream->read(head.data(), 12);
     const auto byte = [&](size_t i) { return static_cast<size_t>(head[i]); };
     size_t length = 10 + (byte(8) | byte(9) << 8);
     if (byte(6) > 1) length = 12 + (byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24);
-    if (length > largest_npy_header) throw Error(place, "the .npy header is too long");
+    if (length > largest_npy_header || length > size)
+      throw Error(place, "the .npy header is too long");
     if (length > 12) {
       head.resize(length);
-      read_bytes(added, head.data() + 12, length - 12, place);
+      added.stream->read(head.data() + 12, length - 12);
     }
     added.header = parse_npy_header(head, place);
     if (added.header.data_offset != head.size() ||
@@ -207,7 +184,7 @@ class NpzSource : public TableSource {
     std::vector<std::byte> chunk(size_t{1} << 20);
     for (uint64_t left = member.header.data_bytes(); left > 0;) {
       const size_t size = std::min<uint64_t>(left, chunk.size());
-      read_bytes(member, chunk.data(), size, place);
+      member.stream->read(chunk.data(), size);
       write_all(member.spill->fd(), chunk.data(), size, place);
       left -= size;
     }
@@ -221,18 +198,7 @@ class NpzSource : public TableSource {
       read_fortran_rows(member.spill->fd(), member.header, 0, next_, count, member.buffer.data(),
                         place);
     else
-      read_bytes(member, member.buffer.data(), member.buffer.size(), place);
-  }
-
-  void read_bytes(Member& member, std::byte* to, size_t size, const std::string& place) const {
-    while (size > 0) {
-      const zip_int64_t got = zip_fread(member.file.get(), to, size);
-      if (got < 0)
-        throw Error(place, fmt::format("cannot be read: {}", zip_file_strerror(member.file.get())));
-      if (got == 0) throw Error(place, "the array is cut short");
-      to += got;
-      size -= static_cast<size_t>(got);
-    }
+      member.stream->read(member.buffer.data(), member.buffer.size());
   }
 
   double value(const Origin& origin, int64_t row) const {
@@ -244,7 +210,9 @@ class NpzSource : public TableSource {
     return npy_value(member.buffer.data() + at * header.item_size, field);
   }
 
-  zip_t* archive_ = nullptr;
+  std::shared_ptr<const MappedFile> file_;
+  MemoryBudget budget_;
+  ZipReader zip_;
   std::vector<Member> members_;
   std::vector<Origin> sources_;
   int64_t next_ = 0, first_ = 0;

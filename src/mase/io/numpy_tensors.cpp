@@ -97,7 +97,7 @@ TensorTable read_numpy_tensors(const std::string& path, Dict* skipped, const Rea
   for (const ZipReader::Entry& entry : zip.entries()) {
     if (!ends_with(entry.name, ".npy")) continue;
     const std::string name(entry.name.substr(0, entry.name.size() - 4));
-    const ZipReader::Content content = zip.content(entry, file, budget, true);
+    const ZipReader::Content content = zip.content(entry, file, budget);
     add_array(name, content.bytes, content.owner,
               fmt::format("{}: {}", path, printable(entry.name)), budget, tensors, skipped);
   }

@@ -67,11 +67,11 @@ void TorchFile::read_zip(std::span<const std::byte> bytes) {
   if (!pickle) throw Error(place_, "the zip holds no 'data.pkl', so it is not a PyTorch file");
   const std::string root(pickle->name.substr(0, pickle->name.size() - 8));
   if (const ZipReader::Entry* order = zip.find(root + "byteorder"))
-    if (text_of(zip.content(*order, owner_, budget_, false).bytes) != "little")
+    if (text_of(zip.content(*order, owner_, budget_).bytes) != "little")
       throw Error(fmt::format("{}: byte {}", place_, order->data_offset),
                   "the file was written on a machine of another byte order",
                   "load and save it again in PyTorch on an ordinary machine");
-  const ZipReader::Content content = zip.content(*pickle, owner_, budget_, false);
+  const ZipReader::Content content = zip.content(*pickle, owner_, budget_);
   pickle_owner_ = content.owner;
   const std::string place = pickle->deflated ? place_ + ": data.pkl" : place_;
   pickle_ = read_pickle(content.bytes, place,
@@ -88,7 +88,7 @@ void TorchFile::read_zip(std::span<const std::byte> bytes) {
                   fmt::format("the storage '{}' is missing", printable(storage.key.substr(0, 100))),
                   "the file is damaged");
     charge(storage_cost);
-    const ZipReader::Content found = zip.content(*entry, owner_, budget_, false);
+    const ZipReader::Content found = zip.content(*entry, owner_, budget_);
     storages_[storage.key] = {found.bytes, found.owner};
   }
 }

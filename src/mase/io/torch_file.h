@@ -35,13 +35,14 @@ class TorchFile {
   // The value of a text key of a dict; none if absent.
   std::optional<PickleId> find(PickleId dict, std::string_view key) const;
   size_t tensor_count() const { return pickle_.tensors.size(); }
+  MemoryBudget& budget() { return budget_; }
 
   Tensor tensor(PickleId id);
   // As plain values. Tensors become symbols there ("tensor float32 [8, 16]") and go to `tensors`
   // by their dotted path, if given.
   Value value(PickleId id, const std::string& path, TensorTable* tensors,
               const Except& except = {});
-  std::string key_text(PickleId id) const;  // a dict's key as text
+  std::string key_text(PickleId id);  // a dict's key as text, charged
 
  private:
   void read_zip(std::span<const std::byte> bytes);

@@ -11,13 +11,21 @@ namespace mase {
 namespace {
 
 constexpr size_t value_cost = sizeof(Dict::Item) + 16;
-constexpr size_t longest_path = 16384;
+constexpr size_t longest_key = 1024;
+constexpr size_t longest_path = 2048;
+constexpr size_t most_key_parts = 16;
 using Kind = PickleNode::Kind;
 
 }  // namespace
 
-std::string TorchFile::key_text(PickleId id) const {
+std::string TorchFile::key_text(PickleId id) {
   const PickleNode& key = node(id);
+  if (key.text.size() > longest_key)
+    throw Error(fmt::format("{}: byte {}", place_, key.at),
+                fmt::format("a key has {} characters", key.text.size()),
+                "the file is damaged or hostile");
+  // Before it is copied: into the text, a table and a list of tensors.
+  charge(3 * (key.text.size() + sizeof(std::string)) + 64);
   switch (key.kind) {
     case Kind::text:
     case Kind::symbol:
@@ -35,9 +43,10 @@ std::string TorchFile::key_text(PickleId id) const {
     case Kind::tuple: {
       std::vector<std::string> parts;
       for (const PickleId item : key.items) {
+        if (parts.size() == most_key_parts) break;
         const Kind kind = node(item).kind;
         const bool plain = kind == Kind::text || kind == Kind::integer || kind == Kind::boolean;
-        if (parts.size() < 16) parts.push_back(plain ? key_text(item) : "...");
+        parts.push_back(plain ? key_text(item) : "...");
       }
       return "(" + join(parts, ", ") + ")";
     }
@@ -91,7 +100,7 @@ Value TorchFile::convert(PickleId id, const std::string& path, TensorTable* tens
       return Symbol{from.kind == Kind::array ? "<numpy.ndarray>" : "<torch.storage>"};
     case Kind::tensor: {
       const PickleTensor& tensor = pickle_.tensors[from.index];
-      charge(64 + path.size());
+      charge(64 + path.size() + 24 * tensor.shape.size());
       if (tensors) tensors->emplace_back(path, this->tensor(id));
       return Symbol{
           fmt::format("tensor {} {}", dtype_name(tensor.dtype), shape_text(tensor.shape))};
@@ -112,7 +121,6 @@ Value TorchFile::convert(PickleId id, const std::string& path, TensorTable* tens
       std::vector<std::string> keys;
       for (size_t i = 0; i + 1 < from.items.size(); i += 2) {
         keys.push_back(key_text(from.items[i]));
-        charge(2 * keys.back().size() + 2 * sizeof(std::string) + 64);
         last[keys.back()] = i;
       }
       Dict dict;

@@ -262,18 +262,18 @@ std::span<const std::byte> ZipReader::stored(const Entry& entry) const {
 }
 
 ZipReader::Content ZipReader::content(const Entry& entry, std::shared_ptr<const void> owner,
-                                      MemoryBudget& budget, bool check_stored) const {
-  const auto fail = [&](const char* cause) {
+                                      MemoryBudget& budget) const {
+  const auto fail = [&](const char* cause, const char* remedy = "") {
     throw Error(fmt::format("{}: byte {}", place_, entry.data_offset),
-                fmt::format("entry '{}': {}", shown(entry.name), cause));
+                fmt::format("entry '{}': {}", shown(entry.name), cause), remedy);
   };
   const auto check = [&](std::span<const std::byte> bytes) {
     if (::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()) != entry.crc)
-      fail("its checksum is wrong");
+      fail("its checksum is wrong", "the file is damaged: fetch or write it again");
   };
   const std::span<const std::byte> packed = stored(entry);
   if (!entry.deflated) {
-    if (check_stored) check(packed);
+    check(packed);
     return {packed, std::move(owner)};
   }
   constexpr uint64_t largest = uint64_t{1} << 31;  // zlib counts in 32 bits
@@ -294,6 +294,52 @@ ZipReader::Content ZipReader::content(const Entry& entry, std::shared_ptr<const 
   const std::span<const std::byte> bytes(memory.get(), static_cast<size_t>(entry.size));
   check(bytes);
   return {bytes, memory};
+}
+
+struct ZipStream::Inflater {
+  z_stream stream{};
+  ~Inflater() { ::inflateEnd(&stream); }
+};
+
+ZipStream::ZipStream(const ZipReader& zip, const ZipReader::Entry& entry, std::string place)
+    : entry_(entry), left_(zip.stored(entry)), place_(std::move(place)) {
+  if (!entry.deflated) return;
+  inflater_ = std::make_unique<Inflater>();
+  if (::inflateInit2(&inflater_->stream, -MAX_WBITS) != Z_OK)
+    throw Error(place_, "cannot be unpacked: out of memory");
+}
+
+ZipStream::~ZipStream() = default;
+
+void ZipStream::read(std::byte* to, size_t size) {
+  constexpr size_t most_at_once = size_t{1} << 30;  // zlib counts in 32 bits
+  while (size > 0) {
+    size_t got = 0;
+    if (!inflater_) {
+      got = std::min(size, left_.size());
+      std::copy_n(left_.data(), got, to);
+      left_ = left_.subspan(got);
+    } else {
+      z_stream& stream = inflater_->stream;
+      const size_t offered = std::min(left_.size(), most_at_once);
+      const size_t wanted = std::min(size, most_at_once);
+      stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(left_.data()));
+      stream.avail_in = static_cast<uInt>(offered);
+      stream.next_out = reinterpret_cast<Bytef*>(to);
+      stream.avail_out = static_cast<uInt>(wanted);
+      const int status = ::inflate(&stream, Z_NO_FLUSH);
+      got = wanted - stream.avail_out;
+      left_ = left_.subspan(offered - stream.avail_in);
+      if (status != Z_OK && status != Z_STREAM_END) got = 0;
+    }
+    if (got == 0) throw Error(place_, "cannot be unpacked", "the file is cut short or damaged");
+    crc_ = static_cast<uint32_t>(::crc32_z(crc_, reinterpret_cast<const Bytef*>(to), got));
+    delivered_ += got;
+    to += got;
+    size -= got;
+  }
+  if (delivered_ == entry_.size && crc_ != entry_.crc)
+    throw Error(place_, "its checksum is wrong", "the file is damaged: fetch or write it again");
 }
 
 }  // namespace mase

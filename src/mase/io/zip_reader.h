@@ -35,14 +35,14 @@ class ZipReader {
 
   // The bytes of a stored entry, in place.
   std::span<const std::byte> stored(const Entry& entry) const;
-  // The content of any entry, in place or inflated; checked against its checksum if asked (PyTorch
-  // can be told to write files without them). `owner` is what keeps in-place bytes alive.
+  // The content of any entry, in place or inflated, checked against its checksum. `owner` is what
+  // keeps in-place bytes alive.
   struct Content {
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> owner;
   };
-  Content content(const Entry& entry, std::shared_ptr<const void> owner, MemoryBudget& budget,
-                  bool check_stored) const;
+  Content content(const Entry& entry, std::shared_ptr<const void> owner,
+                  MemoryBudget& budget) const;
 
  private:
   void read_directory(MemoryBudget& budget);
@@ -54,6 +54,27 @@ class ZipReader {
   std::string place_;
   ReadLimits limits_;
   std::vector<Entry> entries_;
+};
+
+// The content of one entry from beginning to end, a piece at a time, whatever its size; its
+// checksum is checked with the last piece. The reader must outlive it.
+class ZipStream {
+ public:
+  ZipStream(const ZipReader& zip, const ZipReader::Entry& entry, std::string place);
+  ~ZipStream();
+  ZipStream(const ZipStream&) = delete;
+  ZipStream& operator=(const ZipStream&) = delete;
+
+  void read(std::byte* to, size_t size);  // all of it, or an Error
+
+ private:
+  struct Inflater;
+  const ZipReader::Entry entry_;
+  std::span<const std::byte> left_;  // stored bytes not read yet
+  std::string place_;
+  uint64_t delivered_ = 0;
+  uint32_t crc_ = 0;
+  std::unique_ptr<Inflater> inflater_;
 };
 
 bool looks_like_zip(std::span<const std::byte> bytes);
