@@ -22,7 +22,6 @@ target_include_directories(mase PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src
 target_link_libraries(mase PUBLIC fmt::fmt
                            PRIVATE nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX
                                    CURL::libcurl ZLIB::ZLIB OpenSSL::Crypto PkgConfig::HWY
-                                   PkgConfig::ZIP ${HDF5_C_LIBRARIES} Threads::Threads ${CMAKE_DL_LIBS})
-target_include_directories(mase SYSTEM PRIVATE ${HDF5_C_INCLUDE_DIRS})
+                                   PkgConfig::RE2 Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(mase PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 compile_folders_together(mase ${MASE_SOURCES})

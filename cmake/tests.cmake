@@ -1,12 +1,14 @@
 # Every tests/FOLDER/NAME_test.cpp is one test program, tests/FOLDER/NAME. A new file needs no line
 # here. Programs find the tree and the binary through MASE_SOURCE and MASE_CH (tests/support).
 find_package(GTest REQUIRED)
+find_package(HDF5 REQUIRED COMPONENTS C)
+pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
 find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
 add_library(test_support STATIC ${CMAKE_SOURCE_DIR}/tests/support/support.cpp)
 target_link_libraries(test_support PUBLIC mase GTest::gtest GTest::gmock GTest::gtest_main
                       ${RAPIDCHECK_LIBRARY} Threads::Threads)
 target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
-# Tests write files with the same libraries the readers use.
+# Tests write files with the libraries everybody uses; the readers are our own.
 target_link_libraries(test_support PUBLIC ${HDF5_C_LIBRARIES} PkgConfig::ZIP PkgConfig::HWY)
 target_include_directories(test_support SYSTEM PUBLIC ${HDF5_C_INCLUDE_DIRS})
 if(MASE_SANITIZE)  # as ch (program.cmake), and so are all tests
@@ -23,7 +25,7 @@ foreach(source ${MASE_TESTS_SOURCES})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${target})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77
-    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1")
+    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache")
   add_dependencies(${target} ch)
 endforeach()
 
@@ -47,5 +49,5 @@ foreach(script ${MASE_TEST_SCRIPTS})
   endif()
   add_test(NAME ${name} COMMAND ${interpreter} ${script} ${configuration})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS ${label}
-    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1")
+    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache")
 endforeach()

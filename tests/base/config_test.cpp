@@ -94,6 +94,31 @@ TEST(Hostile, Json) {
 TEST(Hostile, DeepNestingIsAnError) {
   EXPECT_THROW(parse_json(std::string(100000, '['), "deep"), Error);
   EXPECT_THROW(parse_toml("a = " + std::string(100000, '['), "deep"), Error);
+  // Keys of any number of parts, in every place a key can stand, behind quotes and comments.
+  std::string parts = "a";
+  for (int i = 0; i < 150000; ++i) parts += ".a";
+  for (const std::string& text :
+       {parts + " = 1", "[" + parts + "]", "[[" + parts + "]]", "x = {" + parts + " = 1}",
+        "# '\nx = '''\n''' # \"\n" + parts + " = 1", "x = \"\\\"\"\n" + parts + " = 1"})
+    try {
+      parse_toml(text, "deep");
+      ADD_FAILURE() << text.substr(0, 30);
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("a key has too many parts"), std::string::npos)
+          << error.what();
+    }
+  std::string tables;
+  for (int i = 0; i < 30; ++i) tables += "{a.b.c.d.e = ";
+  EXPECT_THROW(parse_toml("x = " + tables + "1" + std::string(30, '}'), "deep"), Error);
+  std::string values = "a = [0";
+  for (int i = 0; i < 200000; ++i) values += ",0";
+  EXPECT_THROW(parse_toml(values + "]", "long"), Error);
+  // Dots, quotes and brackets inside texts count for nothing.
+  EXPECT_EQ(parse_toml("a = \"" + std::string(1000, '.') + "\"\nb = '''" + std::string(1000, '[') +
+                           "\n'''\nc = 1.5 # " + std::string(1000, '.'),
+                       "f")["c"]
+                .as_double(),
+            1.5);
   EXPECT_THROW(
       parse_json("{\"a\":" + std::string(5000, '[') + std::string(5000, ']') + "}", "deep"), Error);
 }

@@ -27,7 +27,66 @@
 namespace mase {
 namespace {
 
-constexpr int deepest_table = 64;  // toml++ recurses, and so do we
+constexpr int deepest_table = 64;
+constexpr size_t largest_text = size_t{8} << 20;
+constexpr int most_key_parts = 32;
+constexpr int deepest_bracket = 32;
+constexpr size_t most_values = 100'000;
+
+// toml++ follows keys and brackets by recursion and keeps hundreds of bytes for a value of one, so
+// what is too deep or too much is found before it looks: dots between two separators are the parts
+// of one key, and commas, equal signs and lines are the values. Quotes and comments are skipped.
+void check_size(const std::string& text, const std::shared_ptr<const std::string>& file) {
+  int line = 1, dots = 0, brackets = 0;
+  size_t values = 0;
+  const auto refuse = [&](const char* cause) { throw Error(Position{file, line, 0}, "", cause); };
+  if (text.size() > largest_text) refuse("the file is larger than 8 MB, which no config is");
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    switch (c) {
+      case '#':
+        i = std::min(text.find('\n', i), text.size()) - 1;
+        break;
+      case '"':
+      case '\'': {
+        const bool many = text.compare(i, 3, std::string(3, c)) == 0;
+        const size_t quote = many ? 3 : 1;
+        size_t at = i + quote;
+        // To the closing quote; a line that ends first is toml++'s to complain about.
+        while (at < text.size() && text.compare(at, quote, std::string(quote, c)) != 0 &&
+               (many || text[at] != '\n')) {
+          if (text[at] == '\\' && c == '"') ++at;
+          line += at < text.size() && text[at] == '\n';
+          ++at;
+        }
+        i = !many && at < text.size() && text[at] == '\n' ? at - 1 : at + quote - 1;
+        break;
+      }
+      case '.':
+        if (++dots >= most_key_parts) refuse("a key has too many parts");
+        break;
+      case '[':
+      case '{':
+        dots = 0;
+        if (++brackets > deepest_bracket) refuse("values are nested too deeply");
+        break;
+      case ']':
+      case '}':
+        brackets = std::max(0, brackets - 1);
+        break;
+      case '\n':
+        ++line;
+        [[fallthrough]];
+      case ',':
+      case '=':
+        dots = 0;
+        if (++values > most_values) refuse("the file has more than 100,000 values");
+        break;
+      default:
+        break;
+    }
+  }
+}
 
 struct Converter {
   std::shared_ptr<const std::string> file;
@@ -140,6 +199,7 @@ void write_table(const Dict& dict, const std::string& path, std::string& out) {
 
 Value parse_toml(const std::string& text, const std::string& file_name) {
   auto file = std::make_shared<const std::string>(file_name);
+  check_size(text, file);
   try {
     const toml::table table = toml::parse(text, file_name);
     return Converter{file}.convert(table, 0);

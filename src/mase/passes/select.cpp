@@ -2,16 +2,15 @@
 #include "mase/passes/select.h"
 
 #include <algorithm>
-#include <regex>
+#include <optional>
 #include <set>
 
+#include "mase/base/pattern.h"
 #include "mase/base/text.h"
 #include "mase/ir/layer_text.h"
 
 namespace mase {
 namespace {
-
-constexpr size_t longest_pattern = 256;  // expressions backtrack: short ones only
 
 std::vector<std::string> known_names(const Graph& graph, SelectBy by) {
   std::set<std::string> names;
@@ -59,16 +58,12 @@ std::vector<NodeId> select_nodes(const Graph& graph, SelectBy by, const std::str
                                  const Position& position, const std::string& path,
                                  Problems& problems) {
   std::vector<NodeId> found;
-  std::regex expression;
+  std::optional<Pattern> expression;
   if (by == SelectBy::regex_name) {
     try {
-      if (pattern.size() > longest_pattern)
-        throw std::regex_error(std::regex_constants::error_space);
-      expression = std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
-    } catch (const std::regex_error& error) {
-      problems.add(
-          Error(position, path, fmt::format("'{}' is not a regular expression", printable(pattern)),
-                pattern.size() > longest_pattern ? "it is too long" : "check its brackets"));
+      expression.emplace(pattern);
+    } catch (const Error& error) {
+      problems.add(Error(position, path, error.cause(), error.remedy()));
       return found;
     }
   }
@@ -82,7 +77,7 @@ std::vector<NodeId> select_nodes(const Graph& graph, SelectBy by, const std::str
     else if (by == SelectBy::name)
       match = node.name == pattern || (graph.module_of(node) && node.target == pattern);
     else
-      match = std::regex_match(node.name, expression);
+      match = expression->matches(node.name);
     if (match) found.push_back(id);
   }
   if (found.empty())
