@@ -5,6 +5,7 @@ and lies, and several processes that prepare the same file at once."""
 import hashlib
 import http.server
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -384,14 +385,19 @@ class Race(Case):
     def test_several_processes_prepare_one_file(self):
         self.write("jets.csv", "\n".join(jets(20000)))
         words = [CH, "data", "info", "jets.csv"]
+        cache = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, cache)
+        os.environ["MASE_DATA"] = cache
+        self.addCleanup(os.environ.pop, "MASE_DATA")
         running = [subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE, text=True)
                    for _ in range(4)]
         texts = {process.communicate()[0] for process in running}
         self.assertEqual([process.returncode for process in running], [0] * 4)
         self.assertEqual(len(texts), 1)
-        left = sorted(os.listdir(self.folder))
-        self.assertEqual(len(left), 2, left)
-        self.assertTrue(left[1].endswith(".prepared"), left)
+        self.assertEqual(os.listdir(self.folder), ["jets.csv"])
+        left = os.listdir(os.path.join(cache, "prepared"))
+        self.assertEqual(len(left), 1, left)
+        self.assertTrue(left[0].endswith(".prepared"), left)
         self.assertEqual({subprocess.run(words, cwd=self.folder, stdout=subprocess.PIPE,
                                          text=True).stdout}, texts)
 

@@ -206,6 +206,25 @@ TEST(Download, GivesUpWithWhatItHas) {
   }
   EXPECT_THROW(download({.address = "file:///etc/hostname", .path = path, .attempts = 1}), Error);
   EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_FALSE(std::filesystem::exists(path + ".part"));  // nothing came: nothing is kept
+}
+
+TEST(Download, RefusesAWebPage) {
+  const std::string path = test::temporary_folder() + "/jets";
+  for (const char* page : {"<!DOCTYPE html>\n<html>log in</html>", "\xEF\xBB\xBF  \n<HTML><head>",
+                           "<head><title>moved</title>"}) {
+    Server server({.content = page});
+    try {
+      download({.address = server.address(), .path = path});
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("a web page instead of the file"),
+                std::string::npos);
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(path).parent_path()));
+  }
+  Server server({.content = "<table of numbers, 1, 2>"});
+  EXPECT_EQ(download({.address = server.address(), .path = path}).bytes, 24);
 }
 
 TEST(Download, RefusesAnotherPartThanAskedFor) {

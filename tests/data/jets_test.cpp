@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "mase/base/file.h"
@@ -90,6 +91,8 @@ TEST(Jets, DropsDuplicatesAndSplitsAsScikitLearn) {
 
 TEST(Jets, SecondStartMapsThePreparedFile) {
   const std::string folder = test::temporary_folder(), path = folder + "/jsc.h5";
+  const std::string cache = test::temporary_folder();
+  ::setenv("MASE_DATA", cache.c_str(), 1);
   test::write_jets_hdf5(path, 5000, [](int64_t row) { return row; });
   DatasetOptions options;
   std::vector<std::string> said;
@@ -102,8 +105,10 @@ TEST(Jets, SecondStartMapsThePreparedFile) {
   EXPECT_EQ(second.identity, first.identity);
   EXPECT_EQ(second.preprocessing.description, first.preprocessing.description);
 
+  // In the cache folder, not beside the file.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
   std::string prepared;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
+  for (const auto& entry : std::filesystem::directory_iterator(cache + "/prepared"))
     if (ends_with(entry.path().string(), ".prepared")) prepared = entry.path().string();
   ASSERT_FALSE(prepared.empty());
   // A flipped bit anywhere, a cut, nonsense: rebuilt, with a line that says so.
@@ -121,12 +126,26 @@ TEST(Jets, SecondStartMapsThePreparedFile) {
   test::write(prepared, whole.substr(0, whole.size() / 3));
   EXPECT_TRUE(load_jet_file(path, options).test.x.same_bits(first.test.x));
 
-  // A changed source is noticed.
+  // Other content is noticed, also of the same size and time.
+  test::write_jets_hdf5(
+      path, 5000, [](int64_t row) { return row; }, false);
+  const auto size = std::filesystem::file_size(path);
+  const auto time = std::filesystem::last_write_time(path);
+  EXPECT_TRUE(load_jet_file(path, options).train.x.same_bits(first.train.x));
+  test::write_jets_hdf5(
+      path, 5000, [](int64_t row) { return row + 5; }, false);
+  ASSERT_EQ(std::filesystem::file_size(path), size);
+  std::filesystem::last_write_time(path, time);
+  const Dataset other = load_jet_file(path, options);
+  EXPECT_FALSE(other.train.x.same_bits(first.train.x));
+  EXPECT_NE(other.identity, first.identity);
+
   test::write_jets_hdf5(path, 4000, [](int64_t row) { return row; });
   said.clear();
   EXPECT_EQ(load_jet_file(path, options).train.rows(), 2880);
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("older than its source"), std::string::npos);
+  EXPECT_NE(said[0].find("made from other content"), std::string::npos);
+  ::unsetenv("MASE_DATA");
 }
 
 TEST(Jets, OtherFormatsGiveTheSameRows) {
@@ -182,7 +201,7 @@ TEST(Jets, SayWhatIsWrong) {
   std::string said;
   dropping.notify = [&](const std::string& line) { said += line; };
   EXPECT_EQ(load_jet_file(path, dropping).train.rows() + 10 + 4, 49);
-  EXPECT_NE(said.find("1 rows with missing or infinite values left out"), std::string::npos);
+  EXPECT_NE(said.find("1 row with missing or infinite values left out"), std::string::npos);
 
   std::string no_top = good.substr(0, second);
   for (size_t at = second; at < good.size();) {

@@ -134,12 +134,12 @@ Dataset load_described_table(const TableDescription& description, const DatasetO
   const fs::path file(description.file);
   std::error_code failure;  // reading says what is wrong
   if (fs::is_directory(file, failure)) throw Error(description.file, "is a folder, not a file");
-  const PreparedKey key = prepared_key(file.parent_path().string(), file.filename().string(),
-                                       description.file, options, request_value(description));
-  // Small tables are read faster than a cache file is found; nothing is left beside them.
+  // Small tables are read faster than a cache file is found.
   constexpr uintmax_t worth_keeping = 8u << 20;
   const uintmax_t size = fs::file_size(file, failure);
   if (failure || size < worth_keeping) return prepare_table(description, options);
+  const PreparedKey key =
+      prepared_key(file.filename().string(), description.file, options, request_value(description));
   return load_or_prepare(key, options, [&] { return prepare_table(description, options); });
 }
 

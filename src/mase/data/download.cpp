@@ -73,12 +73,25 @@ size_t on_header(char* data, size_t, size_t count, void* user) {
   return count;
 }
 
+// A page to log in or to say that a file has moved comes with status 200 all the same.
+bool looks_like_page(std::string_view text) {
+  if (starts_with(text, "\xEF\xBB\xBF")) text.remove_prefix(3);
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return false;
+  const std::string head = lower_case(text.substr(begin, 20));
+  return starts_with(head, "<!doctype html") || starts_with(head, "<html") ||
+         starts_with(head, "<head");
+}
+
 size_t on_body(char* data, size_t, size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
   if (transfer.status != 200 && transfer.status != 206) return count;  // an error page
   try {
     if (transfer.offset + static_cast<int64_t>(count) > largest_file)
       throw Error(transfer.request->address, "sends more than 64 GB");
+    if (transfer.offset == 0 && looks_like_page({data, count}))
+      throw Error(transfer.request->address, "sends a web page instead of the file",
+                  "download the file by hand into the data folder, or give --address");
     if (::lseek(transfer.fd, transfer.offset, SEEK_SET) < 0)
       throw Error(transfer.path, std::strerror(errno));
     write_all(transfer.fd, data, count, transfer.path);
@@ -142,14 +155,31 @@ CURLcode connect_once(Transfer& transfer, const std::string& expected_tag, std::
   return code;
 }
 
-struct OpenFile {
-  int fd;
-  ~OpenFile() { ::close(fd); }
+// The unfinished file, for this process alone: two writers would mix their bytes. Removed when
+// nothing came.
+class PartFile {
+ public:
+  explicit PartFile(const std::string& path) : path_(path), file_(open(path)) {}
+  ~PartFile() {
+    struct stat opened {
+    }, named{};
+    if (::fstat(fd(), &opened) == 0 && opened.st_size == 0 && ::stat(path_.c_str(), &named) == 0 &&
+        opened.st_ino == named.st_ino)
+      ::unlink(path_.c_str());
+  }
+  PartFile(const PartFile&) = delete;
+  PartFile& operator=(const PartFile&) = delete;
+  int fd() const { return file_.get(); }
+
+ private:
+  static int open(const std::string& part);
+
+  std::string path_;
+  Descriptor file_;
 };
 
-// The unfinished file, for this process alone: two writers would mix their bytes.
-int open_part(const std::string& part) {
-  const int fd = ::open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+int PartFile::open(const std::string& part) {
+  const int fd = ::open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0)
     throw Error(part, fmt::format("cannot create the file: {}", std::strerror(errno)),
                 "choose another folder with --data-dir");
@@ -187,8 +217,8 @@ DownloadResult download(const DownloadRequest& request) {
   Transfer transfer;
   transfer.request = &request;
   transfer.path = part;
-  transfer.fd = open_part(part);
-  const OpenFile open_file{transfer.fd};
+  const PartFile part_file(part);
+  transfer.fd = part_file.fd();
   transfer.offset = std::max<int64_t>(0, ::lseek(transfer.fd, 0, SEEK_END));
   result.resumed_at = transfer.offset;
   std::string reason;

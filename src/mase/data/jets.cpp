@@ -91,10 +91,8 @@ const std::vector<JetSource>& jet_sources() {
 std::string data_folder(const std::string& given) {
   if (!given.empty()) return given;
   if (const char* folder = std::getenv("MASE_DATA"); folder && *folder) return folder;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    return std::string(cache) + "/mase";
-  const char* home = std::getenv("HOME");
-  return std::string(home && *home ? home : ".") + "/.cache/mase";
+  const std::string cache = user_cache_folder();
+  return cache.empty() ? ".cache/mase" : cache;  // a user without a home: the current folder
 }
 
 std::string data_folder(const DatasetOptions& options) { return data_folder(options.data_dir); }
@@ -121,8 +119,8 @@ Dataset load_jet_file(const std::string& path, const DatasetOptions& options) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) throw Error(path, "is a folder, not a file");
   const fs::path file(path);
-  const PreparedKey key = prepared_key(file.parent_path().string(), file.filename().string(), path,
-                                       options, Dict{{"kind", "jets"}});
+  const PreparedKey key =
+      prepared_key(file.filename().string(), path, options, Dict{{"kind", "jets"}});
   return load_or_prepare(key, options, [&] { return prepare_jets(path, options); });
 }
 

@@ -88,7 +88,7 @@ Dataset load_simulated_jets(const DatasetOptions& options) {
     throw Error("--sim-rows", fmt::format("{} rows cannot be simulated", rows),
                 "give a number from 100 to 100,000,000");
   const PreparedKey key =
-      prepared_key(data_folder(options), fmt::format("jsc-sim-{}", rows), "", options,
+      prepared_key(fmt::format("jsc-sim-{}", rows), "", options,
                    Dict{{"kind", "jsc-sim"}, {"simulation", simulation_version}});
   return load_or_prepare(key, options, [&] { return make_simulated_jets(options); });
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/data/prepared_cache.h"
 
-#include <sys/stat.h>
+#include <pwd.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -30,6 +33,21 @@ struct Front {
 static_assert(sizeof(Front) == 64);
 
 size_t aligned(size_t size) { return (size + 63) / 64 * 64; }
+
+// Of all bytes of a file, at the speed of memory: what tells a source from another. Its sha256,
+// which names it in records, takes several times as long and is computed when it is prepared.
+std::string content_hash(const std::string& path) {
+  const InputFile file(path);
+  std::vector<std::byte> chunk(std::min<uint64_t>(file.size(), uint64_t{1} << 20));
+  std::vector<uint64_t> sums = {file.size()};
+  for (uint64_t at = 0; at < file.size();) {
+    const size_t size = std::min<uint64_t>(chunk.size(), file.size() - at);
+    file.read(chunk.data(), size, at, path);
+    sums.push_back(checksum(std::span(chunk).first(size)));
+    at += size;
+  }
+  return fmt::format("{} bytes {:016x}", file.size(), checksum(std::as_bytes(std::span(sums))));
+}
 
 // The parts of the body in order; empty ones are left out.
 std::vector<const Tensor*> parts(const Dataset& dataset, bool own_validation) {
@@ -132,9 +150,20 @@ Dataset from_header(const Value& header, const std::shared_ptr<const MappedFile>
 
 }  // namespace
 
-PreparedKey prepared_key(const std::string& folder, const std::string& stem,
-                         const std::string& source_file, const DatasetOptions& options,
-                         const Value& further) {
+std::string user_cache_folder() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/')
+    return std::string(cache) + "/mase";  // the specification says to ignore a relative one
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::string(home) + "/.cache/mase";
+  const passwd* user = ::getpwuid(::getuid());
+  if (user && user->pw_dir && *user->pw_dir == '/' && std::string(user->pw_dir) != "/")
+    return std::string(user->pw_dir) + "/.cache/mase";
+  return "";
+}
+
+PreparedKey prepared_key(const std::string& stem, const std::string& source_file,
+                         const DatasetOptions& options, const Value& further) {
+  if (!options.use_cache) return {};
   Dict made_from{{"stem", stem},
                  {"validation_split", options.validation_split},
                  {"scaling", options.scaling},
@@ -144,17 +173,17 @@ PreparedKey prepared_key(const std::string& folder, const std::string& stem,
                  {"target", options.target},
                  {"task", options.task},
                  {"further", further}};
-  // One prepared file for each way of preparing; a changed source replaces it.
+  // One prepared file for each source and way of preparing it; other content replaces it.
+  std::error_code unknown;
+  if (!source_file.empty())
+    made_from.set("source", std::filesystem::absolute(source_file, unknown).string());
   const std::string text = to_json(Value(made_from));
   const std::string digest = sha256_hex(std::as_bytes(std::span(text))).substr(0, 10);
-  struct stat status {};
-  if (!source_file.empty() && ::stat(source_file.c_str(), &status) == 0) {
-    made_from.set("source_bytes", static_cast<int64_t>(status.st_size));
-    made_from.set("source_time", static_cast<int64_t>(status.st_mtim.tv_sec));
-    made_from.set("source_nanoseconds", static_cast<int64_t>(status.st_mtim.tv_nsec));
-  }
-  return {fmt::format("{}/{}.{}.prepared", folder.empty() ? "." : folder, stem, digest),
-          std::move(made_from)};
+  if (!source_file.empty()) made_from.set("content", content_hash(source_file));
+  const char* given = std::getenv("MASE_DATA");
+  const std::string folder = given && *given ? given : user_cache_folder();
+  if (folder.empty()) return {};
+  return {fmt::format("{}/prepared/{}.{}.prepared", folder, stem, digest), std::move(made_from)};
 }
 
 std::optional<Dataset> load_prepared(const PreparedKey& key, std::string& reason) {
@@ -182,7 +211,7 @@ std::optional<Dataset> load_prepared(const PreparedKey& key, std::string& reason
     std::string text(reinterpret_cast<const char*>(header_bytes.data()), header_bytes.size());
     const Value header = parse_json(strip(text), key.path);
     if (!(header["made_from"] == key.made_from)) {
-      reason = "older than its source";
+      reason = "made from other content";
       return {};
     }
     Dataset dataset = from_header(header, file, sizeof front + front.header_bytes);
@@ -241,7 +270,7 @@ Dataset load_or_prepare(const PreparedKey& key, const DatasetOptions& options,
                               options.apply->scale == dataset.preprocessing.scale &&
                               options.apply->feature_names == dataset.preprocessing.feature_names);
   };
-  if (!options.use_cache) return make();
+  if (!options.use_cache || key.path.empty()) return make();
   std::string reason;
   if (std::optional<Dataset> dataset = load_prepared(key, reason); dataset && fits(*dataset))
     return *dataset;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepared data sets on disk: split, scaled, ready to be mapped. One file beside the source:
+// Prepared data sets on disk: split, scaled, ready to be mapped. One file in the cache folder:
 //   "MASEDATA" | version | header length | header checksum | body length | header (JSON) | body
 // The body holds features, then labels or targets, of train, validation and test in that order,
 // 64-byte aligned, each with a checksum in the header. Written atomically; anything that does not
@@ -15,14 +15,17 @@ namespace mase {
 
 // What a prepared file was made from and how: equal keys, equal content.
 struct PreparedKey {
-  std::string path;  // of the prepared file
-  Value made_from;   // source size and time, options, versions
+  std::string path;  // of the prepared file; empty: there is no cache folder
+  Value made_from;   // a hash of the source's content, options, versions
 };
 
-// The key for a source file (or none, for generated data) and what shapes the result.
-PreparedKey prepared_key(const std::string& folder, const std::string& stem,
-                         const std::string& source_file, const DatasetOptions& options,
-                         const Value& further);
+// The key for a source file (or none, for generated data) and what shapes the result. The source is
+// read and hashed: a file of the same size and time may hold something else.
+PreparedKey prepared_key(const std::string& stem, const std::string& source_file,
+                         const DatasetOptions& options, const Value& further);
+
+// XDG_CACHE_HOME or ~/.cache, for this program; empty where there is neither.
+std::string user_cache_folder();
 
 // The data set, or nothing if the file is absent, stale or damaged; `reason` then says which of
 // the last two.

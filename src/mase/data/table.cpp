@@ -252,7 +252,9 @@ TableResult read_table(TableSource& source, TablePlan plan, const TableCleaning&
       const bool skip = cleaning.drop_bad_rows;
       if (!encoder.features(one.data(), row, skip, out) ||
           (plan.target != TargetRole::none && !encoder.target(one.data(), row, skip, targets))) {
-        ++result.bad_rows;
+        constexpr size_t shown_places = 10;
+        if (result.bad_rows.size() < shown_places) result.bad_places.push_back(source.place(row));
+        result.bad_rows.push_back(in_file - count + row);
         continue;
       }
       ++table.rows;
@@ -274,9 +276,15 @@ TableResult read_table(TableSource& source, TablePlan plan, const TableCleaning&
 
 void tell_what_was_dropped(const TableResult& result, const std::string& path,
                            const DatasetOptions& options) {
-  if (options.notify && result.bad_rows > 0)
-    options.notify(fmt::format("{}: {} rows with missing or infinite values left out", path,
-                               with_thousands(result.bad_rows)));
+  if (options.notify && !result.bad_rows.empty()) {
+    const size_t more = result.bad_rows.size() - result.bad_places.size();
+    options.notify(fmt::format(
+        "{}: {} with missing or infinite values left out: {}{}", path,
+        result.bad_rows.size() == 1
+            ? "1 row"
+            : with_thousands(static_cast<int64_t>(result.bad_rows.size())) + " rows",
+        join(result.bad_places, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
+  }
   if (options.notify && result.duplicates > 0)
     options.notify(
         fmt::format("{}: {} duplicate rows dropped", path, with_thousands(result.duplicates)));
@@ -303,7 +311,7 @@ bool fit_target(const TableSource& source, TablePlan& plan) {
 }
 
 Split load_rows(const std::string& path, const Preprocessing& preprocessing,
-                const DatasetOptions& options) {
+                const DatasetOptions& options, std::vector<int64_t>* left_out) {
   TablePlan plan = TablePlan::from_value(preprocessing.description);
   if (plan.feature_names() != preprocessing.feature_names)
     throw Error(path, "the stored preprocessing does not describe its own features");
@@ -320,6 +328,8 @@ Split load_rows(const std::string& path, const Preprocessing& preprocessing,
   }
   TableResult result = read_table(*source, std::move(plan),
                                   {.drop_bad_rows = options.drop_bad_rows, .every_class = false});
+  tell_what_was_dropped(result, path, options);
+  if (left_out) *left_out = result.bad_rows;
   RawTable& table = result.table;
   scale_rows(table.data(), table.rows, preprocessing);
   Split split;

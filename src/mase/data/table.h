@@ -55,7 +55,9 @@ TablePlan make_plan(const TableSource& source, const TableRequest& request);
 struct TableResult {
   RawTable table;
   TablePlan plan;  // with the target decided
-  int64_t duplicates = 0, bad_rows = 0;
+  int64_t duplicates = 0;
+  std::vector<int64_t> bad_rows = {};        // left out: their numbers in the file, from 0
+  std::vector<std::string> bad_places = {};  // of the first few: "a.csv:17"
 };
 
 struct TableCleaning {
@@ -67,7 +69,7 @@ struct TableCleaning {
 
 TableResult read_table(TableSource& source, TablePlan plan, const TableCleaning& cleaning);
 
-// Says how many rows were left out, if any.
+// Says which rows were left out, if any.
 void tell_what_was_dropped(const TableResult& result, const std::string& path,
                            const DatasetOptions& options);
 
@@ -76,9 +78,10 @@ void tell_what_was_dropped(const TableResult& result, const std::string& path,
 bool fit_target(const TableSource& source, TablePlan& plan);
 
 // The rows of a file as a network trained with `preprocessing` wants them, in file order. Labels or
-// targets are filled if the file has the target's columns. For predict.
+// targets are filled if the file has the target's columns. Rows left out (drop_bad_rows) are told,
+// and their numbers in the file given if asked for. For predict.
 Split load_rows(const std::string& path, const Preprocessing& preprocessing,
-                const DatasetOptions& options);
+                const DatasetOptions& options, std::vector<int64_t>* left_out = nullptr);
 
 // The column of that name, or of the same name with the jet files' prefix "j_"; nothing if absent.
 std::optional<size_t> find_column(const TableSource& source, const std::string& name);
