@@ -19,7 +19,9 @@ changed() {
     -newer "$stamp" -print -quit) ]]
 }
 
-if changed; then
+if changed && [[ -x $binary && ! -w $build ]]; then
+  echo "ch: the sources are newer than the program, but $build cannot be written: running it as it is" >&2
+elif changed; then
   "$root/scripts/build.sh" --packages build --build-dir "$build" --stamp "$stamp" ch || exit $?
 fi
 exec "$binary" "$@"

@@ -8,6 +8,10 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+if [[ $root == *[\"\\]* ]]; then
+  echo "ch: $root: CMake cannot build in a path with a double quote or a backslash; move the folder" >&2
+  exit 2
+fi
 preset=release build="" packages=build stamp="" options=() targets=()
 while (($#)); do
   case $1 in

@@ -11,6 +11,7 @@
 
 #include "mase/cli/command.h"
 #include "mase/cli/info.h"
+#include "mase/cli/terminal.h"
 
 #ifndef MASE_VERSION
 #define MASE_VERSION "unknown"
@@ -266,20 +267,21 @@ int run_program(int argc, char** argv) {
 }  // namespace mase
 
 int main(int argc, char** argv) {
+  mase::prepare_streams();
+  int code = 1;
   try {
-    return mase::run_program(argc, argv);
+    code = mase::run_program(argc, argv);
   } catch (const mase::Error& error) {
-    std::fprintf(stderr, "ch: %s\n", error.what());
-    return 2;
+    mase::complain(error.what());
+    code = 2;
   } catch (
       const std::filesystem::filesystem_error& error) {  // a name that cannot be, no permission
-    std::fprintf(stderr, "ch: %s: %s\n", error.path1().c_str(), error.code().message().c_str());
-    return 2;
+    mase::complain(fmt::format("{}: {}", error.path1().string(), error.code().message()));
+    code = 2;
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "ch: out of memory\n");
-    return 1;
+    mase::complain("out of memory");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "ch: %s\n", error.what());
-    return 1;
+    if (!std::ferror(stdout)) mase::complain(error.what());  // else it is said below
   }
+  return mase::finish_output(code);
 }

@@ -1,21 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/cli/terminal.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
+#include "mase/base/file.h"
 #include "mase/base/text.h"
 #include "mase/run/observer.h"
 #include "mase/run/settings.h"
 
 namespace mase {
 namespace {
+
+// A page of a mapped file that is gone. Only what may be called in a handler.
+void on_bus_error(int number, siginfo_t* info, void*) {
+  const char* path = mapped_file_at(info->si_addr);
+  if (!path) {
+    std::signal(number, SIG_DFL);  // not a file of ours: dies of it on return
+    return;
+  }
+  for (const char* part :
+       {"\nch: ", path, ": became shorter while it was read; try again when nobody writes it\n"})
+    if (::write(STDERR_FILENO, part, std::strlen(part)) < 0) break;
+  ::_exit(2);
+}
 
 volatile std::sig_atomic_t stop_signal = 0;
 
@@ -58,13 +75,13 @@ void Logger::info(const std::string& line) const {
 void Logger::warning(const std::string& line) const {
   if (!leads_ || !warns_ || level_ > 2) return;
   std::fflush(stdout);  // what was said before stands before it, in a file too
-  fmt::print(stderr, "WARNING  {}\n", line);
+  std::fputs(fmt::format("WARNING  {}\n", line).c_str(), stderr);  // a dead stderr stops nothing
 }
 
 void Logger::error(const std::string& line) const {
   if (!leads_) return;
   std::fflush(stdout);
-  fmt::print(stderr, "ERROR    {}\n", line);
+  std::fputs(fmt::format("ERROR    {}\n", line).c_str(), stderr);
 }
 
 void Logger::text(const std::string& text) const {
@@ -123,9 +140,37 @@ void LiveLine::finish(const std::string& text) {
 void catch_interrupts() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+}
+
+void prepare_streams() {
+  // Opened the wrong way round, so that using one still fails as using a closed one does.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0)
+      static_cast<void>(::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY));
   // A file-size limit or a closed pipe must arrive as an error of the write, not as a death.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
+  struct sigaction action {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+void complain(const std::string& line) {
+  std::fflush(stdout);
+  std::fputs(fmt::format("ch: {}\n", line).c_str(), stderr);
+}
+
+int finish_output(int code) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
+  // The write that failed may be long ago: one more says why.
+  std::clearerr(stdout);
+  errno = 0;
+  std::fputc('\n', stdout);
+  std::fflush(stdout);
+  const std::string reason = errno ? fmt::format(": {}", std::strerror(errno)) : "";
+  complain("cannot write the output" + reason);
+  return code == 0 ? 1 : code;
 }
 
 bool interrupted() { return stop_signal != 0; }

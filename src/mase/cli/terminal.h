@@ -56,6 +56,16 @@ class LiveLine {
   std::chrono::steady_clock::time_point last_{};
 };
 
+// Before anything is read or written: a stream that was closed does not become the next file that
+// is opened, a write to a closed pipe is an error and not a death, and a file that shrinks while it
+// is mapped ends the program with a line that names it.
+void prepare_streams();
+// One line on stderr, after what was printed and on a line of its own. Failing is no error: there
+// is nobody to tell.
+void complain(const std::string& line);
+// The exit code: 1 with a line on stderr where the output could not be written.
+int finish_output(int code);
+
 // Ctrl-C and SIGTERM ask for a stop instead of killing the process; a second Ctrl-C kills it.
 void catch_interrupts();
 bool interrupted();

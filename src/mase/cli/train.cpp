@@ -203,8 +203,7 @@ int run(const Arguments& arguments) {
     return start_or_resume(arguments, processes);
   } catch (const std::exception& error) {
     if (!processes->leads()) std::this_thread::sleep_for(std::chrono::seconds(2));
-    fmt::print(stderr, "ch: {}\n", error.what());
-    std::fflush(stderr);
+    complain(error.what());
     processes->abort(2);
     throw;
   }

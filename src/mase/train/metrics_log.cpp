@@ -5,11 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "mase/base/error.h"
 #include "mase/base/file.h"
+#include "mase/base/text.h"
 #include "mase/base/value.h"
 
 namespace mase {
@@ -23,18 +26,59 @@ std::string cell(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : "";
 }
 
+bool whole_csv_row(const std::string& line) {
+  if (line + "\n" == header) return true;
+  const std::vector<std::string> cells = split(line, ',');
+  return cells.size() == split(header, ',').size() &&
+         std::all_of(cells.begin(), cells.end(), [](const std::string& cell) {
+           return cell.empty() || parse_number(cell) || cell == "nan" || cell == "inf" ||
+                  cell == "-nan" || cell == "-inf";
+         });
+}
+
+bool whole_json_row(const std::string& line) {
+  try {
+    return parse_json(line, "").is_dict();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
-void MetricsLog::File::open(int64_t keep) {
-  fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+std::string MetricsLog::File::open(int64_t keep, bool (*whole)(const std::string& line)) {
+  fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   if (fd < 0) throw Error(path, fmt::format("cannot write the file: {}", std::strerror(errno)));
   struct stat status {};
-  // Shorter than the checkpoint says: the machine went down before the rows reached the disk. The
-  // run itself is whole, so go on with the rows there are.
-  if (::fstat(fd, &status) == 0 && status.st_size < keep) keep = status.st_size;
-  if (::ftruncate(fd, keep) != 0 || ::lseek(fd, keep, SEEK_SET) != keep)
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+    throw Error(path, "is not a regular file");
+  // Shorter than the checkpoint says: the machine went down before the rows reached the disk.
+  std::string old(static_cast<size_t>(std::min<int64_t>(keep, status.st_size)), '\0');
+  read_at(fd, std::as_writable_bytes(std::span(old)).data(), old.size(), 0, path);
+  std::string good;
+  int64_t damaged = 0;
+  for (size_t at = 0; at < old.size();) {
+    const size_t end = old.find('\n', at);
+    const std::string line = old.substr(at, end - at);
+    if (end != std::string::npos && whole(line))
+      good += line + "\n";
+    else
+      ++damaged;
+    at = end == std::string::npos ? old.size() : end + 1;
+  }
+  if (good != old) {
+    if (::ftruncate(fd, 0) != 0 || ::lseek(fd, 0, SEEK_SET) != 0)
+      throw Error(path, fmt::format("cannot write the file: {}", std::strerror(errno)));
+    write_all(fd, good.data(), good.size(), path);
+  }
+  bytes = static_cast<int64_t>(good.size());
+  if (::ftruncate(fd, bytes) != 0 || ::lseek(fd, bytes, SEEK_SET) != bytes)
     throw Error(path, fmt::format("cannot write the file: {}", std::strerror(errno)));
-  bytes = keep;
+  if (damaged > 0)
+    return fmt::format("{}: {} damaged row{} left out", path, damaged, damaged == 1 ? "" : "s");
+  if (static_cast<int64_t>(old.size()) < keep)
+    return fmt::format("{}: rows at its end are missing", path);
+  return "";
 }
 
 void MetricsLog::File::add(const std::string& text) {
@@ -52,9 +96,10 @@ void MetricsLog::File::flush() {
 MetricsLog::MetricsLog(const std::string& folder, int64_t csv_bytes, int64_t jsonl_bytes) {
   csv_.path = folder + "/metrics.csv";
   jsonl_.path = folder + "/metrics.jsonl";
-  csv_.open(csv_bytes);
-  jsonl_.open(jsonl_bytes);
-  if (csv_bytes == 0) csv_.add(header);
+  const std::string first = csv_.open(csv_bytes, whole_csv_row);
+  const std::string second = jsonl_.open(jsonl_bytes, whole_json_row);
+  notice_ = first.empty() || second.empty() ? first + second : first + "; " + second;
+  if (csv_.bytes == 0) csv_.add(header);
   flush();
 }
 

@@ -17,7 +17,8 @@ struct MetricsRow {
 class MetricsLog {
  public:
   // Opens both files in the folder; what stands behind the given lengths is cut off (0: start
-  // afresh).
+  // afresh). Rows before that which are damaged, cut or gone are left out, and notice() says so:
+  // the run itself is whole without them, and a new row never joins half an old one.
   MetricsLog(const std::string& folder, int64_t csv_bytes, int64_t jsonl_bytes);
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
@@ -27,17 +28,20 @@ class MetricsLog {
   void flush();                     // to the system; before every checkpoint
   int64_t csv_bytes() const { return csv_.bytes; }
   int64_t jsonl_bytes() const { return jsonl_.bytes; }
+  const std::string& notice() const { return notice_; }  // empty: all was well
 
  private:
   struct File {
     std::string path, pending;
     int fd = -1;
     int64_t bytes = 0;
-    void open(int64_t keep);
+    // Whole rows among the first `keep` bytes stay; says what did not.
+    std::string open(int64_t keep, bool (*whole)(const std::string& line));
     void add(const std::string& text);
     void flush();
   };
   File csv_, jsonl_;
+  std::string notice_;
 };
 
 }  // namespace mase

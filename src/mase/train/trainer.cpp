@@ -88,6 +88,7 @@ class Loop {
       make_directories(folder_ + "/training_ckpts");
       log_ = std::make_unique<MetricsLog>(folder_, state_.csv_bytes, state_.jsonl_bytes);
     }
+    if (log_ && !log_->notice().empty() && observer_.on_notice) observer_.on_notice(log_->notice());
     compile();
     start_ = last_checkpoint_ = Clock::now();
     base_seconds_ = state_.seconds;

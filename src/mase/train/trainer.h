@@ -69,6 +69,7 @@ struct TrainObserver {
   std::function<void(const EpochEvent&, const Program&)> on_epoch = {};
   std::function<void()> before_checkpoint = {};
   std::function<bool()> stop_requested = {};
+  std::function<void(const std::string& line)> on_notice = {};  // what was repaired on the way
 };
 
 enum class TrainStatus { finished, interrupted, diverged };
