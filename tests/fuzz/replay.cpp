@@ -10,9 +10,11 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv);
 
 int main(int argc, char** argv) {
   namespace fs = std::filesystem;
+  LLVMFuzzerInitialize(&argc, &argv);  // at least one seed is read, or it ends here
   std::vector<fs::path> files;
   for (int i = 1; i < argc; ++i)
     for (const auto& entry : fs::directory_iterator(argv[i]))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds bytes to one table reader through a file in memory, and reads what it delivers.
+// Feeds bytes to one table reader through a file in shared memory, and reads what it delivers.
 #pragma once
 
 #include <sys/mman.h>
@@ -9,19 +9,19 @@
 #include <string>
 #include <vector>
 
+#include "fuzz/target.h"
 #include "mase/base/error.h"
+#include "mase/base/file.h"
 #include "mase/io/table_source.h"
 
-inline void fuzz_table(const char* reader, const uint8_t* data, size_t size) {
-  const int fd = ::memfd_create("fuzz", MFD_CLOEXEC);
-  if (fd < 0 || ::write(fd, data, size) != static_cast<ssize_t>(size)) {
-    if (fd >= 0) ::close(fd);
-    return;
-  }
+inline size_t fuzz_table(const char* reader, const uint8_t* data, size_t size) {
+  const mase::Descriptor memory(::memfd_create("fuzz", MFD_CLOEXEC));
+  size_t delivered = 0;
   try {
+    mase::write_all(memory.get(), data, size, "fuzz");
     constexpr int64_t block = 64, most_rows = 4096;
     const auto source = mase::Registry<mase::TableReaderRecord>::instance().get(reader).open(
-        "/proc/self/fd/" + std::to_string(fd), {});
+        "/proc/self/fd/" + std::to_string(memory.get()), {});
     std::vector<size_t> readable;
     for (size_t i = 0; i < std::min<size_t>(source->columns().size(), 64); ++i)
       if (source->columns()[i].problem.empty()) readable.push_back(i);
@@ -32,8 +32,9 @@ inline void fuzz_table(const char* reader, const uint8_t* data, size_t size) {
       if (got == 0) break;
       source->place(got - 1);
       rows += got;
+      delivered += static_cast<size_t>(got) * readable.size();
     }
   } catch (const mase::Error&) {
   }
-  ::close(fd);
+  return delivered;
 }
