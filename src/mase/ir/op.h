@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,24 @@ struct OpCost {
   int64_t flops = 0;
 };
 
+// An op that multiplies its input by a weight: where the channels are. Passes that fold, prune,
+// quantise, count or emit products work on this, so that a new kind of product is known to all of
+// them.
+struct ProductInfo {
+  std::string weight = "weight", bias = "bias";  // names of the parameters
+  int64_t out_axis = 0;                          // of the weight: output channels
+  int64_t in_axis = 1;                           // of the weight: input channels of one group
+  int64_t channel_axis = -1;                     // of input and output; negative: from the end
+  std::string in_attribute = "in_features", out_attribute = "out_features";
+  std::string groups_attribute = {};  // empty: one group
+};
+
+// An op that in evaluation scales and shifts each channel by running statistics: parameters weight
+// and bias, buffers running_mean and running_var, attribute eps.
+struct ChannelNormInfo {
+  int64_t channel_axis = 1;  // of input and output
+};
+
 struct OpRecord {
   static constexpr const char* kind = "op";
   std::string name;  // MASE's mase_op: "linear", "batch_norm1d", "add"
@@ -76,6 +95,9 @@ struct OpRecord {
   std::vector<std::string> operands = {};
   std::vector<std::string> required_operands = {};
   std::vector<std::string> unsigned_operands = {};  // MASE: relu's data_in takes the unsigned range
+
+  std::optional<ProductInfo> product = {};
+  std::optional<ChannelNormInfo> channel_norm = {};
 
   std::function<std::vector<ParamSpec>(const Value& attributes)> params = {};
   std::function<Shape(const Value& attributes, const std::vector<Shape>& inputs)> infer;

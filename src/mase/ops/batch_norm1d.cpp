@@ -218,6 +218,7 @@ const Register<OpRecord> registered{{
     }},
     .operands = {"data_in", "weight", "bias", "data_out"},
     .required_operands = {"data_in"},
+    .channel_norm = ChannelNormInfo{},
     .params = params,
     .infer = infer,
     .eval = eval,

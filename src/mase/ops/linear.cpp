@@ -137,6 +137,7 @@ const Register<OpRecord> registered{{
     .max_inputs = 3,
     .operands = {"data_in", "weight", "bias", "data_out"},
     .required_operands = {"data_in", "weight"},
+    .product = ProductInfo{},
     .params = params,
     .infer = infer,
     .eval = eval,
