@@ -28,21 +28,27 @@ struct FormatCase {
   bool nearest() const {
     if (format == "binary" || format == "binary_residual" || format == "ternary") return false;
     if (format == "integer_floor" || quantizer->config["floor"] == Value(true)) return false;
-    return !by_reference() && !stochastic() && !has("rounding", "toward_zero") &&
-           !has("rounding", "floor");
+    for (const char* side : {"toward_zero", "away_from_zero", "floor", "ceil"})
+      if (has("rounding", side)) return false;
+    return !by_reference() && !stochastic() && !wraps();
   }
+  bool wraps() const { return has("overflow", "wrap"); }
 };
+
+inline bool is_switch(const Field& field) {
+  return field.type == FieldType::boolean || field.name == "is_signed";
+}
 
 // What is tried for one key beside its default.
 inline std::vector<Value> values_to_try(const Field& field) {
-  if (field.type == FieldType::boolean) return {Value(true), Value(false)};
+  if (is_switch(field)) return {Value(true), Value(false)};
   if (field.name == "axis") return {Value(0), Value(-1)};
   std::vector<Value> values;
   for (const std::string& choice : field.choices) values.emplace_back(choice);
   if (field.name == "block_size" && field.type == FieldType::any)
     return {Value(List{Value(1), Value(16)}), Value(List{Value(2), Value(8)}), Value(3), Value(-1)};
   if (field.name == "block_size") return {Value(3), Value(16)};
-  if (field.type == FieldType::integer)
+  if (field.type == FieldType::integer || field.name == "frac_width")
     for (const int64_t value : {-4, -1, 0, 1, 3, 8, 20})
       if (value >= field.minimum.value_or(-1e9) && value <= field.maximum.value_or(1e9))
         values.emplace_back(value);
@@ -87,7 +93,7 @@ inline void add_variations(std::vector<FormatCase>& all, const FormatRecord& rec
                            const Dict& config, bool all_keys = true) {
   add_case(all, record, Value(config));
   for (const Field& field : record.schema.fields) {
-    if (is_width(field) || !(all_keys || field.type == FieldType::boolean)) continue;
+    if (is_width(field) || !(all_keys || is_switch(field))) continue;
     for (const Value& value : values_to_try(field)) {
       Dict changed = config;
       changed.set(field.name, value);
@@ -121,6 +127,9 @@ inline std::vector<FormatCase> some_cases() {
   for (const int axis : {0, -1})
     add("scale_integer", {{"width", 8}, {"granularity", "channel"}, {"axis", axis}});
   add("scale_integer", {{"width", 8}, {"affine", true}, {"is_signed", false}});
+  add("scale_integer", {{"width", 8}, {"step", 0.037}});
+  add("scale_integer", {{"width", 5}, {"step", 0.25}, {"narrow", true}});
+  add("scale_integer", {{"width", 8}, {"is_signed", false}, {"step", 0.1}, {"zero_point", 117}});
   add("mxint", {{"width", 8}, {"block_size", 1}});
   add("integer", {{"width", 32}, {"frac_width", 8}, {"is_signed", false}});
   for (const char* rounding : {"half_away", "toward_zero"})

@@ -55,6 +55,7 @@ class Held {
   float factor() const { return factor_; }
   // Never the result of rounding: beyond the range in use, or infinite in a block.
   bool is_unused(float value) const {
+    if (q_.elementwise && q_.lowest && std::isfinite(value) && value < *q_.lowest) return true;
     return !q_.elementwise && (std::isinf(value) || value > largest_ || value < lowest_);
   }
   // The distinct numbers in use, ascending, scaled.
@@ -184,7 +185,7 @@ TEST(Formats, SmallOnesAreNearestMonotoneAndIdempotentEverywhere) {
       });
     const std::vector<float> y = held.quantize(x);
     if (item.nearest()) expect_nearest(item, numbers, x, y);
-    if (!item.stochastic()) {
+    if (!item.stochastic() && !item.wraps()) {
       EXPECT_TRUE(std::is_sorted(y.begin(), y.end())) << item.text();
     }
     const std::vector<float> again = held.quantize(y);
@@ -210,7 +211,9 @@ TEST(Formats, WideOnesAreNearestAndMonotone) {
     std::sort(x.begin(), x.end());
     const auto y = quantized(*item.quantizer, x, {static_cast<int64_t>(x.size())});
     if (item.nearest()) expect_nearest(item, numbers, x, y);
-    EXPECT_TRUE(std::is_sorted(y.begin(), y.end())) << item.text();
+    if (!item.wraps()) {
+      EXPECT_TRUE(std::is_sorted(y.begin(), y.end())) << item.text();
+    }
   }
 }
 
@@ -290,7 +293,7 @@ TEST(Formats, ZeroNanAndInfinity) {
     EXPECT_TRUE(std::isnan(y[1])) << item.text();
     EXPECT_FALSE(std::isnan(y[2])) << item.text();
     // An infinity alone in its block has nothing to be scaled by.
-    if (q.elementwise) {
+    if (q.elementwise && !item.wraps()) {
       EXPECT_GE(y[2], y[4]) << item.text();
     }
     EXPECT_LE(y[3], y[0]) << item.text();

@@ -34,6 +34,17 @@ inline GoldenNetwork golden_network(const std::string& name) {
   return golden;
 }
 
+// One linear layer with these weights.
+inline Graph one_layer(const std::vector<float>& weights, int64_t out, int64_t in) {
+  Graph graph;
+  graph.name = "one";
+  const NodeId x = graph.add_placeholder("x", {in});
+  Module linear = make_module("linear", Dict{{"in_features", in}, {"out_features", out}}, 0, "fc");
+  *linear.find("weight") = Tensor::of({out, in}, weights);
+  graph.add_output({graph.add_module("fc", linear, {x})});
+  return graph;
+}
+
 // Parameters and running statistics that are not the constants of a fresh network.
 inline void shake(Graph& graph, Random& random) {
   for (auto& [path, module] : graph.modules())

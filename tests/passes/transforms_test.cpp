@@ -2,11 +2,11 @@
 // The other transforms: pruning exact to the weight, fused batch-norms, dropout taken out, frozen
 // layers, calibration.
 #include <cmath>
+#include <map>
 
 #include "mase/base/random.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
-#include "mase/passes/costs.h"
 #include "mase/passes/observe.h"
 #include "mase/passes/pass.h"
 #include "passes/networks.h"
@@ -28,16 +28,6 @@ int64_t zeros(const Tensor& tensor) {
   return count;
 }
 
-Graph one_layer(const std::vector<float>& weights, int64_t out, int64_t in) {
-  Graph graph;
-  graph.name = "one";
-  const NodeId x = graph.add_placeholder("x", {in});
-  Module linear = make_module("linear", Dict{{"in_features", in}, {"out_features", out}}, 0, "fc");
-  *linear.find("weight") = Tensor::of({out, in}, weights);
-  graph.add_output({graph.add_module("fc", linear, {x})});
-  return graph;
-}
-
 Value weight_args(double sparsity, const char* method = "l1-norm", const char* scope = "local",
                   const char* granularity = "elementwise") {
   return Dict{{"weight", Dict{{"sparsity", sparsity},
@@ -51,7 +41,7 @@ TEST(Prune, RemovesExactlyTheShare) {
   for (const auto& [sparsity, kept] :
        std::vector<std::pair<double, int64_t>>{{0.0, 8}, {0.25, 6}, {0.5, 4}, {0.9, 1}, {1.0, 0}}) {
     for (const char* method : {"l1-norm", "random"}) {
-      Graph graph = one_layer(weights, 2, 4);
+      Graph graph = test::one_layer(weights, 2, 4);
       PassContext context;
       run_pass(graph, "prune", weight_args(sparsity, method), context);
       const Module& module = graph.modules().at("fc");
@@ -62,7 +52,7 @@ TEST(Prune, RemovesExactlyTheShare) {
 }
 
 TEST(Prune, BreaksTiesByIndex) {
-  Graph graph = one_layer({1, 1, 1, 1, 1, 1, 1, 1}, 2, 4);
+  Graph graph = test::one_layer({1, 1, 1, 1, 1, 1, 1, 1}, 2, 4);
   PassContext context;
   run_pass(graph, "prune", weight_args(0.5), context);
   const std::vector<float> wanted = {0, 0, 0, 0, 1, 1, 1, 1};
@@ -71,7 +61,7 @@ TEST(Prune, BreaksTiesByIndex) {
 }
 
 TEST(Prune, WholeChannelsBySumOfMagnitudes) {
-  Graph graph = one_layer({1, -9, 1, 1, 2, 2, 2, 2, 3, 3, 0, 0, 4, 0, 0, 0}, 4, 4);
+  Graph graph = test::one_layer({1, -9, 1, 1, 2, 2, 2, 2, 3, 3, 0, 0, 4, 0, 0, 0}, 4, 4);
   PassContext context;
   run_pass(graph, "prune", weight_args(0.5, "l1-norm", "local", "channel"), context);
   const auto values = graph.modules().at("fc").find("weight")->values<float>();
@@ -126,7 +116,7 @@ TEST(Prune, MasksTravelInSavedGraphs) {
 }
 
 TEST(Prune, InputFeaturesBecomeColumns) {
-  Graph graph = one_layer({1, 2, 3, 4, 5, 6, 7, 8}, 2, 4);
+  Graph graph = test::one_layer({1, 2, 3, 4, 5, 6, 7, 8}, 2, 4);
   PassContext context;
   context.samples = Tensor::of({2, 4}, {5, 0.1f, 3, 0.2f, -5, 0.1f, 3, 0.2f});
   run_pass(graph, "prune", Dict{{"activation", Dict{{"sparsity", 0.5}}}}, context);
@@ -198,6 +188,14 @@ TEST(Freeze, CountsNoFrozenParameters) {
   EXPECT_EQ(graph.parameter_count(), all);
 }
 
+double squared_distance(const Graph& graph, const test::GoldenNetwork& golden) {
+  double sum = 0;
+  const std::vector<float> values = outputs(graph, {golden.x});
+  for (size_t i = 0; i < values.size(); ++i)
+    sum += std::pow(values[i] - golden.logits.data<float>()[i], 2);
+  return sum;
+}
+
 TEST(Calibrate, ItsFileIsTakenAndBeatsAGuess) {
   for (const char* method : {"min_max", "quantile", "n_sigma", "mse", "kl"}) {
     test::GoldenNetwork golden = test::golden_network("jsc-10x");
@@ -214,44 +212,33 @@ TEST(Calibrate, ItsFileIsTakenAndBeatsAGuess) {
       config.set(fmt::format("{}_frac_width", operand), 4);
     }
     run_pass(guessed, "quantize", Dict{{"linear", Dict{{"config", config}}}}, context);
-    const auto error = [&](const Graph& graph) {
-      double sum = 0;
-      const std::vector<float> values = outputs(graph, {golden.x});
-      for (size_t i = 0; i < values.size(); ++i)
-        sum += std::pow(values[i] - golden.logits.data<float>()[i], 2);
-      return sum;
-    };
-    EXPECT_LT(error(chosen), error(guessed)) << method;
+    EXPECT_LT(squared_distance(chosen, golden), squared_distance(guessed, golden)) << method;
   }
 }
 
-TEST(Costs, AreTheLabs) {
-  const Graph graph = make_model("jsc-toy10x");
-  const NetworkCost cost = network_cost(graph, 8);
-  EXPECT_EQ(cost.total().macs, 8 * 4034);
-  EXPECT_EQ(cost.total().flops, 67784);
-  EXPECT_EQ(cost.total().operand_bits, 162368);
-  EXPECT_EQ(cost.memory_density(), 1);
-}
-
-TEST(Costs, CountWidthsAndSignificantBits) {
-  // codes of 8/4: 0, 1 (1 bit), 4 (100: 1 bit), 5 (101: 3 bits), -6 (110: 2 bits), 7 (3 bits)
-  Graph graph = one_layer({0, .0625f, .25f, .3125f, -.375f, .4375f}, 2, 3);
-  PassContext context;
-  Dict config{{"name", "integer"}};
-  for (const char* operand : {"data_in", "weight", "bias"}) {
-    config.set(fmt::format("{}_width", operand), 8);
-    config.set(fmt::format("{}_frac_width", operand), 4);
+// A choice for every row, and for every feature, is closer than one for all of them.
+TEST(Calibrate, FinerIsCloser) {
+  std::map<std::string, double> distance;
+  for (const char* granularity : {"tensor", "row", "element"}) {
+    test::GoldenNetwork golden = test::golden_network("jsc-10x");
+    PassContext context;
+    context.samples = golden.x;
+    context.save_dir = test::temporary_folder();
+    Dict args{{"apply", true}};
+    for (const char* operand : {"data_in", "weight", "bias"}) {
+      args.set(fmt::format("{}_granularity", operand), granularity);
+      args.set(fmt::format("{}_width", operand), 6);
+    }
+    run_pass(golden.graph, "calibrate", Value(args), context);
+    distance[granularity] = squared_distance(golden.graph, golden);
+    // Its file says the same.
+    test::GoldenNetwork again = test::golden_network("jsc-10x");
+    const Value file = read_toml(context.save_dir + "/calibrated.toml");
+    run_passes(again.graph, pass_calls(file["passes"], "passes"), context);
+    EXPECT_EQ(outputs(again.graph, {golden.x}), outputs(golden.graph, {golden.x}));
   }
-  run_pass(graph, "quantize", Dict{{"linear", Dict{{"config", config}}}}, context);
-  const LayerCost total = network_cost(graph, 10).total();
-  EXPECT_EQ(total.macs, 60);
-  EXPECT_EQ(total.bitops, 60 * 64);
-  EXPECT_EQ(total.ebops, 6 * 64 + 2 * 8);  // a sample's products, and its biases
-  EXPECT_EQ(total.ebops_exact, (1 + 1 + 3 + 2 + 3) * 8 + 2 * 8);
-  EXPECT_EQ(total.operand_bits, 30 * 8 + 6 * 8);
-  EXPECT_EQ(total.weight_bits, 8);  // the width alone, not width + fraction
-  EXPECT_EQ(total.weight_memory, (6 + 2) * 8);
+  EXPECT_LT(distance["row"], distance["tensor"]);
+  EXPECT_LT(distance["element"], distance["row"]);
 }
 
 }  // namespace

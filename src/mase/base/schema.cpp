@@ -8,12 +8,10 @@
 namespace mase {
 namespace {
 
-bool is_none(const Value& value, const Field& field) {
-  if (value.is_null()) return true;
-  if (!value.is_string()) return false;
-  const std::string& text = value.as_string();
-  if (text != "NA" && text != "None" && text != "none") return false;
-  return std::find(field.choices.begin(), field.choices.end(), text) == field.choices.end();
+bool is_absent(const Value& value, const Field& field) {
+  if (!means_none(value)) return false;
+  return value.is_null() || std::find(field.choices.begin(), field.choices.end(),
+                                      value.as_string()) == field.choices.end();
 }
 
 bool has_type(const Value& value, FieldType type) {
@@ -88,6 +86,13 @@ std::optional<std::pair<std::string, std::string>> fault(const Value& value, con
 
 }  // namespace
 
+bool means_none(const Value& value) {
+  if (value.is_null()) return true;
+  if (!value.is_string()) return false;
+  const std::string& text = value.as_string();
+  return text == "NA" || text == "None" || text == "none";
+}
+
 const char* type_name(FieldType type) {
   switch (type) {
     case FieldType::boolean:
@@ -133,7 +138,7 @@ Value validate(const Value& given, const Schema& schema, const std::string& path
   Dict result;
   for (const Field& field : schema.fields) {
     const Value* value = dict.find(field.name);
-    if (!value || is_none(*value, field)) {
+    if (!value || is_absent(*value, field)) {
       if (field.required)
         problems.add(
             Error(given.position(), path, fmt::format("'{}' is missing", field.name), field.help));

@@ -40,10 +40,12 @@ struct Schema {
   std::vector<std::string> names() const;
 };
 
+// Null, "NA", "None" and "none": not given, as MASE's files write it.
+bool means_none(const Value& value);
+
 // The arguments with defaults filled in, in schema order (further keys of an open schema after).
-// Null, "NA", "None" and "none" mean "not given", as in MASE's files, except for text fields whose
-// choices contain them. Every problem is added, with the position of the value at fault; `path` is
-// the dotted name of the table.
+// What means none is not given, except in text fields whose choices contain it. Every problem is
+// added, with the position of the value at fault; `path` is the dotted name of the table.
 Value validate(const Value& given, const Schema& schema, const std::string& path,
                Problems& problems);
 Value validate(const Value& given, const Schema& schema, const std::string& path);  // throws

@@ -183,6 +183,20 @@ Step emit_quantize(Plan& plan, const Primitive& p) {
     };
     return step;
   }
+  if (p.quantizer->quantize_group && view.layout == Layout::batch) {
+    // Rows are features, and each has the numbers of its group.
+    Shape sample = view.shape;
+    sample[0] = 1;
+    const Grouping groups = grouping(sample, p.quantizer->type->granularity);
+    step.bind = [=, quantizer = p.quantizer](const Memory& memory) -> Kernel {
+      return [=, from = memory[in], to = memory[out]](const Run& run) {
+        for (int64_t r = 0; r < view.rows; ++r)
+          quantizer->quantize_group(from + r * view.stride, to + r * view.stride, run.n,
+                                    r / groups.inner % groups.groups);
+      };
+    };
+    return step;
+  }
   const int64_t count = element_count(view.shape);
   const int scratch = view.layout == Layout::batch ? plan.scratch("row-major", count) : -1;
   if (scratch >= 0) step.writes.push_back(scratch);

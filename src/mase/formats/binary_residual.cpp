@@ -42,7 +42,6 @@ Quantizer make(const Value& config) {
   format.kernel = [gamma](const float* in, float* out, size_t count, uint64_t) {
     residual_kernel(gamma, in, out, count);
   };
-  format.bits = static_cast<double>(levels);
   const auto code_of = [gamma](float x) {
     uint32_t code = 0;
     float rest = x;
@@ -60,11 +59,10 @@ Quantizer make(const Value& config) {
     return value;
   };
   format.coding = coding_of(static_cast<int>(levels), code_of, value_of);
-  format.lowest = -static_cast<double>(sum);
-  format.largest = sum;
-  Quantizer quantizer = make_elementwise(std::move(format), config);
-  quantizer.smallest_positive.reset();
-  quantizer.precision = {static_cast<int64_t>(levels)};
+  Quantizer quantizer = make_elementwise(std::move(format));
+  quantizer.bits_per_value = [levels](const Shape&) { return static_cast<double>(levels); };
+  quantizer.lowest = -static_cast<double>(sum);
+  quantizer.largest = sum;
   return quantizer;
 }
 
@@ -103,7 +101,12 @@ const Register<FormatRecord> registered{{
                  .default_value = true,
                  .help = "accepted for MASE's files, without effect"},
                 ste_field()}},
+    .type = [](const Value&) -> TypeOrReason {
+      return "its numbers are sums of signed means, not multiples of one step";
+    },
     .make = make,
+    .precision =
+        [](const Value& config) { return std::vector<int64_t>{config["levels"].as_int()}; },
     .ladder = [](double) -> std::vector<Value> {
       return {Dict{{"levels", 1}}, Dict{{"levels", 2}}};
     },

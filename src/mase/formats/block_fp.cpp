@@ -10,58 +10,62 @@
 #include <cmath>
 
 #include "mase/formats/blocks.h"
-#include "mase/formats/float_layout.h"
+#include "mase/formats/floating.h"
 #include "mase/formats/reference_rules.h"
 
 namespace mase::block_fp_format {
 namespace {
 
-Quantizer make(const Value& config) {
-  const int width = static_cast<int>(config["width"].as_int());
-  const int exponent_width = static_cast<int>(config["exponent_width"].as_int());
-  const int m = width - 1;
-  const int bias = static_cast<int>(int_or(config, "exponent_bias", default_bias(exponent_width)));
-  const int lowest = -bias, top = (1 << exponent_width) - 1 - bias;
+struct Parsed {
+  Block type;
+  int width, exponent_width, bias;
+};
 
-  Quantizer quantizer;
-  if (config["rounding"].as_string() == reference_rounding) {
-    const float steps = std::ldexp(1.0f, m);
-    quantizer = make_reference_block(
-        {.blocking = blocking_from(config),
-         .shared =
-             [lowest, top](float largest) {
-               return std::clamp(std::ceil(rounded_log2(largest)), static_cast<float>(lowest),
-                                 static_cast<float>(top));
-             },
-         .element =
-             [steps](float exponent, float x) {
-               const float a = std::fabs(x);
-               if (a <= 1e-8f) return x;
-               const float scale = std::exp2(exponent);
-               const float k =
-                   std::clamp(std::nearbyint((a + 1e-9f) / scale * steps), 0.0f, steps - 1);
-               return reference_sign(x) * (scale * (k / steps));
-             },
-         .element_bits = static_cast<double>(width),
-         .shared_bits = static_cast<double>(exponent_width)},
-        config);
-  } else {
-    BlockFormat format;
-    format.spec.whole = true;
-    format.spec.element.mantissa = 0;
-    format.spec.element.largest = std::ldexp(1.0f, m) - 1;
-    // A maximum with exponent F gets E = F + 1, so its k has all m bits.
-    format.spec.carry_bits = m - 1;
-    format.spec.offset = m - 1;
-    format.spec.least = lowest - m;
-    format.spec.most = std::min(top, 128) - m;
-    format.blocking = blocking_from(config);
-    format.shared_bits = exponent_width;
-    format.coding = coding_of({.kind = CodeLayout::Kind::sign_magnitude, .width = width});
-    quantizer = make_block(std::move(format), config);
-  }
-  quantizer.precision = {width, exponent_width, bias};
-  return quantizer;
+Parsed parse(const Value& config) {
+  Parsed parsed;
+  parsed.width = static_cast<int>(config["width"].as_int());
+  parsed.exponent_width = static_cast<int>(config["exponent_width"].as_int());
+  parsed.bias =
+      static_cast<int>(int_or(config, "exponent_bias", default_bias(parsed.exponent_width)));
+  parsed.type.element =
+      Fixed{.width = parsed.width, .frac = parsed.width - 1, .sign_magnitude = true};
+  parsed.type.scale_bits = parsed.exponent_width;
+  parsed.type.least = -parsed.bias;
+  parsed.type.most = std::min((1 << parsed.exponent_width) - 1 - parsed.bias, 128);
+  parsed.type.carry = true;
+  read_block_form(parsed.type, config);
+  return parsed;
+}
+
+TypeOrReason type(const Value& config) {
+  if (config["rounding"].as_string() == reference_rounding) return reference_reason;
+  return NumberType{parse(config).type};
+}
+
+Quantizer by_reference(const Value& config) {
+  const Parsed parsed = parse(config);
+  const auto lowest = static_cast<float>(-parsed.bias);
+  const auto top = static_cast<float>((1 << parsed.exponent_width) - 1 - parsed.bias);
+  const float steps = std::ldexp(1.0f, parsed.width - 1);
+  return reference_block_quantizer(
+      parsed.type, {.shared =
+                        [lowest, top](float largest) {
+                          return std::clamp(std::ceil(rounded_log2(largest)), lowest, top);
+                        },
+                    .element =
+                        [steps](float exponent, float x) {
+                          const float a = std::fabs(x);
+                          if (a <= 1e-8f) return x;
+                          const float scale = std::exp2(exponent);
+                          const float k = std::clamp(std::nearbyint((a + 1e-9f) / scale * steps),
+                                                     0.0f, steps - 1);
+                          return reference_sign(x) * (scale * (k / steps));
+                        }});
+}
+
+std::vector<int64_t> precision(const Value& config) {
+  const Parsed parsed = parse(config);
+  return {parsed.width, parsed.exponent_width, parsed.bias};
 }
 
 Field exponent_width() {
@@ -85,7 +89,9 @@ const Register<FormatRecord> registered{{
     .summary = "block floating point: sign and magnitude per value, one exponent per block",
     .schema = {{width(), exponent_width(), exponent_bias_field(), block_size_field(List{Value(16)}),
                 skip_first_dim_field(), rounding_field(true)}},
-    .make = make,
+    .type = type,
+    .make = by_reference,
+    .precision = precision,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const int width : {2, 3, 4, 5, 6, 8})

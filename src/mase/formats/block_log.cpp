@@ -7,52 +7,52 @@
 #include <cmath>
 
 #include "mase/formats/blocks.h"
-#include "mase/formats/float_layout.h"
+#include "mase/formats/floating.h"
 #include "mase/formats/reference_rules.h"
 
 namespace mase::block_log_format {
 namespace {
 
-Quantizer make(const Value& config) {
-  const int width = static_cast<int>(config["width"].as_int());
-  const int bias_width = static_cast<int>(config["exponent_bias_width"].as_int());
-  const int exponent = width - 1;
-  const int top_field = (1 << exponent) - 1, largest_bias = (1 << bias_width) - 1;
+int width_of(const Value& config) { return static_cast<int>(config["width"].as_int()); }
+int bias_width_of(const Value& config) {
+  return static_cast<int>(config["exponent_bias_width"].as_int());
+}
 
-  Quantizer quantizer;
-  if (config["rounding"].as_string() == reference_rounding) {
-    quantizer = make_reference_block(
-        {.blocking = blocking_from(config),
-         .shared =
-             [top_field, largest_bias](float largest) {
-               return std::clamp(static_cast<float>(top_field) - std::ceil(rounded_log2(largest)),
-                                 0.0f, static_cast<float>(largest_bias));
-             },
-         .element = [exponent](
-                        float bias,
-                        float x) { return reference_log(x, exponent, static_cast<int>(bias)); },
-         .element_bits = static_cast<double>(width),
-         .shared_bits = static_cast<double>(bias_width)},
-        config);
-  } else {
-    const int bias = default_bias(exponent), top = top_field - bias;
-    BlockFormat format;
-    format.spec.whole = false;
-    format.spec.element.mantissa = 0;
-    format.spec.element.emin = -bias;
-    format.spec.element.largest = std::ldexp(1.0f, top);
-    format.spec.element.one_sided_zero = true;
-    format.spec.carry_bits = 0;
-    format.spec.offset = top;
-    format.spec.least = bias - largest_bias;
-    format.spec.most = bias;
-    format.blocking = blocking_from(config);
-    format.shared_bits = bias_width;
-    format.coding = coding_of({.kind = CodeLayout::Kind::power, .width = width, .bias = bias});
-    quantizer = make_block(std::move(format), config);
-  }
-  quantizer.precision = {width, bias_width};
-  return quantizer;
+// Elements are kept around 1 by the usual bias; the exponent of a block is the rest.
+Block parse(const Value& config) {
+  const int width = width_of(config), bias = default_bias(width - 1);
+  Block type;
+  type.element = Log{width, bias};
+  type.scale_bits = bias_width_of(config);
+  type.least = bias - ((1 << type.scale_bits) - 1);
+  type.most = bias;
+  type.carry = true;
+  read_block_form(type, config);
+  return type;
+}
+
+TypeOrReason type(const Value& config) {
+  if (config["rounding"].as_string() == reference_rounding) return reference_reason;
+  return NumberType{parse(config)};
+}
+
+Quantizer by_reference(const Value& config) {
+  const int exponent = width_of(config) - 1;
+  const auto top_field = static_cast<float>((1 << exponent) - 1);
+  const auto largest_bias = static_cast<float>((1 << bias_width_of(config)) - 1);
+  return reference_block_quantizer(
+      parse(config),
+      {.shared =
+           [top_field, largest_bias](float largest) {
+             return std::clamp(top_field - std::ceil(rounded_log2(largest)), 0.0f, largest_bias);
+           },
+       .element = [exponent](
+                      float bias,
+                      float x) { return reference_log(x, exponent, static_cast<int>(bias)); }});
+}
+
+std::vector<int64_t> precision(const Value& config) {
+  return {width_of(config), bias_width_of(config)};
 }
 
 const Register<FormatRecord> registered{{
@@ -62,7 +62,9 @@ const Register<FormatRecord> registered{{
     .schema = {{width_field(2, 8, "bits of a value: sign and exponent"),
                 exponent_bias_width_field(), block_size_field(List{Value(16)}),
                 skip_first_dim_field(), rounding_field(true)}},
-    .make = make,
+    .type = type,
+    .make = by_reference,
+    .precision = precision,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const int width : {3, 4, 5, 6, 8})

@@ -9,58 +9,59 @@
 #include <cmath>
 
 #include "mase/formats/blocks.h"
-#include "mase/formats/float_layout.h"
+#include "mase/formats/floating.h"
 #include "mase/formats/reference_rules.h"
 
 namespace mase::block_minifloat_format {
 namespace {
 
-Quantizer make(const Value& config) {
+// Elements are kept around 1 by the usual bias; the exponent of a block is the rest.
+Block parse(const Value& config) {
   const int width = static_cast<int>(config["width"].as_int());
-  const int exponent = static_cast<int>(config["exponent_width"].as_int());
-  const int bias_width = static_cast<int>(config["exponent_bias_width"].as_int());
-  const int m = width - exponent - 1;
-  if (m < 0)
-    throw config_error(
-        config, "exponent_width",
-        fmt::format("an exponent of {} bits leaves no room in a word of {} bits", exponent, width),
-        fmt::format("give at most {}, or a wider word", width - 1));
-  const int largest_bias = (1 << bias_width) - 1;
+  Float element;
+  element.exponent = static_cast<int>(config["exponent_width"].as_int());
+  element.mantissa = width - element.exponent - 1;
+  element.bias = default_bias(element.exponent);
+  if (element.mantissa < 0)
+    throw config_error(config, "exponent_width",
+                       fmt::format("an exponent of {} bits leaves no room in a word of {} bits",
+                                   element.exponent, width),
+                       fmt::format("give at most {}, or a wider word", width - 1));
+  Block type;
+  type.element = element;
+  type.scale_bits = static_cast<int>(config["exponent_bias_width"].as_int());
+  type.least = element.bias - ((1 << type.scale_bits) - 1);
+  type.most = element.bias;
+  type.carry = true;
+  read_block_form(type, config);
+  return type;
+}
 
-  Quantizer quantizer;
-  if (config["rounding"].as_string() == reference_rounding) {
-    quantizer = make_reference_block(
-        {.blocking = blocking_from(config),
-         .shared =
-             [largest_bias](float largest) {
-               return std::clamp(std::floor(rounded_log2(largest)), 0.0f,
-                                 static_cast<float>(largest_bias));
-             },
-         .element =
-             [exponent, m](float bias, float x) {
-               return reference_minifloat_ieee(x, exponent, m, static_cast<int>(bias));
-             },
-         .element_bits = static_cast<double>(width),
-         .shared_bits = static_cast<double>(bias_width)},
-        config);
-  } else {
-    // Elements are kept around 1 by the usual bias; the exponent S of a block is the rest.
-    const FloatLayout layout{exponent, m, default_bias(exponent), Specials::none};
-    const int top = (1 << exponent) - 1 - layout.bias;
-    BlockFormat format;
-    format.spec.whole = false;
-    format.spec.element = float_spec(layout);
-    format.spec.carry_bits = m;
-    format.spec.offset = top;
-    format.spec.least = layout.bias - largest_bias;
-    format.spec.most = layout.bias;
-    format.blocking = blocking_from(config);
-    format.shared_bits = bias_width;
-    format.coding = coding_of(float_codes(layout));
-    quantizer = make_block(std::move(format), config);
-  }
-  quantizer.precision = {width, exponent, bias_width};
-  return quantizer;
+TypeOrReason type(const Value& config) {
+  const Block parsed = parse(config);
+  if (config["rounding"].as_string() == reference_rounding) return reference_reason;
+  return NumberType{parsed};
+}
+
+Quantizer by_reference(const Value& config) {
+  const Block like = parse(config);
+  const auto largest_bias = static_cast<float>((1 << like.scale_bits) - 1);
+  return reference_block_quantizer(
+      like, {.shared =
+                 [largest_bias](float largest) {
+                   return std::clamp(std::floor(rounded_log2(largest)), 0.0f, largest_bias);
+                 },
+             .element =
+                 [element = std::get<Float>(like.element)](float bias, float x) {
+                   return reference_minifloat_ieee(x, element.exponent, element.mantissa,
+                                                   static_cast<int>(bias));
+                 }});
+}
+
+std::vector<int64_t> precision(const Value& config) {
+  const Block type = parse(config);
+  const Float& element = std::get<Float>(type.element);
+  return {element.width(), element.exponent, type.scale_bits};
 }
 
 const Register<FormatRecord> registered{{
@@ -70,7 +71,9 @@ const Register<FormatRecord> registered{{
     .schema = {{width_field(2, 23, "bits of a value: sign, exponent, mantissa"),
                 exponent_width_field(1, 7), exponent_bias_width_field(),
                 block_size_field(List{Value(16)}), skip_first_dim_field(), rounding_field(true)}},
-    .make = make,
+    .type = type,
+    .make = by_reference,
+    .precision = precision,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const auto& [width, exponent] : {std::pair{4, 2}, {6, 3}, {8, 4}})

@@ -52,6 +52,11 @@ void Blocking::for_each(const std::function<void(int64_t, const std::vector<Run>
   }
 }
 
+Blocking block_form(const Block& type, const Shape& shape) {
+  return type.axis ? axis_blocking(shape, type.size.front(), *type.axis)
+                   : mase_blocking(shape, type.size, type.skip_first_dim);
+}
+
 Blocking mase_blocking(const Shape& shape, const std::vector<int64_t>& block_size,
                        bool skip_first_dim) {
   Blocking blocking{shape, Shape(shape.size(), 1)};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mase/base/tensor.h"
+#include "mase/formats/number_type.h"
 
 namespace mase {
 
@@ -22,6 +23,9 @@ struct Blocking {
   // Calls visit(block number, contiguous runs of that block) in row-major order of blocks.
   void for_each(const std::function<void(int64_t, const std::vector<Run>&)>& visit) const;
 };
+
+// The blocks of a tensor of this shape.
+Blocking block_form(const Block& type, const Shape& shape);
 
 // MASE's reading of block_size: right-aligned; missing and -1 entries, and those beyond the
 // dimension, mean the whole dimension. skip_first_dim makes dimension 0 a batch of separate tensors

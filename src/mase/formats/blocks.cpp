@@ -7,8 +7,56 @@
 #include <memory>
 #include <optional>
 
+#include "mase/formats/floating.h"
+
 namespace mase {
 namespace {
+
+// The kernels' numbers. Whole elements are kept as whole numbers, so their point moves into the
+// exponent.
+BlockSpec block_spec(const Block& type) {
+  BlockSpec spec;
+  int point = 0, precision = 0;  // of whole elements; bits after the leading one
+  if (const Fixed* fixed = std::get_if<Fixed>(&type.element)) {
+    spec.whole = true;
+    spec.element.mantissa = 0;
+    spec.element.largest = static_cast<float>(largest_code(*fixed));
+    spec.element.rounding = fixed->rounding;
+    point = fixed->frac;
+    precision = fixed->width - 2;
+  } else if (const Float* element = std::get_if<Float>(&type.element)) {
+    spec.whole = false;
+    spec.element = float_spec(*element);
+    spec.element.has_infinity = false;  // elements saturate
+    precision = element->mantissa;
+  } else {
+    spec.whole = false;
+    spec.element = float_spec(std::get<Log>(type.element));
+  }
+  spec.carry_bits = type.carry ? precision : -1;
+  spec.offset = std::ilogb(spec.element.largest);
+  spec.least = type.least - point;
+  spec.most = type.most - point;
+  return spec;
+}
+
+Coding element_coding(const Block& type) {
+  if (const Fixed* fixed = std::get_if<Fixed>(&type.element))
+    return coding_of(
+        {.kind = fixed->sign_magnitude ? CodeLayout::Kind::sign_magnitude : CodeLayout::Kind::whole,
+         .width = fixed->width});
+  if (const Float* element = std::get_if<Float>(&type.element))
+    return coding_of(float_codes(*element));
+  return coding_of(float_codes(std::get<Log>(type.element)));
+}
+
+struct Blocks {
+  Block type;
+  BlockSpec spec;
+  Coding coding;  // of the elements, before scaling
+
+  Blocking blocking(const Shape& shape) const { return block_form(type, shape); }
+};
 
 // The single dimension that is blocked, -1 if none is, -2 if several are.
 int blocked_axis(const Blocking& blocking) {
@@ -92,15 +140,6 @@ void quantize_blocks(const BlockSpec& spec, const Blocking& blocking, const floa
   });
 }
 
-std::function<double(const Shape&)> bits_of(BlockingOf blocking, double element, double shared) {
-  return [blocking = std::move(blocking), element, shared](const Shape& shape) {
-    const int64_t values = element_count(shape);
-    if (values == 0) return element;
-    return element +
-           shared * static_cast<double>(blocking(shape).count()) / static_cast<double>(values);
-  };
-}
-
 void check_codes(const Quantizer::Codes& codes, const Blocking& blocking) {
   MASE_CHECK(codes.codes.size() == static_cast<size_t>(element_count(blocking.shape)) &&
                  codes.exponents.size() == static_cast<size_t>(blocking.count()),
@@ -108,7 +147,7 @@ void check_codes(const Quantizer::Codes& codes, const Blocking& blocking) {
              shape_text(blocking.shape));
 }
 
-void add_codes(Quantizer& q, const std::shared_ptr<const BlockFormat>& format) {
+void add_codes(Quantizer& q, const std::shared_ptr<const Blocks>& format) {
   q.code_bits = format->coding.bits;
   // Blocks of other forms than rows are rare enough for plain loops.
   const auto plain_encode = [format](const float* in, const Shape& shape) {
@@ -163,10 +202,10 @@ void add_codes(Quantizer& q, const std::shared_ptr<const BlockFormat>& format) {
 
 }  // namespace
 
-Quantizer make_block(BlockFormat given, const Value& config) {
-  const auto format = std::make_shared<const BlockFormat>(std::move(given));
+Quantizer block_quantizer(const Block& type) {
+  const auto format =
+      std::make_shared<const Blocks>(Blocks{type, block_spec(type), element_coding(type)});
   Quantizer q;
-  q.config = config;
   q.quantize = [format](const float* in, float* out, const Shape& shape) {
     quantize_blocks(format->spec, format->blocking(shape), in, out);
   };
@@ -178,17 +217,14 @@ Quantizer make_block(BlockFormat given, const Value& config) {
           out[i] = block_value(block_element(format->spec, exponent, in[i]), exponent);
     });
   };
-  q.bits_per_value = bits_of(format->blocking, format->coding.bits, format->shared_bits);
   add_codes(q, format);
   return q;
 }
 
-Quantizer make_reference_block(ReferenceBlockFormat given, const Value& config) {
-  const auto format = std::make_shared<const ReferenceBlockFormat>(std::move(given));
+Quantizer reference_block_quantizer(const Block& like, ReferenceBlockRule rule) {
   Quantizer q;
-  q.config = config;
-  q.quantize = [format](const float* in, float* out, const Shape& shape) {
-    const Blocking blocking = format->blocking(shape);
+  q.quantize = [like, rule = std::move(rule)](const float* in, float* out, const Shape& shape) {
+    const Blocking blocking = block_form(like, shape);
     std::vector<float> largest;
     blocking.for_each([&](int64_t, const std::vector<Blocking::Run>& runs) {
       largest.push_back(plain_largest(in, runs));
@@ -200,14 +236,14 @@ Quantizer make_reference_block(ReferenceBlockFormat given, const Value& config) 
     if (std::isinf(replacement)) replacement = 1;
     blocking.for_each([&](int64_t number, const std::vector<Blocking::Run>& runs) {
       const float value = largest[static_cast<size_t>(number)];
-      const float shared = format->shared(value > 0 ? value : replacement);
+      const float shared = rule.shared(value > 0 ? value : replacement);
       for (const auto& run : runs)
         for (int64_t i = run.offset; i < run.offset + run.length; ++i)
-          out[i] = format->element(shared, in[i]);
+          out[i] = rule.element(shared, in[i]);
     });
   };
   q.reference = q.quantize;
-  q.bits_per_value = bits_of(format->blocking, format->element_bits, format->shared_bits);
+  set_bits_and_limits(q, {like});
   return q;
 }
 
@@ -249,15 +285,12 @@ Field exponent_bias_width_field() {
           .maximum = 8};
 }
 
-BlockingOf blocking_from(const Value& config) {
-  std::vector<int64_t> size;
+void read_block_form(Block& type, const Value& config) {
   if (config["block_size"].is_int())
-    size = {config["block_size"].as_int()};
+    type.size = {config["block_size"].as_int()};
   else
-    size = config["block_size"].as_int_list("block_size");
-  return [size, skip = config["skip_first_dim"].as_bool()](const Shape& shape) {
-    return mase_blocking(shape, size, skip);
-  };
+    type.size = config["block_size"].as_int_list("block_size");
+  type.skip_first_dim = config["skip_first_dim"].as_bool();
 }
 
 }  // namespace mase

@@ -1,40 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// The quantizer that all formats with a shared exponent are made of.
+// The quantizer of types whose blocks share an exponent, and what their formats have in common.
 #pragma once
 
 #include <functional>
-#include <vector>
 
 #include "mase/formats/blocking.h"
 #include "mase/formats/elementwise.h"
 #include "mase/formats/kernels/block.h"
+#include "mase/formats/number_type.h"
 
 namespace mase {
 
-using BlockingOf = std::function<Blocking(const Shape& shape)>;
+Quantizer block_quantizer(const Block& type);
 
-struct BlockFormat {
-  BlockSpec spec;
-  BlockingOf blocking;
-  double shared_bits = 0;
-  Coding coding;  // of the elements, before scaling
-};
-Quantizer make_block(BlockFormat format, const Value& config);
-
-// rounding = "reference": `exponents` turns the blocks' largest magnitudes (zeros replaced as MASE
-// does) into whatever `element` needs.
-struct ReferenceBlockFormat {
-  BlockingOf blocking;
+// rounding = "reference": `shared` turns a block's largest magnitude (zeros replaced as MASE does)
+// into whatever `element` needs. Blocks and bits are those of the type whose place it takes.
+struct ReferenceBlockRule {
   std::function<float(float largest)> shared;
   std::function<float(float shared, float x)> element;
-  double element_bits = 0, shared_bits = 0;
 };
-Quantizer make_reference_block(ReferenceBlockFormat format, const Value& config);
+Quantizer reference_block_quantizer(const Block& like, ReferenceBlockRule rule);
 
 // Keys of MASE's block formats.
 Field block_size_field(Value default_value);
 Field skip_first_dim_field();
 Field exponent_bias_width_field();
-BlockingOf blocking_from(const Value& config);
+// Sets the form of the blocks from those keys.
+void read_block_form(Block& type, const Value& config);
 
 }  // namespace mase

@@ -36,9 +36,8 @@ void add_codes(Quantizer& q, const std::shared_ptr<const ElementwiseFormat>& for
 
 }  // namespace
 
-Quantizer make_elementwise(ElementwiseFormat given, const Value& config) {
+Quantizer make_elementwise(ElementwiseFormat given) {
   Quantizer q;
-  q.config = config;
   q.elementwise = true;
   const auto format = std::make_shared<const ElementwiseFormat>(std::move(given));
   q.quantize = [format](const float* in, float* out, const Shape& shape) {
@@ -52,12 +51,6 @@ Quantizer make_elementwise(ElementwiseFormat given, const Value& config) {
     q.quantize_drawn = [format](const float* in, float* out, const Shape& shape, uint64_t draw) {
       format->kernel(in, out, static_cast<size_t>(element_count(shape)), draw);
     };
-  q.bits_per_value = [bits = format->bits](const Shape&) { return bits; };
-  q.lowest = format->lowest;
-  q.largest = format->largest;
-  q.smallest_positive = format->smallest_positive;
-  if (config["ste"].is_string() && config["ste"].as_string() == "clipped")
-    set_clipped_gradient(q, format->lowest, format->largest);
   if (format->coding.bits) add_codes(q, format);
   return q;
 }

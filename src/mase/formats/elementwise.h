@@ -15,13 +15,11 @@ struct ElementwiseFormat {
   std::function<void(const float* in, float* out, size_t count, uint64_t draw)> kernel;
   std::function<float(float x, uint64_t draw, uint32_t element)> reference;
   bool stochastic = false;
-  double bits = 32;
   Coding coding;
-  double lowest = 0, largest = 0, smallest_positive = 0;
 };
 
-// `config` is the validated one: its "ste" decides the gradient.
-Quantizer make_elementwise(ElementwiseFormat format, const Value& config);
+// Bits and limits are left to the caller.
+Quantizer make_elementwise(ElementwiseFormat format);
 
 // Gradient for ste = "clipped": zero where x is outside [low, high].
 void set_clipped_gradient(Quantizer& quantizer, double low, double high);

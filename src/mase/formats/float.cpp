@@ -2,21 +2,18 @@
 // Binary floating point with any exponent and mantissa width, subnormals included, and the named
 // members of the family: OCP's 8, 6 and 4-bit formats (OCP 8-bit Floating Point Specification 1.0,
 // OCP Microscaling Formats 1.0), half, bfloat16 and tf32.
-#include "mase/formats/float_layout.h"
+#include "mase/formats/floating.h"
 
 namespace mase::float_formats {
 namespace {
 
-Quantizer make(FloatLayout layout, const Value& config) {
-  FloatSpec spec = float_spec(layout);
-  spec.rounding = rounding_from_name(config["rounding"].as_string());
-  spec.to_infinity = config["overflow"].as_string() == "infinity";
-  if (spec.to_infinity && !spec.has_infinity)
+TypeOrReason with_rule(Float type, const Value& config) {
+  type.rounding = rounding_from_name(config["rounding"].as_string());
+  if (config["overflow"].as_string() == "infinity") type.overflow = Overflow::infinity;
+  if (type.overflow == Overflow::infinity && type.specials != Specials::ieee)
     throw config_error(config, "overflow", "this format has no infinity",
                        "use overflow = \"saturate\"");
-  Quantizer quantizer = make_elementwise(float_format(layout, spec), config);
-  quantizer.precision = {layout.width(), layout.exponent_width};
-  return quantizer;
+  return NumberType{type};
 }
 
 std::vector<Field> rule_fields() {
@@ -56,6 +53,24 @@ Schema general_schema() {
   return schema;
 }
 
+Float parse(const Value& config) {
+  Float type;
+  type.exponent = static_cast<int>(config["exponent_width"].as_int());
+  type.mantissa = static_cast<int>(config["mantissa_width"].as_int());
+  type.bias = static_cast<int>(int_or(config, "exponent_bias", default_bias(type.exponent)));
+  const std::string& specials = config["specials"].as_string();
+  type.specials = specials == "ieee"  ? Specials::ieee
+                  : specials == "nan" ? Specials::nan
+                                      : Specials::none;
+  if (type.specials == Specials::ieee && (type.mantissa == 0 || type.exponent == 1))
+    throw config_error(config, "specials",
+                       "infinities and NaN leave no room for numbers in this layout",
+                       "use specials = \"none\"");
+  return type;
+}
+
+std::vector<int64_t> precision_of(const Float& type) { return {type.width(), type.exponent}; }
+
 const Register<FormatRecord> general{{
     .name = "float",
     .class_suffix = "Float",
@@ -63,24 +78,8 @@ const Register<FormatRecord> general{{
     .help = "Finite numbers beyond the range saturate; infinities stay where the format has them "
             "and saturate elsewhere; NaN stays NaN.",
     .schema = general_schema(),
-    .make =
-        [](const Value& config) {
-          FloatLayout layout;
-          layout.exponent_width = static_cast<int>(config["exponent_width"].as_int());
-          layout.mantissa_width = static_cast<int>(config["mantissa_width"].as_int());
-          layout.bias = static_cast<int>(
-              int_or(config, "exponent_bias", default_bias(layout.exponent_width)));
-          const std::string& specials = config["specials"].as_string();
-          layout.specials = specials == "ieee"  ? Specials::ieee
-                            : specials == "nan" ? Specials::nan
-                                                : Specials::none;
-          if (layout.specials == Specials::ieee &&
-              (layout.mantissa_width == 0 || layout.exponent_width == 1))
-            throw config_error(config, "specials",
-                               "infinities and NaN leave no room for numbers in this layout",
-                               "use specials = \"none\"");
-          return make(layout, config);
-        },
+    .type = [](const Value& config) { return with_rule(parse(config), config); },
+    .precision = [](const Value& config) { return precision_of(parse(config)); },
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const auto& [exponent, mantissa] : {std::pair{3, 1}, {4, 2}, {4, 3}, {5, 4}, {5, 6}})
@@ -137,15 +136,16 @@ struct RegisterNamed {
         {"tf32", {}, "TF32", 8, 10, Specials::ieee, "19-bit TensorFloat"},
     };
     for (const Named& named : all) {
-      FloatLayout layout{named.exponent, named.mantissa, default_bias(named.exponent),
-                         named.specials};
+      const Float type{named.exponent, named.mantissa, default_bias(named.exponent),
+                       named.specials};
       Registry<FormatRecord>::instance().add({
           .name = named.name,
           .aliases = named.aliases,
           .class_suffix = named.suffix,
           .summary = named.summary,
           .schema = Schema{rule_fields()},
-          .make = [layout](const Value& config) { return make(layout, config); },
+          .type = [type](const Value& config) { return with_rule(type, config); },
+          .precision = [type](const Value&) { return precision_of(type); },
       });
     }
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a number format is. A FormatRecord describes a family (integer, block_fp, mxfp, ...); given
-// the values of its config keys it makes a Quantizer, which is immutable and may be shared by any
-// number of graphs and threads. No op names a format and no format names an op.
+// the values of its config keys it says which NumberType they stand for, and the Quantizer follows
+// from that. A Quantizer is immutable and may be shared by any number of graphs and threads. No op
+// names a format and no format names an op.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "mase/base/registry.h"
 #include "mase/base/schema.h"
 #include "mase/base/tensor.h"
+#include "mase/formats/number_type.h"
 
 namespace mase {
 
@@ -34,11 +37,16 @@ struct LearnedNumber {
       gradient;
   // What the gradient by a number is multiplied with, for a group of so many values.
   std::function<double(int64_t values)> gradient_scale;
+  // The number type with the number in it, for what wants to know more than rounded values.
+  std::function<NumberType(const float* number, const Shape& tensor)> type;
 };
 
 struct Quantizer {
   std::string format;  // registry name
   Value config;        // validated, defaults filled in
+
+  std::optional<NumberType> type;  // what everything below was derived from
+  std::string untyped;             // without a type: why there is none
 
   // True if every value is rounded on its own: such a quantizer may be applied to any contiguous
   // piece of a tensor, in any layout (shape {n}), and fused into other sweeps.
@@ -46,6 +54,9 @@ struct Quantizer {
 
   // Rounds `in`, a row-major tensor of this shape, to representable values. `out` may be `in`.
   std::function<void(const float* in, float* out, const Shape& shape)> quantize;
+  // Numbers per group (see NumberType) only: rounds `count` values that all belong to this group,
+  // for layouts in which they lie together.
+  std::function<void(const float* in, float* out, int64_t count, int64_t group)> quantize_group;
   // Stochastic formats only: draw number `draw` (a training step); `quantize` is draw 0.
   std::function<void(const float* in, float* out, const Shape& shape, uint64_t draw)>
       quantize_drawn;
@@ -81,6 +92,9 @@ struct Quantizer {
   std::vector<int64_t> precision;
 };
 
+// The number type of a config, or why it stands for none.
+using TypeOrReason = std::variant<NumberType, std::string>;
+
 struct FormatRecord {
   static constexpr const char* kind = "format";
   std::string name;
@@ -89,7 +103,11 @@ struct FormatRecord {
   std::string summary;
   std::string help = {};
   Schema schema;  // keys without operand prefix: width, frac_width, ...
-  std::function<Quantizer(const Value& config)> make;  // config already validated by `schema`
+  // Configs are validated by `schema` already. Where `type` gives a reason, or is left out, `make`
+  // brings the quantizer itself.
+  std::function<TypeOrReason(const Value& config)> type = {};
+  std::function<Quantizer(const Value& config)> make = {};
+  std::function<std::vector<int64_t>(const Value& config)> precision = {};  // see Quantizer
   // Configs over the format's range of widths, narrowest first, fit for values up to `largest` in
   // magnitude: what `ch format sweep` tries. Empty: the default config alone.
   std::function<std::vector<Value>(double largest)> ladder = {};
@@ -100,6 +118,16 @@ using QuantizerPtr = std::shared_ptr<const Quantizer>;
 // Validates the config (errors name `path` and the value's position) and makes the quantizer.
 QuantizerPtr make_quantizer(const std::string& format, const Value& config,
                             const std::string& path = "");
+
+// The quantizer of a number type alone. `clipped`: its gradient is zero where values saturate.
+Quantizer typed_quantizer(const NumberType& type, bool clipped = false);
+
+// What follows from a type without its rule of rounding.
+void set_bits_and_limits(Quantizer& quantizer, const NumberType& type);
+
+// Why a tensor of this shape cannot be quantised: numbers that do not fit its groups, an axis that
+// it does not have. Nothing if it can be.
+std::optional<std::string> misfit(const Quantizer& quantizer, const Shape& shape);
 
 Tensor quantize(const Quantizer& quantizer, const Tensor& tensor);
 

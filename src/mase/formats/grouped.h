@@ -28,12 +28,12 @@ inline double mean_magnitude(const Grouping& groups, int64_t group, const float*
   return total.count ? total.sum / static_cast<double>(total.count) : empty;
 }
 
-// A Rule has: bits, scaled (a scale is stored per group), stochastic, seed,
+// A Rule has: bits, stochastic, seed,
 //   GroupFit fit(groups, group, in), uint32_t code_of(x, fit, key, element) for x not NaN,
 //   float multiple(code): the value of the code / scale,
 //   ThresholdSpec thresholds(fit): the same rule for the kernel, unless it is stochastic.
 template <class Rule>
-Quantizer make_grouped(const Rule& given, const Value& config) {
+Quantizer make_grouped(const Rule& given) {
   const auto rule = std::make_shared<const Rule>(given);
   // Calls begin(scale) for every group and visit(element, code, scale) for its values; NaN: code 0.
   const auto sweep = [rule](const float* in, const Shape& shape, uint64_t draw, const auto& begin,
@@ -57,8 +57,6 @@ Quantizer make_grouped(const Rule& given, const Value& config) {
         });
   };
   Quantizer q;
-  q.config = config;
-  q.precision = {rule->bits};
   q.reference = [rounded](const float* in, float* out, const Shape& shape) {
     rounded(in, out, shape, 0);
   };
@@ -76,11 +74,6 @@ Quantizer make_grouped(const Rule& given, const Value& config) {
     q.quantize = q.reference;
     q.quantize_drawn = rounded;
   }
-  q.bits_per_value = [rule](const Shape& shape) {
-    const int64_t values = element_count(shape);
-    const double shared = rule->scaled && values ? 32.0 / static_cast<double>(values) : 0;
-    return rule->bits + shared * static_cast<double>(first_dimension_groups(shape).groups);
-  };
   q.code_bits = rule->bits;
   q.encode = [sweep](const float* in, const Shape& shape) {
     Quantizer::Codes codes;

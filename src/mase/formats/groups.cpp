@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/formats/groups.h"
 
+#include "mase/base/error.h"
+
 namespace mase {
 
-Grouping grouping(const Shape& shape, const std::string& granularity, int64_t axis) {
+Grouping grouping(const Shape& shape, const Granularity& granularity) {
+  using Kind = Granularity::Kind;
   const int64_t total = element_count(shape);
   const auto rank = static_cast<int64_t>(shape.size());
   Grouping result;
   result.inner = total;
-  if (granularity == "tensor" || rank == 0) return result;
-  if (granularity == "row") {
+  if (granularity.kind == Kind::tensor || rank == 0) return result;
+  if (granularity.kind == Kind::row) {
     result.inner = shape.back();
     result.groups = result.inner ? total / result.inner : 0;
     return result;
   }
+  if (granularity.kind == Kind::element) {
+    result.inner = 1;
+    result.outer = granularity.batch ? shape[0] : 1;
+    result.groups = result.outer ? total / result.outer : 0;
+    return result;
+  }
+  const int64_t axis = granularity.axis;
   if (axis < -rank || axis >= rank)
     throw Error("axis", fmt::format("{} is out of range for shape {}", axis, shape_text(shape)),
                 fmt::format("give -{} to {}", rank, rank - 1));
@@ -28,7 +38,8 @@ Grouping grouping(const Shape& shape, const std::string& granularity, int64_t ax
 }
 
 Grouping first_dimension_groups(const Shape& shape) {
-  return grouping(shape, shape.size() >= 2 ? "channel" : "tensor", 0);
+  const auto kind = shape.size() >= 2 ? Granularity::Kind::axis : Granularity::Kind::tensor;
+  return grouping(shape, {kind, 0});
 }
 
 }  // namespace mase

@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of values that share a scale or a threshold: the whole tensor, every row of the last
-// dimension, or every entry of one dimension.
+// Groups of values that share numbers: a scale, a threshold, a width. The whole tensor, every row
+// of the last dimension, every entry of one dimension, or every value by itself.
 #pragma once
 
-#include <functional>
-#include <string>
+#include <cstddef>
+#include <cstdint>
 
-#include "mase/base/schema.h"
 #include "mase/base/tensor.h"
 
 namespace mase {
+
+struct Granularity {
+  enum class Kind {
+    tensor,
+    row,      // the last dimension runs inside a group
+    axis,     // one group per entry of `axis`
+    element,  // one per value; the entries of a batch share theirs
+  };
+  Kind kind = Kind::tensor;
+  int64_t axis = 0;    // negative counts from the end
+  bool batch = false;  // element: dimension 0 is a batch
+
+  bool operator==(const Granularity&) const = default;
+};
 
 // The values of group g lie at (o * groups + g) * inner + i for all o < outer, i < inner.
 struct Grouping {
@@ -29,12 +42,9 @@ struct Grouping {
       for (int64_t g = 0; g < groups; ++g)
         visit(g, (o * groups + g) * inner, static_cast<size_t>(inner));
   }
-  int64_t size() const { return outer * inner; }
 };
 
-// "tensor", "row" (the last dimension runs inside a group) or "channel" (one group per entry of
-// `axis`).
-Grouping grouping(const Shape& shape, const std::string& granularity, int64_t axis);
+Grouping grouping(const Shape& shape, const Granularity& granularity);
 // One group per entry of dimension 0; a vector is one group.
 Grouping first_dimension_groups(const Shape& shape);
 

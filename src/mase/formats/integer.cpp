@@ -2,74 +2,155 @@
 // Fixed point: width bits, frac_width of them after the point.
 //   q(x) = clamp(round(x * 2^frac_width), lowest, largest) / 2^frac_width
 // Infinities saturate, NaN stays NaN. Codes are two's complement (plain binary when unsigned).
+// overflow = "wrap" drops the high bits instead of clamping, as hardware without a comparison does.
+//
+// Width and point may differ inside a tensor: a list of them, one per row (granularity = "row": one
+// per entry of `axis`) or one per value ("element"). A width of 0 is the constant 0.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "mase/formats/elementwise.h"
-#include "mase/formats/kernels/elementwise.h"
+#include "mase/formats/fixed.h"
 
 namespace mase::integer_format {
 namespace {
 
-// The largest single-precision number that is not above the limit: words wider than 24 bits hold
-// whole numbers that a float does not.
-float float_below(double limit) {
-  const float nearest = static_cast<float>(limit);
-  return static_cast<double>(nearest) > limit ? std::nextafter(nearest, 0.0f) : nearest;
+constexpr int64_t widest = 64, farthest_point = 126;
+
+// Whole numbers in a list, lists inside it flattened.
+bool flatten(const Value& value, std::vector<int>& numbers, int64_t least, int64_t most) {
+  if (value.is_int()) {
+    if (value.as_int() < least || value.as_int() > most) return false;
+    numbers.push_back(static_cast<int>(value.as_int()));
+    return true;
+  }
+  if (!value.is_list()) return false;
+  for (const Value& entry : value.as_list())
+    if (!flatten(entry, numbers, least, most)) return false;
+  return true;
 }
 
-Quantizer make_integer(const Value& config, Rounding rounding) {
-  const int width = static_cast<int>(config["width"].as_int("width"));
-  const int frac = static_cast<int>(int_or(config, "frac_width", width / 2));
-  const bool is_signed = config["is_signed"].as_bool();
-  const int magnitude_bits = is_signed ? width - 1 : width;
-  if (magnitude_bits - frac > 127)
-    throw config_error(
-        config, "frac_width",
-        fmt::format("numbers of width {} and frac_width {} exceed single precision", width, frac),
-        fmt::format("give at least {}", magnitude_bits - 127));
-  IntegerSpec spec;
-  spec.scale = std::ldexp(1.0f, frac);
-  spec.inverse = std::ldexp(1.0f, -frac);
-  spec.low = is_signed ? -std::ldexp(1.0f, width - 1) : 0.0f;
-  spec.high = width == 64 && !is_signed ? float_below(0x1.fffffep63)
-                                        : float_below(std::ldexp(1.0, magnitude_bits) - 1);
-  // 2^53 and above: the subtraction of one is lost in double precision as well.
-  if (magnitude_bits > 24) spec.high = std::nextafter(std::ldexp(1.0f, magnitude_bits), 0.0f);
-  spec.rounding = rounding;
+// An integer, or a list with one per group.
+Field numbers_field(const char* name, bool required, int64_t least, int64_t most,
+                    const char* help) {
+  return {.name = name,
+          .type = FieldType::any,
+          .help = help,
+          .required = required,
+          .minimum = static_cast<double>(least),
+          .maximum = static_cast<double>(most),
+          .check = [least, most](const Value& value) -> std::optional<std::string> {
+            std::vector<int> numbers;
+            if (!value.is_int() && !value.is_list())
+              return fmt::format("expected an integer or a list of integers, got {}",
+                                 value.type_name());
+            if (!flatten(value, numbers, least, most))
+              return fmt::format("the list must hold integers from {} to {}", least, most);
+            if (numbers.empty()) return "the list is empty";
+            return {};
+          }};
+}
 
-  ElementwiseFormat format;
-  const uint64_t seed = static_cast<uint64_t>(int_or(config, "seed", 0));
-  format.kernel = [spec, seed](const float* in, float* out, size_t count, uint64_t draw) {
-    integer_kernel(spec, in, out, count, stochastic_key(seed, draw));
-  };
-  format.reference = [spec, seed](float x, uint64_t draw, uint32_t element) {
-    return integer_reference(spec, x, stochastic_key(seed, draw), element);
-  };
-  format.stochastic = rounding == Rounding::stochastic;
-  format.bits = width;
-  if (width <= 32)
-    format.coding = coding_of({.width = width, .is_signed = is_signed, .scale = spec.scale});
-  format.lowest = static_cast<double>(spec.low) * spec.inverse;
-  format.largest = static_cast<double>(spec.high) * spec.inverse;
-  format.smallest_positive = spec.inverse;
-  Quantizer quantizer = make_elementwise(std::move(format), config);
-  quantizer.precision = {width, frac};
-  return quantizer;
+Granularity parse_granularity(const Value& config) {
+  using Kind = Granularity::Kind;
+  const std::string& name = config["granularity"].as_string();
+  const bool batch = config["skip_first_dim"].as_bool();
+  if (name == "row") return {Kind::axis, int_or(config, "axis", batch ? -1 : 0)};
+  if (name == "element") return {Kind::element, 0, batch};
+  return {};
+}
+
+// Truths in a list, lists inside it flattened.
+bool flatten_signs(const Value& value, std::vector<int>& signs) {
+  if (value.is_bool()) signs.push_back(value.as_bool());
+  if (!value.is_list()) return value.is_bool();
+  for (const Value& entry : value.as_list())
+    if (!flatten_signs(entry, signs)) return false;
+  return true;
+}
+
+Field signs_field() {
+  return {.name = "is_signed",
+          .type = FieldType::any,
+          .default_value = true,
+          .help = "two's complement, or numbers from zero up; or a list",
+          .check = [](const Value& value) -> std::optional<std::string> {
+            std::vector<int> signs;
+            if (flatten_signs(value, signs) && !signs.empty()) return {};
+            return fmt::format("expected true, false or a list of them, got {}", value.type_name());
+          }};
+}
+
+// Fills in widths, points and signs, and what is known of all of them.
+void read_numbers(Fixed& type, const Value& config) {
+  std::vector<int> widths, fracs, signs;
+  flatten(config["width"], widths, 0, widest);
+  flatten_signs(config["is_signed"], signs);
+  if (config["frac_width"].is_null())
+    for (const int width : widths) fracs.push_back(width / 2);
+  else
+    flatten(config["frac_width"], fracs, -farthest_point, farthest_point);
+  const size_t groups = std::max({widths.size(), fracs.size(), signs.size()});
+  for (const std::vector<int>* list : {&widths, &fracs, &signs})
+    if (list->size() > 1 && list->size() != groups)
+      throw config_error(config, "width",
+                         fmt::format("lists of {} widths, {} fraction widths and {} signs",
+                                     widths.size(), fracs.size(), signs.size()),
+                         "give as many of each, or one for all");
+  type.width = *std::max_element(widths.begin(), widths.end());
+  type.frac = *std::max_element(fracs.begin(), fracs.end());
+  type.is_signed = *std::max_element(signs.begin(), signs.end());
+  if (groups == 1) return;
+  if (config["granularity"].as_string() == "tensor")
+    throw config_error(config, "granularity", "a list of numbers for one tensor",
+                       "say what each is for: granularity = \"row\" or \"element\"");
+  widths.resize(groups, widths.front());
+  fracs.resize(groups, fracs.front());
+  if (signs.size() > 1) type.signs = std::move(signs);
+  type.widths = std::move(widths);
+  type.fracs = std::move(fracs);
+}
+
+NumberType parse(const Value& config, Rounding rounding) {
+  Fixed type;
+  type.rounding = rounding;
+  type.seed = static_cast<uint64_t>(int_or(config, "seed", 0));
+  type.narrow = config["narrow"].as_bool();
+  if (config["overflow"].as_string() == "wrap") type.overflow = Overflow::wrap;
+  read_numbers(type, config);
+  for (int64_t g = 0; g < group_count(type); ++g) {
+    const Fixed one = fixed_at(type, g);
+    const int magnitude_bits = one.width - one.is_signed;
+    if (magnitude_bits - one.frac > 127)
+      throw config_error(config, "frac_width",
+                         fmt::format("numbers of width {} and frac_width {} exceed single "
+                                     "precision",
+                                     one.width, one.frac),
+                         fmt::format("give at least {}", magnitude_bits - 127));
+  }
+  if (type.overflow == Overflow::wrap && type.width > widest_wrap)
+    throw config_error(
+        config, "overflow",
+        fmt::format("single precision does not hold all remainders of {} bits", type.width),
+        fmt::format("give a width of at most {}, or saturate", widest_wrap));
+  if (type.overflow == Overflow::wrap && type.narrow)
+    throw config_error(config, "narrow", "a range that wraps has all codes",
+                       "leave out narrow, or overflow = \"wrap\"");
+  if (group_count(type) > 1 && type.rounding == Rounding::stochastic)
+    throw config_error(config, "rounding", "numbers per group are not rounded at random",
+                       "choose another rounding, or granularity = \"tensor\"");
+  return {type, parse_granularity(config)};
 }
 
 Schema schema(bool with_rounding) {
   Schema schema{{
-      width_field(1, 64, "bits of a number"),
-      {.name = "frac_width",
-       .type = FieldType::integer,
-       .help = "bits after the point; half the width if not given; may be negative or above width",
-       .minimum = -126,
-       .maximum = 126},
-      {.name = "is_signed",
-       .type = FieldType::boolean,
-       .default_value = true,
-       .help = "two's complement, or numbers from zero up"},
+      numbers_field("width", true, 0, widest,
+                    "bits of a number, or a list of them; 0 is the constant 0"),
+      numbers_field("frac_width", false, -farthest_point, farthest_point,
+                    "bits after the point, or a list of them; half the width if not given; may be "
+                    "negative or above width"),
+      signs_field(),
   }};
   if (with_rounding) {
     schema.fields.push_back(rounding_field(false));
@@ -79,8 +160,43 @@ Schema schema(bool with_rounding) {
                              .help = "the same as rounding = \"floor\""});
     schema.fields.push_back(seed_field());
   }
+  schema.fields.push_back({.name = "overflow",
+                           .type = FieldType::text,
+                           .default_value = "saturate",
+                           .help = "numbers beyond the range become the last one, or come in again "
+                                   "at the other end",
+                           .choices = {"saturate", "wrap"}});
+  schema.fields.push_back({.name = "narrow",
+                           .type = FieldType::boolean,
+                           .default_value = false,
+                           .help = "leave out the lowest number, so that the range is symmetric"});
+  schema.fields.push_back({.name = "granularity",
+                           .type = FieldType::text,
+                           .default_value = "tensor",
+                           .help =
+                               "what the numbers of a list are for: each entry of `axis` (row), "
+                               "or each value (element)",
+                           .choices = {"tensor", "row", "element"}});
+  schema.fields.push_back({.name = "axis",
+                           .type = FieldType::integer,
+                           .help = "the dimension of granularity = \"row\"; negative counts from "
+                                   "the end; if not given the last one (features), or the first "
+                                   "where there is no batch (a layer's parameters)"});
+  schema.fields.push_back({.name = "skip_first_dim",
+                           .type = FieldType::boolean,
+                           .default_value = true,
+                           .help = "dimension 0 is a batch, whose entries share their numbers"});
   schema.fields.push_back(ste_field());
   return schema;
+}
+
+std::vector<int64_t> precision_of(const NumberType& type) {
+  return {type.as<Fixed>()->width, type.as<Fixed>()->frac};
+}
+
+Rounding rounding_of(const Value& config) {
+  return config["floor"].as_bool() ? Rounding::floor
+                                   : rounding_from_name(config["rounding"].as_string());
 }
 
 // As many fraction bits as the largest value leaves.
@@ -99,12 +215,9 @@ const Register<FormatRecord> integer{{
     .summary = "fixed point: width bits, frac_width of them after the point",
     .help = "q(x) = clamp(round(x * 2^frac_width), lowest, largest) / 2^frac_width",
     .schema = schema(true),
-    .make =
-        [](const Value& config) {
-          const bool floor = config["floor"].as_bool();
-          return make_integer(
-              config, floor ? Rounding::floor : rounding_from_name(config["rounding"].as_string()));
-        },
+    .type = [](const Value& config) -> TypeOrReason { return parse(config, rounding_of(config)); },
+    .precision =
+        [](const Value& config) { return precision_of(parse(config, rounding_of(config))); },
     .ladder = ladder,
 }};
 
@@ -114,7 +227,8 @@ const Register<FormatRecord> integer_floor{{
     .summary = "fixed point rounded down",
     .help = "integer with rounding = \"floor\", under the name MASE gives it",
     .schema = schema(false),
-    .make = [](const Value& config) { return make_integer(config, Rounding::floor); },
+    .type = [](const Value& config) -> TypeOrReason { return parse(config, Rounding::floor); },
+    .precision = [](const Value& config) { return precision_of(parse(config, Rounding::floor)); },
     .ladder = ladder,
 }};
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "mase/formats/format.h"
@@ -13,21 +12,16 @@
 
 namespace mase {
 
-struct LearnedRange {
-  bool clip = false;  // the number is the end of the range, not the step
-  ScaledSpec spec;    // the codes; the step is not used
-  std::string granularity;
-  int64_t axis = 0;
-  // What the data say before training: one per group.
-  std::function<std::vector<ScaledSpec>(const float* in, const Shape& shape)> starting_specs;
-};
+// What the data say before training: one per group.
+using StartingSpecs = std::function<std::vector<ScaledSpec>(const float* in, const Shape& shape)>;
+
+// Of a type whose source is learned.
+std::shared_ptr<const LearnedNumber> learned_range(const Scaled& type,
+                                                   const Granularity& granularity,
+                                                   StartingSpecs starting_specs);
 
 // Codes are exact in single precision, with bits to spare for v = x / step.
 inline constexpr int learned_width_limit = 16;
-
-// Codes of a learned range: all of the word's for a step, symmetric ones for a clip.
-ScaledSpec learned_range_spec(int width, bool is_signed, bool clip);
-std::shared_ptr<const LearnedNumber> learned_range(LearnedRange range);
 
 // LSQ starts at 2 mean|x| / sqrt(largest code), over the finite values of a group. A group without
 // any keeps the step it has.

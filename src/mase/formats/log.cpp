@@ -6,62 +6,35 @@
 // The nearest value wins, so the border between 2^E and 2^(E+1) is 1.5 * 2^E. rounding =
 // "reference" is MASE's rule: E = round(log2(|x| + 0.1 * 2^-bias)), border sqrt(2) * 2^E, and zero
 // becomes 2^-bias.
-#include <algorithm>
-#include <cmath>
-
-#include "mase/formats/float_layout.h"
+#include "mase/formats/floating.h"
 #include "mase/formats/reference_rules.h"
 
 namespace mase::log_format {
 namespace {
 
-struct Log {
-  int width, exponent_width, bias;
-  int top() const { return (1 << exponent_width) - 1 - bias; }
-};
-
-Log parse(const Value& config) {
-  Log log;
-  log.width = static_cast<int>(config["width"].as_int());
-  log.exponent_width = log.width - 1;
-  log.bias = static_cast<int>(int_or(config, "exponent_bias", default_bias(log.exponent_width)));
-  return log;
+Log parse(const Value& config, Log::Zero zero) {
+  const int width = static_cast<int>(config["width"].as_int());
+  return {width, static_cast<int>(int_or(config, "exponent_bias", default_bias(width - 1))), zero};
 }
 
-Quantizer make_log(const Value& config) {
-  const Log log = parse(config);
-  FloatSpec spec;
-  spec.mantissa = 0;
-  spec.emin = std::max(-log.bias, -149);
-  spec.largest = static_cast<float>(std::ldexp(1.0, std::min(log.top(), 127)));
-  spec.one_sided_zero = true;
-  ElementwiseFormat format = float_format({log.exponent_width, 0, log.bias}, spec);
-  format.smallest_positive = std::ldexp(1.0, -log.bias);
-  format.coding = {};
-  if (log.top() <= 127 && log.bias <= 148)
-    format.coding =
-        coding_of({.kind = CodeLayout::Kind::power, .width = log.width, .bias = log.bias});
-  if (config["rounding"].as_string() == reference_rounding) {
-    format.reference = [log](float x, uint64_t, uint32_t) {
-      return reference_log(x, log.exponent_width, log.bias);
-    };
-    format.kernel = [log](const float* in, float* out, size_t count, uint64_t) {
-      for (size_t i = 0; i < count; ++i)
-        out[i] = reference_log(in[i], log.exponent_width, log.bias);
-    };
-    format.coding = {};
-  }
-  Quantizer quantizer = make_elementwise(std::move(format), config);
-  quantizer.precision = {log.width, log.bias};
-  return quantizer;
+TypeOrReason log_type(const Value& config) {
+  if (config["rounding"].as_string() == reference_rounding) return reference_reason;
+  return NumberType{parse(config, Log::Zero::least_negative)};
 }
 
-Quantizer make_power(const Value& config) {
-  const Log log = parse(config);
-  const FloatLayout layout{log.exponent_width, 0, log.bias, Specials::none};
-  Quantizer quantizer = make_elementwise(float_format(layout, float_spec(layout)), config);
-  quantizer.precision = {log.width, log.bias};
-  return quantizer;
+Quantizer by_reference(const Value& config) {
+  const Log log = parse(config, Log::Zero::least_negative);
+  return reference_quantizer({log},
+                             [log](float x) { return reference_log(x, log.width - 1, log.bias); });
+}
+
+TypeOrReason power_type(const Value& config) {
+  return NumberType{parse(config, Log::Zero::lowest_field)};
+}
+
+std::vector<int64_t> precision(const Value& config) {
+  const Log log = parse(config, Log::Zero::lowest_field);
+  return {log.width, log.bias};
 }
 
 const Register<FormatRecord> registered_log{{
@@ -70,7 +43,9 @@ const Register<FormatRecord> registered_log{{
     .summary = "signed powers of two; one code is zero",
     .schema = {{width_field(2, 12, "sign and exponent bits"), exponent_bias_field(),
                 rounding_field(true), ste_field()}},
-    .make = make_log,
+    .type = log_type,
+    .make = by_reference,
+    .precision = precision,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const int width : {3, 4, 5, 6, 8}) configs.push_back(Dict{{"width", width}});
@@ -83,7 +58,8 @@ const Register<FormatRecord> registered_power{{
     .class_suffix = "PowerOfTwo",
     .summary = "signed powers of two, with the lowest exponent field for zero",
     .schema = {{width_field(2, 12, "sign and exponent bits"), exponent_bias_field(), ste_field()}},
-    .make = make_power,
+    .type = power_type,
+    .precision = precision,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const int width : {3, 4, 5, 6, 8}) configs.push_back(Dict{{"width", width}});

@@ -46,6 +46,7 @@ std::vector<float> code_values(const Quantizer& quantizer) {
   const size_t count = size_t{1} << quantizer.code_bits;
   std::vector<float> values(count);
   const Shape shape = {static_cast<int64_t>(count)};
+  if (misfit(quantizer, shape)) return {};  // every group has values of its own
   // What is shared is made neutral: zeros have a step of 1, or a scale of nothing.
   Quantizer::Codes codes = quantizer.encode(values.data(), shape);
   std::iota(codes.codes.begin(), codes.codes.end(), 0u);
@@ -58,12 +59,46 @@ std::vector<float> code_values(const Quantizer& quantizer) {
 
 std::vector<float> representable_values(const Quantizer& quantizer) {
   std::vector<float> values = code_values(quantizer);
-  values.erase(std::remove_if(values.begin(), values.end(),
-                              [](float value) { return !std::isfinite(value); }),
-               values.end());
+  // The lowest code of a narrow range is never used.
+  std::erase_if(values, [&](float value) {
+    return !std::isfinite(value) || (quantizer.lowest && value < *quantizer.lowest);
+  });
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
   return values;
+}
+
+std::vector<float> code_elements(const Quantizer& quantizer, const Tensor& tensor) {
+  if (!quantizer.encode || !quantizer.code_bits) return {};
+  const Tensor in = tensor.to(DType::f32);
+  Quantizer::Codes codes = quantizer.encode(in.data<float>(), in.shape());
+  std::fill(codes.exponents.begin(), codes.exponents.end(), 0);
+  // Steps become 1; the zero points behind them stay.
+  const bool affine =
+      quantizer.type && quantizer.type->as<Scaled>() && quantizer.type->as<Scaled>()->affine;
+  for (size_t i = 0; i < codes.scales.size(); i += affine ? 2 : 1) codes.scales[i] = 1;
+  std::vector<float> elements(codes.codes.size());
+  quantizer.decode(codes, elements.data(), in.shape());
+  return elements;
+}
+
+std::optional<int64_t> count_beyond(const Quantizer& quantizer, std::span<const float> values,
+                                    const Shape& shape) {
+  const auto beyond = [&](size_t first, size_t count, double low, double high) {
+    int64_t result = 0;
+    for (size_t i = first; i < first + count; ++i) result += values[i] < low || values[i] > high;
+    return result;
+  };
+  if (quantizer.lowest && quantizer.largest)
+    return beyond(0, values.size(), *quantizer.lowest, *quantizer.largest);
+  const Fixed* fixed = quantizer.type ? quantizer.type->as<Fixed>() : nullptr;
+  if (!fixed) return {};
+  int64_t result = 0;
+  grouping(shape, quantizer.type->granularity).for_each_run([&](int64_t g, int64_t at, size_t n) {
+    const Limits limits = *limits_of({fixed_at(*fixed, g)});
+    result += beyond(static_cast<size_t>(at), n, limits.lowest, limits.largest);
+  });
+  return result;
 }
 
 std::string config_text(const FormatRecord& record, const Value& config) {

@@ -2,6 +2,8 @@
 // Figures about a format: its values, and what rounding a tensor to it costs.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,14 @@ QuantizationError measure_error(const Quantizer& quantizer, const Tensor& in, co
 std::vector<float> code_values(const Quantizer& quantizer);
 // The distinct finite ones, ascending.
 std::vector<float> representable_values(const Quantizer& quantizer);
+
+// What the values of a tensor are in their codes, before a shared scale or exponent (zero points
+// taken off): the constants a multiplier meets. Empty without codes.
+std::vector<float> code_elements(const Quantizer& quantizer, const Tensor& tensor);
+
+// Values beyond the limits of their format; nothing where it has none.
+std::optional<int64_t> count_beyond(const Quantizer& quantizer, std::span<const float> values,
+                                    const Shape& shape);
 
 // "width=8, frac_width=4": the keys that differ from the defaults.
 std::string config_text(const FormatRecord& record, const Value& config);

@@ -3,73 +3,48 @@
 // scale_bits bits, S = floor(log2(max)) - emax of the element format. mxint elements are whole
 // numbers of `width` bits with width-2 after the point, symmetric; mxfp elements are small floats.
 // Elements beyond the range saturate. A partial last block is as if filled with zeros.
-#include <cmath>
-
 #include "mase/formats/blocks.h"
-#include "mase/formats/float_layout.h"
+#include "mase/formats/floating.h"
 
 namespace mase::mx_format {
 namespace {
 
-struct Shared {
-  BlockingOf blocking;
-  int bits, largest;  // of the scale's exponent
-  Rounding rounding;
-};
-
-Shared shared_part(const Value& config) {
-  Shared shared;
-  const int64_t size = config["block_size"].as_int(), axis = config["axis"].as_int();
-  shared.blocking = [size, axis](const Shape& shape) { return axis_blocking(shape, size, axis); };
-  shared.bits = static_cast<int>(config["scale_bits"].as_int());
-  shared.largest = (1 << (shared.bits - 1)) - 1;
-  shared.rounding = rounding_from_name(config["rounding"].as_string());
-  return shared;
+Block shared_part(const Value& config) {
+  Block type;
+  type.size = {config["block_size"].as_int()};
+  type.axis = config["axis"].as_int();
+  type.scale_bits = static_cast<int>(config["scale_bits"].as_int());
+  type.most = (1 << (type.scale_bits - 1)) - 1;
+  type.least = -type.most;
+  return type;
 }
 
-Quantizer make_mxint(const Value& config) {
-  const Shared shared = shared_part(config);
+Rounding rounding_of(const Value& config) {
+  return rounding_from_name(config["rounding"].as_string());
+}
+
+Block mxint_block(const Value& config) {
   const int width = static_cast<int>(config["width"].as_int());
-  BlockFormat format;
-  format.spec.whole = true;
-  format.spec.element.mantissa = 0;
-  format.spec.element.largest = std::ldexp(1.0f, width - 1) - 1;
-  format.spec.element.rounding = shared.rounding;
-  format.spec.offset = width - 2;
-  format.spec.least = -shared.largest - (width - 2);
-  format.spec.most = shared.largest - (width - 2);
-  format.blocking = shared.blocking;
-  format.shared_bits = shared.bits;
-  format.coding = coding_of({.width = width});
-  Quantizer quantizer = make_block(std::move(format), config);
-  quantizer.precision = {width, shared.bits};
-  return quantizer;
+  Block type = shared_part(config);
+  type.element =
+      Fixed{.width = width, .frac = width - 2, .rounding = rounding_of(config), .narrow = true};
+  return type;
 }
 
-Quantizer make_mxfp(const Value& config) {
-  const Shared shared = shared_part(config);
-  FloatLayout layout;
-  layout.exponent_width = static_cast<int>(config["exponent_width"].as_int());
-  layout.mantissa_width = static_cast<int>(config["frac_width"].as_int());
-  layout.bias = default_bias(layout.exponent_width);
+Block mxfp_block(const Value& config) {
+  Float element;
+  element.exponent = static_cast<int>(config["exponent_width"].as_int());
+  element.mantissa = static_cast<int>(config["frac_width"].as_int());
+  element.bias = default_bias(element.exponent);
+  element.rounding = rounding_of(config);
   // OCP's own element formats: E5M2 and wider keep infinities and NaN, E4M3 one NaN, the 6 and
   // 4-bit ones neither.
-  const int e = layout.exponent_width;
-  layout.specials = e >= 5 ? Specials::ieee : layout.width() == 8 ? Specials::nan : Specials::none;
-  BlockFormat format;
-  format.spec.whole = false;
-  format.spec.element = float_spec(layout);
-  format.spec.element.has_infinity = false;  // elements saturate
-  format.spec.element.rounding = shared.rounding;
-  format.spec.offset = std::ilogb(format.spec.element.largest);
-  format.spec.least = -shared.largest;
-  format.spec.most = shared.largest;
-  format.blocking = shared.blocking;
-  format.shared_bits = shared.bits;
-  format.coding = coding_of(float_codes(layout));
-  Quantizer quantizer = make_block(std::move(format), config);
-  quantizer.precision = {layout.width(), layout.exponent_width, shared.bits};
-  return quantizer;
+  element.specials = element.exponent >= 5  ? Specials::ieee
+                     : element.width() == 8 ? Specials::nan
+                                            : Specials::none;
+  Block type = shared_part(config);
+  type.element = element;
+  return type;
 }
 
 std::vector<Field> shared_fields() {
@@ -108,7 +83,10 @@ const Register<FormatRecord> mxint{{
     .class_suffix = "MXInt",
     .summary = "OCP microscaling integers: whole numbers with a shared power-of-two scale",
     .schema = schema({width_field(2, 16, "bits of an element")}),
-    .make = make_mxint,
+    .type = [](const Value& config) -> TypeOrReason { return NumberType{mxint_block(config)}; },
+    .precision = [](const Value& config) -> std::vector<int64_t> {
+      return {config["width"].as_int(), config["scale_bits"].as_int()};
+    },
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const int width : {2, 3, 4, 6, 8}) configs.push_back(Dict{{"width", width}});
@@ -127,7 +105,12 @@ const Register<FormatRecord> mxfp{{
                        .required = true,
                        .minimum = 0,
                        .maximum = 10}}),
-    .make = make_mxfp,
+    .type = [](const Value& config) -> TypeOrReason { return NumberType{mxfp_block(config)}; },
+    .precision = [](const Value& config) -> std::vector<int64_t> {
+      const Block type = mxfp_block(config);
+      const Float& element = std::get<Float>(type.element);
+      return {element.width(), element.exponent, type.scale_bits};
+    },
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const auto& [exponent, fraction] : {std::pair{2, 1}, {2, 3}, {3, 2}, {4, 3}, {5, 2}})

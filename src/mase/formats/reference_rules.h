@@ -3,7 +3,18 @@
 // rounding = "reference" uses it.
 #pragma once
 
+#include <functional>
+
+#include "mase/formats/format.h"
+
 namespace mase {
+
+// Rounds by the rule, one by one; bits and limits are those of the type whose place it takes. Not
+// every result has a code.
+Quantizer reference_quantizer(const NumberType& like, std::function<float(float)> rule);
+// Why such a config has no number type.
+inline constexpr const char* reference_reason =
+    "MASE's published rule does not round to a fixed set of numbers";
 
 // The single-precision rounding of the true logarithm.
 float rounded_log2(float x);

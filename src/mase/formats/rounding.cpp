@@ -8,8 +8,14 @@ namespace mase {
 namespace {
 
 const std::pair<const char*, Rounding> names[] = {
-    {"nearest_even", Rounding::nearest_even}, {"half_away", Rounding::half_away},
-    {"toward_zero", Rounding::toward_zero},   {"floor", Rounding::floor},
+    {"nearest_even", Rounding::nearest_even},
+    {"half_up", Rounding::half_up},
+    {"half_away", Rounding::half_away},
+    {"half_toward_zero", Rounding::half_toward_zero},
+    {"toward_zero", Rounding::toward_zero},
+    {"away_from_zero", Rounding::away_from_zero},
+    {"floor", Rounding::floor},
+    {"ceil", Rounding::ceil},
     {"stochastic", Rounding::stochastic},
 };
 
@@ -25,6 +31,12 @@ std::vector<std::string> rounding_names() {
   std::vector<std::string> result;
   for (const auto& [name, rounding] : names) result.emplace_back(name);
   return result;
+}
+
+const char* rounding_name(Rounding rounding) {
+  for (const auto& [name, known] : names)
+    if (rounding == known) return name;
+  return "";
 }
 
 Rounding rounding_from_name(const std::string& name) {

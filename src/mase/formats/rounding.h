@@ -12,12 +12,23 @@
 
 namespace mase {
 
-enum class Rounding { nearest_even, half_away, toward_zero, floor, stochastic };
+// The nearest whole number, ties decided by the name; or the next one on a given side.
+enum class Rounding {
+  nearest_even,
+  half_up,  // floor(x + 1/2): hardware's cheapest, one constant added before the bits are cut
+  half_away,
+  half_toward_zero,
+  toward_zero,
+  away_from_zero,
+  floor,
+  ceil,
+  stochastic,
+};
 
 inline constexpr const char* reference_rounding = "reference";
 
-// "nearest_even", "half_away", "toward_zero", "floor", "stochastic".
-std::vector<std::string> rounding_names();
+std::vector<std::string> rounding_names();  // "nearest_even", "half_up", ...
+const char* rounding_name(Rounding rounding);
 Rounding rounding_from_name(const std::string& name);
 
 // A word in [0, 2^32) for one element; `key` comes from stochastic_key.
@@ -39,12 +50,24 @@ Real round_to_whole(Real x, Rounding rounding, Real uniform = 0) {
   switch (rounding) {
     case Rounding::nearest_even:
       return std::nearbyint(x);
+    case Rounding::half_up: {
+      const Real below = std::floor(x);
+      return x - below >= Real(0.5) ? below + 1 : below;
+    }
     case Rounding::half_away:
       return std::round(x);
+    case Rounding::half_toward_zero: {
+      const Real whole = std::trunc(x);
+      return std::fabs(x - whole) > Real(0.5) ? whole + std::copysign(Real(1), x) : whole;
+    }
     case Rounding::toward_zero:
       return std::trunc(x);
+    case Rounding::away_from_zero:
+      return x < 0 ? std::floor(x) : std::ceil(x);
     case Rounding::floor:
       return std::floor(x);
+    case Rounding::ceil:
+      return std::ceil(x);
     case Rounding::stochastic: {
       const Real below = std::floor(x);
       return uniform < x - below ? below + 1 : below;

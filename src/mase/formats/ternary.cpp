@@ -6,28 +6,14 @@
 //
 // MASE (rounding = "reference") ignores what is given and always takes the threshold from the data;
 // an empty selection scales by NaN there and by 0 here. Any rank; a vector is one group.
-#include <cmath>
-#include <limits>
 #include <optional>
 
-#include "mase/formats/elementwise.h"
-#include "mase/formats/grouped.h"
+#include "mase/formats/few_valued.h"
+#include "mase/formats/reference_rules.h"
+#include "mase/formats/rounding.h"
 
 namespace mase::ternary_format {
 namespace {
-
-ThresholdSpec thresholds_of(float threshold, float scale) {
-  return {.above = std::nextafter(threshold, std::numeric_limits<float>::infinity()),
-          .below = -threshold,
-          .low = -scale,
-          .middle = 0 * scale,
-          .high = scale};
-}
-
-uint32_t ternary_code(float sign) { return sign > 0 ? 1 : sign < 0 ? 3 : 0; }
-float ternary_value(uint32_t code) {
-  return (code & 3) == 1 ? 1.0f : (code & 3) == 3 ? -1.0f : 0.0f;
-}
 
 std::optional<float> given_threshold(const Value& config) {
   const auto number = [&](const char* key) -> std::optional<double> {
@@ -43,61 +29,13 @@ std::optional<float> given_threshold(const Value& config) {
   return static_cast<float>(*threshold);
 }
 
-struct GroupedTernary {
-  std::optional<float> threshold;  // taken from the data if not given
-  bool scaled;
-  double scale_of_nothing;  // where every value is zeroed
-  int bits = 2;
-  bool stochastic = false;
-  uint64_t seed = 0;
+TypeOrReason type(const Value& config) {
+  if (config["rounding"].as_string() == reference_rounding) return reference_reason;
+  return NumberType{Ternary{config["scaling_factor"].as_bool(), given_threshold(config)}};
+}
 
-  GroupFit fit(const Grouping& groups, int64_t group, const float* in) const {
-    GroupFit result;
-    result.threshold = threshold
-                           ? *threshold
-                           : static_cast<float>(0.75 * mean_magnitude(groups, group, in, -1, 0));
-    if (scaled)
-      result.scale =
-          static_cast<float>(mean_magnitude(groups, group, in, result.threshold, scale_of_nothing));
-    return result;
-  }
-  uint32_t code_of(float x, const GroupFit& fit, uint32_t, int64_t) const {
-    return ternary_code(threshold_reference(thresholds_of(fit.threshold, 1), x));
-  }
-  float multiple(uint32_t code) const { return ternary_value(code); }
-  ThresholdSpec thresholds(const GroupFit& fit) const {
-    return thresholds_of(fit.threshold, fit.scale);
-  }
-};
-
-Quantizer make(const Value& config) {
-  const bool by_reference = config["rounding"].as_string() == reference_rounding;
-  const bool scaled = config["scaling_factor"].as_bool();
-  std::optional<float> threshold = given_threshold(config);
-  if (by_reference) threshold.reset();
-  Quantizer quantizer;
-  if (threshold && !scaled) {
-    ElementwiseFormat format;
-    const ThresholdSpec spec = thresholds_of(*threshold, 1);
-    format.reference = [spec](float x, uint64_t, uint32_t) { return threshold_reference(spec, x); };
-    format.kernel = [spec](const float* in, float* out, size_t count, uint64_t) {
-      threshold_kernel(spec, in, out, count);
-    };
-    format.bits = 2;
-    format.coding = coding_of(2, ternary_code, ternary_value);
-    quantizer = make_elementwise(std::move(format), config);
-    quantizer.precision = {2};
-  } else {
-    const double nothing = by_reference ? std::numeric_limits<double>::quiet_NaN() : 0;
-    quantizer = make_grouped(GroupedTernary{threshold, scaled, nothing}, config);
-  }
-  if (!scaled) {
-    quantizer.lowest = -1;
-    quantizer.largest = 1;
-    quantizer.smallest_positive = 1;
-    if (config["ste"].as_string() == "clipped") set_clipped_gradient(quantizer, -1, 1);
-  }
-  return quantizer;
+Quantizer by_reference(const Value& config) {
+  return reference_ternary_quantizer(config["scaling_factor"].as_bool());
 }
 
 Field statistic(const char* name, const char* help) {
@@ -124,7 +62,9 @@ const Register<FormatRecord> registered{{
                 statistic("median", "threshold = 0.75 * median"),
                 rounding_field(true),
                 ste_field()}},
-    .make = make,
+    .type = type,
+    .make = by_reference,
+    .precision = [](const Value&) { return std::vector<int64_t>{2}; },
     .ladder = [](double largest) -> std::vector<Value> {
       return {Dict{{"scaling_factor", true}}, Dict{{"scaling_factor", true}, {"max", largest}}};
     },

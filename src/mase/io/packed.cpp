@@ -45,6 +45,7 @@ Tensor unpack(const std::string& place, const Value& about,
   if (packed_size(count, quantizer->code_bits) != held)
     throw broken(
         fmt::format("{} bytes do not hold the codes of shape {}", held, shape_text(shape)));
+  if (const auto problem = misfit(*quantizer, shape)) throw broken(*problem);
   // What is shared has the same extent as for any tensor of this shape.
   Tensor result(shape);
   Quantizer::Codes codes = quantizer->encode(result.data<float>(), shape);

@@ -2,6 +2,7 @@
 #include "mase/ir/layer_text.h"
 
 #include "mase/base/text.h"
+#include "mase/formats/fixed.h"
 
 namespace mase {
 namespace {
@@ -78,7 +79,10 @@ std::string input_name(size_t index) { return fmt::format("data_in_{}", index); 
 std::string operand_text(const Quantizer* quantizer) {
   if (!quantizer) return "float32";
   std::string text = quantizer->format;
-  if (!quantizer->precision.empty())
+  const Fixed* fixed = quantizer->type ? quantizer->type->as<Fixed>() : nullptr;
+  if (fixed && group_count(*fixed) > 1)
+    text += " " + numbers_text(*fixed);
+  else if (!quantizer->precision.empty())
     text += fmt::format(" {}", fmt::join(quantizer->precision, "/"));
   if (quantizer->learned) text += fmt::format(" (learned {})", quantizer->learned->name);
   return text;

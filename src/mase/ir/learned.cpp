@@ -57,6 +57,15 @@ QuantizerPtr current_quantizer(const Quantization& quantization, const Module* m
     learned->quantize(in, number.data<float>(), out, shape);
   };
   now->reference = now->quantize;
+  // Codes and limits are those of the step that was found, not of the one it started from.
+  if (const Tensor* tensor = module->find(operand); tensor || learned->whole) {
+    now->type =
+        learned->type(number->to(DType::f32).data<float>(), tensor ? tensor->shape() : Shape{1});
+    Quantizer given = typed_quantizer(*now->type);
+    now->encode = std::move(given.encode);
+    now->decode = std::move(given.decode);
+    set_bits_and_limits(*now, *now->type);
+  }
   return now;
 }
 

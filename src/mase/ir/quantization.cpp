@@ -8,12 +8,6 @@
 namespace mase {
 namespace {
 
-bool is_none(const Value& value) {
-  if (value.is_null()) return true;
-  return value.is_string() &&
-         (value.as_string() == "NA" || value.as_string() == "None" || value.as_string() == "none");
-}
-
 // Keys that belong to the layer, not to one operand.
 const char* const layer_keys[] = {"name", "bypass", "backward"};
 
@@ -79,7 +73,7 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
                        "give the number format, or \"NA\" to leave the layer alone"));
     return result;
   }
-  if (is_none(name)) return result;
+  if (means_none(name)) return result;
   try {
     const std::string& format = name.as_string(path + ".name");
     const FormatRecord& record = Registry<FormatRecord>::instance().get(

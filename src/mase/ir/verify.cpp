@@ -26,6 +26,30 @@ Shape infer_node(const Graph& graph, const Node& node, const std::vector<Shape>&
   }
 }
 
+void verify_fit(const std::string& place, const std::string& operand, const Quantizer& quantizer,
+                const Shape& shape) {
+  if (const auto problem = misfit(quantizer, shape))
+    throw Error(place, fmt::format("{} {}: {}", operand, quantizer.format, *problem),
+                "give one number per group");
+}
+
+// Numbers of activations fit the shapes they have.
+void verify_activations(const Graph& graph, const std::vector<Shape>& shapes) {
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const Quantization& quantization = graph.quantization_of(node);
+    if (!quantization.active()) continue;
+    const BoundCall call = bind_call(graph, node);
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const std::string operand = input_operand(*call.op, i, call.module != nullptr);
+      if (const Quantizer* quantizer = quantization.find(operand))
+        verify_fit(node.name, operand, *quantizer, shapes[static_cast<size_t>(call.inputs[i])]);
+    }
+    if (const Quantizer* quantizer = quantization.find("data_out"))
+      verify_fit(node.name, "data_out", *quantizer, shapes[static_cast<size_t>(id)]);
+  }
+}
+
 void verify_module(const std::string& path, const Module& module) {
   const OpRecord& op = find_op(module.op, path);
   std::vector<ParamSpec> specs =
@@ -45,6 +69,9 @@ void verify_module(const std::string& path, const Module& module) {
   for (const TensorTable* table : {&module.parameters, &module.buffers, &module.masks})
     for (const auto& [name, tensor] : *table)
       if (!used(name)) throw Error(path, fmt::format("nothing uses parameter '{}'", name));
+  for (const auto& [operand, quantizer] : module.quantization.operands)
+    if (const Tensor* tensor = module.find(operand))
+      verify_fit(path, operand, *quantizer, tensor->shape());
   for (const auto& [name, mask] : module.masks)
     if (mask.shape() != module.find(name)->shape())
       throw Error(path, fmt::format("the mask of '{}' has another shape", name));
@@ -106,7 +133,7 @@ void verify(const Graph& graph) {
     if (!called.count(path)) throw Error(path, "no node calls this module");
     verify_module(path, module);
   }
-  infer_shapes(graph, 2);
+  verify_activations(graph, infer_shapes(graph, 2));
 }
 
 }  // namespace mase

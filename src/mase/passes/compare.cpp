@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "mase/formats/measure.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/learned.h"
 #include "mase/passes/metadata.h"
@@ -23,11 +24,12 @@ bool same_parameters(const Module* a, const Module* b) {
   return true;
 }
 
-void count_saturated(const Quantizer* quantizer, std::span<const float> values, LayerError& error) {
-  if (!quantizer || !quantizer->lowest || !quantizer->largest) return;
-  error.operand_values += static_cast<int64_t>(values.size());
-  for (const float value : values)
-    error.saturated += value < *quantizer->lowest || value > *quantizer->largest;
+void count_saturated(const Quantizer* quantizer, const Tensor& tensor, LayerError& error) {
+  if (!quantizer) return;
+  const auto beyond = count_beyond(*quantizer, tensor.values<float>(), tensor.shape());
+  if (!beyond) return;
+  error.operand_values += tensor.numel();
+  error.saturated += *beyond;
 }
 
 }  // namespace
@@ -120,7 +122,7 @@ std::vector<LayerError> compare_layers(const Graph& original, const Graph& trans
       }
       for (const char* name : {"weight", "bias"})
         if (const Tensor* tensor = new_module->find(name))
-          count_saturated(new_module->quantization.find(name), tensor->values<float>(), error);
+          count_saturated(new_module->quantization.find(name), *tensor, error);
     }
     place[id] = errors.size();
     errors.push_back(std::move(error));
@@ -144,7 +146,7 @@ std::vector<LayerError> compare_layers(const Graph& original, const Graph& trans
         if (sources[i] == id)
           count_saturated(
               quantization.find(operand_of_input(transformed, transformed.node(node_id), i)),
-              result.values<float>(), errors[index]);
+              result, errors[index]);
     }
     const auto found = place.find(id);
     if (found == place.end()) return;

@@ -1,32 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/passes/costs.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
+#include "mase/formats/measure.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
+#include "mase/ir/learned.h"
 #include "mase/passes/metadata.h"
 
 namespace mase {
 namespace {
 
 double bits_of(const Quantizer* quantizer, const Shape& shape) {
-  if (!quantizer) return 32;
-  if (quantizer->bits_per_value) return quantizer->bits_per_value(shape);
-  return quantizer->precision.empty() ? 32 : static_cast<double>(quantizer->precision.front());
+  return quantizer ? quantizer->bits_per_value(shape) : 32;
 }
 
-// Sum over a weight's values of the bits each one needs. Formats without a fixed step have no
-// integer code to look into, and count their width.
-double exact_weight_bits(const Quantizer* quantizer, const Tensor& weight, double width) {
-  const bool has_step = quantizer && quantizer->smallest_positive && quantizer->elementwise &&
-                        quantizer->precision.size() == 2 && quantizer->code_bits > 0;
-  if (!has_step) return width * static_cast<double>(weight.numel());
-  const Tensor used = quantize(*quantizer, weight);
-  double bits = 0;
-  for (const float value : used.values<float>())
-    bits += significant_bits(value, *quantizer->smallest_positive);
+// Bits of an operand's codes, without what a block or a row shares.
+struct OperandBits {
+  std::vector<double> per_group;  // one for all values, or one for each group
+  Grouping groups;
+
+  double at(int64_t value) const {
+    if (per_group.size() == 1) return per_group[0];
+    return per_group[static_cast<size_t>(value / groups.inner % groups.groups)];
+  }
+  std::vector<double> each(int64_t values) const {
+    std::vector<double> bits;
+    for (int64_t i = 0; i < values; ++i) bits.push_back(at(i));
+    return bits;
+  }
+  bool uniform() const { return per_group.size() == 1; }
+  double mean() const {
+    double sum = 0;
+    for (const double bits : per_group) sum += bits;
+    return sum / static_cast<double>(per_group.size());
+  }
+};
+
+// `multiplied`: HGQ2 leaves out the sign where numbers wrap, since a saturating cast needs it and a
+// cut does not.
+OperandBits operand_bits(const Quantizer* quantizer, const Shape& shape, bool multiplied) {
+  OperandBits result{{32}, {}};
+  if (!quantizer) return result;
+  if (!quantizer->type) {
+    result.per_group = {bits_of(quantizer, shape)};
+    return result;
+  }
+  const NumberType& type = *quantizer->type;
+  const Fixed* fixed = type.as<Fixed>();
+  if (!fixed) {
+    result.per_group = {static_cast<double>(code_width(type))};
+    return result;
+  }
+  result.per_group.clear();
+  result.groups = grouping(shape, type.granularity);
+  for (int64_t g = 0; g < group_count(*fixed); ++g) {
+    const Fixed one = fixed_at(*fixed, g);
+    const bool signless = multiplied && one.is_signed && one.overflow == Overflow::wrap;
+    result.per_group.push_back(std::max(0, one.width - (signless ? 1 : 0)));
+  }
+  return result;
+}
+
+// The bits each value of a weight really needs. What has no number type has no codes to look into,
+// and counts its width.
+std::vector<double> exact_bits(const Quantizer* quantizer, const Tensor& weight,
+                               const OperandBits& widths) {
+  std::vector<double> bits;
+  std::vector<float> elements;
+  if (quantizer && quantizer->type) elements = code_elements(*quantizer, weight);
+  for (int64_t i = 0; i < weight.numel(); ++i)
+    bits.push_back(elements.empty() ? widths.at(i)
+                                    : significant_bits(elements[static_cast<size_t>(i)]));
   return bits;
+}
+
+// The sum over a weight's values of its bits times those of the input it meets. Which channel that
+// is matters only where both differ from value to value; the op says where the weight's input
+// channels are.
+double product_bits(const OpRecord& op, const Tensor& weight,
+                    const std::vector<double>& weight_bits, const OperandBits& input) {
+  const Shape& shape = weight.shape();
+  const auto features = static_cast<int64_t>(input.per_group.size());
+  const auto axis = static_cast<size_t>(op.product ? op.product->in_axis : 1);
+  const bool paired = !input.uniform() && axis < shape.size() && shape[axis] == features;
+  int64_t inner = 1;
+  for (size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
+  const double mean = input.mean();
+  double sum = 0;
+  for (int64_t i = 0; i < weight.numel(); ++i)
+    sum += weight_bits[static_cast<size_t>(i)] *
+           (paired ? input.per_group[static_cast<size_t>(i / inner % features)] : mean);
+  return sum;
 }
 
 LayerCost layer_cost(const Graph& graph, const Node& node, const std::vector<Shape>& shapes) {
@@ -57,48 +125,66 @@ LayerCost layer_cost(const Graph& graph, const Node& node, const std::vector<Sha
   if (!cost.is_product()) return cost;
 
   cost.activations = element_count(inputs[0]);
-  double exact = 0;
-  if (weight) {
-    cost.weights = weight->numel();
-    cost.weight_bits = bits_of(formats.find("weight"), weight->shape());
-    exact = exact_weight_bits(formats.find("weight"), *weight, cost.weight_bits);
-  } else if (inputs.size() > 1) {  // a product of two activations: the second stands for weights
-    cost.weights = element_count(inputs[1]);
-    cost.weight_bits = bits_of(formats.find(operand_of_input(graph, node, 1)), inputs[1]);
-    exact = cost.weight_bits * static_cast<double>(cost.weights);
-  }
+  const Quantizer* first = formats.find("data_in");
+  const OperandBits input = operand_bits(first, inputs[0], true);
   const double macs = static_cast<double>(cost.macs), samples = static_cast<double>(batch);
-  cost.bitops = macs * cost.weight_bits * cost.activation_bits;
+  double nominal = 0, exact = 0;  // bits of all products of a sample
+  if (weight) {
+    const QuantizerPtr quantizer = current_quantizer(formats, call.module, "weight");
+    cost.weights = weight->numel();
+    cost.weight_bits = bits_of(quantizer.get(), weight->shape());
+    const double uses =
+        cost.weights > 0 ? macs / samples / static_cast<double>(cost.weights) : 0;  // per weight
+    const OperandBits widths = operand_bits(quantizer.get(), weight->shape(), true);
+    nominal = product_bits(*call.op, *weight, widths.each(cost.weights), input) * uses;
+    exact =
+        product_bits(*call.op, *weight, exact_bits(quantizer.get(), *weight, widths), input) * uses;
+    const OperandBits stored = operand_bits(quantizer.get(), weight->shape(), false);
+    const OperandBits stored_input = operand_bits(first, inputs[0], false);
+    cost.bitops = stored.uniform() && stored_input.uniform()
+                      ? macs * cost.weight_bits * cost.activation_bits
+                      : product_bits(*call.op, *weight, stored.each(cost.weights), stored_input) *
+                            uses * samples;
+  } else if (inputs.size() > 1) {  // a product of two activations: the second stands for weights
+    const Quantizer* second = formats.find(operand_of_input(graph, node, 1));
+    cost.weights = element_count(inputs[1]);
+    cost.weight_bits = bits_of(second, inputs[1]);
+    nominal = exact = macs / samples * operand_bits(second, inputs[1], true).mean() * input.mean();
+    cost.bitops = macs * cost.weight_bits * cost.activation_bits;
+  }
   // HGQ2 adds, for each output, the bits of its bias.
   double bias_term = 0;
   if (bias) {
-    cost.bias_bits = bits_of(formats.find("bias"), bias->shape());
+    cost.bias_bits = operand_bits(formats.find("bias"), bias->shape(), true).mean();
     bias_term = cost.bias_bits * static_cast<double>(element_count(out)) / samples;
   }
-  cost.ebops = cost.bitops / samples + bias_term;
-  const double uses =
-      cost.weights > 0 ? macs / samples / static_cast<double>(cost.weights) : 0;  // per weight
-  cost.ebops_exact = exact * cost.activation_bits * uses + bias_term;
+  cost.ebops = nominal + bias_term;
+  cost.ebops_exact = exact + bias_term;
   cost.operand_bits = static_cast<double>(cost.activations) * cost.activation_bits +
                       static_cast<double>(cost.weights) * cost.weight_bits;
   return cost;
 }
 
+const CostQuantity quantities[] = {
+    {"macs", "MACs", false, &LayerCost::macs},
+    {"flops", "FLOPs", false, &LayerCost::flops},
+    {"bitops", "BitOPs", false, &LayerCost::bitops},
+    {"ebops", "EBOPs per sample", true, &LayerCost::ebops},
+    {"ebops_exact", "EBOPs per sample, exact", true, &LayerCost::ebops_exact},
+    {"operand_bits", "Operand bits", false, &LayerCost::operand_bits},
+    {"weight_memory_bits", "Weight memory (bits)", true, &LayerCost::weight_memory},
+    {"activation_memory_bits", "Activation memory (bits)", false, &LayerCost::activation_memory},
+};
+
 Value layer_value(const LayerCost& cost) {
-  return Dict{{"name", cost.name},
+  Dict result{{"name", cost.name},
               {"op", cost.op},
               {"type", cost.type},
-              {"macs", cost.macs},
-              {"flops", cost.flops},
               {"weights", cost.weights},
               {"weight_bits", cost.weight_bits},
-              {"activation_bits", cost.activation_bits},
-              {"bitops", cost.bitops},
-              {"ebops", cost.ebops},
-              {"ebops_exact", cost.ebops_exact},
-              {"operand_bits", cost.operand_bits},
-              {"weight_memory_bits", cost.weight_memory},
-              {"activation_memory_bits", cost.activation_memory}};
+              {"activation_bits", cost.activation_bits}};
+  for (const CostQuantity& quantity : quantities) result.set(quantity.key, quantity.value(cost));
+  return result;
 }
 
 double weighted(const std::vector<LayerCost>& layers, bool weights, bool activations) {
@@ -119,30 +205,31 @@ double weighted(const std::vector<LayerCost>& layers, bool weights, bool activat
 
 }  // namespace
 
-int significant_bits(float value, double step) {
-  const double code = std::abs(static_cast<double>(value)) / step;
-  if (!(code >= 1) || code > 9e15) return 0;
-  uint64_t bits = static_cast<uint64_t>(std::llround(code));
-  while (bits != 0 && (bits & 1) == 0) bits >>= 1;
-  int count = 0;
-  for (; bits != 0; bits >>= 1) ++count;
-  return count;
+int significant_bits(float value) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  int exponent = 0;
+  const auto bits = static_cast<uint32_t>(std::ldexp(std::frexp(std::fabs(value), &exponent), 24));
+  return std::bit_width(bits) - std::countr_zero(bits);
+}
+
+std::span<const CostQuantity> cost_quantities() { return quantities; }
+
+double CostQuantity::of(const LayerCost& cost) const {
+  return std::visit([&](const auto at) { return static_cast<double>(cost.*at); }, member);
+}
+
+Value CostQuantity::value(const LayerCost& cost) const {
+  return std::visit([&](const auto at) { return Value(cost.*at); }, member);
 }
 
 LayerCost NetworkCost::total() const {
   LayerCost sum;
   sum.name = "total";
   for (const LayerCost& layer : layers) {
-    sum.macs += layer.macs;
-    sum.flops += layer.flops;
+    for (const CostQuantity& quantity : quantities)
+      std::visit([&](const auto at) { sum.*at += layer.*at; }, quantity.member);
     sum.weights += layer.weights;
     sum.activations += layer.activations;
-    sum.bitops += layer.bitops;
-    sum.ebops += layer.ebops;
-    sum.ebops_exact += layer.ebops_exact;
-    sum.operand_bits += layer.operand_bits;
-    sum.weight_memory += layer.weight_memory;
-    sum.activation_memory += layer.activation_memory;
   }
   sum.weight_bits = average_weight_bits();
   sum.activation_bits = average_activation_bits();
@@ -157,19 +244,13 @@ Value NetworkCost::to_value() const {
   List list;
   for (const LayerCost& layer : layers) list.push_back(layer_value(layer));
   const LayerCost sum = total();
-  return Dict{{"batch_size", batch_size},
-              {"macs", sum.macs},
-              {"flops", sum.flops},
-              {"bitops", sum.bitops},
-              {"ebops", sum.ebops},
-              {"ebops_exact", sum.ebops_exact},
-              {"operand_bits", sum.operand_bits},
-              {"weight_memory_bits", sum.weight_memory},
-              {"activation_memory_bits", sum.activation_memory},
-              {"average_weight_bits", average_weight_bits()},
-              {"average_activation_bits", average_activation_bits()},
-              {"memory_density", memory_density()},
-              {"layers", list}};
+  Dict result{{"batch_size", batch_size}};
+  for (const CostQuantity& quantity : quantities) result.set(quantity.key, quantity.value(sum));
+  result.set("average_weight_bits", average_weight_bits());
+  result.set("average_activation_bits", average_activation_bits());
+  result.set("memory_density", memory_density());
+  result.set("layers", list);
+  return result;
 }
 
 NetworkCost network_cost(const Graph& graph, int64_t batch_size) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "mase/base/random.h"
+#include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
 
 namespace mase {
@@ -20,6 +21,17 @@ void describe(Value& entry, const Quantizer* quantizer) {
 
 int64_t report_batch(const PassContext& context) {
   return context.batch_size > 0 ? context.batch_size : 1;
+}
+
+int64_t batch_or_report(const Value& given, const PassContext& context) {
+  return given.is_null() ? report_batch(context) : given.as_int();
+}
+
+Field batch_size_field() {
+  return {.name = "batch_size",
+          .type = FieldType::integer,
+          .help = "count for this many samples; the caller's batch size if not given",
+          .minimum = 1};
 }
 
 bool has_samples(const Graph& graph, const PassContext& context) {
@@ -56,9 +68,7 @@ std::vector<Tensor> sample_inputs(const Graph& graph, const PassContext& context
 
 std::string operand_of_input(const Graph& graph, const Node& node, size_t index) {
   const OpRecord* op = op_of(graph, node);
-  const bool product = op && std::count(op->operands.begin(), op->operands.end(), "weight") > 0 &&
-                       node.kind != NodeKind::call_module;
-  return index > 0 && product ? "weight" : "data_in";
+  return op ? input_operand(*op, index, node.kind == NodeKind::call_module) : "data_in";
 }
 
 TensorTable numeric_tensors(const Module& module) {

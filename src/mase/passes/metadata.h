@@ -10,6 +10,9 @@ namespace mase {
 
 // The batch size whose shapes the reports print: the caller's, or 1.
 int64_t report_batch(const PassContext& context);
+// The same unless an argument gives another.
+int64_t batch_or_report(const Value& given, const PassContext& context);
+Field batch_size_field();
 
 // The inputs of a graph for `rows` samples: the context's own, or random ones of a seed when it has
 // none (shapes and outputs can still be compared then).

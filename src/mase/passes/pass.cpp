@@ -4,6 +4,7 @@
 #include "mase/passes/pass.h"
 
 #include <chrono>
+#include <utility>
 
 namespace mase {
 namespace {
@@ -24,23 +25,23 @@ PassCall listed_call(const Value& entry, const std::string& path) {
 }
 
 // The record's schema, then its own rules, which may look at the graph.
-Value checked(const PassRecord& record, const PassCall& call, const Graph& graph,
-              Problems& problems) {
+PreparedCall prepare(const PassRecord& record, const PassCall& call, const Graph& graph,
+                     Problems& problems) {
   const size_t before = problems.errors().size();
-  Value args = validate(call.args, record.schema, call.path, problems);
-  if (record.check && problems.errors().size() == before)
-    record.check(graph, args, call.path, problems);
-  return args;
+  PreparedCall prepared{call, validate(call.args, record.schema, call.path, problems), {}};
+  if (problems.errors().size() != before) return prepared;
+  if (record.check) record.check(graph, prepared.args, call.path, problems);
+  if (record.plan) prepared.plan = record.plan(graph, prepared.args, call.path, problems);
+  return prepared;
 }
 
-PassOutcome run_call(Graph& graph, const PassCall& call, PassContext& context) {
-  const PassRecord& record = registry().get(call.name, call.path);
-  Problems problems;
-  const Value args = checked(record, call, graph, problems);
-  problems.throw_if_any();
+PassOutcome run_call(Graph& graph, PreparedCall prepared, PassContext& context) {
+  const PassRecord& record = registry().get(prepared.call.name, prepared.call.path);
   const auto start = std::chrono::steady_clock::now();
   PassOutcome outcome{record.name, {}, 0};
-  outcome.result = record.run(graph, args, context);
+  std::any outer = std::exchange(context.plan, std::move(prepared.plan));  // passes may run passes
+  outcome.result = record.run(graph, prepared.args, context);
+  context.plan = std::move(outer);
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   try {
     verify(graph);
@@ -48,6 +49,13 @@ PassOutcome run_call(Graph& graph, const PassCall& call, PassContext& context) {
     MASE_CHECK(false, "pass '{}' broke the graph: {}", record.name, error.what());
   }
   return outcome;
+}
+
+PreparedCall prepare_one(const Graph& graph, const PassCall& call) {
+  Problems problems;
+  PreparedCall prepared = prepare(registry().get(call.name, call.path), call, graph, problems);
+  problems.throw_if_any();
+  return prepared;
 }
 
 }  // namespace
@@ -83,7 +91,8 @@ std::vector<PassCall> pass_calls(const Value& passes, const std::string& path) {
   return calls;
 }
 
-void check_passes(const Graph& graph, const std::vector<PassCall>& calls) {
+std::vector<PreparedCall> prepare_passes(const Graph& graph, const std::vector<PassCall>& calls) {
+  std::vector<PreparedCall> prepared;
   Problems problems;
   for (const PassCall& call : calls) {
     const PassRecord* record = registry().find(call.name);
@@ -94,29 +103,39 @@ void check_passes(const Graph& graph, const std::vector<PassCall>& calls) {
       continue;
     }
     try {
-      checked(*record, call, graph, problems);
+      prepared.push_back(prepare(*record, call, graph, problems));
     } catch (const Error& error) {
       problems.add(error);
     }
   }
   problems.throw_if_any();
+  return prepared;
 }
 
-std::vector<PassOutcome> run_passes(Graph& graph, const std::vector<PassCall>& calls,
+std::vector<PassOutcome> run_passes(Graph& graph, std::vector<PreparedCall> calls,
                                     PassContext& context) {
-  check_passes(graph, calls);
   // Comparisons need the graph as it was; a caller who kept none gets this one's.
   const Graph before = graph;
   PassContext inner = context;
   if (!inner.original) inner.original = &before;
   std::vector<PassOutcome> outcomes;
-  for (const PassCall& call : calls) outcomes.push_back(run_call(graph, call, inner));
+  bool changed = false;
+  for (PreparedCall& prepared : calls) {
+    if (changed) prepared = prepare_one(graph, prepared.call);
+    outcomes.push_back(run_call(graph, std::move(prepared), inner));
+    changed = changed || outcomes.back().result.changed;
+  }
   return outcomes;
+}
+
+std::vector<PassOutcome> run_passes(Graph& graph, const std::vector<PassCall>& calls,
+                                    PassContext& context) {
+  return run_passes(graph, prepare_passes(graph, calls), context);
 }
 
 PassResult run_pass(Graph& graph, const std::string& name, const Value& args,
                     PassContext& context) {
-  return run_call(graph, {name, args, name}, context).result;
+  return run_call(graph, prepare_one(graph, {name, args, name}), context).result;
 }
 
 }  // namespace mase

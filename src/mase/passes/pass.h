@@ -3,6 +3,7 @@
 // runs, verifies the graph after each pass, times it, and says "unchanged" where it was.
 #pragma once
 
+#include <any>
 #include <functional>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct PassContext {
   uint64_t seed = 0;
   std::function<void(const std::string&)> print = {};  // text for the terminal
   std::function<void(double share)> progress = {};
+  std::any plan = {};  // of the pass that runs: what its `plan` worked out
 };
 
 struct PassResult {
@@ -47,6 +49,11 @@ struct PassRecord {
   std::function<void(const Graph& graph, const Value& args, const std::string& path,
                      Problems& problems)>
       check = {};
+  // Instead of `check`: works out what `run` will do, and finds every problem on the way. `run`
+  // gets it in the context, made for the graph it is given. Optional.
+  std::function<std::any(const Graph& graph, const Value& args, const std::string& path,
+                         Problems& problems)>
+      plan = {};
   std::function<PassResult(Graph& graph, const Value& args, PassContext& context)> run;
   double tolerance = 0;  // largest change of outputs a transform may cause; < 0: any
 };
@@ -65,7 +72,21 @@ struct PassOutcome {
 
 // The [passes.*] tables of a file in order, or the entries of [[passes.run]].
 std::vector<PassCall> pass_calls(const Value& passes, const std::string& path);
-void check_passes(const Graph& graph, const std::vector<PassCall>& calls);  // throws all problems
+
+// A call whose arguments were found good for a graph.
+struct PreparedCall {
+  PassCall call;
+  Value args;     // validated, defaults filled in
+  std::any plan;  // see PassRecord
+};
+// Throws all problems of all calls.
+std::vector<PreparedCall> prepare_passes(const Graph& graph, const std::vector<PassCall>& calls);
+inline void check_passes(const Graph& graph, const std::vector<PassCall>& calls) {
+  prepare_passes(graph, calls);
+}
+// `calls` were prepared for this graph. What an earlier pass changed is prepared again.
+std::vector<PassOutcome> run_passes(Graph& graph, std::vector<PreparedCall> calls,
+                                    PassContext& context);
 std::vector<PassOutcome> run_passes(Graph& graph, const std::vector<PassCall>& calls,
                                     PassContext& context);
 PassResult run_pass(Graph& graph, const std::string& name, const Value& args, PassContext& context);

@@ -29,12 +29,6 @@ std::set<std::string> all_operands() {
   return operands;
 }
 
-bool means_none(const Value& name) {
-  return name.is_null() ||
-         (name.is_string() &&
-          (name.as_string() == "NA" || name.as_string() == "None" || name.as_string() == "none"));
-}
-
 // A rule is a table that holds a table called config.
 bool read_rule(const std::string& key, const Value& value, const std::string& path, Rule& rule,
                Problems& problems) {
@@ -156,10 +150,10 @@ class Planner {
     entry.quantization =
         parse_quantization(config_for_op(rule.config, op.operands), op.operands,
                            op.required_operands, op.unsigned_operands, rule.path, found);
-    if (!entry.quantization.backward.empty() && op.name != "linear")
+    if (!entry.quantization.backward.empty() && !op.product)
       found.add(Error(rule.config["backward"].position(), rule.path + ".backward",
                       fmt::format("'{}' does not quantise its backward pass", op.name),
-                      "only linear layers do"));
+                      "only layers that multiply by a weight do"));
     if (graph_.node(id).kind != NodeKind::call_module)
       for (const auto& [operand, quantizer] : entry.quantization.operands)
         if (quantizer->learned)
@@ -167,9 +161,31 @@ class Planner {
                           fmt::format("node '{}' is a function: it cannot learn {}_{}",
                                       graph_.node(id).name, operand, quantizer->learned->name),
                           "only layers keep parameters"));
+    check_fit(rule, id, entry.quantization, found);
     for (const Error& error : found.errors()) add_once(error);
     if (!entry.changes()) entry.reason = fmt::format("rule '{}' says NA", rule.key);
     return entry;
+  }
+
+  // Lists of numbers have one for every group of the tensor they are for.
+  void check_fit(const Rule& rule, NodeId id, const Quantization& quantization, Problems& found) {
+    if (quantization.operands.empty()) return;
+    if (shapes_.empty()) shapes_ = infer_shapes(graph_, 2);
+    const Node& node = graph_.node(id);
+    const auto check = [&](const std::string& operand, const Shape& shape) {
+      const Quantizer* quantizer = quantization.find(operand);
+      if (!quantizer) return;
+      if (const auto problem = misfit(*quantizer, shape))
+        found.add(Error(rule.config.position(), rule.path,
+                        fmt::format("{} of node '{}': {}", operand, node.name, *problem),
+                        "give one number per group, or take the node by name"));
+    };
+    if (const Module* module = graph_.module_of(node))
+      for (const auto& [name, tensor] : module->parameters) check(name, tensor.shape());
+    const std::vector<NodeId> inputs = graph_.inputs_of(id);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      check(operand_of_input(graph_, node, i), shapes_[static_cast<size_t>(inputs[i])]);
+    check("data_out", shapes_[static_cast<size_t>(id)]);
   }
 
   // A module has one quantisation: calls of a shared one must agree.
@@ -220,6 +236,7 @@ class Planner {
   std::map<NodeId, PlannedNode> taken_;
   std::map<std::string, NodeId> owners_;  // the first claimed call of each module
   std::set<std::string> told_;
+  std::vector<Shape> shapes_;  // of every node, for a batch of two
 };
 
 // Numbers that activations learn start from what the network gives on samples, if there are any;

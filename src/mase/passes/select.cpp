@@ -49,11 +49,6 @@ SelectBy select_by(const Value& by) {
   return text == "type" ? SelectBy::type : text == "name" ? SelectBy::name : SelectBy::regex_name;
 }
 
-std::string select_by_name(SelectBy by) {
-  const char* names[] = {"type", "name", "regex_name"};
-  return names[static_cast<size_t>(by)];
-}
-
 std::vector<NodeId> select_nodes(const Graph& graph, SelectBy by, const std::string& pattern,
                                  const Position& position, const std::string& path,
                                  Problems& problems) {

@@ -13,9 +13,8 @@ namespace mase {
 
 enum class SelectBy { type, name, regex_name };
 
-Field by_field();                         // "by", one of the three
-SelectBy select_by(const Value& by);      // of a validated field
-std::string select_by_name(SelectBy by);  // "type"
+Field by_field();                     // "by", one of the three
+SelectBy select_by(const Value& by);  // of a validated field
 
 // The nodes one pattern matches, in graph order. Nothing found, or a bad expression, is added to
 // the problems at `position` and `path`.

@@ -2,8 +2,11 @@
 #include "mase/passes/transform_record.h"
 
 #include <map>
+#include <set>
 
+#include "mase/formats/measure.h"
 #include "mase/ir/layer_text.h"
+#include "mase/ir/learned.h"
 #include "mase/passes/compare.h"
 #include "mase/passes/costs.h"
 #include "mase/passes/metadata.h"
@@ -38,35 +41,82 @@ List node_records(const Graph& graph, const PassContext& context) {
   return nodes;
 }
 
+// The values an operand takes, and the codes they are rounded to.
+struct OperandValues {
+  ValueSketch sketch{size_t{1} << 20};
+  std::set<uint32_t> codes;
+
+  void add(const Tensor& tensor, const Quantizer* quantizer) {
+    for (const float value : tensor.values<float>()) sketch.add(value);
+    if (!has_table(quantizer)) return;
+    const std::vector<uint32_t> found =
+        quantizer->encode(tensor.data<float>(), tensor.shape()).codes;
+    codes.insert(found.begin(), found.end());
+  }
+  // One table of codes, small enough to count.
+  static bool has_table(const Quantizer* quantizer) {
+    if (!quantizer || !quantizer->type || quantizer->code_bits < 1 || quantizer->code_bits > 16)
+      return false;
+    const Fixed* fixed = quantizer->type->as<Fixed>();
+    return !fixed || group_count(*fixed) == 1;
+  }
+};
+
+// What the range bar draws: every number of the format, where they are few and fixed.
+Value grid_of(const Quantizer& quantizer) {
+  constexpr int most_bits = 10;
+  if (!quantizer.elementwise || quantizer.code_bits > most_bits) return {};
+  List grid;
+  for (const float value : representable_values(quantizer)) grid.push_back(value);
+  return grid;
+}
+
 Value histogram_record(const std::string& node, const std::string& operand,
-                       const ValueSketch& values, const Quantizer* quantizer) {
+                       const OperandValues& found, const Quantizer* quantizer) {
   List edges, counts;
+  const ValueSketch& values = found.sketch;
   const double low = values.lowest(), high = values.largest();
   for (int i = 0; i <= bins; ++i) edges.push_back(low + (high - low) * i / bins);
   for (const int64_t count : values.histogram(low, high, bins)) counts.push_back(count);
-  return Dict{{"node", node},
+  Dict record{{"node", node},
               {"operand", operand},
               {"edges", edges},
               {"counts", counts},
               {"lowest", quantizer ? optional_value(quantizer->lowest) : Value()},
               {"largest", quantizer ? optional_value(quantizer->largest) : Value()}};
+  if (OperandValues::has_table(quantizer)) {
+    record.set("codes", int64_t{1} << quantizer->code_bits);
+    record.set("codes_used", static_cast<int64_t>(found.codes.size()));
+    record.set("grid", grid_of(*quantizer));
+  }
+  return record;
+}
+
+// The operand that an entry of the histograms is about: "data_in_1" is one of the node's inputs.
+std::string operand_of_entry(const Graph& graph, const Node& node, const std::string& entry) {
+  if (!starts_with(entry, "data_in_")) return entry;
+  return operand_of_input(graph, node,
+                          static_cast<size_t>(parse_integer(entry.substr(8)).value_or(0)));
 }
 
 // The network's inputs, operands of every quantised node, and weights of all other layers that have
 // some.
 List histogram_records(const Graph& graph, const std::vector<Tensor>& inputs) {
-  constexpr size_t exact = size_t{1} << 20;
-  std::map<std::pair<NodeId, std::string>, ValueSketch> sketches;
+  std::map<std::pair<NodeId, std::string>, OperandValues> all;
   std::vector<NodeId> sources, quantized;
-  const auto sketch = [&](NodeId id, const std::string& operand) -> ValueSketch& {
-    return sketches.try_emplace({id, operand}, exact).first->second;
+  const auto quantizer_of = [&](NodeId id, const std::string& entry) {
+    const Node& node = graph.node(id);
+    return current_quantizer(graph.quantization_of(node), graph.module_of(node),
+                             operand_of_entry(graph, node, entry));
+  };
+  const auto add = [&](NodeId id, const std::string& entry, const Tensor& tensor) {
+    all[{id, entry}].add(tensor, quantizer_of(id, entry).get());
   };
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     const Module* module = graph.module_of(node);
     if (module)
-      for (const auto& [name, tensor] : module->parameters)
-        for (const float value : tensor.values<float>()) sketch(id, name).add(value);
+      for (const auto& [name, tensor] : module->parameters) add(id, name, tensor);
     if (!graph.quantization_of(node).active()) continue;
     quantized.push_back(id);
     for (const NodeId input : graph.inputs_of(id)) sources.push_back(input);
@@ -76,34 +126,24 @@ List histogram_records(const Graph& graph, const std::vector<Tensor>& inputs) {
       for (const NodeId id : quantized) {
         const std::vector<NodeId> from = graph.inputs_of(id);
         for (size_t i = 0; i < from.size(); ++i)
-          if (from[i] == source)
-            for (const float value : result.values<float>()) sketch(id, input_name(i)).add(value);
+          if (from[i] == source) add(id, input_name(i), result);
       }
     });
   const std::vector<NodeId> placeholders = graph.placeholders();
   for (size_t i = 0; i < std::min(placeholders.size(), inputs.size()); ++i)
-    for (const float value : inputs[i].values<float>())
-      sketch(placeholders[i], "data_out_0").add(value);
+    add(placeholders[i], "data_out_0", inputs[i]);
   List records;
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
-    for (const auto& [key, values] : sketches) {
-      if (key.first != id || values.count() == 0) continue;
-      const std::string operand =
-          starts_with(key.second, "data_in_")
-              ? operand_of_input(
-                    graph, node,
-                    static_cast<size_t>(parse_integer(key.second.substr(8)).value_or(0)))
-              : key.second;
-      records.push_back(histogram_record(node.name, key.second, values,
-                                         graph.quantization_of(node).find(operand)));
+  for (const NodeId id : graph.order())
+    for (const auto& [key, values] : all) {
+      if (key.first != id || values.sketch.count() == 0) continue;
+      records.push_back(histogram_record(graph.node(id).name, key.second, values,
+                                         quantizer_of(id, key.second).get()));
     }
-  }
   return records;
 }
 
-Value cost_record(const Graph& graph) {
-  Value costs = network_cost(graph, 1).to_value();
+Value cost_record(const Graph& graph, const PassContext& context) {
+  Value costs = network_cost(graph, report_batch(context)).to_value();
   costs.dict().erase("layers");  // totals: the page shows one row a quantity
   return costs;
 }
@@ -128,12 +168,12 @@ Value transform_record(const Graph& original, const Graph& transformed,
         pair.before->name, pair.after ? pair.after->name : "-", mase_type(original, *pair.before),
         mase_op(original, *pair.before), pair.old_class, pair.new_class,
         pair.old_class != pair.new_class ? "True" : "False"}));
-  Dict record{
-      {"nodes", node_records(transformed, context)},
-      {"histograms", histogram_records(transformed, inputs)},
-      {"layers", layers},
-      {"before_after", table},
-      {"costs", Dict{{"before", cost_record(original)}, {"after", cost_record(transformed)}}}};
+  Dict record{{"nodes", node_records(transformed, context)},
+              {"histograms", histogram_records(transformed, inputs)},
+              {"layers", layers},
+              {"before_after", table},
+              {"costs", Dict{{"before", cost_record(original, context)},
+                             {"after", cost_record(transformed, context)}}}};
   if (context.test_x.numel() > 0 && context.test_labels.numel() > 0)
     record.set("accuracy",
                Dict{{"before", accuracy(original, context.test_x, context.test_labels)},

@@ -6,14 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mase {
+#include "mase/formats/number_type.h"
 
-// What the topmost codes of a float mean.
-enum class Specials {
-  none,  // all codes are numbers
-  nan,   // all ones is NaN (OCP E4M3)
-  ieee,  // the all-ones exponent is infinity (fraction 0) and NaN
-};
+namespace mase {
 
 struct CodeLayout {
   enum class Kind {

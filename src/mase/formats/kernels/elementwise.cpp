@@ -10,7 +10,7 @@
 #define HWY_TARGET_INCLUDE "mase/formats/kernels/elementwise.cpp"
 #include <hwy/foreach_target.h>
 // foreach_target first.
-#include "mase/formats/kernels/sweep-inl.h"
+#include "mase/formats/kernels/fixed-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mase {
@@ -31,38 +31,37 @@ HWY_INLINE V stochastic(V x, uint32_t key, size_t index) {
   return hn::Add(below, hn::IfThenElseZero(up, hn::Set(d, 1.0f)));
 }
 
-template <Rounding rounding>
-HWY_INLINE void integer_sweep(const IntegerSpec& spec, const float* in, float* out, size_t count,
-                              uint32_t key) {
+template <Rounding rounding, bool wraps>
+void integer_sweep(const IntegerSpec& spec, const float* in, float* out, size_t count) {
   const F d;
-  const auto scale = hn::Set(d, spec.scale), inverse = hn::Set(d, spec.inverse);
-  const auto low = hn::Set(d, spec.low), high = hn::Set(d, spec.high);
-  sweep(in, out, count, [&](auto x, size_t index) HWY_ATTR {
-    auto y = hn::Mul(x, scale);
-    // Clamping first keeps every intermediate finite; whole limits make the order irrelevant.
-    y = hn::Max(hn::Min(y, high), low);
-    if constexpr (rounding == Rounding::stochastic)
-      y = stochastic(y, key, index);
-    else
-      y = to_whole<rounding>(y);
-    y = hn::Mul(y, inverse);
-    return hn::IfThenElse(hn::IsNaN(x), x, y);
+  const V scale = hn::Set(d, spec.scale), inverse = hn::Set(d, spec.inverse);
+  const V low = hn::Set(d, spec.low), high = hn::Set(d, spec.high), wrap = hn::Set(d, spec.wrap);
+  sweep(in, out, count, [&](V x, size_t) HWY_ATTR {
+    return to_fixed<rounding, wraps>(x, scale, inverse, low, high, wrap);
+  });
+}
+
+void stochastic_sweep(const IntegerSpec& spec, const float* in, float* out, size_t count,
+                      uint32_t key) {
+  const F d;
+  const V scale = hn::Set(d, spec.scale), inverse = hn::Set(d, spec.inverse);
+  const V low = hn::Set(d, spec.low), high = hn::Set(d, spec.high), wrap = hn::Set(d, spec.wrap);
+  sweep(in, out, count, [&](V x, size_t index) HWY_ATTR {
+    V y = hn::Mul(x, scale);
+    y = spec.wrap > 0 ? wrapped(stochastic(y, key, index), low, wrap)
+                      : stochastic(hn::Max(hn::Min(y, high), low), key, index);
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(y, inverse));
   });
 }
 
 void Integer(const IntegerSpec& spec, const float* in, float* out, size_t count, uint32_t key) {
-  switch (spec.rounding) {
-    case Rounding::nearest_even:
-      return integer_sweep<Rounding::nearest_even>(spec, in, out, count, key);
-    case Rounding::half_away:
-      return integer_sweep<Rounding::half_away>(spec, in, out, count, key);
-    case Rounding::toward_zero:
-      return integer_sweep<Rounding::toward_zero>(spec, in, out, count, key);
-    case Rounding::floor:
-      return integer_sweep<Rounding::floor>(spec, in, out, count, key);
-    case Rounding::stochastic:
-      return integer_sweep<Rounding::stochastic>(spec, in, out, count, key);
-  }
+  if (spec.rounding == Rounding::stochastic) return stochastic_sweep(spec, in, out, count, key);
+  with_rounding(spec.rounding, [&]<Rounding rounding>() {
+    if (spec.wrap > 0)
+      integer_sweep<rounding, true>(spec, in, out, count);
+    else
+      integer_sweep<rounding, false>(spec, in, out, count);
+  });
 }
 
 // From here on numbers beyond the largest one become infinite.
@@ -105,7 +104,7 @@ void float_sweep(const FloatSpec& spec, const float* in, float* out, size_t coun
   }
 }
 
-void Float(const FloatSpec& spec, const float* in, float* out, size_t count) {
+void RoundFloat(const FloatSpec& spec, const float* in, float* out, size_t count) {
   if (spec.rounding == Rounding::nearest_even)
     float_sweep<Rounding::nearest_even>(spec, in, out, count);
   else if (spec.rounding == Rounding::half_away)
@@ -163,7 +162,7 @@ HWY_AFTER_NAMESPACE();
 namespace mase {
 
 HWY_EXPORT(Integer);
-HWY_EXPORT(Float);
+HWY_EXPORT(RoundFloat);
 HWY_EXPORT(FloatByBits);
 HWY_EXPORT(ClippedGradient);
 
@@ -174,17 +173,26 @@ void integer_kernel(const IntegerSpec& spec, const float* in, float* out, size_t
 
 float integer_reference(const IntegerSpec& spec, float x, uint32_t key, uint32_t element) {
   if (std::isnan(x)) return x;
-  float y = x * spec.scale;
-  y = y > spec.high ? spec.high : y < spec.low ? spec.low : y;
   const float uniform =
       spec.rounding == Rounding::stochastic ? stochastic_uniform(key, element) : 0.0f;
+  float y = x * spec.scale;
+  if (spec.wrap > 0) {
+    if (std::isinf(y)) return 0;
+    // By the definition, in double precision: exact for all whole numbers that a float holds.
+    const double whole = round_to_whole(y, spec.rounding, uniform);
+    double rest = std::fmod(whole, static_cast<double>(spec.wrap));
+    if (rest < spec.low) rest += spec.wrap;
+    if (rest >= spec.low + spec.wrap) rest -= spec.wrap;
+    return static_cast<float>(rest) * spec.inverse;
+  }
+  y = y > spec.high ? spec.high : y < spec.low ? spec.low : y;
   return round_to_whole(y, spec.rounding, uniform) * spec.inverse;
 }
 
 void float_kernel(const FloatSpec& spec, const float* in, float* out, size_t count) {
   const int top = std::ilogb(spec.largest);
   if (spec.mantissa <= 21 && spec.emin >= -126 && top + 24 - spec.mantissa <= 127)
-    return HWY_DYNAMIC_DISPATCH(Float)(spec, in, out, count);
+    return HWY_DYNAMIC_DISPATCH(RoundFloat)(spec, in, out, count);
   if (spec.mantissa >= 1 && spec.mantissa <= 22 && spec.emin == -126 && !spec.one_sided_zero)
     return HWY_DYNAMIC_DISPATCH(FloatByBits)(spec, in, out, count);
   // Numbers that single precision itself holds as subnormals or not at all: nobody's choice for

@@ -11,10 +11,12 @@
 
 namespace mase {
 
-// round(x * scale) clamped to [low, high], divided by scale. The scale is a power of two.
+// round(x * scale) clamped to [low, high], divided by scale. The scale is a power of two. With
+// `wrap` > 0, the number of codes, what is beyond the range comes in again at the other end.
 struct IntegerSpec {
   float scale = 1, inverse = 1;
   float low = 0, high = 0;
+  float wrap = 0;
   Rounding rounding = Rounding::nearest_even;
 };
 void integer_kernel(const IntegerSpec& spec, const float* in, float* out, size_t count,

@@ -134,7 +134,7 @@ void scale(const ScaledSpec& spec, bool finite, const float* in, float* out, siz
     NarrowCodes(spec, step).all<false>(in, out, count, stream);
 }
 
-void Scaled(const ScaledSpec& spec, const float* in, float* out, size_t count) {
+void RoundScaled(const ScaledSpec& spec, const float* in, float* out, size_t count) {
   const bool stream = can_stream(in, out, count);
   scale(spec, false, in, out, count, stream);
   if (stream) hwy::FlushStream();
@@ -260,7 +260,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mase {
 
-HWY_EXPORT(Scaled);
+HWY_EXPORT(RoundScaled);
 HWY_EXPORT(ScaledRows);
 HWY_EXPORT(ScaledCodes);
 HWY_EXPORT(ScaledValues);
@@ -288,7 +288,7 @@ float scaled_reference(const ScaledSpec& spec, float x) {
 }
 
 void scaled_kernel(const ScaledSpec& spec, const float* in, float* out, size_t count) {
-  HWY_DYNAMIC_DISPATCH(Scaled)(spec, in, out, count);
+  HWY_DYNAMIC_DISPATCH(RoundScaled)(spec, in, out, count);
 }
 void scaled_rows_kernel(const ScaledRowsRule& rule, const float* in, float* out, size_t rows,
                         size_t count) {

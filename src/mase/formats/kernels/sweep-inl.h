@@ -92,10 +92,25 @@ HWY_INLINE V to_whole(V x) {
     const V whole = hn::Trunc(x);
     const auto up = hn::Ge(hn::Abs(hn::Sub(x, whole)), hn::Set(d, 0.5f));
     return hn::Add(whole, hn::IfThenElseZero(up, hn::CopySign(hn::Set(d, 1.0f), x)));
+  } else if constexpr (rounding == Rounding::half_up) {
+    // The difference is exact, or lies between 0.5 and 1 and stays there when it is rounded.
+    const V whole = hn::Floor(x);
+    const auto up = hn::Ge(hn::Sub(x, whole), hn::Set(d, 0.5f));
+    return hn::Add(whole, hn::IfThenElseZero(up, hn::Set(d, 1.0f)));
+  } else if constexpr (rounding == Rounding::half_toward_zero) {
+    const V whole = hn::Trunc(x);
+    const auto up = hn::Gt(hn::Abs(hn::Sub(x, whole)), hn::Set(d, 0.5f));
+    return hn::Add(whole, hn::IfThenElseZero(up, hn::CopySign(hn::Set(d, 1.0f), x)));
+  } else if constexpr (rounding == Rounding::away_from_zero) {
+    const V whole = hn::Trunc(x);
+    const auto up = hn::Ne(x, whole);
+    return hn::Add(whole, hn::IfThenElseZero(up, hn::CopySign(hn::Set(d, 1.0f), x)));
   } else if constexpr (rounding == Rounding::toward_zero) {
     return hn::Trunc(x);
   } else if constexpr (rounding == Rounding::floor) {
     return hn::Floor(x);
+  } else if constexpr (rounding == Rounding::ceil) {
+    return hn::Ceil(x);
   } else {
     static_assert(rounding == Rounding::nearest_even);
     return hn::Round(x);

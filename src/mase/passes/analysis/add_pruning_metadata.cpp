@@ -30,7 +30,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   std::vector<NodeId> sources;
   for (const NodeId id : graph.order()) {
     const Module* module = graph.module_of(graph.node(id));
-    if (!module || mase_op(graph, graph.node(id)) != "linear") continue;
+    if (!module || !op_of(graph, graph.node(id))->product) continue;
     entries.push_back({id});
     sources.push_back(graph.inputs_of(id).front());
   }

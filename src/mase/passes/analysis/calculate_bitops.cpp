@@ -3,10 +3,12 @@
 //   BitOPs        MACs x weight bits x activation bits
 //   EBOPs         HGQ2's: for each multiplication of a sample the product of the operands' bits,
 //                 plus for each output the bits of its bias (Sun et al., "Gradient-based automatic
-//                 mixed precision quantization for neural networks on-chip", 2024)
+//                 mixed precision quantization for neural networks on-chip", 2024); the bits are
+//                 those of a value's code, less the sign where fixed point wraps
 //   EBOPs, exact  the same, each weight counted by the bits between its first and last one
 //   operand bits  bits of the inputs and weights of all products (what a lab called BitOPs)
 // Average bits count the width alone: the fraction bits are part of it.
+#include "mase/base/table.h"
 #include "mase/passes/compare.h"
 #include "mase/passes/costs.h"
 #include "mase/passes/metadata.h"
@@ -19,8 +21,8 @@ std::string whole(double number) { return with_thousands(static_cast<int64_t>(nu
 std::string bits(double number) { return fmt::format("{:.4g}", number); }
 
 Table layer_table(const NetworkCost& cost) {
-  Table table({"Layer", "Type", "MACs", "Weight bits", "Activation bits", "BitOPs", "EBOPs",
-               "EBOPs, exact", "Operand bits"});
+  Table table({"Layer", "Type", "MACs", "Weight bits", "Activation bits", "BitOPs",
+               "EBOPs per sample", "EBOPs per sample, exact", "Operand bits"});
   const auto row = [&](const LayerCost& layer) {
     table.add({layer.name, layer.type, with_thousands(layer.macs), bits(layer.weight_bits),
                bits(layer.activation_bits), whole(layer.bitops), whole(layer.ebops),
@@ -39,14 +41,8 @@ Table summary_table(const NetworkCost& before, const NetworkCost& after) {
                a > 0 ? fmt::format("{:.3f}", b / a) : "-"});
   };
   const LayerCost a = before.total(), b = after.total();
-  row("MACs", static_cast<double>(a.macs), static_cast<double>(b.macs));
-  row("FLOPs", static_cast<double>(a.flops), static_cast<double>(b.flops));
-  row("BitOPs", a.bitops, b.bitops);
-  row("EBOPs", a.ebops, b.ebops);
-  row("EBOPs, exact", a.ebops_exact, b.ebops_exact);
-  row("Operand bits", a.operand_bits, b.operand_bits);
-  row("Weight memory (bits)", a.weight_memory, b.weight_memory);
-  row("Activation memory (bits)", a.activation_memory, b.activation_memory);
+  for (const CostQuantity& quantity : cost_quantities())
+    row(quantity.label, quantity.of(a), quantity.of(b));
   row("Average weight bits", a.weight_bits, b.weight_bits, true);
   row("Average activation bits", a.activation_bits, b.activation_bits, true);
   row("Memory density (fp32 = 1)", before.memory_density(), after.memory_density(), true);
@@ -54,8 +50,7 @@ Table summary_table(const NetworkCost& before, const NetworkCost& after) {
 }
 
 PassResult run(Graph& graph, const Value& args, PassContext& context) {
-  const int64_t batch =
-      args["batch_size"].is_null() ? report_batch(context) : args["batch_size"].as_int();
+  const int64_t batch = batch_or_report(args["batch_size"], context);
   const NetworkCost after = network_cost(graph, batch);
   const NetworkCost before = context.original ? network_cost(*context.original, batch) : after;
   print(context, layer_table(after).str(TableStyle::orgtbl));
@@ -79,10 +74,7 @@ const Register<PassRecord> registered{{
     .summary = "Bit operations, operand bits, memory and average bits",
     .help = "EBOPs are per sample; everything else is for one batch.",
     .schema = {{
-        {.name = "batch_size",
-         .type = FieldType::integer,
-         .help = "count for this many samples; the caller's batch size if not given",
-         .minimum = 1},
+        batch_size_field(),
         {.name = "file_name", .type = FieldType::text, .help = "write the result as JSON too"},
     }},
     .run = run,

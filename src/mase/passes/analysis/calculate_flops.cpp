@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // calculate_flops: multiplications and floating-point operations per layer and in all. One
 // multiply-accumulate is two operations; a batch-norm element two, a ReLU element one.
+#include "mase/base/table.h"
 #include "mase/passes/costs.h"
 #include "mase/passes/metadata.h"
 #include "mase/passes/output.h"
@@ -9,8 +10,7 @@ namespace mase::calculate_flops_pass {
 namespace {
 
 PassResult run(Graph& graph, const Value& args, PassContext& context) {
-  const int64_t batch =
-      args["batch_size"].is_null() ? report_batch(context) : args["batch_size"].as_int();
+  const int64_t batch = batch_or_report(args["batch_size"], context);
   const NetworkCost cost = network_cost(graph, batch);
   const LayerCost sum = cost.total();
   Table table({"Layer", "Type", "MACs", "FLOPs"});
@@ -37,10 +37,7 @@ const Register<PassRecord> registered{{
     .aliases = {"calculate_flops_analysis_pass"},
     .summary = "Multiplications and floating-point operations",
     .schema = {{
-        {.name = "batch_size",
-         .type = FieldType::integer,
-         .help = "count for this many samples; the caller's batch size if not given",
-         .minimum = 1},
+        batch_size_field(),
     }},
     .run = run,
 }};

@@ -17,11 +17,20 @@
 namespace mase::verify_quantization_pass {
 namespace {
 
+// True if the numbers of the type are the same for all data.
+bool is_static(const NumberType& type) {
+  const Scaled* scaled = type.as<Scaled>();
+  return is_elementwise(type) || type.as<Fixed>() ||
+         (scaled && scaled->source == Scaled::Source::given);
+}
+
 // Values a format represents survive its own code, or rounding once more. Returns how many do not.
+// Scales that come from the data come from the values before rounding.
 int64_t off_grid(const Quantizer& quantizer, const Tensor& values, const Tensor& rounded) {
   Tensor again = rounded;
+  const Tensor& coded = quantizer.type && is_static(*quantizer.type) ? rounded : values;
   if (quantizer.encode && quantizer.decode)
-    quantizer.decode(quantizer.encode(values.data<float>(), values.shape()),
+    quantizer.decode(quantizer.encode(coded.data<float>(), coded.shape()),
                      again.mutable_data<float>(), rounded.shape());
   else
     again = quantize(quantizer, rounded);

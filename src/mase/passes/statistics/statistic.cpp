@@ -62,7 +62,7 @@ Dims Dims::from(const Value& value) {
   return dims;
 }
 
-Grouping::Grouping(const Dims& dims, const Shape& sample) : sample_(sample) {
+SampleGroups::SampleGroups(const Dims& dims, const Shape& sample) : sample_(sample) {
   const int64_t count = element_count(sample);
   if (dims.mode == Dims::Mode::all) {
     per_sample_ = count;
@@ -97,14 +97,14 @@ Grouping::Grouping(const Dims& dims, const Shape& sample) : sample_(sample) {
   }
 }
 
-Value Grouping::shaped(const std::vector<double>& per_group) const {
+Value SampleGroups::shaped(const std::vector<double>& per_group) const {
   size_t next = 0;
   return per_group.empty() ? Value() : nested(per_group, kept_, 0, next);
 }
 
 void GroupedStatistic::update(std::span<const float> data, const Shape& sample, int64_t samples) {
   if (!started_) {
-    grouping_ = Grouping(dims_, sample);
+    grouping_ = SampleGroups(dims_, sample);
     start(grouping_.groups());
     started_ = true;
   }

@@ -28,10 +28,10 @@ Field device_field();  // MASE's; accepted and without effect
 Field abs_field();
 
 // The groups a sample's elements fall into, for one sample shape.
-class Grouping {
+class SampleGroups {
  public:
-  Grouping() = default;
-  Grouping(const Dims& dims, const Shape& sample);
+  SampleGroups() = default;
+  SampleGroups(const Dims& dims, const Shape& sample);
 
   int64_t groups() const { return element_count(kept_); }
   int64_t per_sample() const { return per_sample_; }  // elements of each group in one sample
@@ -74,13 +74,13 @@ class GroupedStatistic : public Statistic {
  protected:
   virtual void start(int64_t groups) = 0;
   virtual void take(const float* sample) = 0;
-  const Grouping& grouping() const { return grouping_; }
+  const SampleGroups& grouping() const { return grouping_; }
   int64_t count() const { return samples_ * grouping_.per_sample(); }  // values per group
   int64_t samples() const { return samples_; }
 
  private:
   Dims dims_;
-  Grouping grouping_;
+  SampleGroups grouping_;
   bool started_ = false;
   int64_t samples_ = 0;
 };

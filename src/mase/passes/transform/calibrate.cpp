@@ -22,22 +22,64 @@ namespace {
 
 constexpr size_t most_values = size_t{1} << 18;  // of one operand; more would not change a choice
 
-struct Operand {
+// The values that share a number of fraction bits.
+struct Values {
   std::vector<float> values;
   bool is_signed = true;
-  int64_t width = 8;
-  int64_t frac_width = 0;
-  double error = 0;  // root mean square, relative to the values'
+  int width = 8;
+  int frac = 0;
+  double squared_error = 0, power = 0;
+
+  NumberType type(int with_frac) const {
+    return {Fixed{.is_signed = is_signed, .width = width, .frac = with_frac}};
+  }
 };
 
-QuantizerPtr quantizer_for(const Operand& operand, int64_t frac) {
-  return make_quantizer(
-      "integer",
-      Dict{{"width", operand.width}, {"frac_width", frac}, {"is_signed", operand.is_signed}});
-}
+// An operand of a node: all of it, or its groups.
+struct Operand {
+  std::string granularity = "tensor";  // as the config says it
+  Granularity groups;
+  bool is_signed = true;
+  int width = 8;
+  std::vector<Values> chosen;
+
+  void collect(const Tensor& tensor) {
+    const Grouping grouping = mase::grouping(tensor.shape(), groups);
+    chosen.resize(static_cast<size_t>(grouping.groups), Values{{}, is_signed, width});
+    const float* data = tensor.data<float>();
+    const size_t most = std::max<size_t>(1, most_values / std::max<size_t>(1, chosen.size()));
+    grouping.for_each_run([&](int64_t g, int64_t at, size_t count) {
+      std::vector<float>& values = chosen[static_cast<size_t>(g)].values;
+      const size_t room = most - std::min(most, values.size());
+      values.insert(values.end(), data + at, data + at + std::min(room, count));
+    });
+  }
+  // Root mean square, relative to the values'.
+  double error() const {
+    double squares = 0, power = 0;
+    for (const Values& group : chosen) {
+      squares += group.squared_error;
+      power += group.power;
+    }
+    return power > 0 ? std::sqrt(squares / power) : 0;
+  }
+  Value frac_width() const {
+    if (chosen.size() == 1) return chosen.front().frac;
+    List list;
+    for (const Values& group : chosen) list.push_back(group.frac);
+    return list;
+  }
+  std::string frac_text() const {
+    const auto [low, high] = std::minmax_element(
+        chosen.begin(), chosen.end(),
+        [](const Values& one, const Values& other) { return one.frac < other.frac; });
+    return low->frac == high->frac ? std::to_string(low->frac)
+                                   : fmt::format("{} .. {}", low->frac, high->frac);
+  }
+};
 
 // The range that holds this share of the values at each end.
-std::pair<double, double> range_of(const Operand& operand, double share) {
+std::pair<double, double> range_of(const Values& operand, double share) {
   std::vector<float> sorted = operand.values;
   std::sort(sorted.begin(), sorted.end());
   const auto at = [&](double q) {
@@ -47,7 +89,7 @@ std::pair<double, double> range_of(const Operand& operand, double share) {
   return {at(1 - share), at(share)};
 }
 
-std::pair<double, double> range_of(const Operand& operand, const Value& args) {
+std::pair<double, double> range_of(const Values& operand, const Value& args) {
   const std::string& method = args["method"].as_string();
   if (method != "n_sigma")
     return range_of(operand, method == "quantile" ? args["quantile"].as_double() : 1.0);
@@ -59,23 +101,21 @@ std::pair<double, double> range_of(const Operand& operand, const Value& args) {
 }
 
 // The most fraction bits at which the format still reaches both ends of the range.
-int64_t frac_for_range(const Operand& operand, double low, double high, int64_t least,
-                       int64_t most) {
-  for (int64_t frac = most; frac > least; --frac) {
-    const double step = std::ldexp(1.0, static_cast<int>(-frac));
-    const double levels = std::ldexp(1.0, static_cast<int>(operand.width) - operand.is_signed);
-    const double largest = (levels - 1) * step, lowest = operand.is_signed ? -levels * step : 0;
+int frac_for_range(const Values& operand, double low, double high, int least, int most) {
+  for (int frac = most; frac > least; --frac) {
+    const Limits limits = *limits_of(operand.type(frac));
     // Half a step beyond the end still rounds to it.
-    if (high <= largest + step / 2 && (!operand.is_signed || low >= lowest - step / 2)) return frac;
+    const double half = limits.smallest_positive / 2;
+    if (high <= limits.largest + half && (!operand.is_signed || low >= limits.lowest - half))
+      return frac;
   }
   return least;
 }
 
-double squared_error(const Operand& operand, int64_t frac) {
-  const QuantizerPtr quantizer = quantizer_for(operand, frac);
+double squared_error(const Values& operand, int frac) {
+  const Quantizer quantizer = typed_quantizer(operand.type(frac));
   std::vector<float> rounded(operand.values.size());
-  quantizer->quantize(operand.values.data(), rounded.data(),
-                      {static_cast<int64_t>(rounded.size())});
+  quantizer.quantize(operand.values.data(), rounded.data(), {static_cast<int64_t>(rounded.size())});
   double sum = 0;
   for (size_t i = 0; i < rounded.size(); ++i) {
     // An unsigned operand stands before an op that drops negative values anyway.
@@ -85,14 +125,13 @@ double squared_error(const Operand& operand, int64_t frac) {
   return sum;
 }
 
-double divergence(const Operand& operand, int64_t frac) {
+double divergence(const Values& operand, int frac) {
   constexpr size_t bins = 1024;
   const auto [low, high] = std::minmax_element(operand.values.begin(), operand.values.end());
   const double start = *low, span = std::max(1e-30, static_cast<double>(*high) - *low);
-  const QuantizerPtr quantizer = quantizer_for(operand, frac);
+  const Quantizer quantizer = typed_quantizer(operand.type(frac));
   std::vector<float> rounded(operand.values.size());
-  quantizer->quantize(operand.values.data(), rounded.data(),
-                      {static_cast<int64_t>(rounded.size())});
+  quantizer.quantize(operand.values.data(), rounded.data(), {static_cast<int64_t>(rounded.size())});
   std::vector<double> before(bins, 0), after(bins, 0);
   const auto bin = [&](double value) {
     return static_cast<size_t>(std::clamp((value - start) / span * bins, 0.0, bins - 1.0));
@@ -103,7 +142,7 @@ double divergence(const Operand& operand, int64_t frac) {
   for (size_t i = 0; i < rounded.size(); ++i) {
     const double value = operand.is_signed ? operand.values[i] : std::max(0.0f, operand.values[i]);
     before[bin(value)] += 1;
-    const bool clipped = value < *quantizer->lowest || value > *quantizer->largest;
+    const bool clipped = value < *quantizer.lowest || value > *quantizer.largest;
     owners[rounded[i]].push_back(bin(clipped ? static_cast<double>(rounded[i]) : value));
   }
   for (auto& [value, places] : owners) {
@@ -120,52 +159,55 @@ double divergence(const Operand& operand, int64_t frac) {
   return sum;
 }
 
-void choose(Operand& operand, const Value& args) {
-  const int64_t least = -16, most = operand.width + 16;
+void choose(Values& operand, const Value& args) {
+  const int least = -16, most = operand.width + 16;
   const std::string& method = args["method"].as_string();
   if (operand.values.empty()) {
-    operand.frac_width = operand.width / 2;
+    operand.frac = operand.width / 2;
     return;
   }
   if (method == "mse" || method == "kl") {
     const auto [low, high] = std::minmax_element(operand.values.begin(), operand.values.end());
     // Fewer fraction bits than the whole range needs can only lose.
-    const int64_t start = frac_for_range(operand, *low, *high, least, most);
+    const int start = frac_for_range(operand, *low, *high, least, most);
     double best = INFINITY;
-    operand.frac_width = start;
+    operand.frac = start;
     // The divergence knows no distances: left alone it would clip the tails that matter most, so it
     // may choose only where all but a thousandth of the values stay in range.
     const auto [inner_low, inner_high] = range_of(operand, 0.999);
-    const int64_t last = method == "kl"
-                             ? frac_for_range(operand, inner_low, inner_high, least, most)
-                             : std::min(most, start + operand.width);
-    for (int64_t frac = start; frac <= last; ++frac) {
+    const int last = method == "kl" ? frac_for_range(operand, inner_low, inner_high, least, most)
+                                    : std::min(most, start + operand.width);
+    for (int frac = start; frac <= last; ++frac) {
       const double cost =
           method == "mse" ? squared_error(operand, frac) : divergence(operand, frac);
       if (cost < best) {
         best = cost;
-        operand.frac_width = frac;
+        operand.frac = frac;
       }
     }
   } else {
     const auto [low, high] = range_of(operand, args);
-    operand.frac_width = frac_for_range(operand, low, high, least, most);
+    operand.frac = frac_for_range(operand, low, high, least, most);
   }
-  double power = 0;
-  for (const float value : operand.values) power += static_cast<double>(value) * value;
-  operand.error = power > 0 ? std::sqrt(squared_error(operand, operand.frac_width) / power) : 0;
+  for (const float value : operand.values) operand.power += static_cast<double>(value) * value;
+  operand.squared_error = squared_error(operand, operand.frac);
 }
 
-void collect(std::vector<float>& values, const Tensor& tensor) {
-  const std::span<const float> more = tensor.values<float>();
-  const size_t room = most_values - std::min(most_values, values.size());
-  values.insert(values.end(), more.begin(),
-                more.begin() + static_cast<ptrdiff_t>(std::min(room, more.size())));
+// The layers that multiply by a weight, if nothing else is asked for.
+std::vector<NodeId> targets(const Graph& graph, const Value& args, const std::string& path,
+                            Problems& problems) {
+  if (!args["target_nodes"].is_null())
+    return select_nodes(graph, select_by(args["by"]), args["target_nodes"], path, problems);
+  std::vector<NodeId> nodes;
+  for (const NodeId id : graph.order()) {
+    const OpRecord* op = op_of(graph, graph.node(id));
+    if (op && op->product) nodes.push_back(id);
+  }
+  return nodes;
 }
 
 void check(const Graph& graph, const Value& args, const std::string& path, Problems& problems) {
-  for (const NodeId id : select_nodes(graph, select_by(args["by"]), args["target_nodes"],
-                                      path + ".target_nodes", problems))
+  for (const NodeId id : targets(graph, args, path + ".target_nodes", problems))
     if (op_of(graph, graph.node(id))->operands.empty())
       problems.add(Error(
           args["target_nodes"].position(), path + ".target_nodes",
@@ -174,17 +216,23 @@ void check(const Graph& graph, const Value& args, const std::string& path, Probl
 
 PassResult run(Graph& graph, const Value& args, PassContext& context) {
   Problems problems;
-  const std::vector<NodeId> nodes =
-      select_nodes(graph, select_by(args["by"]), args["target_nodes"], "calibrate", problems);
+  const std::vector<NodeId> nodes = targets(graph, args, "calibrate", problems);
   problems.throw_if_any();
   std::map<NodeId, std::map<std::string, Operand>> operands;
   std::vector<NodeId> sources;
   const auto operand_of = [&](NodeId id, const std::string& name) -> Operand& {
     Operand& operand = operands[id][name];
     const OpRecord& op = *op_of(graph, graph.node(id));
-    operand.width = args[name + "_width"].as_int();
+    operand.width = static_cast<int>(args[name + "_width"].as_int());
     operand.is_signed =
         std::count(op.unsigned_operands.begin(), op.unsigned_operands.end(), name) == 0;
+    operand.granularity = args[name + "_granularity"].as_string();
+    // As the config will be read: rows of a parameter, features of an activation.
+    const bool batch = is_activation(name);
+    if (operand.granularity == "row")
+      operand.groups = {Granularity::Kind::axis, batch ? -1 : 0};
+    else if (operand.granularity == "element")
+      operand.groups = {Granularity::Kind::element, 0, batch};
     return operand;
   };
   for (const NodeId id : nodes) {
@@ -193,8 +241,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
       for (const char* name : {"weight", "bias"})
         if (const Tensor* tensor = module->find(name)) {
           const std::vector<std::string>& known = op_of(graph, node)->operands;
-          if (std::count(known.begin(), known.end(), name))
-            collect(operand_of(id, name).values, *tensor);
+          if (std::count(known.begin(), known.end(), name)) operand_of(id, name).collect(*tensor);
         }
     for (const NodeId input : graph.inputs_of(id)) sources.push_back(input);
   }
@@ -204,8 +251,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
                     const std::vector<NodeId> inputs = graph.inputs_of(id);
                     for (size_t i = 0; i < inputs.size(); ++i)
                       if (inputs[i] == source)
-                        collect(operand_of(id, operand_of_input(graph, graph.node(id), i)).values,
-                                result);
+                        operand_of(id, operand_of_input(graph, graph.node(id), i)).collect(result);
                   }
                 });
 
@@ -216,12 +262,15 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
     for (const char* name : {"data_in", "weight", "bias"}) {
       const auto found = operands[id].find(name);
       if (found == operands[id].end()) continue;
-      choose(found->second, args);
-      const Operand& operand = found->second;
+      Operand& operand = found->second;
+      if (operand.chosen.empty()) continue;
+      for (Values& group : operand.chosen) choose(group, args);
       config.set(fmt::format("{}_width", name), operand.width);
-      config.set(fmt::format("{}_frac_width", name), operand.frac_width);
-      table.add({graph.node(id).name, name, std::to_string(operand.width),
-                 std::to_string(operand.frac_width), fmt::format("{:.5f}", operand.error)});
+      config.set(fmt::format("{}_frac_width", name), operand.frac_width());
+      if (operand.chosen.size() > 1)
+        config.set(fmt::format("{}_granularity", name), operand.granularity);
+      table.add({graph.node(id).name, name, std::to_string(operand.width), operand.frac_text(),
+                 fmt::format("{:.5f}", operand.error())});
     }
     rules.set(graph.node(id).name, Dict{{"config", config}});
   }
@@ -251,6 +300,15 @@ Field width_field(const char* operand) {
           .maximum = 32};
 }
 
+Field granularity_field(const char* operand, const char* groups) {
+  return {.name = fmt::format("{}_granularity", operand),
+          .type = FieldType::text,
+          .default_value = "tensor",
+          .help = fmt::format("what gets fraction bits of its own: all of {}, {}, or each value",
+                              operand, groups),
+          .choices = {"tensor", "row", "element"}};
+}
+
 const Register<PassRecord> registered{{
     .name = "calibrate",
     .aliases = {"calibrate_transform_pass"},
@@ -260,8 +318,7 @@ const Register<PassRecord> registered{{
         by_field(),
         {.name = "target_nodes",
          .type = FieldType::list,
-         .default_value = List{Value("linear")},
-         .help = "what is calibrated"},
+         .help = "what is calibrated; all layers that multiply by a weight if not given"},
         {.name = "method",
          .type = FieldType::text,
          .default_value = "mse",
@@ -270,6 +327,9 @@ const Register<PassRecord> registered{{
         width_field("data_in"),
         width_field("weight"),
         width_field("bias"),
+        granularity_field("data_in", "each feature"),
+        granularity_field("weight", "each output's row"),
+        granularity_field("bias", "each output"),
         {.name = "quantile",
          .type = FieldType::number,
          .default_value = 0.999,

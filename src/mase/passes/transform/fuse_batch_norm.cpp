@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuse_batch_norm: Linear -> BatchNorm  =>  Linear, for evaluation.
+// fuse_batch_norm: Linear -> BatchNorm  =>  Linear, for evaluation, and so for every other product
+// with a weight.
 //   s = gamma / sqrt(var + eps)    W' = s W    b' = s (b - mean) + beta
-// A pair is left alone, with a reason, when the linear layer is used elsewhere or shared, is
+// A pair is left alone, with a reason, when the layer is used elsewhere or shared, is
 // quantised already (its rounded weights would no longer be the same; `quantized` folds it all the
 // same, for training to go on), or the batch-norm keeps no running statistics.
+#include <algorithm>
 #include <cmath>
 
 #include "mase/ir/layer_text.h"
@@ -23,24 +25,30 @@ int64_t calls_of(const Graph& graph, const std::string& path) {
 // Why the pair stays as it is; empty if it can be fused.
 std::string obstacle(const Graph& graph, const Node& linear, const Node& norm, bool quantized) {
   const Module& layer = *graph.module_of(linear);
+  const std::string name = "the " + mase_op(graph, linear) + " layer";
   const Module& batch_norm = *graph.module_of(norm);
-  if (graph.users(linear.id).size() != 1) return "the linear layer's result is used elsewhere";
-  if (calls_of(graph, linear.target) != 1) return "the linear layer is shared";
+  if (graph.users(linear.id).size() != 1) return name + "'s result is used elsewhere";
+  if (calls_of(graph, linear.target) != 1) return name + " is shared";
   if (calls_of(graph, norm.target) != 1) return "the batch-norm is shared";
-  if (!layer.quantization.config.is_null() && !quantized)
-    return "the linear layer is quantised: fuse first";
+  if (!layer.quantization.config.is_null() && !quantized) return name + " is quantised: fuse first";
   if (layer.quantization.find("data_out"))
-    return "the linear layer's result is rounded before the batch-norm";
+    return name + "'s result is rounded before the batch-norm";
   if (!batch_norm.quantization.config.is_null()) return "the batch-norm is quantised: fuse first";
   if (!batch_norm.find("running_mean")) return "the batch-norm keeps no running statistics";
-  if (infer_shapes(graph, 2)[static_cast<size_t>(linear.id)].size() != 2)
-    return "the batch-norm's channels are not the linear layer's outputs";
+  const auto rank =
+      static_cast<int64_t>(infer_shapes(graph, 2)[static_cast<size_t>(linear.id)].size());
+  const auto axis = [rank](int64_t given) { return given < 0 ? given + rank : given; };
+  if (axis(op_of(graph, linear)->product->channel_axis) !=
+      axis(op_of(graph, norm)->channel_norm->channel_axis))
+    return "the batch-norm's channels are not " + name + "'s outputs";
+  if (op_of(graph, linear)->product->out_axis != 0)
+    return name + " keeps its output channels inside the weight";
   return "";
 }
 
 void fuse(Module& linear, const Module& norm) {
   const size_t out = static_cast<size_t>(linear.find("weight")->shape()[0]);
-  const size_t in = static_cast<size_t>(linear.find("weight")->shape()[1]);
+  const size_t in = static_cast<size_t>(linear.find("weight")->numel()) / std::max<size_t>(1, out);
   if (!linear.find("bias")) {
     linear.attributes.dict().set("bias", true);
     linear.parameters.emplace_back("bias", Tensor(Shape{static_cast<int64_t>(out)}));
@@ -73,11 +81,11 @@ PassResult run(Graph& graph, const Value& args, PassContext&) {
   const std::vector<NodeId> order = graph.order();
   for (const NodeId id : order) {
     const Node& norm = graph.node(id);
-    if (norm.kind != NodeKind::call_module || mase_op(graph, norm) != "batch_norm1d") continue;
+    if (norm.kind != NodeKind::call_module || !op_of(graph, norm)->channel_norm) continue;
     const NodeId source = graph.inputs_of(id).front();
     const Node& linear = graph.node(source);
-    if (linear.kind != NodeKind::call_module || mase_op(graph, linear) != "linear") {
-      left.set(norm.name, "no linear layer before it");
+    if (linear.kind != NodeKind::call_module || !op_of(graph, linear)->product) {
+      left.set(norm.name, "no product with a weight before it");
       continue;
     }
     const std::string why = obstacle(graph, linear, norm, args["quantized"].as_bool());

@@ -59,7 +59,8 @@ const Schema settings = {{
 
 bool is_prunable(const Graph& graph, const Node& node) {
   const Module* module = graph.module_of(node);
-  return module && mase_op(graph, node) == "linear" && module->find("weight");
+  const OpRecord* op = op_of(graph, node);
+  return module && op->product && module->find("weight");
 }
 
 std::vector<NodeId> targets(const Graph& graph, const Value& args, const std::string& path,

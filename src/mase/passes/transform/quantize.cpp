@@ -2,20 +2,20 @@
 // quantize: gives layers and functions number formats, by op, name or expression.
 //   Linear  =>  LinearInteger: the same weights, rounded when used
 // Weights stay stored in float, so quantising again never compounds, and retraining sees them.
+#include <any>
+
 #include "mase/passes/quantize_plan.h"
 
 namespace mase::quantize_pass {
 namespace {
 
-void check(const Graph& graph, const Value& args, const std::string& path, Problems& problems) {
-  plan_quantize(graph, args, path, problems);
+std::any plan(const Graph& graph, const Value& args, const std::string& path, Problems& problems) {
+  return plan_quantize(graph, args, path, problems);
 }
 
-PassResult run(Graph& graph, const Value& args, PassContext& context) {
-  Problems problems;
-  const std::vector<PlannedNode> plan = plan_quantize(graph, args, "quantize", problems);
-  problems.throw_if_any();
-  return apply_quantize_plan(graph, plan, context);
+PassResult run(Graph& graph, const Value&, PassContext& context) {
+  return apply_quantize_plan(graph, std::any_cast<const std::vector<PlannedNode>&>(context.plan),
+                             context);
 }
 
 const Register<PassRecord> registered{{
@@ -38,7 +38,7 @@ const Register<PassRecord> registered{{
         "Operands: data_in, weight, bias, data_out. The formats: ch format show. A table backward\n"
         "in a linear layer's config quantises its backward pass: see training_base.",
     .schema = quantize_schema(),
-    .check = check,
+    .plan = plan,
     .run = run,
     .tolerance = -1,
 }};

@@ -3,6 +3,8 @@
 // it.
 //   backward: g' = q(g), x' = q(x), W' = q(W);  dx = g' W',  dW = g'^T x',  db = sum g'
 // x and W are rounded from their float values, not from what the forward pass rounded them to.
+#include <any>
+
 #include "mase/passes/quantize_plan.h"
 
 namespace mase::training_base_pass {
@@ -59,16 +61,13 @@ Value joined_args(const Value& args, const std::string& path, Problems& problems
   return result;
 }
 
-void check(const Graph& graph, const Value& args, const std::string& path, Problems& problems) {
-  plan_quantize(graph, joined_args(args, path, problems), path, problems);
+std::any plan(const Graph& graph, const Value& args, const std::string& path, Problems& problems) {
+  return plan_quantize(graph, joined_args(args, path, problems), path, problems);
 }
 
-PassResult run(Graph& graph, const Value& args, PassContext& context) {
-  Problems problems;
-  const Value joined = joined_args(args, "training_base", problems);
-  const std::vector<PlannedNode> plan = plan_quantize(graph, joined, "training_base", problems);
-  problems.throw_if_any();
-  return apply_quantize_plan(graph, plan, context);
+PassResult run(Graph& graph, const Value&, PassContext& context) {
+  return apply_quantize_plan(graph, std::any_cast<const std::vector<PlannedNode>&>(context.plan),
+                             context);
 }
 
 const Register<PassRecord> registered{{
@@ -91,7 +90,7 @@ const Register<PassRecord> registered{{
             "Operands of the backward pass: output_grad, data_in, weight. Those without keys stay\n"
             "in float.",
     .schema = quantize_schema(),
-    .check = check,
+    .plan = plan,
     .run = run,
     .tolerance = -1,
 }};
