@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all test test-long asan install bench fuzz reference format format-check check clean help
+.PHONY: all test test-long asan tsan install bench fuzz reference format format-check check clean help
 
 all:  ## build the program and the library
 	@scripts/build.sh --packages build ch
@@ -19,6 +19,10 @@ test-long: test  ## the tests and those that take minutes (accuracies, a million
 asan:  ## the tests under the address and undefined-behaviour sanitizers (clang)
 	@scripts/build.sh --preset asan --packages "build test check" all
 	@ctest --test-dir build/asan --output-on-failure -j $(JOBS)
+
+tsan:  ## the tests under the thread sanitizer (clang)
+	@scripts/build.sh --preset tsan --packages "build test check" all
+	@scripts/tsan_environment.sh ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
 
 install: all  ## install under PREFIX (default /usr/local)
 	@cmake --install $(BUILD) --prefix "$(DESTDIR)$(PREFIX)" >/dev/null

@@ -17,6 +17,7 @@ file(GLOB_RECURSE MASE_VECTOR_CODE CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mas
 set_source_files_properties(${MASE_VECTOR_CODE} PROPERTIES COMPILE_DEFINITIONS
   "HWY_DISABLED_TARGETS=HWY_AVX3_DL|HWY_SSSE3$<$<BOOL:${MASE_SANITIZE}>:|HWY_AVX3|HWY_SSE4>")
 add_library(mase SHARED ${MASE_SOURCES})
+target_compile_features(mase PUBLIC cxx_std_20)  # an outside project's compiler is told so too
 target_include_directories(mase PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
                                        $<INSTALL_INTERFACE:include>)
 target_link_libraries(mase PUBLIC fmt::fmt

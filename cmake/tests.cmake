@@ -11,7 +11,7 @@ target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
 # Tests write files with the libraries everybody uses; the readers are our own.
 target_link_libraries(test_support PUBLIC ${HDF5_C_LIBRARIES} PkgConfig::ZIP PkgConfig::HWY)
 target_include_directories(test_support SYSTEM PUBLIC ${HDF5_C_INCLUDE_DIRS})
-if(MASE_SANITIZE)  # as ch (program.cmake), and so are all tests
+if(MASE_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")  # as ch (program.cmake), and so are all tests
   target_compile_options(test_support PUBLIC -O0)
 endif()
 

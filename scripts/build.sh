@@ -51,13 +51,24 @@ show() {  # one line that is rewritten on a terminal; whole lines now and then e
   if [[ -t 2 ]]; then printf '\r\033[K%s' "$1" >&2; else echo "$1" >&2; fi
 }
 
+# A copied or moved checkout brings a cache that names the old places: building from it would compile
+# the original's sources.
+cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt" 2>/dev/null; }
+fresh=()
+if [[ -e $build/CMakeCache.txt ]] &&
+  [[ ! $(cached CMAKE_HOME_DIRECTORY) -ef $root || ! $(cached CMAKE_CACHEFILE_DIR) -ef $build ]]; then
+  fresh=(--fresh)
+  rm -f "$build/build.ninja"
+fi
+# Whoever runs CI knows the compiler: there a warning is an error.
+[[ ${CI:-} == true ]] && options+=(-DMASE_WERROR=ON)
 if [[ ! -e $build/build.ninja || ${#options[@]} -gt 0 ]]; then
   first=()
   # GoogleTest is needed only for the tests; `make test` turns them on.
-  [[ ! -e $build/CMakeCache.txt && " ${options[*]} " != *MASE_TESTS* && $packages == build ]] &&
-    first=(-DMASE_TESTS=OFF)
+  [[ (! -e $build/CMakeCache.txt || ${#fresh[@]} -gt 0) && " ${options[*]} " != *MASE_TESTS* &&
+    $packages == build ]] && first=(-DMASE_TESTS=OFF)
   show "ch: configuring"
-  (cd "$root" && cmake --preset "$preset" -B "$build" "${first[@]}" "${options[@]}") \
+  (cd "$root" && cmake "${fresh[@]}" --preset "$preset" -B "$build" "${first[@]}" "${options[@]}") \
     >"$log" 2>&1 || fail configuring
 fi
 

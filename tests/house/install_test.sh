@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # An outside project builds against the installed package, with CMake and with pkg-config.
 set -euo pipefail
-grep -q '^MASE_SANITIZE:BOOL=ON' "$MASE_BUILD/CMakeCache.txt" && exit 77  # needs plain objects
+grep -q '^MASE_SANITIZE:STRING=.' "$MASE_BUILD/CMakeCache.txt" && exit 77  # needs plain objects
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 prefix=$scratch/prefix

@@ -67,6 +67,21 @@ program three
 run
 [[ $output == three ]] || fail "after the repair"
 
+# A copied checkout builds its own sources, though its build folder names the original's.
+cp -a "$tree" "$scratch/copy"
+sleep 0.02
+sed -i 's/three/copied/' "$scratch/copy/src/main.c"
+output=$("$scratch/copy/ch" 2>"$scratch/err" || true)
+[[ $output == copied ]] || fail "copied checkout: $output"
+run
+[[ $output == three ]] || fail "original after the copy: $output"
+# So does a moved one.
+mv "$scratch/copy" "$scratch/moved"
+sleep 0.02
+sed -i 's/copied/moved/' "$scratch/moved/src/main.c"
+output=$("$scratch/moved/ch" 2>"$scratch/err" || true)
+[[ $output == moved ]] || fail "moved checkout: $output"
+
 # Without root and sudo: the line to type, and nothing else happens.
 echo "build mase-no-such-package" >>"$tree/scripts/packages.txt"
 mkdir "$scratch/bin"

@@ -4,7 +4,7 @@
 # added as one new file; only that file is compiled, into a shared object that registers itself when
 # loaded into the program that is already built.
 set -euo pipefail
-grep -q '^MASE_SANITIZE:BOOL=ON' "$MASE_BUILD/CMakeCache.txt" && exit 77  # preloads need plain objects
+grep -q '^MASE_SANITIZE:STRING=.' "$MASE_BUILD/CMakeCache.txt" && exit 77  # preloads need plain objects
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cp -r "$MASE_SOURCE/src" "$scratch/src"

@@ -2,9 +2,6 @@
 // Formats errors as "place: cause; remedy".
 #include "mase/base/error.h"
 
-#include <cstdio>
-#include <cstdlib>
-
 namespace mase {
 namespace {
 
@@ -55,8 +52,12 @@ void Problems::throw_if_any() const {
 }
 
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {
-  std::fprintf(stderr, "internal error at %s:%d: %s: %s\n", file, line, condition, message.c_str());
-  std::abort();
+  // The path up to src/ is the builder's business.
+  const std::string path = file;
+  const size_t root = path.rfind("src/mase/");
+  throw InternalError(fmt::format("internal error at {}:{}: {}: {}",
+                                  root == std::string::npos ? path : path.substr(root), line,
+                                  condition, message));
 }
 
 }  // namespace mase

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one error type for everything that is the user's fault (files, configs, names, sizes), and
 // the check for everything that is ours. Errors carry place, cause and remedy; they are caught
-// once, in main, and end the program with exit code 2. A failed check aborts: it is a bug.
+// once, in main, and end the program with exit code 2. A failed check throws InternalError: it is a
+// bug, but the library's caller, a notebook for instance, survives it.
 #pragma once
 
 #include <fmt/format.h>
@@ -52,6 +53,13 @@ class Problems {
 
  private:
   std::vector<Error> errors_;
+};
+
+// A check of the library that failed: our mistake, or a call against the library's contract. Not an
+// Error, so that nobody takes it for one of the user's.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
 };
 
 [[noreturn]] void check_failed(const char* file, int line, const char* condition,

@@ -85,7 +85,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
   bool open(Value container) {
     if (open_.size() >= deepest_value) throw Error(here(), "", "values are nested too deeply");
-    open_.push_back(container.at(here()));
+    open_.push_back(container.set_position(here()));
     seen_.emplace_back();
     return true;
   }
@@ -107,7 +107,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool put(Value value) {
-    value.at(here());
+    value.set_position(here());
     if (open_.empty()) {
       result_ = std::move(value);
     } else if (open_.back().is_list()) {

@@ -158,7 +158,7 @@ Value validate(const Value& given, const Schema& schema, const std::string& path
                          suggestion(key, schema.names())));
   }
   Value out(std::move(result));
-  out.at(given.position());
+  out.set_position(given.position());
   return out;
 }
 

@@ -113,7 +113,7 @@ struct Converter {
       for (const Entry& entry : entries) {
         Value child = convert(*entry.node, depth + 1);
         const auto& begin = entry.key->source().begin;
-        child.at({file, static_cast<int>(begin.line), static_cast<int>(begin.column)});
+        child.set_position({file, static_cast<int>(begin.line), static_cast<int>(begin.column)});
         dict.set(std::string(entry.key->str()), std::move(child));
       }
       value = std::move(dict);
@@ -132,7 +132,7 @@ struct Converter {
     } else {
       throw Error(where(node), "", "dates and times have no meaning here", "write them as text");
     }
-    value.at(where(node));
+    value.set_position(where(node));
     return value;
   }
 };

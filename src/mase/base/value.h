@@ -103,7 +103,7 @@ class Value {
   Value& operator[](const std::string& key) { return dict()[key]; }
 
   const Position& position() const { return position_; }
-  Value& at(Position position) {
+  Value& set_position(Position position) {
     position_ = std::move(position);
     return *this;
   }

@@ -280,6 +280,10 @@ int main(int argc, char** argv) {
     code = 2;
   } catch (const std::bad_alloc&) {
     mase::complain("out of memory");
+  } catch (const mase::InternalError& error) {
+    mase::complain(
+        fmt::format("{}; this is a bug in ch, please report it with the command", error.what()));
+    code = 70;  // EX_SOFTWARE: neither the user's mistake (2) nor the machine's (1)
   } catch (const std::exception& error) {
     if (!std::ferror(stdout)) mase::complain(error.what());  // else it is said below
   }

@@ -64,11 +64,11 @@ std::pair<std::string, Value> microscaling_config(const Value& keys, const std::
   const Element& element = found->second;
   if (element.exponent == 0) {
     config.set("width", element.width);
-    return {"mxint", Value(config).at(keys.position())};
+    return {"mxint", Value(config).set_position(keys.position())};
   }
   config.set("exponent_width", element.exponent);
   config.set("frac_width", element.fraction);
-  return {"mxfp", Value(config).at(keys.position())};
+  return {"mxfp", Value(config).set_position(keys.position())};
 }
 
 std::vector<QuantizeCase> quantize_cases(const Value& list) {

@@ -107,7 +107,7 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
             Error(config.position(), path, fmt::format("no key for operand '{}'", operand),
                   fmt::format("add {}_width and the other keys of '{}'", operand, format)));
     for (auto& [operand, table] : tables) {
-      table.at(config.position());
+      table.set_position(config.position());
       if (std::count(unsigned_operands.begin(), unsigned_operands.end(), operand) &&
           record.schema.find("is_signed") && !table.as_dict().contains("is_signed"))
         table.dict().set("is_signed", false);

@@ -270,7 +270,7 @@ class Description {
     if (layer.op->complete && !layer.function)
       layer.op->complete(layer.attributes, shapes, inputs_.outputs);
     Value attributes(layer.attributes);
-    attributes.at(layer.position);
+    attributes.set_position(layer.position);
     const Value checked = validate(attributes, layer.op->attributes, layer.name);
     try {
       if (!layer.function) check_size(layer, checked);

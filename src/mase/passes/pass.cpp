@@ -20,7 +20,7 @@ PassCall listed_call(const Value& entry, const std::string& path) {
   Dict args = entry.as_dict();
   args.erase("name");
   PassCall call{name->as_string(path + ".name"), Value(std::move(args)), path};
-  call.args.at(entry.position());
+  call.args.set_position(entry.position());
   return call;
 }
 

@@ -282,7 +282,7 @@ Value config_for_op(const Value& config, const std::vector<std::string>& operand
     if (!foreign) kept.set(key, value);
   }
   Value filtered(std::move(kept));
-  filtered.at(config.position());
+  filtered.set_position(config.position());
   return filtered;
 }
 

@@ -11,7 +11,7 @@ Value value_of(const std::string& text) {
     const Value table = parse_toml("value = " + text, "--set");
     if (table.as_dict().size() == 1) {
       Value value = table["value"];
-      return value.at({});
+      return value.set_position({});
     }
   } catch (const Error&) {
   }

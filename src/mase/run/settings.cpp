@@ -45,7 +45,7 @@ Value to_field_type(const Value& value, const Field& field) {
     result = static_cast<int64_t>(value.as_double());
   if (field.type == FieldType::text && value.is_int()) result = std::to_string(value.as_int());
   if (field.type == FieldType::text && value.is_double()) result = python_float(value.as_double());
-  result.at(value.position());
+  result.set_position(value.position());
   return result;
 }
 

@@ -46,7 +46,7 @@ Value joined_config(const Value& config, const std::string& path, Problems& prob
     result = Dict{{"name", backward.is_dict() ? backward["name"] : Value()}, {"bypass", true}};
     if (result["name"].is_null()) result = Dict{{"name", Value()}};
   }
-  result.at(config.position());
+  result.set_position(config.position());
   if (!backward.is_null()) result.dict().set("backward", backward);
   return result;
 }
