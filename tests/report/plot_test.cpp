@@ -163,6 +163,15 @@ TEST(TrainingPlot, ShowsLossAndAccuracyOfTrainingAndValidation) {
   EXPECT_EQ(plot_training({}, style), "");
 }
 
+TEST(TrainingPlot, IsWhatTrainDraws) {
+  const test::RunResult result =
+      test::ch({"train", "jsc-tiny", "jsc", "--sim-rows", "2000", "--max-epochs", "3", "--plot",
+                "--ascii", "--project-dir", test::temporary_folder()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* words : {"\nloss\n", "\naccuracy, %\n", " validation\n", "train, "})
+    EXPECT_NE(result.out.find(words), std::string::npos) << words << result.out;
+}
+
 TEST(Plot, LogarithmicTicksAreRound) {
   EXPECT_EQ(log_axis_ticks(-0.3, 1.2), (std::vector<double>{1, 2, 5, 10}));
   EXPECT_EQ(log_axis_ticks(-4, 0.1).size(), 5u);

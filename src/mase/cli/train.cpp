@@ -9,6 +9,8 @@
 #include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
 #include "mase/cli/train_display.h"
+#include "mase/report/run_folder.h"
+#include "mase/report/training_plot.h"
 #include "mase/run/experiment.h"
 
 namespace mase::train_command {
@@ -161,7 +163,9 @@ int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicat
   report_outcome(result, *folder, log);
   tell_if_unfinished(result, display->validation_losses(), log);
   if (result.outcome.status == TrainStatus::finished) tell_what_next(*folder, log);
-  if (arguments["plot"].as_bool()) log.text(display->plot(plot_style(arguments)));
+  // From the file, so that a resumed run is drawn whole.
+  if (arguments["plot"].as_bool())
+    log.text(plot_training(read_run_leniently(folder->path()).curves, plot_style(arguments)));
   return exit_code(result.outcome.status);
 }
 

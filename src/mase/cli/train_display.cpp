@@ -15,7 +15,6 @@ TrainDisplay::TrainDisplay(Observer& observer, const Logger& log)
   observer.started = [this](const TrainStart& start) { start_ = start; };
   observer.training.on_notice = [log](const std::string& line) { log.warning(line); };
   observer.training.on_step = [this](const StepEvent& event) { on_step(event); };
-  observer.training.on_log = [this](const StepEvent& event) { on_log(event); };
   observer.training.on_epoch = [this](const EpochEvent& event, const Program&) { on_epoch(event); };
 }
 
@@ -50,28 +49,11 @@ void TrainDisplay::on_step(const StepEvent& event) {
   if (live_->due()) live_->draw(line(event));
 }
 
-void TrainDisplay::on_log(const StepEvent& event) {
-  train_steps_.push_back(static_cast<double>(event.step));
-  train_losses_.push_back(event.loss);
-}
-
 void TrainDisplay::on_epoch(const EpochEvent& event) {
   val_loss_ = event.val_loss;
   val_accuracy_ = event.val_accuracy;
   live_->finish(line(last_));
-  if (!event.val_loss) return;
-  val_steps_.push_back(static_cast<double>(event.step));
-  val_losses_.push_back(*event.val_loss);
-}
-
-std::string TrainDisplay::plot(const PlotStyle& style) const {
-  CurvePlot plot;
-  plot.title = "loss";
-  plot.x_label = "step";
-  if (!train_steps_.empty())
-    plot.curves.push_back({"train_loss_step", train_steps_, train_losses_});
-  if (!val_steps_.empty()) plot.curves.push_back({"val_loss_epoch", val_steps_, val_losses_});
-  return plot.curves.empty() ? "" : plot_curves(plot, style);
+  if (event.val_loss) val_losses_.push_back(*event.val_loss);
 }
 
 }  // namespace mase

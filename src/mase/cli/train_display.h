@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training run shows while it runs: Lightning's progress line, and the curves for --plot.
+// What a training run shows while it runs: Lightning's progress line.
 #pragma once
 
 #include <memory>
 #include <optional>
 
 #include "mase/cli/terminal.h"
-#include "mase/report/plot.h"
 #include "mase/run/observer.h"
 
 namespace mase {
@@ -16,13 +15,11 @@ class TrainDisplay {
   // Adds itself to the observer, which must not outlive it.
   TrainDisplay(Observer& observer, const Logger& log);
   void close();
-  std::string plot(const PlotStyle& style) const;
   const std::vector<double>& validation_losses() const { return val_losses_; }  // per epoch
 
  private:
   std::string line(const StepEvent& event) const;
   void on_step(const StepEvent& event);
-  void on_log(const StepEvent& event);
   void on_epoch(const EpochEvent& event);
 
   std::unique_ptr<LiveLine> live_;
@@ -30,7 +27,7 @@ class TrainDisplay {
   std::optional<double> val_loss_, val_accuracy_;
   StepEvent last_;
   int64_t epoch_ = -1, first_batch_ = 0;
-  std::vector<double> train_steps_, train_losses_, val_steps_, val_losses_;
+  std::vector<double> val_losses_;
 };
 
 }  // namespace mase

@@ -176,7 +176,9 @@ Value transform_record(const Graph& original, const Graph& transformed,
                              {"after", cost_record(transformed, context)}}}};
   if (context.test_x.numel() > 0 && context.test_labels.numel() > 0)
     record.set("accuracy",
-               Dict{{"before", accuracy(original, context.test_x, context.test_labels)},
+               Dict{{"split", "test"},
+                    {"rows", context.test_labels.numel()},
+                    {"before", accuracy(original, context.test_x, context.test_labels)},
                     {"after", accuracy(transformed, context.test_x, context.test_labels)}});
   return record;
 }
