@@ -5,7 +5,7 @@
 // overflow = "wrap" drops the high bits instead of clamping, as hardware without a comparison does.
 //
 // Width and point may differ inside a tensor: a list of them, one per row (granularity = "row": one
-// per entry of `axis`) or one per value ("element"). A width of 0 is the constant 0.
+// per entry of `axis`) or one per value ("element"). A width of 0 in a list is the constant 0.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -31,22 +31,22 @@ bool flatten(const Value& value, std::vector<int>& numbers, int64_t least, int64
   return true;
 }
 
-// An integer, or a list with one per group.
-Field numbers_field(const char* name, bool required, int64_t least, int64_t most,
-                    const char* help) {
+// An integer from `least` up, or a list with one per group, from `least_listed` up.
+Field numbers_field(const char* name, bool required, int64_t least, int64_t least_listed,
+                    int64_t most, const char* help) {
   return {.name = name,
           .type = FieldType::any,
           .help = help,
           .required = required,
           .minimum = static_cast<double>(least),
           .maximum = static_cast<double>(most),
-          .check = [least, most](const Value& value) -> std::optional<std::string> {
+          .check = [least_listed, most](const Value& value) -> std::optional<std::string> {
             std::vector<int> numbers;
             if (!value.is_int() && !value.is_list())
               return fmt::format("expected an integer or a list of integers, got {}",
                                  value.type_name());
-            if (!flatten(value, numbers, least, most))
-              return fmt::format("the list must hold integers from {} to {}", least, most);
+            if (!flatten(value, numbers, least_listed, most))
+              return fmt::format("the list must hold integers from {} to {}", least_listed, most);
             if (numbers.empty()) return "the list is empty";
             return {};
           }};
@@ -145,9 +145,9 @@ NumberType parse(const Value& config, Rounding rounding) {
 
 Schema schema(bool with_rounding) {
   Schema schema{{
-      numbers_field("width", true, 0, widest,
-                    "bits of a number, or a list of them; 0 is the constant 0"),
-      numbers_field("frac_width", false, -farthest_point, farthest_point,
+      numbers_field("width", true, 1, 0, widest,
+                    "bits of a number, or a list of them, in which 0 is the constant 0"),
+      numbers_field("frac_width", false, -farthest_point, -farthest_point, farthest_point,
                     "bits after the point, or a list of them; half the width if not given; may be "
                     "negative or above width"),
       signs_field(),
