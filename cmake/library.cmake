@@ -23,6 +23,15 @@ target_include_directories(mase PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src
 target_link_libraries(mase PUBLIC fmt::fmt
                            PRIVATE nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX
                                    CURL::libcurl ZLIB::ZLIB OpenSSL::Crypto PkgConfig::HWY
-                                   PkgConfig::RE2 Threads::Threads ${CMAKE_DL_LIBS})
+                                   PkgConfig::RE2 SQLite::SQLite3 ${LIBPQ_LIBRARIES}
+                                   Threads::Threads ${CMAKE_DL_LIBS})
+# Only these see Eigen and libpq, so that no other file is compiled again for them.
+get_target_property(EIGEN_FOLDER Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
+foreach(name cma gaussian_process niches)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/search/${name}.cpp
+                              PROPERTIES COMPILE_OPTIONS "-isystem;${EIGEN_FOLDER}")
+endforeach()
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/search/storages/postgresql.cpp
+                            PROPERTIES COMPILE_OPTIONS "-isystem;${LIBPQ_INCLUDE_DIRS}")
 set_target_properties(mase PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 compile_folders_together(mase ${MASE_SOURCES})

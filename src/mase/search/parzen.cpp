@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/search/parzen.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "mase/search/kernels/parzen.h"
+#include "mase/search/truncated_normal.h"
+
+namespace mase::search {
+namespace {
+
+constexpr double log_root_two_pi = 0.91893853320467274178;
+constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+constexpr size_t fully_weighted = 25;
+// From so many observations on the smallest deviation is range / 100.
+constexpr size_t settled = 98;
+// Discrete ranges up to this many values keep a table of every kernel's masses.
+constexpr double tabulated = 256;
+constexpr uint32_t prior = 0;  // its slot
+
+}  // namespace
+
+struct ParzenEstimator::Dimension {
+  const Distribution* distribution = nullptr;
+  double low = 0, high = 0;  // on the line
+  // By slot.
+  std::vector<double> mu, sigma, inverse, norm;
+  std::vector<int32_t> choice;
+  std::vector<uint32_t> cell;   // of tabulated ones: row of the table
+  std::vector<uint32_t> order;  // slots by (mu, key), the prior apart
+  std::map<std::pair<double, double>, uint32_t> cells;
+  mutable std::vector<double> table;  // rows of count() logarithms, not-a-number: not yet computed
+  std::vector<uint32_t> touched;      // slots whose neighbours changed
+
+  bool categorical() const { return distribution->is_categorical(); }
+  bool stepped() const { return !categorical() && distribution->step > 0; }
+  bool tabular() const { return stepped() && distribution->count() <= tabulated; }
+
+  // Logarithm of the mass that a kernel gives to one value of a stepped range.
+  double mass(double mu_, double sigma_, double norm_, double value) const {
+    const double half = distribution->step / 2;
+    const double from = distribution->to_line(value - half);
+    const double to = distribution->to_line(value + half);
+    return normal_log_mass((from - mu_) / sigma_, (to - mu_) / sigma_) - norm_;
+  }
+};
+
+std::vector<double> recency_weights(size_t m) {
+  std::vector<double> weights(m, 1.0);
+  if (m < fully_weighted) return weights;
+  const size_t ramp = m - fully_weighted;
+  const double first = 1.0 / static_cast<double>(m);
+  for (size_t i = 0; i < ramp; ++i)
+    weights[i] =
+        ramp == 1 ? first
+                  : first + (1.0 - first) * static_cast<double>(i) / static_cast<double>(ramp - 1);
+  return weights;
+}
+
+struct ParzenEstimator::Impl {
+  const Space* space;
+  std::vector<size_t> parameters;
+  bool even;
+  std::vector<Dimension> dimensions;
+  std::vector<uint32_t> keys;    // in order, oldest first
+  std::vector<uint32_t> slots;   // of the keys
+  std::vector<uint32_t> key_of;  // by slot
+  std::vector<uint32_t> free_slots;
+  size_t slot_count = 1;  // the prior's included
+  size_t settled_at = 0;  // observations when deviations were last computed
+  std::vector<double> log_weight, base, cumulative;
+  bool bases_stale = true;
+
+  bool before(const Dimension& d, uint32_t a, double mu, uint32_t key) const {
+    return d.mu[a] < mu || (d.mu[a] == mu && key_of[a] < key);
+  }
+  size_t position(const Dimension& d, double mu, uint32_t key) const {
+    const auto at =
+        std::lower_bound(d.order.begin(), d.order.end(), 0u,
+                         [&](uint32_t slot, uint32_t) { return before(d, slot, mu, key); });
+    return static_cast<size_t>(at - d.order.begin());
+  }
+
+  uint32_t take_slot() {
+    if (!free_slots.empty()) {
+      const uint32_t slot = free_slots.back();
+      free_slots.pop_back();
+      return slot;
+    }
+    const auto slot = static_cast<uint32_t>(slot_count++);
+    key_of.resize(slot_count);
+    log_weight.resize(slot_count, minus_infinity);
+    base.resize(slot_count, minus_infinity);
+    for (Dimension& d : dimensions) {
+      if (d.categorical()) {
+        d.choice.resize(slot_count, -1);
+        continue;
+      }
+      d.mu.resize(slot_count);
+      d.sigma.resize(slot_count, 1);
+      d.inverse.resize(slot_count);
+      d.norm.resize(slot_count);
+      if (d.tabular()) d.cell.resize(slot_count);
+    }
+    return slot;
+  }
+
+  void erase(uint32_t slot) {
+    for (Dimension& d : dimensions) {
+      if (d.categorical()) continue;
+      const size_t at = position(d, d.mu[slot], key_of[slot]);
+      d.order.erase(d.order.begin() + static_cast<std::ptrdiff_t>(at));
+      if (at > 0) d.touched.push_back(d.order[at - 1]);
+      if (at < d.order.size()) d.touched.push_back(d.order[at]);
+      d.inverse[slot] = 0;
+    }
+    log_weight[slot] = base[slot] = minus_infinity;
+    free_slots.push_back(slot);
+  }
+
+  void set_kernel(Dimension& d, uint32_t slot, double sigma) {
+    d.sigma[slot] = sigma;
+    d.inverse[slot] = 1 / sigma;
+    const double mu = d.mu[slot];
+    if (d.tabular()) {
+      const auto [found, first] =
+          d.cells.emplace(std::make_pair(mu, sigma), static_cast<uint32_t>(d.cells.size()));
+      if (first)
+        d.table.resize(d.table.size() + static_cast<size_t>(d.distribution->count()),
+                       std::numeric_limits<double>::quiet_NaN());
+      d.cell[slot] = found->second;
+    }
+    d.norm[slot] = normal_log_mass((d.low - mu) / sigma, (d.high - mu) / sigma);
+    if (!d.stepped()) d.norm[slot] += std::log(sigma) + log_root_two_pi;
+  }
+
+  double deviation(const Dimension& d, size_t at) const {
+    const size_t m = d.order.size();
+    const double mu = d.mu[d.order[at]];
+    const double left = mu - (at > 0 ? d.mu[d.order[at - 1]] : d.low);
+    const double right = (at + 1 < m ? d.mu[d.order[at + 1]] : d.high) - mu;
+    double sigma = std::max(left, right);
+    if (m >= 2 && at == 0) sigma = right;
+    if (m >= 2 && at + 1 == m) sigma = left;
+    const double range = d.high - d.low, kernels = static_cast<double>(m + 1);
+    return std::clamp(sigma, range / std::min(100.0, 1 + kernels), range);
+  }
+
+  void update_deviations(Dimension& d) {
+    const size_t m = d.order.size();
+    if (m < settled || settled_at < settled) {
+      d.cells.clear();
+      d.table.clear();
+      set_kernel(d, prior, d.high - d.low);
+      for (size_t at = 0; at < m; ++at) set_kernel(d, d.order[at], deviation(d, at));
+    } else {
+      for (const uint32_t slot : d.touched) {
+        if (d.inverse[slot] == 0 && d.order.empty()) continue;
+        const size_t at = position(d, d.mu[slot], key_of[slot]);
+        if (at >= m || d.order[at] != slot) continue;  // taken out meanwhile
+        const double sigma = deviation(d, at);
+        if (sigma != d.sigma[slot] || d.inverse[slot] == 0) set_kernel(d, slot, sigma);
+      }
+    }
+    d.touched.clear();
+  }
+
+  void update_weights() {
+    const size_t m = keys.size();
+    const std::vector<double> weights = even ? std::vector<double>(m, 1.0) : recency_weights(m);
+    double total = 1;  // the prior's
+    for (const double weight : weights) total += weight;
+    cumulative.resize(m + 1);
+    double sum = 0;
+    const double log_total = std::log(total);
+    for (size_t i = 0; i < m; ++i) {
+      sum += weights[i] / total;
+      cumulative[i] = sum;
+      log_weight[slots[i]] = (weights[i] == 1 ? 0 : std::log(weights[i])) - log_total;
+    }
+    cumulative[m] = 1;
+    log_weight[prior] = -log_total;
+  }
+
+  void update_bases() {
+    const double n = static_cast<double>(keys.size() + 1);
+    base = log_weight;
+    for (Dimension& d : dimensions) {
+      if (d.categorical()) {
+        const double choices = d.distribution->count();
+        const double miss = std::log((1 / n) / (1 + choices / n));
+        for (size_t slot = 1; slot < slot_count; ++slot) base[slot] += miss;
+        base[prior] += -std::log(choices);
+      } else if (!d.tabular()) {
+        for (size_t slot = 0; slot < slot_count; ++slot) base[slot] -= d.norm[slot];
+      }
+    }
+    bases_stale = false;
+  }
+
+  void add_dimension(const Dimension& d, double value, std::vector<double>& terms) const {
+    if (d.categorical()) {
+      const double n = static_cast<double>(keys.size() + 1);
+      const double gain = std::log((1 / n + 1) / (1 / n));
+      kernels::add_matches(d.choice.data(), static_cast<int32_t>(value), gain, terms.data(),
+                           slot_count);
+    } else if (d.tabular()) {
+      const auto width = static_cast<size_t>(d.distribution->count());
+      const auto column = static_cast<size_t>(d.distribution->index_of(value));
+      for (size_t slot = 0; slot < slot_count; ++slot) {
+        if (terms[slot] == minus_infinity) continue;
+        double& known = d.table[d.cell[slot] * width + column];
+        if (std::isnan(known)) known = d.mass(d.mu[slot], d.sigma[slot], d.norm[slot], value);
+        terms[slot] += known;
+      }
+    } else if (d.stepped()) {
+      for (size_t slot = 0; slot < slot_count; ++slot)
+        if (terms[slot] != minus_infinity)
+          terms[slot] += d.mass(d.mu[slot], d.sigma[slot], 0, value);
+    } else {
+      kernels::add_normals(d.distribution->to_line(value), d.mu.data(), d.inverse.data(),
+                           terms.data(), slot_count);
+    }
+  }
+};
+
+ParzenEstimator::ParzenEstimator(const Space& space, std::vector<size_t> parameters, bool even)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->space = &space;
+  impl_->parameters = std::move(parameters);
+  impl_->even = even;
+  impl_->key_of = {0};
+  impl_->log_weight = impl_->base = {0};
+  for (const size_t index : impl_->parameters) {
+    Dimension d;
+    d.distribution = &space.parameters()[index].distribution;
+    if (d.categorical()) {
+      d.choice = {-1};
+    } else {
+      d.low = d.distribution->line_low();
+      d.high = d.distribution->line_high();
+      d.mu = {(d.low + d.high) / 2};
+      d.sigma = d.inverse = d.norm = {0};
+      if (d.tabular()) d.cell = {0};
+    }
+    impl_->dimensions.push_back(std::move(d));
+  }
+  finish();
+}
+
+ParzenEstimator::~ParzenEstimator() = default;
+ParzenEstimator::ParzenEstimator(ParzenEstimator&&) noexcept = default;
+ParzenEstimator& ParzenEstimator::operator=(ParzenEstimator&&) noexcept = default;
+
+const std::vector<size_t>& ParzenEstimator::parameters() const { return impl_->parameters; }
+size_t ParzenEstimator::kernels() const { return impl_->keys.size() + 1; }
+
+std::vector<uint32_t> ParzenEstimator::difference(std::span<const uint32_t> wanted) {
+  Impl& in = *impl_;
+  std::vector<uint32_t> added, keys, slots;
+  size_t w = 0, h = 0;
+  while (w < wanted.size() || h < in.keys.size()) {
+    if (h == in.keys.size() || (w < wanted.size() && wanted[w] < in.keys[h])) {
+      added.push_back(wanted[w++]);
+    } else if (w == wanted.size() || in.keys[h] < wanted[w]) {
+      in.erase(in.slots[h++]);
+    } else {
+      keys.push_back(in.keys[h]);
+      slots.push_back(in.slots[h]);
+      ++w, ++h;
+    }
+  }
+  in.keys = std::move(keys);
+  in.slots = std::move(slots);
+  return added;
+}
+
+void ParzenEstimator::insert(uint32_t key, const Point& point) {
+  Impl& in = *impl_;
+  const uint32_t slot = in.take_slot();
+  in.key_of[slot] = key;
+  const auto at = std::lower_bound(in.keys.begin(), in.keys.end(), key);
+  in.slots.insert(in.slots.begin() + (at - in.keys.begin()), slot);
+  in.keys.insert(at, key);
+  for (size_t i = 0; i < in.dimensions.size(); ++i) {
+    Dimension& d = in.dimensions[i];
+    const double value = point[in.parameters[i]];
+    if (d.categorical()) {
+      d.choice[slot] = static_cast<int32_t>(value);
+      continue;
+    }
+    d.mu[slot] = d.distribution->to_line(value);
+    d.inverse[slot] = 0;
+    const size_t place = in.position(d, d.mu[slot], key);
+    d.order.insert(d.order.begin() + static_cast<std::ptrdiff_t>(place), slot);
+    for (size_t near = place > 0 ? place - 1 : 0; near < std::min(place + 2, d.order.size());
+         ++near)
+      d.touched.push_back(d.order[near]);
+  }
+}
+
+void ParzenEstimator::finish() {
+  Impl& in = *impl_;
+  for (Dimension& d : in.dimensions)
+    if (!d.categorical()) in.update_deviations(d);
+  in.settled_at = in.keys.size();
+  in.update_weights();
+  in.bases_stale = true;
+  in.update_bases();
+}
+
+std::vector<double> ParzenEstimator::weights() const {
+  std::vector<double> all;
+  for (const uint32_t slot : impl_->slots) all.push_back(std::exp(impl_->log_weight[slot]));
+  all.push_back(std::exp(impl_->log_weight[prior]));
+  return all;
+}
+
+ParzenEstimator::Kernel ParzenEstimator::kernel(size_t index, size_t dimension) const {
+  const Impl& in = *impl_;
+  const bool is_prior = index == in.keys.size();
+  const uint32_t slot = is_prior ? prior : in.slots[index];
+  const Dimension& d = in.dimensions[dimension];
+  if (!d.categorical()) return {d.mu[slot], d.sigma[slot], {}};
+  const auto choices = static_cast<size_t>(d.distribution->count());
+  const double n = static_cast<double>(in.keys.size() + 1), c = static_cast<double>(choices);
+  Kernel kernel;
+  kernel.probabilities.assign(choices, is_prior ? 1 / c : (1 / n) / (1 + c / n));
+  if (!is_prior)
+    kernel.probabilities[static_cast<size_t>(d.choice[slot])] = (1 / n + 1) / (1 + c / n);
+  return kernel;
+}
+
+void ParzenEstimator::log_density(std::span<const Point> points, std::span<double> out) const {
+  const Impl& in = *impl_;
+  std::vector<double> terms(in.slot_count);
+  for (size_t p = 0; p < points.size(); ++p) {
+    std::copy(in.base.begin(), in.base.end(), terms.begin());
+    for (size_t i = 0; i < in.dimensions.size(); ++i)
+      in.add_dimension(in.dimensions[i], points[p][i], terms);
+    out[p] = kernels::log_sum_exp(terms.data(), terms.size());
+  }
+}
+
+Point ParzenEstimator::draw(Random& random) const {
+  const Impl& in = *impl_;
+  const double u = random.uniform();
+  const auto at = std::upper_bound(in.cumulative.begin(), in.cumulative.end(), u);
+  const size_t index = std::min(static_cast<size_t>(at - in.cumulative.begin()), in.keys.size());
+  const uint32_t slot = index == in.keys.size() ? prior : in.slots[index];
+  const double n = static_cast<double>(in.keys.size() + 1);
+  Point point;
+  for (const Dimension& d : in.dimensions) {
+    const double q = random.uniform();
+    if (d.categorical()) {
+      // The kernel's own choice has all but an even share of what is left.
+      const double choices = d.distribution->count(), even = 1 / (1 + choices / n) / n;
+      const double own = 1 / (1 + choices / n);
+      const bool of_kernel = slot != prior && q < own;
+      const double left = slot == prior ? q * choices : (q - own) / even;
+      point.push_back(of_kernel ? d.choice[slot] : std::min(std::floor(left), choices - 1));
+      continue;
+    }
+    const double mu = d.mu[slot], sigma = d.sigma[slot];
+    const double x = truncated_normal_quantile(q, (d.low - mu) / sigma, (d.high - mu) / sigma);
+    point.push_back(d.distribution->from_line(mu + sigma * x));
+  }
+  return point;
+}
+
+}  // namespace mase::search

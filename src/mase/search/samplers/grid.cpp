@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every configuration once: in order (brute force), or in a random order (grid), which is better
+// when not all of them will be tried.
+#include <bit>
+#include <cmath>
+
+#include "mase/search/sampler.h"
+
+namespace mase::grid_sampler {
+namespace {
+
+using namespace search;
+
+std::optional<std::string> refuses(const SamplerSetup& setup) {
+  for (const Parameter& parameter : setup.space->parameters())
+    if (!parameter.distribution.is_discrete() && !parameter.distribution.is_single())
+      return fmt::format("parameter '{}' is continuous: it has no list of values", parameter.name);
+  if (setup.space->size() > 0x1p53) return "the space has more configurations than can be counted";
+  return {};
+}
+
+// A random order of 0 ... size-1 that needs no memory: a Feistel network over the next even power
+// of two, walked until the result is inside.
+double shuffled(double index, double size, uint64_t seed) {
+  const auto count = static_cast<uint64_t>(size);
+  if (count < 2) return index;
+  const int half = (std::bit_width(count - 1) + 1) / 2;
+  const uint64_t mask = (uint64_t{1} << half) - 1;
+  auto value = static_cast<uint64_t>(index);
+  do {
+    uint64_t left = value >> half, right = value & mask;
+    for (uint32_t round = 0; round < 6; ++round) {
+      const auto words = philox(
+          {static_cast<uint32_t>(right), static_cast<uint32_t>(right >> 32), round, 0x67726964},
+          {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+      const uint64_t mixed = (uint64_t{words[1]} << 32 | words[0]) & mask;
+      const uint64_t next = left ^ mixed;
+      left = right;
+      right = next;
+    }
+    value = left << half | right;
+  } while (value >= count);
+  return static_cast<double>(value);
+}
+
+class GridSampler final : public Sampler {
+ public:
+  explicit GridSampler(bool in_order) : in_order_(in_order) {}
+
+  Suggestion suggest(const Trials& trials, const Request& request) override {
+    const double size = trials.space().size();
+    Random random(request.seed, "search grid", static_cast<uint64_t>(request.number));
+    const double index = std::fmod(static_cast<double>(request.number), size);
+    Point point = trials.space().nth(in_order_ ? index : shuffled(index, size, request.seed));
+    // Trials that others made shift the count: then the next one that is left is taken.
+    for (double i = 1; i < size && !request.repeats && trials.tried(point); ++i) {
+      const double next = std::fmod(index + i, size);
+      point = trials.space().nth(in_order_ ? next : shuffled(next, size, request.seed));
+    }
+    return {std::move(point)};
+  }
+
+ private:
+  bool in_order_;
+};
+
+const Register<SamplerRecord> grid{{
+    .name = "grid",
+    .summary = "every configuration once, in a random order",
+    .refuses = refuses,
+    .make = [](const Value&, const SamplerSetup&) { return std::make_unique<GridSampler>(false); },
+}};
+
+std::unique_ptr<Sampler> make_brute_force(const Value&, const SamplerSetup& setup) {
+  const bool all = setup.trials < 0 || static_cast<double>(setup.trials) >= setup.space->size();
+  return std::make_unique<GridSampler>(all);
+}
+
+const Register<SamplerRecord> registered{{
+    .name = "brute-force",
+    .aliases = {"bruteforce", "brute_force", "brute", "exhaustive"},
+    .summary = "every configuration once",
+    .help = "In order; if fewer trials are asked for than there are configurations, in a random "
+            "order.",
+    .refuses = refuses,
+    .make = make_brute_force,
+}};
+
+}  // namespace
+}  // namespace mase::grid_sampler

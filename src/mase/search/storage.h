@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the trials of a study are kept so that they outlive the process and others see them: in
+// Optuna's formats, so that its dashboard opens them and its samplers continue them. A storage is
+// one file in storages/ that registers one record.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mase/base/registry.h"
+#include "mase/search/trial.h"
+
+namespace mase::search {
+
+struct StudyHeader {
+  std::string name;
+  std::vector<bool> maximise;
+  std::vector<std::string> metric_names = {};
+};
+
+class Storage {
+ public:
+  virtual ~Storage() = default;
+  // Makes the study if it is not there; an error if it is there with other directions.
+  virtual void open_study(const StudyHeader& header) = 0;
+  // Every trial of the study in the order of numbers, points by the names of the space.
+  virtual std::vector<Trial> load(const Space& space) = 0;
+  // A trial that runs now, a value on its way, its end. Writes may be put together: they reach the
+  // disk with flush() and at least every half second while trials go on.
+  virtual void begin(const Space& space, const Trial& trial) = 0;
+  virtual void report(const Trial& trial, int64_t step, double value) = 0;
+  virtual void finish(const Space& space, const Trial& trial) = 0;
+  virtual void flush() = 0;
+};
+
+struct StorageRecord {
+  static constexpr const char* kind = "storage";
+  std::string name;
+  std::vector<std::string> aliases = {};
+  std::string summary;
+  std::function<bool(const std::string& address)> takes;
+  std::function<std::unique_ptr<Storage>(const std::string& address)> open;
+};
+
+std::unique_ptr<Storage> open_storage(const std::string& address);
+
+// A trial of a study that others may have made, for our space: parameters by name. A parameter
+// that is missing, unknown or outside of its range makes it a trial of another space.
+struct StoredParameter {
+  std::string name;
+  double value;
+  Distribution distribution;
+};
+void place_in_space(const Space& space, const std::vector<StoredParameter>& parameters,
+                    Trial& trial);
+// The constraints that the attributes hold, in either of Optuna's forms.
+std::vector<double> constraints_of(const Dict& system_attributes);
+// The system attributes of a trial with its constraints in both forms: Optuna 5 reads the one, its
+// dashboard the other.
+Dict stored_attributes(const Trial& trial);
+
+std::string iso_time(int64_t microseconds,
+                     char separator = ' ');  // UTC, "2026-01-31 12:00:00.000000"
+int64_t parse_iso_time(const std::string& text);
+
+}  // namespace mase::search

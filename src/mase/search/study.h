@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of a search: asks the sampler, has the configuration measured, tells the result, in as
+// many threads as wanted. With a window of w the suggestion of trial i sees the results of trials
+// before i - w + 1 and only the configurations of the others, so the trials of a search depend on
+// the seed and the window, not on who was faster.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mase/search/pruner.h"
+#include "mase/search/sampler.h"
+#include "mase/search/trial.h"
+
+namespace mase::search {
+
+class Storage;
+
+// What came of one configuration.
+struct Measurement {
+  std::vector<double> values = {};  // objectives; not-a-number in one: the trial failed
+  std::vector<double> constraints = {};
+  Dict user_attributes = {};
+  bool pruned = false;
+  std::string failure = {};  // why nothing was measured
+};
+
+// Asks whether to go on after a value on the way; false: the trial is pruned.
+using Report = std::function<bool(int64_t step, double value)>;
+using Objective = std::function<Measurement(const Point& point, const Report& report)>;
+
+struct StudyOptions {
+  uint64_t seed = 0;
+  int64_t trials = -1;   // in all, those of an earlier run included; -1: every configuration
+  double seconds = 0;    // start none after so long; 0: no limit
+  int jobs = 1;          // trials at a time
+  int64_t window = 0;    // 0: as many as jobs
+  bool repeats = false;  // a configuration may be tried again
+};
+
+struct StudyObserver {
+  std::function<void(const Trials& trials, const Trial& trial)> finished = {};  // under the lock
+  std::function<bool()> stop_requested = {};
+};
+
+enum class StudyEnd { all_done, space_exhausted, timeout, interrupted };
+
+class Study {
+ public:
+  // `storage` may be null; the trials it holds already are in `trials`.
+  Study(Trials trials, std::unique_ptr<Sampler> sampler, std::unique_ptr<Pruner> pruner,
+        Storage* storage, StudyOptions options);
+  ~Study();
+
+  // One objective for each job: they are called at the same time. An exception of one ends the
+  // search after what is running, and is thrown.
+  StudyEnd run(const std::vector<Objective>& objectives, const StudyObserver& observer = {});
+
+  const Trials& trials() const { return trials_; }
+
+ private:
+  struct Shared;
+  void work(const Objective& objective, const StudyObserver& observer, Shared& shared);
+  std::optional<StudyEnd> end_reached(const StudyObserver& observer, const Shared& shared) const;
+
+  Trials trials_;
+  std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<Pruner> pruner_;
+  Storage* storage_;
+  StudyOptions options_;
+};
+
+// Trials that no other complete feasible trial dominates, by number; with one objective the best.
+std::vector<int64_t> best_trials(const Trials& trials);
+
+int64_t microseconds_now();
+
+}  // namespace mase::search

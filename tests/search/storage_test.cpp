@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Studies survive in each storage, and those that Optuna wrote are read as they are.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "mase/search/storage.h"
+#include "mase/search/study.h"
+#include "support/support.h"
+
+namespace mase::search {
+namespace {
+
+Space space() {
+  Space made;
+  made.add({"lr", Distribution::real(1e-5, 1e-1, true)});
+  made.add({"width", Distribution::integer(2, 16)});
+  made.add(
+      {"name", Distribution::categorical({Value("integer"), Value(), Value(true), Value(0.5)})});
+  return made;
+}
+
+Trial finished(int64_t number, TrialState state) {
+  Trial trial;
+  trial.number = number;
+  trial.state = state;
+  trial.point = {0.001 * static_cast<double>(number + 1), 4, static_cast<double>(number % 4)};
+  trial.started = 1763280000123456 + number;
+  trial.ended = trial.started + 1000000;
+  trial.user_attributes.set("software_metrics",
+                            Dict{{"accuracy", 0.1}, {"note", "\"quoted\" NaN"}});
+  trial.system_attributes.set("NSGAIISampler:generation", 2);
+  if (state == TrialState::complete)
+    trial.values = {number == 1 ? std::numeric_limits<double>::infinity() : 1.0 / 3, 7};
+  trial.constraints = {-1, 0.5};
+  return trial;
+}
+
+std::vector<std::string> addresses() {
+  const std::string folder = test::temporary_folder();
+  return {"sqlite:///" + folder + "/deep/study.db", "journal:" + folder + "/deep/study.log"};
+}
+
+TEST(SearchStorage, TrialsComeBackAsTheyWere) {
+  const Space ours = space();
+  for (const std::string& address : addresses()) {
+    {
+      const std::unique_ptr<Storage> storage = open_storage(address);
+      storage->open_study({"a study", {false, true}, {"loss", "accuracy"}});
+      for (int64_t i = 0; i < 5; ++i) {
+        const Trial trial = finished(i, i == 3 ? TrialState::fail : TrialState::complete);
+        Trial begun = trial;
+        begun.state = TrialState::running;
+        begun.ended = 0;
+        begun.values.clear();
+        begun.constraints.clear();
+        storage->begin(ours, begun);
+        if (i == 2) storage->flush();  // seen by others while it runs
+        storage->finish(ours, trial);
+      }
+      storage->flush();
+    }
+    const std::unique_ptr<Storage> storage = open_storage(address);
+    storage->open_study({"a study", {false, true}, {}});
+    const std::vector<Trial> trials = storage->load(ours);
+    ASSERT_EQ(trials.size(), 5u) << address;
+    for (int64_t i = 0; i < 5; ++i) {
+      const Trial& trial = trials[static_cast<size_t>(i)];
+      const Trial wanted = finished(i, i == 3 ? TrialState::fail : TrialState::complete);
+      EXPECT_EQ(trial.number, i);
+      EXPECT_EQ(trial.state, wanted.state);
+      EXPECT_TRUE(trial.in_space);
+      EXPECT_EQ(trial.point, wanted.point);
+      EXPECT_EQ(trial.values, wanted.values);
+      EXPECT_EQ(trial.constraints, wanted.constraints);
+      EXPECT_EQ(trial.started, wanted.started);
+      EXPECT_EQ(trial.ended, wanted.ended);
+      EXPECT_TRUE(Value(trial.user_attributes) == Value(wanted.user_attributes)) << address;
+    }
+    EXPECT_THROW(storage->open_study({"a study", {false}, {}}), Error);
+  }
+}
+
+TEST(SearchStorage, ReadsWhatOptunaWrote) {
+  // The parameters of Optuna's study "single", as its files have them.
+  const std::string folder = test::temporary_folder();
+  for (const std::string name : {"reference.db", "reference_journal.log"}) {
+    std::filesystem::copy_file(test::golden_path("search/" + name), folder + "/" + name);
+    const std::unique_ptr<Storage> storage = open_storage(folder + "/" + name);
+    storage->open_study({"single", {false}, {}});
+    const std::vector<Trial> trials = storage->load(Space());
+    ASSERT_GT(trials.size(), 5u) << name;
+    bool complete = false, pruned = false, failed = false;
+    for (size_t i = 0; i < trials.size(); ++i) {
+      EXPECT_EQ(trials[i].number, static_cast<int64_t>(i));
+      complete = complete || trials[i].state == TrialState::complete;
+      pruned = pruned || trials[i].state == TrialState::pruned;
+      failed = failed || trials[i].state == TrialState::fail;
+    }
+    EXPECT_TRUE(complete && pruned && failed) << name;
+    EXPECT_THROW(storage->open_study({"single", {true}, {}}), Error);
+    storage->open_study({"multi", {false, true}, {}});
+    EXPECT_FALSE(storage->load(Space()).empty());
+  }
+}
+
+TEST(SearchStorage, BadFilesAreOneError) {
+  const std::string folder = test::temporary_folder();
+  test::write(folder + "/no.db", std::string(4096, 'x'));
+  EXPECT_THROW(open_storage(folder + "/no.db"), Error);
+  test::write(folder + "/no.log", "{\"op_code\": 0, \"study_name\"\n");
+  EXPECT_THROW(open_storage(folder + "/no.log")->open_study({"a", {false}, {}}), Error);
+  test::write(folder + "/state.log",
+              "{\"op_code\":0,\"study_name\":\"a\",\"directions\":[1]}\n"
+              "{\"op_code\":4,\"study_id\":0,\"state\":9}\n");
+  EXPECT_THROW(open_storage(folder + "/state.log")->open_study({"a", {false}, {}}), Error);
+  EXPECT_THROW(open_storage("mongodb://x"), Error);
+}
+
+TEST(SearchStorage, AStudyGoesOnWhereItWas) {
+  for (const std::string& address : addresses()) {
+    const Space ours = space();
+    for (const int64_t until : {6, 14}) {
+      const std::unique_ptr<Storage> storage = open_storage(address);
+      storage->open_study({"s", {false}, {}});
+      Trials trials(ours, {false}, "s");
+      for (Trial& trial : storage->load(ours)) trials.add(std::move(trial));
+      EXPECT_EQ(trials.size(), until == 6 ? 0u : 6u);
+      const SamplerRecord& tpe = find_sampler("tpe", "");
+      StudyOptions options;
+      options.trials = until;
+      Study study(trials, tpe.make(validate(Value(Dict{}), tpe.schema, ""), {&ours, 1, -1}),
+                  nullptr, storage.get(), options);
+      study.run(
+          {[](const Point& point, const Report&) { return Measurement{.values = {point[1]}}; }});
+      EXPECT_EQ(study.trials().size(), static_cast<size_t>(until));
+    }
+    const std::unique_ptr<Storage> storage = open_storage(address);
+    storage->open_study({"s", {false}, {}});
+    const std::vector<Trial> all = storage->load(ours);
+    ASSERT_EQ(all.size(), 14u);
+    for (const Trial& trial : all) EXPECT_EQ(trial.state, TrialState::complete);
+  }
+}
+
+}  // namespace
+}  // namespace mase::search

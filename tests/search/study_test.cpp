@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop and every sampler: valid points, none twice, the same for a seed whatever the threads,
+// and the same from a sampler that was kept as from one that was made afresh.
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "mase/search/pareto.h"
+#include "mase/search/study.h"
+#include "support/support.h"
+
+namespace mase::search {
+namespace {
+
+Space numeric_space() {
+  Space space;
+  space.add({"x", Distribution::real(-3, 5)});
+  space.add({"lr", Distribution::real(1e-5, 1e-1, true)});
+  space.add({"w", Distribution::integer(2, 16)});
+  return space;
+}
+
+// 4 x (3 + 2 x 2) configurations: "exponent" exists only of a minifloat.
+Space discrete_space() {
+  Space space;
+  space.add({"width", Distribution::integer(2, 8, false, 2)});
+  const size_t name = space.add(
+      {"name", Distribution::categorical({Value("integer"), Value("minifloat"), Value("log")})});
+  space.add({"rounding",
+             Distribution::categorical({Value("floor"), Value("nearest"), Value("up")}),
+             static_cast<int>(name),
+             {0}});
+  const int parent = static_cast<int>(name);
+  space.add({"exponent", Distribution::integer(3, 4), parent, {1, 2}});
+  space.add({"bias", Distribution::categorical({Value(true), Value(false)}), parent, {1, 2}});
+  return space;
+}
+
+Measurement measure(const Point& point, size_t objectives) {
+  double sum = 0;
+  for (size_t i = 0; i < point.size(); ++i)
+    if (!std::isnan(point[i])) sum += std::abs(point[i] - 1.0 / static_cast<double>(i + 1));
+  Measurement result;
+  result.values = {sum};
+  if (objectives > 1) result.values.push_back(-point[0]);
+  return result;
+}
+
+std::unique_ptr<Sampler> make(const SamplerRecord& record, const Space& space, size_t objectives) {
+  const SamplerSetup setup{&space, objectives, 40};
+  if (record.refuses && record.refuses(setup)) return {};
+  return record.make(validate(Value(Dict{}), record.schema, record.name), setup);
+}
+
+struct Case {
+  const SamplerRecord* record;
+  Space space;
+  size_t objectives;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const SamplerRecord* record : Registry<SamplerRecord>::instance().all())
+    for (const Space& space : {numeric_space(), discrete_space()})
+      for (const size_t objectives : {size_t{1}, size_t{2}})
+        if (make(*record, space, objectives)) all.push_back({record, space, objectives});
+  return all;
+}
+
+std::vector<Trial> run(const Case& one, int jobs, int64_t window, int64_t trials) {
+  Trials history(one.space, std::vector<bool>(one.objectives, false));
+  // The study keeps the space that the sampler looks at.
+  auto kept = std::make_unique<Space>(one.space);
+  StudyOptions options;
+  options.seed = 7;
+  options.trials = trials;
+  options.jobs = jobs;
+  options.window = window;
+  Study study(history, make(*one.record, *kept, one.objectives), nullptr, nullptr, options);
+  const Objective objective = [&](const Point& point, const Report&) {
+    return measure(point, one.objectives);
+  };
+  study.run(std::vector<Objective>(static_cast<size_t>(jobs), objective));
+  return {study.trials().begin(), study.trials().end()};
+}
+
+TEST(SearchSpace, CountsAndEnumeratesConditionalConfigurations) {
+  const Space space = discrete_space();
+  EXPECT_EQ(space.size(), 4 * (3 + 2 * 2 + 2 * 2));
+  std::set<uint64_t> seen;
+  for (double i = 0; i < space.size(); ++i) {
+    const Point point = space.nth(i);
+    EXPECT_TRUE(space.contains(point)) << i;
+    seen.insert(hash_point(point));
+  }
+  EXPECT_EQ(seen.size(), static_cast<size_t>(space.size()));
+}
+
+TEST(SearchStudy, EverySamplerProposesValidPointsOnce) {
+  for (const Case& one : cases()) {
+    const std::vector<Trial> trials = run(one, 1, 1, 40);
+    EXPECT_EQ(trials.size(), 40u) << one.record->name;
+    std::set<uint64_t> seen;
+    for (const Trial& trial : trials) {
+      EXPECT_TRUE(one.space.contains(trial.point)) << one.record->name;
+      EXPECT_TRUE(seen.insert(hash_point(trial.point)).second)
+          << one.record->name << " repeats trial " << trial.number;
+    }
+  }
+}
+
+TEST(SearchStudy, ExhaustsAFiniteSpaceAndStops) {
+  for (const Case& one : cases()) {
+    if (std::isinf(one.space.size())) continue;
+    const std::vector<Trial> trials = run(one, 1, 1, 1000);
+    EXPECT_EQ(trials.size(), static_cast<size_t>(one.space.size())) << one.record->name;
+  }
+}
+
+TEST(SearchStudy, ThreadsDoNotChangeTheTrials) {
+  for (const Case& one : cases()) {
+    const std::vector<Trial> alone = run(one, 1, 3, 40), together = run(one, 3, 3, 40);
+    ASSERT_EQ(alone.size(), together.size());
+    for (size_t i = 0; i < alone.size(); ++i)
+      EXPECT_TRUE(same_point(alone[i].point, together[i].point))
+          << one.record->name << " trial " << i;
+  }
+}
+
+TEST(SearchStudy, AKeptSamplerSuggestsWhatAFreshOneDoes) {
+  for (const Case& one : cases()) {
+    const std::vector<Trial> trials = run(one, 1, 1, 130);
+    Trials history(one.space, std::vector<bool>(one.objectives, false));
+    for (size_t i = 0; i < trials.size(); ++i) {
+      if (i % 13 == 5 || i > 126) {
+        const std::unique_ptr<Sampler> fresh = make(*one.record, history.space(), one.objectives);
+        const Suggestion again =
+            fresh->suggest(history, {.seed = 7, .number = static_cast<int64_t>(i), .visible = i});
+        EXPECT_TRUE(same_point(again.point, trials[i].point)) << one.record->name << " trial " << i;
+      }
+      history.add(trials[i]);
+    }
+  }
+}
+
+TEST(SearchStudy, AnExceptionOfTheObjectiveEndsTheSearch) {
+  Trials history(numeric_space(), {false});
+  const Space space = numeric_space();
+  StudyOptions options;
+  options.trials = 10;
+  Study study(history, make(find_sampler("random", ""), space, 1), nullptr, nullptr, options);
+  const Objective broken = [](const Point&, const Report&) -> Measurement {
+    throw Error("x", "is broken");
+  };
+  EXPECT_THROW(study.run({broken}), Error);
+  EXPECT_EQ(study.trials().size(), 1u);
+  EXPECT_EQ(study.trials()[0].state, TrialState::fail);
+}
+
+TEST(SearchStudy, BestTrialsAreTheFeasibleFront) {
+  Trials trials(numeric_space(), {false, true});
+  const auto add = [&](double a, double b, double constraint) {
+    Trial trial;
+    trial.point = {0, 0.01, 4};
+    trial.state = TrialState::complete;
+    trial.values = {a, b};
+    trial.constraints = {constraint};
+    trials.add(std::move(trial));
+  };
+  add(1, 1, 0);    // front
+  add(2, 3, -1);   // front
+  add(2, 2, 0);    // dominated
+  add(0, 9, 0.5);  // infeasible
+  EXPECT_EQ(best_trials(trials), (std::vector<int64_t>{0, 1}));
+}
+
+}  // namespace
+}  // namespace mase::search
