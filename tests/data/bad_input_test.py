@@ -130,6 +130,31 @@ class Csv(Case):
         self.assertIn("jets.csv: 3 rows with missing or infinite values left out",
                       result.stdout + result.stderr)
 
+    def test_predict_says_which_rows_it_left_out(self):
+        lines = jets(60)
+        self.write("good.csv", "\n".join(lines))
+        self.assertEqual(self.train("good.csv").returncode, 0)
+        best = next(os.path.join(at, name) for at, _, files in os.walk(self.folder)
+                    for name in files if name == "best.mz")
+        for row in (4, 17):
+            lines[row] = ",".join(["nan"] + lines[row].split(",")[1:])
+        self.write("bad.csv", "\n".join(lines))
+        values = np.array([[float(cell) for cell in line.split(",")[:16]] for line in lines[1:]], "f4")
+        np.save(self.path("bad.npy"), values)
+
+        def predict(file, *words):
+            return self.ch("predict", "--load", best, "--input", file, "--classes", *words)
+
+        for file, places in (("bad.csv", "bad.csv:5, bad.csv:18"), ("bad.npy", "3, 16")):
+            self.assertEqual(predict(file).returncode, 2)
+            shorter = predict(file, "--drop-bad-rows")
+            self.assertEqual(shorter.returncode, 0, shorter.stderr)
+            self.assertIn(places, shorter.stderr)
+            kept = predict(file, "--drop-bad-rows", "--keep-places")
+            rows, whole = (text.stdout.splitlines()[1:] for text in (shorter, kept))
+            self.assertEqual([row for row in whole if not row.startswith("-1,")], rows)
+            self.assertEqual([i for i, row in enumerate(whole) if row.startswith("-1,")], [3, 16])
+
     def test_ragged(self):
         lines = jets()
         lines[100] += ",1"

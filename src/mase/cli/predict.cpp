@@ -117,7 +117,8 @@ int run(const Arguments& arguments) {
   Experiment experiment(spec, log.observer());
   experiment.prepare();
   PredictSpec wanted{.input = settings["input"].as_string(),
-                     .preprocess = settings["preprocess"].as_bool()};
+                     .preprocess = settings["preprocess"].as_bool(),
+                     .keep_places = settings["keep_places"].as_bool()};
   if (settings.has("tensor")) wanted.tensor = settings["tensor"].as_string();
   if (wanted.preprocess && !experiment.network().notes.preprocessing)
     log.warning(fmt::format("{} does not say how features are scaled: rows go in as they are",
@@ -136,8 +137,11 @@ int run(const Arguments& arguments) {
   } else if (settings["classes"].as_bool()) {
     what = "classes";
     Tensor classes({rows}, DType::i64);
-    for (int64_t row = 0; row < rows; ++row)
-      classes.mutable_data<int64_t>()[row] = arg_max(result.data<float>() + row * width, width);
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* outputs = result.data<float>() + row * width;
+      const bool left_out = wanted.keep_places && std::isnan(outputs[0]);
+      classes.mutable_data<int64_t>()[row] = left_out ? -1 : arg_max(outputs, width);
+    }
     result = classes;
   }
   write_result(output, result, what, numbers ? target_names(notes) : notes.class_names);
@@ -174,6 +178,11 @@ std::vector<Field> own_options() {
            .type = FieldType::boolean,
            .default_value = true,
            .help = "scale raw rows as the checkpoint says; without, rows go in as they are",
+           .group = group},
+          {.name = "keep_places",
+           .type = FieldType::boolean,
+           .default_value = false,
+           .help = "rows left out by --drop-bad-rows keep their places: nan, or class -1",
            .group = group}};
 }
 

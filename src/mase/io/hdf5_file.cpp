@@ -93,7 +93,7 @@ void File::read_superblock() {
     address(reader);
     end = address(reader);
     root_ = address(reader);
-    check_structure(std::span(bytes).first(reader.at() + 4), 0, path());
+    check_structure(structure(0, reader.at() + 4), 0, path());
   }
   if (base != 0) damaged("the file does not begin where it says");
   if (end > input_.size())
@@ -335,8 +335,11 @@ std::string File::heap_text(ByteReader& element) {
   reader.take(8);
   const uint64_t total = length(reader), first = 8 + length_size_;
   if (total < first) reader.fail("a text is not in the file", "the file is damaged");
-  const std::vector<std::byte> body = structure(collection + first, total - first);
-  ByteReader objects(body, path(), collection + first);
+  if (heap_at_ != collection) {  // texts of a list stand together
+    heap_ = structure(collection + first, total - first);
+    heap_at_ = collection;
+  }
+  ByteReader objects(heap_, path(), collection + first);
   while (objects.left() >= 8 + length_size_) {
     const uint16_t index = objects.u16();
     objects.take(6);

@@ -105,6 +105,8 @@ class File {
   size_t objects_ = 0;
   std::unordered_set<uint64_t> groups_;
   std::vector<Dataset> datasets_;
+  uint64_t heap_at_ = undefined_address;  // the heap of texts read last
+  std::vector<std::byte> heap_;
 };
 
 // hdf5_messages.cpp: what the messages of an object header say.

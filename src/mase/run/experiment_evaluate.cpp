@@ -2,7 +2,9 @@
 // Figures on a split, and outputs for rows of a file.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "mase/base/text.h"
 #include "mase/data/prepare.h"
@@ -58,7 +60,62 @@ Tensor rows_of_array(const std::string& path, bool may_lack_names) {
   return Tensor::of({rows, columns}, values);
 }
 
-Tensor input_rows(const PredictSpec& spec, const Network& network, const DatasetOptions& options) {
+// Rows of an array with a missing or infinite value: left out and told, or the first is an error.
+Tensor clean_rows(const Tensor& x, const std::string& path, const DatasetOptions& options,
+                  std::vector<int64_t>& left_out) {
+  const int64_t rows = x.shape().at(0), width = row_width(x);
+  const float* values = x.data<float>();
+  std::vector<std::string> places;
+  const auto bad = [&](int64_t row) {
+    return !std::all_of(values + row * width, values + (row + 1) * width,
+                        [](float value) { return std::isfinite(value); });
+  };
+  for (int64_t row = 0; row < rows; ++row) {
+    if (!bad(row)) continue;
+    if (!options.drop_bad_rows)
+      throw Error(fmt::format("{}: row {}", path, row), "has a missing or infinite value",
+                  "leave such rows out with --drop-bad-rows");
+    constexpr size_t shown = 10;
+    if (left_out.size() < shown) places.push_back(std::to_string(row));
+    left_out.push_back(row);
+  }
+  if (left_out.empty()) return x;
+  if (options.notify)
+    options.notify(fmt::format("{}: rows with missing or infinite values left out: {}{}", path,
+                               join(places, ", "), left_out.size() > places.size() ? ", ..." : ""));
+  Shape shape = x.shape();
+  shape[0] = rows - static_cast<int64_t>(left_out.size());
+  if (shape[0] == 0) throw Error(path, "no usable rows are left");
+  Tensor kept(shape);
+  float* out = kept.mutable_data<float>();
+  for (int64_t row = 0; row < rows; ++row)
+    if (!bad(row)) out = std::copy_n(values + row * width, width, out);
+  return kept;
+}
+
+// Outputs with rows of NaN in the places of those that were left out.
+Tensor with_gaps(const Tensor& outputs, const std::vector<int64_t>& left_out) {
+  Shape shape = outputs.shape();
+  const int64_t width = row_width(outputs);
+  shape[0] += static_cast<int64_t>(left_out.size());
+  Tensor all(shape);
+  const float* from = outputs.data<float>();
+  float* to = all.mutable_data<float>();
+  size_t next = 0;
+  for (int64_t row = 0; row < shape[0]; ++row, to += width) {
+    if (next < left_out.size() && left_out[next] == row) {
+      ++next;
+      std::fill_n(to, width, std::numeric_limits<float>::quiet_NaN());
+    } else {
+      std::copy_n(from, width, to);
+      from += width;
+    }
+  }
+  return all;
+}
+
+Tensor input_rows(const PredictSpec& spec, const Network& network, const DatasetOptions& options,
+                  std::vector<int64_t>& left_out) {
   const std::string& path = spec.input;
   const std::string kind = lower_case(std::filesystem::path(path).extension().string());
   const Graph& graph = network.graph;
@@ -67,7 +124,7 @@ Tensor input_rows(const PredictSpec& spec, const Network& network, const Dataset
   const bool prepare = preprocessing && spec.preprocess;
   const bool named = kind == ".csv" || kind == ".arff" || kind == ".h5" || kind == ".hdf5";
   const bool nameless = kind == ".csv" && !first_row_of(*open_table(path)).empty();
-  if (prepare && named && !nameless) return load_rows(path, *preprocessing, options).x;
+  if (prepare && named && !nameless) return load_rows(path, *preprocessing, options, &left_out).x;
   Tensor x = kind == ".safetensors" ? rows_of_safetensors(path, spec.tensor)
                                     : rows_of_array(path, nameless);
   if (x.shape().at(0) > 0 && row_width(x) != features)
@@ -76,6 +133,7 @@ Tensor input_rows(const PredictSpec& spec, const Network& network, const Dataset
                 row_width(x) == 1 && x.shape().at(0) == features
                     ? "a single row has the shape [1, " + std::to_string(features) + "]"
                     : "give one column for each feature and nothing else");
+  x = clean_rows(x, path, options, left_out);
   if (prepare && static_cast<int64_t>(preprocessing->offset.size()) == features)
     scale_rows(x.mutable_data<float>(), x.shape()[0], *preprocessing);
   return x;
@@ -140,12 +198,16 @@ Evaluation Experiment::evaluate_graph(const Graph& graph, const std::string& nam
 Tensor Experiment::predict(const PredictSpec& spec) {
   apply_passes_aloud();
   Split rows;
-  rows.x = input_rows(spec, network_, spec_.data.options);
+  std::vector<int64_t> left_out;
+  DatasetOptions reading = spec_.data.options;
+  reading.notify = [this](const std::string& line) { observer_.warning(line); };
+  rows.x = input_rows(spec, network_, reading, left_out);
   CompileOptions options;
   options.batch_size = spec_.batch_size;
   options.threads = spec_.threads;
   Program program = Program::compile(network_.graph, options);
-  return predict_rows(program, rows);
+  const Tensor outputs = predict_rows(program, rows);
+  return spec.keep_places && !left_out.empty() ? with_gaps(outputs, left_out) : outputs;
 }
 
 }  // namespace mase
