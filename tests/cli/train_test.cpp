@@ -159,30 +159,54 @@ TEST(Train, EveryOptionForOtherMachinesGetsOneLine) {
   }
 }
 
+// Each option changes what is learned, or leaves it as it is where it must not matter.
 TEST(Train, TakesEveryTrainingOption) {
-  const std::vector<std::vector<std::string>> groups = {
-      {"--training-optimizer", "sgd", "--weight-decay", "1e-3", "--momentum", "0.8"},
-      {"--training-optimizer", "sgd", "--no-nesterov"},
-      {"--training-optimizer", "adamw", "--weight-decay", "0.01"},
-      {"--schedule", "one-cycle"},
-      {"--schedule", "step", "--step-size", "1", "--gamma", "0.5"},
-      {"--schedule", "linear-warmup", "--warmup-steps", "5"},
-      {"--schedule", "constant", "--warmup-steps", "5"},
-      {"--eta-min", "0"},
-      {"--accumulate-grad-batches", "3", "--gradient-clip-val", "1"},
-      {"--gradient-clip-val", "0.1", "--gradient-clip-algorithm", "value"},
-      {"--early-stopping", "1", "--max-steps", "9"},
-      {"--freeze-bn-epochs", "1"},
-      {"--threads", "2", "--val-split", "0.2", "--class-weights", "balanced"},
-      {"--val-split", "train", "--scaling", "min-max"},
-      {"--save-type", "safetensors", "--checkpoint-steps", "2"},
-      {"--plot", "--ascii"}};
-  for (const std::vector<std::string>& group : groups) {
-    std::vector<std::string> words = {"--max-epochs", "2", "--project-dir", "groups"};
-    words.insert(words.end(), group.begin(), group.end());
+  struct Group {
+    std::vector<std::string> words;
+    bool changes = true;
+    std::string shows = {};  // what is printed then
+  };
+  const std::vector<Group> groups = {
+      {{"--training-optimizer", "sgd", "--weight-decay", "1e-3", "--momentum", "0.8"}},
+      {{"--training-optimizer", "sgd", "--no-nesterov"}},
+      {{"--training-optimizer", "adamw", "--weight-decay", "0.01"}},
+      {{"--optimizer-beta1", "0.5"}},
+      {{"--schedule", "one-cycle"}},
+      {{"--schedule", "step", "--step-size", "1", "--gamma", "0.5"}},
+      {{"--schedule", "linear-warmup", "--warmup-steps", "5"}},
+      {{"--schedule", "constant", "--warmup-steps", "5"}},
+      {{"--eta-min", "5e-3"}},
+      {{"--accumulate-grad-batches", "3", "--gradient-clip-val", "1"}},
+      {{"--gradient-clip-val", "0.1", "--gradient-clip-algorithm", "value"}},
+      {{"--early-stopping", "1", "--max-steps", "9"}, true, "9 steps"},
+      {{"--freeze-bn-epochs", "1"}},
+      {{"--val-split", "0.2", "--class-weights", "balanced"}},
+      {{"--val-split", "train", "--scaling", "min-max"}},
+      {{"--threads", "2"}, false},
+      {{"--save-type", "safetensors", "--checkpoint-steps", "2"}, false},
+      {{"--plot", "--ascii"}, false, "val_acc_epoch"}};
+  const auto weights = [](const std::string& project) {
+    std::string bytes;
+    for (const auto& [name, tensor] :
+         load_checkpoint(folder() + "/groups/" + project + "/software/training_ckpts/last.ckpt")
+             .tensors)
+      bytes.append(reinterpret_cast<const char*>(tensor.raw()), tensor.bytes());
+    return bytes;
+  };
+  ASSERT_EQ(train({"--max-epochs", "2", "--project-dir", "groups", "--project", "plain"}).exit_code,
+            0);
+  const std::string plain = weights("plain");
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const std::string project = fmt::format("group{}", i);
+    std::vector<std::string> words = {"--max-epochs", "2",         "--project-dir",
+                                      "groups",       "--project", project};
+    words.insert(words.end(), groups[i].words.begin(), groups[i].words.end());
     const RunResult result = train(words);
-    EXPECT_EQ(result.exit_code, 0) << join(group, " ") << "\n" << result.err;
+    ASSERT_EQ(result.exit_code, 0) << join(groups[i].words, " ") << "\n" << result.err;
+    EXPECT_EQ(weights(project) != plain, groups[i].changes) << join(groups[i].words, " ");
+    EXPECT_NE(result.out.find(groups[i].shows), std::string::npos) << join(groups[i].words, " ");
   }
+  EXPECT_TRUE(fs::exists(folder() + "/groups/group16/software/training_ckpts/best.safetensors"));
 }
 
 TEST(Train, MistakesAreOneClearLine) {

@@ -237,6 +237,33 @@ TEST_F(WholeNetwork, PredictTakesRowsWithoutNames) {
   EXPECT_EQ(predict("rows.csv"), predict("table.csv"));
 }
 
+TEST_F(WholeNetwork, FirstMistakesAreExplained) {
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }";
+  header += std::string(63 - (header.size() + 10) % 64, ' ') + "\n";
+  std::string npy = "\x93NUMPY\x01";
+  npy += '\0';
+  npy += static_cast<char>(header.size());
+  npy += '\0';
+  test::write(folder_ + "/one.npy", npy + header + std::string(12, '\0'));
+  for (const auto& [words, says] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"predict", "--load", file("best.mz"), "--input", "one.npy"},
+            "a single row has the shape [1, 3]"},
+           {{"predict", "--load", file("best.mz")}, "name the rows to predict"},
+           {{"predict", "--input", "table.csv"}, "name the network that predicts"},
+           {{"sweep", "train", "jsc-toy", "table.csv"}, "nothing is varied"},
+           {{"train", "jsc-toi", "jsc-sim"}, "did you mean 'jsc-toy'?"}}) {
+    const RunResult result = ch(words);
+    EXPECT_EQ(result.exit_code, 2) << join(words, " ");
+    EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
+    EXPECT_EQ(split(strip(result.err), '\n').size(), 1u) << result.err;
+  }
+  // A PyTorch file is as good as a safetensors one.
+  EXPECT_EQ(ch({"quantize", "--format", "integer", "--set", "width=8", "--set", "frac_width=4",
+                "--input", test::golden_path("torch/jsc-toy.pt")})
+                .exit_code,
+            0);
+}
+
 TEST_F(WholeNetwork, RegressionPredictsNumbersNotLogits) {
   std::string csv = "a,b,weight\n";
   for (int row = 0; row < 200; ++row)
