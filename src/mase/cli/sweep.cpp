@@ -2,10 +2,7 @@
 // ch sweep: runs a grid of settings in parallel processes, remembers what is done, and ends with a
 // comparison page, a CSV and a table. A failed run is one row; an interrupted sweep goes on where
 // it was when the same command is given again.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -126,23 +123,6 @@ std::string sweep_folder(const std::string& parent, const std::string& name,
     if (fs::exists(state) && read_json(state)["base"] == Value::of(base)) return folder;
   }
 }
-
-// Two sweeps at once in one folder would start every run twice.
-class Lock {
- public:
-  explicit Lock(const std::string& folder) {
-    fd_ = ::open((folder + "/sweep.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
-    if (fd_ >= 0) ::close(fd_);
-    throw Error(folder, "another sweep is running here", "wait for it, or give another --project");
-  }
-  ~Lock() { ::close(fd_); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  int fd_ = -1;
-};
 
 std::string last_line(const std::string& path) {
   std::error_code failure;
@@ -309,7 +289,11 @@ int run(const Arguments& arguments) {
   sweep.runs_folder = sweep.folder + "/runs";
   make_directories(sweep.runs_folder);
   make_directories(sweep.folder + "/logs");
-  const Lock lock(sweep.folder);
+  // Two sweeps at once in one folder would start every run twice.
+  const std::shared_ptr<const void> lock = try_lock_folder(sweep.folder);
+  if (!lock)
+    throw Error(sweep.folder, "another sweep is running here",
+                "wait for it, or give another --project");
   sweep.runs =
       sweep_grid(sweep.base, variations, seeds,
                  parse_integer(forwarded(arguments.rest, "--seed").value_or("0")).value_or(0),

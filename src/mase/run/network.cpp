@@ -139,9 +139,15 @@ std::optional<Graph> described_graph(const Checkpoint& checkpoint, const std::st
                       "the file is damaged");
       }
     }
-  Graph graph = graph_from_value(description);
-  load_into(graph, checkpoint, path);
-  return graph;
+  try {
+    Graph graph = graph_from_value(description);
+    load_into(graph, checkpoint, path);
+    return graph;
+  } catch (const Error& error) {  // names in it are anybody's
+    if (starts_with(error.what(), path)) throw;
+    throw Error(path, fmt::format("describes no network: {}", printable(error.what())),
+                "the file is damaged");
+  }
 }
 
 std::string named(const std::vector<std::string>& names) {
