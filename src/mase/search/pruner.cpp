@@ -12,7 +12,7 @@ std::unique_ptr<Pruner> make_pruner(const Value& table, const std::string& path)
   Dict options = named ? Dict() : table.as_dict();
   options.erase("name");
   Value given(std::move(options));
-  given.at(table.position());
+  given.set_position(table.position());
   return record.make(validate(given, record.schema, path));
 }
 
