@@ -24,6 +24,7 @@
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/engine/program.h"
 #include "mase/models/model.h"
+#include "mase/train/loss.h"
 
 namespace {
 
@@ -125,8 +126,8 @@ class Step {
         mean_(program_.parameter_memory().size()),
         square_(mean_.size()) {
     for (size_t i = 0; i < labels_.size(); ++i) labels_[i] = static_cast<int32_t>(i % 5);
-    batch_.sources = {x_.data<float>()};
-    batch_.labels = labels_.data();
+    batch_.inputs = {x_};
+    batch_.target = mase::RowTensor(labels_);
     batch_.size = 256;
   }
   void run() {
@@ -141,14 +142,14 @@ class Step {
   static mase::CompileOptions options() {
     mase::CompileOptions options;
     options.training = true;
-    options.loss = mase::LossKind::cross_entropy;
+    options.loss = mase::make_loss("cross_entropy");
     return options;
   }
   mase::Program program_;
   mase::Tensor x_;
   std::vector<int32_t> labels_;
   std::vector<float> mean_, square_;
-  mase::Program::Batch batch_;
+  mase::Batch batch_;
   int64_t updates_ = 0;
 };
 

@@ -74,8 +74,8 @@ TEST(Train, WritesTheRunFolder) {
   EXPECT_GT(record["speed"]["steps_per_second"].as_double(), 0);
   const std::string csv = test::read(folder() + "/whole/run/software/metrics.csv");
   EXPECT_EQ(csv.substr(0, csv.find('\n')),
-            "epoch,step,train_acc_step,train_loss_step,val_acc_epoch,val_loss_epoch,learning_rate,"
-            "seconds");
+            "epoch,step,train_acc_step,train_loss_step,train_acc_epoch,train_loss_epoch,"
+            "val_acc_epoch,val_loss_epoch,learning_rate,seconds");
   for (const std::string& line :
        split(strip(test::read(folder() + "/whole/run/software/metrics.jsonl")), '\n'))
     EXPECT_NO_THROW(parse_json(line, "metrics.jsonl")) << line;

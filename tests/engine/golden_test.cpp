@@ -8,6 +8,7 @@
 #include "mase/engine/program.h"
 #include "mase/io/checkpoint.h"
 #include "mase/models/model.h"
+#include "mase/train/loss.h"
 #include "support/support.h"
 
 namespace mase {
@@ -74,12 +75,12 @@ TEST_P(Trajectory, FollowsPyTorch) {
   CompileOptions options;
   options.training = true;
   options.batch_size = 64;
-  options.loss = LossKind::cross_entropy;
+  options.loss = make_loss("cross_entropy");
   Program program = Program::compile(graph, options);
   const Tensor labels = expected.at("y").to(DType::i32);
-  Program::Batch batch;
-  batch.sources = {expected.at("x").data<float>()};
-  batch.labels = labels.data<int32_t>();
+  Batch batch;
+  batch.inputs = {RowTensor(expected.at("x").values<float>(), 16)};
+  batch.target = RowTensor(labels.values<int32_t>());
   batch.size = 64;
   const size_t count = program.parameter_memory().size();
   std::vector<float> mean(count), square(count);

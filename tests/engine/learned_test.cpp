@@ -14,6 +14,7 @@
 #include "mase/ir/learned.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
+#include "mase/train/loss.h"
 #include "support/random_tensor.h"
 #include "support/support.h"
 
@@ -58,11 +59,11 @@ Result step(const Graph& graph, const Tensor& x, const Tensor& targets, bool tra
   CompileOptions options;
   options.training = training;
   options.batch_size = batch_size + 3;  // rows have padding
-  options.loss = LossKind::mse;
+  options.loss = make_loss("mse", {}, false);
   Program program = Program::compile(graph, options);
-  Program::Batch batch;
-  batch.sources = {x.data<float>()};
-  batch.targets = targets.data<float>();
+  Batch batch;
+  batch.inputs = {x};
+  batch.target = targets;
   batch.size = batch_size;
   if (training)
     program.forward_backward(batch);
@@ -338,11 +339,11 @@ TEST(Learned, TrainsAsUnderPyTorch) {
   CompileOptions options;
   options.training = true;
   options.batch_size = 16;
-  options.loss = LossKind::cross_entropy;
+  options.loss = make_loss("cross_entropy");
   Program program = Program::compile(graph, options);
-  Program::Batch batch;
-  batch.sources = {golden.at("x").data<float>()};
-  batch.labels = golden.at("y").data<int32_t>();
+  Batch batch;
+  batch.inputs = {golden.at("x")};
+  batch.target = golden.at("y");
   batch.size = 16;
   ASSERT_EQ(program.parameters().size(), 8u);
   for (int step = 0; step < 10; ++step) {

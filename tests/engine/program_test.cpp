@@ -12,6 +12,7 @@
 #include "mase/base/random.h"
 #include "mase/ir/evaluate.h"
 #include "mase/models/model.h"
+#include "mase/train/loss.h"
 #include "support/support.h"
 
 namespace {
@@ -147,10 +148,10 @@ struct Inputs {
     for (int64_t i = 0; i < rows; ++i) labels.push_back(static_cast<int32_t>(random.below(3)));
   }
 
-  Program::Batch batch(int64_t size) const {
-    Program::Batch batch;
-    for (const Tensor& tensor : tensors) batch.sources.push_back(tensor.data<float>());
-    batch.labels = labels.data();
+  Batch batch(int64_t size) const {
+    Batch batch;
+    for (const Tensor& tensor : tensors) batch.inputs.emplace_back(tensor);
+    batch.target = RowTensor(labels);
     batch.size = size;
     return batch;
   }
@@ -226,7 +227,7 @@ TEST(Program, GradientsMatchFiniteDifferencesOnRandomGraphs) {
     CompileOptions options;
     options.training = true;
     options.batch_size = 16;
-    options.loss = LossKind::cross_entropy;
+    options.loss = make_loss("cross_entropy");
     Program program = Program::compile(graph, options);
     const StepResult result = program.forward_backward(inputs.batch(rows));
     ASSERT_NEAR(result.loss, oracle_loss(graph, inputs, rows), 1e-4) << "seed " << seed;
@@ -258,9 +259,9 @@ TEST(Program, AccumulatedGradientsAreSums) {
   CompileOptions options;
   options.training = true;
   options.batch_size = 32;
-  options.loss = LossKind::cross_entropy;
+  options.loss = make_loss("cross_entropy");
   Program program = Program::compile(graph, options);
-  Program::Batch batch = inputs.batch(32);
+  Batch batch = inputs.batch(32);
   program.forward_backward(batch);
   const std::vector<float> first(program.gradient_memory().begin(),
                                  program.gradient_memory().end());
@@ -282,7 +283,7 @@ TEST(Program, ShardsOfABatchAddUpToTheWhole) {
   CompileOptions options;
   options.training = true;
   options.batch_size = 64;
-  options.loss = LossKind::cross_entropy;
+  options.loss = make_loss("cross_entropy");
   Program whole = Program::compile(graph, options);
   const StepResult wanted = whole.forward_backward(inputs.batch(64));
   // Two processes with the same shard: every sum over both is twice the own one.
@@ -312,12 +313,12 @@ std::vector<float> trained(const Graph& graph, int threads, int64_t batch_size) 
   CompileOptions options;
   options.training = true;
   options.batch_size = batch_size;
-  options.loss = LossKind::cross_entropy;
+  options.loss = make_loss("cross_entropy");
   options.threads = threads;
   Program program = Program::compile(graph, options);
   std::vector<float> result;
   for (int step = 0; step < 5; ++step) {
-    Program::Batch batch = inputs.batch(batch_size);
+    Batch batch = inputs.batch(batch_size);
     batch.first_row = step % 2 * batch_size;
     result.push_back(static_cast<float>(program.forward_backward(batch).loss));
     const auto values = program.parameter_memory();
@@ -345,10 +346,10 @@ TEST(Program, StepAllocatesNothing) {
   const Inputs inputs(graph, 256);
   CompileOptions options;
   options.training = true;
-  options.loss = LossKind::cross_entropy;
+  options.loss = make_loss("cross_entropy");
   Program training = Program::compile(graph, options);
   Program inference = Program::compile(graph, {});
-  const Program::Batch batch = inputs.batch(256);
+  const Batch batch = inputs.batch(256);
   std::vector<float> logits(256 * 5);
   training.forward_backward(batch);
   inference.forward(batch);
@@ -367,7 +368,7 @@ TEST(Program, TypicalFusionsAreInTheDump) {
   const Graph graph = make_model("jsc-10x");
   CompileOptions options;
   options.training = true;
-  options.loss = LossKind::cross_entropy;
+  options.loss = make_loss("cross_entropy");
   const std::string training = Program::compile(graph, options).dump();
   EXPECT_NE(training.find("batch_norm+relu"), std::string::npos) << training;
   EXPECT_NE(training.find("batch_norm_gradient+relu"), std::string::npos) << training;
@@ -405,7 +406,7 @@ TEST(Program, LabelsOutsideTheClassesAreAnError) {
   CompileOptions options;
   options.training = true;
   options.batch_size = 4;
-  options.loss = LossKind::cross_entropy;
+  options.loss = make_loss("cross_entropy");
   Program program = Program::compile(graph, options);
   EXPECT_THROW(program.forward_backward(inputs.batch(4)), Error);
 }

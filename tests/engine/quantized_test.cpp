@@ -7,6 +7,7 @@
 #include "mase/engine/program.h"
 #include "mase/ir/evaluate.h"
 #include "mase/models/model.h"
+#include "mase/train/loss.h"
 #include "support/support.h"
 
 namespace mase {
@@ -28,7 +29,7 @@ TEST(Quantized, ActivationsAreRoundedInTheSweepBefore) {
   CompileOptions options;
   options.training = true;
   options.batch_size = 32;
-  options.loss = LossKind::cross_entropy;
+  options.loss = make_loss("cross_entropy");
   Program program = Program::compile(graph, options);
   const std::string dump = program.dump();
   EXPECT_NE(dump.find("batch_norm+relu+quantize"), std::string::npos) << dump;

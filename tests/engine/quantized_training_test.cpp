@@ -10,6 +10,7 @@
 #include "mase/engine/program.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
+#include "mase/train/loss.h"
 #include "support/random_tensor.h"
 #include "support/support.h"
 
@@ -35,16 +36,16 @@ Trained gradients_of(const Graph& graph, uint64_t step, int threads, uint64_t se
   CompileOptions options;
   options.training = true;
   options.batch_size = 64;
-  options.loss = LossKind::cross_entropy;
+  options.loss = make_loss("cross_entropy");
   options.threads = threads;
   options.seed = seed;
   Program program = Program::compile(graph, options);
   const Tensor x = random_tensor({64, 16}, 1, 7);
   std::vector<int32_t> labels(64);
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int32_t>(i % 5);
-  Program::Batch batch;
-  batch.sources = {x.data<float>()};
-  batch.labels = labels.data();
+  Batch batch;
+  batch.inputs = {x};
+  batch.target = RowTensor(labels);
   batch.size = 64;
   batch.step = step;
   Trained trained;
@@ -112,8 +113,8 @@ TEST(QuantizedTraining, DrawsAreUnbiasedAndIndependent) {
   Program program = Program::compile(graph, options);
   Tensor identity({8, 8});
   for (int64_t i = 0; i < 8; ++i) identity.mutable_data<float>()[i * 9] = 1;
-  Program::Batch batch;
-  batch.sources = {identity.data<float>()};
+  Batch batch;
+  batch.inputs = {identity};
   batch.size = 8;
   double total = 0, equal = 0;
   const int steps = 400;
@@ -156,12 +157,12 @@ TEST(QuantizedTraining, ClippedGradientsStopAtTheRange) {
     CompileOptions options;
     options.training = true;
     options.batch_size = 3;
-    options.loss = LossKind::mse;
+    options.loss = make_loss("mse", {}, false);
     Program program = Program::compile(graph, options);
     const float in[] = {1, 2, -1, 0.5f, 3, 1}, targets[] = {7, 7, 7, 7, 7, 7};
-    Program::Batch batch;
-    batch.sources = {in};
-    batch.targets = targets;
+    Batch batch;
+    batch.inputs = {RowTensor(in, 2)};
+    batch.target = RowTensor(targets, 2);
     batch.size = 3;
     program.forward_backward(batch);
     const auto gradient = program.parameters()[0].gradient;
@@ -269,12 +270,12 @@ TEST(QuantizedTraining, ProductsOfTheBackwardPassTakeRoundedOperands) {
     CompileOptions options;
     options.training = true;
     options.batch_size = n;
-    options.loss = LossKind::mse;
+    options.loss = make_loss("mse", {}, false);
     Program program = Program::compile(graph, options);
     const Tensor x = random_tensor({n, in}, 1, 12), targets = random_tensor({n, out}, 2, 13);
-    Program::Batch batch;
-    batch.sources = {x.data<float>()};
-    batch.targets = targets.data<float>();
+    Batch batch;
+    batch.inputs = {x};
+    batch.target = targets;
     batch.size = n;
     program.forward_backward(batch);
     std::vector<float> y(static_cast<size_t>(n * out));

@@ -54,12 +54,18 @@ std::vector<float> ordinary(size_t count, uint64_t seed) {
 
 bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
+// To the bit, the sign of zero included.
+bool same_bits(float a, float b) {
+  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) ||
+         (std::isnan(a) && std::isnan(b));
+}
+
 bool agrees(const FormatCase& item, const std::vector<float>& x, const Shape& shape) {
   std::vector<float> vector(x.size()), scalar(x.size());
   item.quantizer->quantize(x.data(), vector.data(), shape);
   item.quantizer->reference(x.data(), scalar.data(), shape);
   for (size_t i = 0; i < x.size(); ++i)
-    if (!same(vector[i], scalar[i])) {
+    if (!same_bits(vector[i], scalar[i])) {
       ADD_FAILURE() << item.text() << " x=" << x[i] << " vector=" << vector[i]
                     << " scalar=" << scalar[i] << " at " << i << " of " << shape_text(shape);
       return false;
@@ -67,7 +73,7 @@ bool agrees(const FormatCase& item, const std::vector<float>& x, const Shape& sh
   // In place, as the engine does.
   std::vector<float> own = x;
   item.quantizer->quantize(own.data(), own.data(), shape);
-  return std::equal(own.begin(), own.end(), vector.begin(), same);
+  return std::equal(own.begin(), own.end(), vector.begin(), same_bits);
 }
 
 TEST(FormatKernels, EqualTheReferenceForEveryKey) {

@@ -7,6 +7,7 @@
 
 #include "mase/engine/program.h"
 #include "mase/io/checkpoint.h"
+#include "mase/train/loss.h"
 #include "support/support.h"
 
 namespace mase {
@@ -84,16 +85,16 @@ void check_case(int number, const std::map<std::string, Tensor>& golden) {
   CompileOptions options;
   options.training = true;
   options.batch_size = batch_rows;
-  options.loss = LossKind::bce_with_logits;
+  options.loss = make_loss("bce_with_logits", {}, false);
   options.keep = {net.layer};
   Program program = Program::compile(net.graph, options);
   const std::vector<float> targets(batch_rows, 0.0f);
   std::vector<float> x(batch_rows * inputs), pull(batch_rows * outputs);
   const Tensor source = at("x"), go = at("go"), y = at("y"), gx = at("gx");
   std::copy_n(source.data<float>(), rows * inputs, x.data());
-  Program::Batch batch;
-  batch.sources = {x.data(), pull.data()};
-  batch.targets = targets.data();
+  Batch batch;
+  batch.inputs = {RowTensor(x, inputs), RowTensor(pull, outputs)};
+  batch.target = RowTensor(targets, 1);
   batch.size = batch_rows;
   const auto gradients = [&](int64_t first, int64_t last) {
     std::fill(pull.begin(), pull.end(), 0.0f);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics files that were cut or damaged between two parts of a run: whole rows stay, the others are
-// left out and named, and a new row never joins half an old one.
+// Metrics files that were cut or damaged between two parts of a run: whole rows stay, the others
+// are left out and named, and a new row never joins half an old one.
 #include "mase/train/metrics_log.h"
 
 #include <filesystem>
@@ -27,7 +27,7 @@ MetricsRow row_of(int64_t step) {
 
 Lengths write_rows(const std::string& folder, Lengths from, int64_t first, int64_t count,
                    std::string* notice = nullptr) {
-  MetricsLog log(folder, from.csv, from.jsonl);
+  MetricsLog log(folder, {"train_loss_epoch", "val_loss_epoch"}, from.csv, from.jsonl);
   if (notice) *notice = log.notice();
   for (int64_t step = first; step < first + count; ++step) log.add(row_of(step));
   log.flush();

@@ -33,6 +33,76 @@ TEST(Metrics, PrecisionAndRecall) {
   EXPECT_DOUBLE_EQ(recall.as_list()[2].as_double(), 0);
 }
 
+TEST(Metrics, BalancedAccuracyCountsClassesAlike) {
+  // Class 0: 1 of 1, class 1: 1 of 2, class 2: 0 of 1.
+  EXPECT_DOUBLE_EQ(compute_metric("balanced_accuracy", input()).as_double(), 0.5);
+  MetricStream stream;
+  stream.choose("top_k_accuracy", true, Dict{{"k", 1}});
+  EXPECT_EQ(stream.curve(0), "top1_acc");
+  stream.start(1, 3);
+  stream.add(0, input());
+  EXPECT_DOUBLE_EQ(stream.value(0), 0.5);
+  stream.choose("top_k_accuracy", true, Dict{{"k", 2}});  // instead of the other
+  EXPECT_EQ(stream.size(), 1u);
+  stream.start(1, 3);
+  stream.add(0, input());
+  EXPECT_DOUBLE_EQ(stream.value(0), 1);
+}
+
+// Targets far from 0: the squares of R2 must not cancel.
+TEST(Metrics, ErrorsOfNumbersAreTheirFormulas) {
+  Random random(4, "numbers");
+  constexpr int64_t rows = 1000, outputs = 2;
+  std::vector<float> wanted(rows * outputs), got(rows * outputs);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    wanted[i] = static_cast<float>(1e4 * static_cast<double>(i % outputs) + random.normal());
+    got[i] = wanted[i] + static_cast<float>(0.25 * random.normal());
+  }
+  double absolute = 0, squared = 0, r2 = 0;
+  for (size_t o = 0; o < outputs; ++o) {
+    double mean = 0, errors = 0, spread = 0;
+    for (size_t i = o; i < wanted.size(); i += outputs) mean += wanted[i] / rows;
+    for (size_t i = o; i < wanted.size(); i += outputs) {
+      const double d = static_cast<double>(got[i]) - wanted[i];
+      absolute += std::fabs(d);
+      errors += d * d;
+      spread += (wanted[i] - mean) * (wanted[i] - mean);
+    }
+    squared += errors;
+    r2 += (1 - errors / spread) / outputs;
+  }
+  // In batches of unequal size, and as several processes would: each fills in its own.
+  MetricStream whole, shards[2];
+  for (MetricStream* stream : {&whole, &shards[0], &shards[1]}) {
+    for (const char* name : {"mae", "rmse", "r2"}) stream->choose(name, false);
+    stream->start(8, outputs);
+  }
+  for (int64_t b = 0; b < 8; ++b) {
+    MetricInput batch;
+    batch.rows = std::min<int64_t>(130, rows - b * 130);
+    batch.outputs = outputs;
+    batch.logits = got.data() + b * 130 * outputs;
+    batch.targets = wanted.data() + b * 130 * outputs;
+    whole.add(b, batch);
+    shards[b < 3 ? 0 : 1].add(b, batch);
+  }
+  EXPECT_NEAR(whole.value(0), absolute / (rows * outputs), 1e-12);
+  EXPECT_NEAR(whole.value(1), std::sqrt(squared / (rows * outputs)), 1e-12);
+  EXPECT_NEAR(whole.value(2), r2, 1e-9);
+  for (size_t i = 0; i < whole.partials().size(); ++i)
+    shards[0].partials()[i] += shards[1].partials()[i];
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(shards[0].value(i), whole.value(i)) << i;
+}
+
+TEST(Metrics, FiguresThatDoNotFitAreRefused) {
+  MetricStream stream;
+  EXPECT_THROW(stream.choose("mae", true), Error);
+  EXPECT_THROW(stream.choose("accuracy", false), Error);
+  EXPECT_THROW(stream.choose("roc", true), Error);
+  EXPECT_THROW(stream.choose("acuracy", true), Error);
+  EXPECT_THROW(stream.choose("top_k_accuracy", true, Dict{{"n", 3}}), Error);
+}
+
 TEST(Metrics, RocAreaEqualsTheShareOfOrderedPairs) {
   Random random(3, "roc");
   std::vector<float> scores(300);
@@ -77,7 +147,7 @@ TEST(Metrics, AClassWithoutRowsHasNoArea) {
 
 TEST(Metrics, EveryOneTakesAnEmptySplit) {
   for (const MetricRecord* metric : Registry<MetricRecord>::instance().all())
-    EXPECT_NO_THROW(metric->compute({nullptr, nullptr, 0, 3, 0})) << metric->name;
+    EXPECT_NO_THROW(compute_metric(metric->name, {nullptr, nullptr, 0, 3, 0})) << metric->name;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Data-parallel runs under mpirun against one process: the same loss curve to 1e-5, only rank 0
-# prints and writes, and a resumed run goes on.
+# Data-parallel runs under mpirun against one process: the same loss curve to 1e-5, also with
+# dropout, rounded and learned numbers and shards of unequal size; only rank 0 prints and writes, and
+# a mistake ends all processes.
 import csv
 import os
 import shutil
@@ -43,14 +44,14 @@ def curve(name):
                 for row in csv.DictReader(file)]
 
 
-try:
-    run(OPTIONS + ["--project", "one"], 1)
-    for processes in (2, 3):
-        name = "n%d" % processes
-        out = run(OPTIONS + ["--project", name], processes)
+def follows(what, words, counts):
+    run(words + ["--project", what], 1)
+    for processes in counts:
+        name = "%s%d" % (what, processes)
+        out = run(words + ["--project", name], processes)
         if out.count("Epoch 2: 100%") != 1:
             sys.exit("not exactly one process prints:\n" + out)
-        wanted, got = curve("one"), curve(name)
+        wanted, got = curve(what), curve(name)
         if len(wanted) != len(got):
             sys.exit("%d rows, not %d" % (len(got), len(wanted)))
         worst = 0
@@ -58,9 +59,57 @@ try:
             if (e1, s1) != (e2, s2):
                 sys.exit("rows differ: %s %s" % ((e1, s1), (e2, s2)))
             worst = max(worst, abs(float(loss1) - float(loss2)))
-        print("%d processes: largest difference %.1e" % (processes, worst))
+        print("%s on %d processes: largest difference %.1e" % (what, processes, worst))
         if worst > 1e-5:
-            sys.exit("the loss curve differs by %g" % worst)
+            sys.exit("%s: the loss curve differs by %g" % (what, worst))
+
+
+def file_of(name, text):
+    with open(os.path.join(scratch, name), "w") as file:
+        file.write(text)
+    return os.path.join(scratch, name)
+
+
+LINEAR = """
+[passes.quantize]
+by = "type"
+[passes.quantize.linear.config]
+"""
+CONFIGS = {
+    "qat": """name = "integer"
+data_in_width = 6
+data_in_frac_width = 3
+weight_width = 4
+weight_frac_width = 2
+""",
+    "stochastic": """name = "integer"
+data_in_width = 6
+data_in_frac_width = 4
+data_in_rounding = "stochastic"
+weight_width = 6
+weight_frac_width = 4
+weight_rounding = "stochastic"
+""",
+    "lsq": """name = "scale_integer"
+data_in_width = 4
+data_in_scale = "learned"
+weight_width = 4
+weight_scale = "learned"
+weight_granularity = "row"
+"""}
+DROPOUT = """input = [16]
+seq_blocks = [{type = "Linear", out_features = 32}, {type = "ReLU"}, {type = "Dropout", p = 0.3},
+              {type = "Linear", out_features = 5}]
+"""
+
+try:
+    follows("one", OPTIONS, (2, 3))
+    for what, config in CONFIGS.items():
+        follows(what, OPTIONS + ["--config", file_of(what + ".toml", LINEAR + config)], (2,))
+    network = [word if word != "jsc-toy" else file_of("dropout.toml", DROPOUT) for word in OPTIONS]
+    # 97 rows in a batch: shards of 48 and 49, and draws that begin in the middle of a block.
+    network[network.index("96")] = "97"
+    follows("dropout", network, (2,))
     run(OPTIONS + ["--project", "unsynced", "--no-sync-bn"], 2)
     if curve("unsynced") == curve("one"):
         sys.exit("--no-sync-bn changed nothing")

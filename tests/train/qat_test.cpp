@@ -83,29 +83,34 @@ struct Trained {
 };
 
 Trained train_rings(const TrainOptions& options, Graph graph, RunFolder* run = nullptr,
-                    bool resume = false, const TrainObserver& observer = {}) {
-  Communicator alone;
+                    bool resume = false, const TrainObserver& observer = {},
+                    const std::function<void(Graph& graph)>& fold = {}) {
   const Dataset data = ring_data();
-  CheckpointNotes notes{"jsc-toy", {}, data.class_names};
-  TrainOutcome outcome =
-      train(graph, data, options, run ? run->software() : "", resume, notes, observer, alone);
+  TrainSession session;
+  if (run) session.folder = run->software();
+  session.resume = resume;
+  session.observer = observer;
+  session.fold_batch_norm = fold;
+  TrainOutcome outcome = train(graph, data, options, session);
   return {std::move(graph), std::move(outcome)};
 }
 
-void expect_resumable(const TrainOptions& options, const Value& config) {
-  const Trained whole = train_rings(options, network(config));
+void expect_resumable(const TrainOptions& options, const Value& config,
+                      const std::function<void(Graph& graph)>& fold = {}) {
+  const Trained whole = train_rings(options, network(config), nullptr, false, {}, fold);
   TrainOptions threaded = options;
   threaded.threads = 2;
-  expect_same_bits(whole.graph, train_rings(threaded, network(config)).graph);
+  expect_same_bits(whole.graph,
+                   train_rings(threaded, network(config), nullptr, false, {}, fold).graph);
   for (const int stop_after : {1, 14, 30, 40, 47}) {  // an epoch has 13 batches
     RunFolder run = RunFolder::create(test::temporary_folder(), "run", Dict{});
     int batches = 0;
     TrainObserver observer;
     observer.on_step = [&](const StepEvent&) { ++batches; };
     observer.stop_requested = [&] { return batches >= stop_after - 1; };
-    const Trained part = train_rings(options, network(config), &run, false, observer);
+    const Trained part = train_rings(options, network(config), &run, false, observer, fold);
     ASSERT_EQ(part.outcome.status, TrainStatus::interrupted) << stop_after;
-    const Trained rest = train_rings(options, network(config), &run, true);
+    const Trained rest = train_rings(options, network(config), &run, true, {}, fold);
     EXPECT_EQ(rest.outcome.status, TrainStatus::finished);
     expect_same_bits(whole.graph, rest.graph);
     EXPECT_EQ(whole.outcome.state.best_loss, rest.outcome.state.best_loss);
@@ -146,17 +151,17 @@ void fold(Graph& graph) {
 
 TEST(Qat, BatchNormsFoldWhenTheyFreeze) {
   TrainOptions options = quick();
-  options.fold_batch_norm = fold;
   options.freeze_bn_epochs = 2;
-  const Trained trained = train_rings(options, network(learned_config()));
+  const Trained trained = train_rings(options, network(learned_config()), nullptr, false, {}, fold);
   int norms = 0;
   for (const auto& [path, module] : trained.graph.modules()) norms += module.op == "batch_norm1d";
   EXPECT_EQ(norms, 1);  // the first one has no linear layer before it
   EXPECT_EQ(trained.outcome.state.folded_at, 3 * 13);
   EXPECT_GE(trained.outcome.state.best_epoch, 3);  // the best of the network that is delivered
-  expect_resumable(options, learned_config());
+  expect_resumable(options, learned_config(), fold);
   options.freeze_bn_epochs = 0;  // at the start
-  EXPECT_EQ(train_rings(options, network(learned_config())).outcome.state.folded_at, 0);
+  const Trained early = train_rings(options, network(learned_config()), nullptr, false, {}, fold);
+  EXPECT_EQ(early.outcome.state.folded_at, 0);
 }
 
 TEST(Qat, FrozenBatchNormsKeepTheirStatistics) {

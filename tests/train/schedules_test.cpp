@@ -95,5 +95,22 @@ TEST(Schedules, AreFiniteAndNotNegativeEverywhere) {
       }
 }
 
+TEST(Schedules, CosineNeverRises) {
+  const Schedule schedule("cosine", Dict{{"eta_min", 1e-3}});
+  SchedulePosition at{.base = 1e-5, .max_epochs = 10, .total_steps = 100};
+  const ScheduleRecord& record = Registry<ScheduleRecord>::instance().get("cosine");
+  EXPECT_NE(record.notice(Dict{{"eta_min", 1e-3}}, 1e-5).find("eta_min"), std::string::npos);
+  for (at.epoch = 0; at.epoch < 10; ++at.epoch) EXPECT_DOUBLE_EQ(schedule.rate(at), 1e-5);
+  EXPECT_EQ(record.notice(Dict{{"eta_min", 1e-3}}, 1e-2), "");
+}
+
+TEST(Schedules, RatesThatOverflowAreErrors) {
+  const SchedulePosition at{.base = 1, .max_epochs = 400, .total_steps = 4000};
+  EXPECT_THROW(Schedule("step", Dict{{"step_size", 1}, {"gamma", 10.0}}).check(at), Error);
+  EXPECT_NO_THROW(Schedule("step", Dict{{"step_size", 1}, {"gamma", 0.5}}).check(at));
+  EXPECT_THROW(Schedule("constant", Dict{}).check({.base = 1e300}), Error);
+  EXPECT_THROW(Schedule("constant", Dict{}, INT64_MAX), Error);
+}
+
 }  // namespace
 }  // namespace mase

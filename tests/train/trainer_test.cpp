@@ -3,6 +3,7 @@
 // interruption, and every option does what it says.
 #include "mase/train/trainer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -88,10 +89,11 @@ struct Trained {
 Trained train_clouds(const TrainOptions& options, const Dataset& data, RunFolder* run = nullptr,
                      bool resume = false, const TrainObserver& observer = {},
                      Graph graph = network()) {
-  Communicator alone;
-  CheckpointNotes notes{"jsc-toy", {}, data.class_names};
-  TrainOutcome outcome =
-      train(graph, data, options, run ? run->software() : "", resume, notes, observer, alone);
+  TrainSession session;
+  if (run) session.folder = run->software();
+  session.resume = resume;
+  session.observer = observer;
+  TrainOutcome outcome = train(graph, data, options, session);
   return {std::move(graph), std::move(outcome)};
 }
 
@@ -324,11 +326,171 @@ TEST(Trainer, LearnsNumbersToo) {
     split->labels = Tensor(Shape{0}, DType::i32);
   }
   TrainOptions options = quick();
-  options.loss = LossKind::mse;
+  options.loss = "mse";
   options.max_epochs = 30;
   const Graph graph = make_model("toy", {.sample_shape = {4}, .outputs = 1, .seed = 1});
   const Trained trained = train_clouds(options, data, nullptr, false, {}, graph);
   EXPECT_LT(trained.outcome.state.best_loss.value(), 0.05);
+}
+
+TEST(Trainer, LossesForNumbersLearnClasses) {
+  const Dataset data = cloud_data();
+  for (const char* loss : {"mse", "bce_with_logits", "huber"}) {
+    TrainOptions options = quick();
+    options.loss = loss;
+    options.max_epochs = 12;
+    const Trained trained = train_clouds(options, data, nullptr, false, {}, network("toy"));
+    EXPECT_GT(trained.outcome.state.best_accuracy.value(), 0.8) << loss;
+    EXPECT_GT(trained.outcome.state.best_loss.value(), 0) << loss;
+  }
+  TrainOptions options = quick();
+  options.loss_options = Dict{{"label_smoothing", 0.1}};
+  options.max_epochs = 12;
+  EXPECT_GT(train_clouds(options, data).outcome.state.best_accuracy.value(), 0.8);
+}
+
+// At rate 0 the network stays, so that the mean over the batches is that over the rows.
+TEST(Trainer, TrainingFiguresAreMeansOverTheEpoch) {
+  Dataset data = cloud_data(100);
+  data.validation = data.train;
+  TrainOptions options = quick();
+  options.learning_rate = 0;
+  options.schedule = "constant";
+  options.max_epochs = 1;
+  options.batch_size = 32;  // the last one has 4 rows
+  options.accumulate = 2;
+  RunFolder run = new_run();
+  EpochEvent event;
+  train_clouds(options, data, &run, false,
+               {.on_epoch = [&](const EpochEvent& e, const Program&) { event = e; }},
+               network("toy"));
+  EXPECT_NEAR(event.train_loss.value(), event.val_loss.value(), 1e-6);
+  EXPECT_DOUBLE_EQ(event.train_accuracy.value(), event.val_accuracy.value());
+  const std::vector<std::string> lines =
+      split(strip(test::read(run.software() + "/metrics.csv")), '\n');
+  EXPECT_EQ(lines[0],
+            "epoch,step,train_acc_step,train_loss_step,train_acc_epoch,train_loss_epoch,"
+            "val_acc_epoch,val_loss_epoch,learning_rate,seconds");
+  const std::vector<std::string> cells = split(lines.back(), ',');
+  EXPECT_EQ(cells.at(4), fmt::format("{}", *event.train_accuracy));
+  EXPECT_EQ(cells.at(5), fmt::format("{}", *event.train_loss));
+}
+
+TEST(Trainer, TheMonitoredFigureChoosesTheBestEpoch) {
+  const Dataset data = cloud_data();
+  for (const char* monitor : {"accuracy", "val_acc_epoch", "balanced_accuracy", ""}) {
+    TrainOptions options = quick();
+    options.monitor = monitor;
+    std::vector<double> values;
+    const std::string name = *monitor == '\0'                      ? "val_loss_epoch"
+                             : std::string(monitor).front() == 'b' ? "val_balanced_acc_epoch"
+                                                                   : "val_acc_epoch";
+    const Trained trained = train_clouds(options, data, nullptr, false,
+                                         {.on_epoch = [&](const EpochEvent& event, const Program&) {
+                                           for (const auto& [figure, value] : event.figures)
+                                             if (figure == name) values.push_back(value);
+                                         }});
+    ASSERT_EQ(values.size(), 4u) << monitor;
+    const auto best = *monitor ? std::max_element(values.begin(), values.end())
+                               : std::min_element(values.begin(), values.end());
+    EXPECT_EQ(trained.outcome.state.best_epoch, best - values.begin()) << monitor;
+    EXPECT_EQ(trained.outcome.state.best_monitored, *best) << monitor;
+    EXPECT_EQ(trained.outcome.monitor, name);
+  }
+  TrainOptions options = quick();
+  options.monitor = "rmse";
+  EXPECT_THROW(train_clouds(options, data), Error);
+  options.monitor = "val_los_epoch";
+  EXPECT_THROW(train_clouds(options, data), Error);
+  Dataset blind = cloud_data();
+  blind.validation = {};
+  options.monitor = "accuracy";
+  EXPECT_THROW(train_clouds(options, blind), Error);
+}
+
+TEST(Trainer, ALargerBatchThanTheDataIsClampedAloud) {
+  const Dataset data = cloud_data(50);
+  TrainOptions options = quick();
+  options.batch_size = int64_t{1} << 40;
+  std::string notice;
+  const Trained trained =
+      train_clouds(options, data, nullptr, false,
+                   {.on_notice = [&](const std::string& line) { notice = line; }});
+  EXPECT_NE(notice.find("50"), std::string::npos) << notice;
+  options.batch_size = 50;
+  notice.clear();
+  expect_same_bits(trained.graph,
+                   train_clouds(options, data, nullptr, false,
+                                {.on_notice = [&](const std::string& line) { notice = line; }})
+                       .graph);
+  EXPECT_EQ(notice, "");
+}
+
+TEST(Trainer, OneRowHasNoVariance) {
+  const Dataset data = cloud_data(65);
+  TrainOptions options = quick();
+  try {
+    train_clouds(options, data);  // 32, 32, 1
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("--batch-size"), std::string::npos) << error.what();
+  }
+  EXPECT_NO_THROW(train_clouds(options, data, nullptr, false, {}, network("toy")));
+  options.freeze_bn_epochs = options.max_epochs;
+  EXPECT_NO_THROW(train_clouds(options, data));
+}
+
+TEST(Trainer, AFeatureNearTheLimitIsBlamed) {
+  Dataset data = cloud_data();
+  data.preprocessing.feature_names = {"a", "b", "huge", "d"};
+  for (int64_t row = 0; row < data.train.rows(); ++row)
+    data.train.x.mutable_data<float>()[row * 4 + 2] = row % 2 ? 3e38f : -3e38f;
+  const Trained trained = train_clouds(quick(), data, nullptr, false, {}, network("toy"));
+  EXPECT_EQ(trained.outcome.status, TrainStatus::diverged);
+  EXPECT_NE(trained.outcome.message.find("'huge'"), std::string::npos) << trained.outcome.message;
+  EXPECT_EQ(trained.outcome.remedy.find("--learning-rate"), std::string::npos);
+}
+
+TEST(Trainer, MoreStepsThanCanBeCountedAreAnError) {
+  TrainOptions options = quick();
+  options.max_epochs = INT64_MAX;
+  EXPECT_THROW(train_clouds(options, cloud_data()), Error);
+}
+
+TEST(Trainer, AResumedRunSaysWhatMayChangeItsBits) {
+  const Dataset data = cloud_data();
+  RunFolder run = new_run();
+  Graph graph = network();
+  TrainSession session;
+  session.folder = run.software();
+  session.notes.version = "1";
+  session.observer.stop_requested = [] { return true; };
+  train(graph, data, quick(), session);
+  std::string notice;
+  session.resume = true;
+  session.observer = {.on_notice = [&](const std::string& line) { notice = line; }};
+  for (const char* version : {"1", "2"}) {
+    session.notes.version = version;
+    session.observer.stop_requested = [] { return true; };
+    graph = network();
+    train(graph, data, quick(), session);
+    EXPECT_EQ(notice.find("version 2, was 1") != std::string::npos, *version == '2') << notice;
+  }
+}
+
+// The program that validated is handed on: no other one is compiled for the final test.
+TEST(Trainer, TheValidatingProgramIsHandedOn) {
+  const Dataset data = cloud_data();
+  const Trained trained = train_clouds(quick(), data);
+  ASSERT_TRUE(trained.outcome.evaluation);
+  CompileOptions options;
+  options.loss = loss_for(data);
+  options.batch_size = 32;
+  Program fresh = Program::compile(trained.graph, options);
+  const Score wanted = score_rows(fresh, data.test, 0, data.test.rows());
+  const Score got = score_rows(*trained.outcome.evaluation, data.test, 0, data.test.rows());
+  EXPECT_EQ(got.loss(), wanted.loss());
+  EXPECT_EQ(got.correct, wanted.correct);
 }
 
 TEST(Trainer, LabelsOutsideTheNetworkAreAnErrorNotACrash) {

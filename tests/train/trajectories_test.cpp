@@ -6,6 +6,7 @@
 #include "mase/engine/program.h"
 #include "mase/io/checkpoint.h"
 #include "mase/models/model.h"
+#include "mase/train/loss.h"
 #include "mase/train/optimizer.h"
 #include "mase/train/schedule.h"
 #include "support/support.h"
@@ -73,16 +74,16 @@ TEST_P(Trajectories, FollowPyTorch) {
   CompileOptions compile;
   compile.training = true;
   compile.batch_size = 64;
-  compile.loss = LossKind::cross_entropy;
+  compile.loss = make_loss("cross_entropy");
   Program program = Program::compile(graph, compile);
   Optimizer optimizer(c.optimizer, c.arguments, program.parameter_memory().size());
   const Schedule schedule("cosine", Dict{{"eta_min", c.eta_min}});
   for (int64_t step = 0; step < 40; ++step) {
-    Program::Batch batch;
-    batch.sources = {x.data<float>()};
+    Batch batch;
+    batch.inputs = {RowTensor(x.values<float>(), 16)};
     batch.first_row = step * 64;
     batch.size = 64;
-    batch.labels = labels.data<int32_t>();
+    batch.target = RowTensor(labels.values<int32_t>());
     const StepResult result = program.forward_backward(batch);
     EXPECT_NEAR(result.loss, losses.item(step), 1e-4 * std::fabs(losses.item(step)))
         << "step " << step;

@@ -21,6 +21,7 @@
 #include "mase/engine/program.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
+#include "mase/train/loss.h"
 
 namespace mase::bench_command {
 namespace {
@@ -69,12 +70,13 @@ class Ahead {
   Ahead& operator=(const Ahead&) = delete;
 
   // The batch that begins at `position` of the order must be the one asked for last.
-  void wait(int64_t position, Program::Batch& batch) {
+  void wait(int64_t position, Batch& batch) {
     while (ready_.load(std::memory_order_acquire) != position) std::this_thread::yield();
     const Copy& copy = copies_[current_];
-    for (size_t i = 0; i < copy.inputs.size(); ++i) batch.sources[i] = copy.inputs[i].data();
-    batch.labels = copy.labels.data();
-    batch.rows = nullptr;
+    for (size_t i = 0; i < copy.inputs.size(); ++i)
+      batch.inputs[i] = RowTensor(copy.inputs[i], batch.inputs[i].width);
+    batch.target = RowTensor(copy.labels);
+    batch.rows = {};
     batch.upcoming = {};
     batch.first_row = 0;
     current_ = 1 - current_;
@@ -130,10 +132,10 @@ class Bench {
         program_(compile(graph, training, batch_size, threads)),
         classes_(std::max<int64_t>(1, program_.output_shape(0).back())),
         data_(graph, std::max<int64_t>(rows / batch_size, 4) * batch_size, classes_) {
-    for (const Tensor& input : data_.inputs) batch_.sources.push_back(input.data<float>());
+    for (const Tensor& input : data_.inputs) batch_.inputs.emplace_back(input);
     batch_.size = batch_size;
     if (training) {
-      batch_.labels = data_.labels.data();
+      batch_.target = RowTensor(data_.labels);
       mean_.resize(program_.parameter_memory().size());
       square_.resize(mean_.size());
     } else {
@@ -168,7 +170,7 @@ class Bench {
   }
   // Whole steps, with another thread gathering ahead.
   double prefetching(double seconds) {
-    const Program::Batch own = batch_;
+    const Batch own = batch_;
     double rate = 0;
     {
       Ahead ahead(data_, batch_.size);
@@ -180,8 +182,8 @@ class Bench {
         train();
       });
     }
-    batch_.sources = own.sources;
-    batch_.labels = own.labels;
+    batch_.inputs = own.inputs;
+    batch_.target = own.target;
     return rate;
   }
 
@@ -201,15 +203,16 @@ class Bench {
     options.training = training;
     options.batch_size = batch_size;
     options.threads = threads;
-    options.loss = training ? LossKind::cross_entropy : LossKind::none;
+    if (training) options.loss = make_loss("cross_entropy");
     return Program::compile(graph, options);
   }
 
   void step() {
     batch_.first_row = position_;
     if (training_) {
-      batch_.rows = data_.order.data() + position_;
-      batch_.upcoming = {data_.order.data() + next(), static_cast<size_t>(batch_.size)};
+      const auto size = static_cast<size_t>(batch_.size);
+      batch_.rows = {data_.order.data() + position_, size};
+      batch_.upcoming = {data_.order.data() + next(), size};
       train();
     } else {
       program_.forward(batch_);
@@ -235,7 +238,7 @@ class Bench {
   Program program_;
   int64_t classes_;
   BenchData data_;
-  Program::Batch batch_;
+  Batch batch_;
   std::vector<float> mean_, square_;
   std::vector<std::vector<float>> outputs_;
   std::vector<float> gathered_;

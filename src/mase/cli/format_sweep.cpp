@@ -149,7 +149,7 @@ int format_sweep(const Arguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
   CompileOptions compile;
   compile.batch_size = 1024;
-  compile.loss = default_loss(dataset);
+  compile.loss = loss_for(dataset);
   const auto evaluate = [&](const Graph& graph, Point& point) {
     Program program = Program::compile(graph, compile);
     const Score score = score_rows(program, split, 0, rows);

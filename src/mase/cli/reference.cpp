@@ -11,8 +11,11 @@
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
 #include "mase/passes/statistics/statistic.h"
+#include "mase/train/loss.h"
+#include "mase/train/metric.h"
 #include "mase/train/optimizer.h"
 #include "mase/train/schedule.h"
+#include "mase/train/task.h"
 
 namespace mase::reference_command {
 namespace {
@@ -137,6 +140,22 @@ std::string reference() {
   text += section<ScheduleRecord>(
       "Learning-rate schedules", [](const ScheduleRecord& schedule) { return schedule.arguments; },
       [](const ScheduleRecord&) { return ""; });
+  text += section<LossRecord>(
+      "Losses", [](const LossRecord& loss) { return loss.options; },
+      [](const LossRecord&) { return ""; });
+  text += section<MetricRecord>(
+      "Metrics", [](const MetricRecord& metric) { return metric.options; },
+      [](const MetricRecord& metric) {
+        return fmt::format(" For {}.", !metric.for_numbers   ? "classes"
+                                       : !metric.for_classes ? "numbers"
+                                                             : "classes and numbers");
+      });
+  text += section<TaskRecord>(
+      "Tasks", [&](const TaskRecord&) { return none; },
+      [](const TaskRecord& task) {
+        return fmt::format(" Loss {}; measures {}; the best epoch by {}.", task.loss,
+                           join(task.metrics, ", "), task.monitor);
+      });
   return text;
 }
 

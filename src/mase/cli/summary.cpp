@@ -11,6 +11,7 @@
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
 #include "mase/models/model.h"
+#include "mase/train/loss.h"
 
 namespace mase::summary_command {
 namespace {
@@ -111,7 +112,7 @@ int run(const Arguments& arguments) {
     options.batch_size = arguments["batch_size"].as_int();
     std::fputs(("\n" + Program::compile(graph, options).dump()).c_str(), stdout);
     options.training = true;
-    options.loss = LossKind::cross_entropy;
+    options.loss = make_loss("cross_entropy");
     if (infer_shapes(graph, 2).at(static_cast<size_t>(graph.outputs().at(0))).size() == 2)
       std::fputs(("\n" + Program::compile(graph, options).dump()).c_str(), stdout);
   }

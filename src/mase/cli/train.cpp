@@ -8,6 +8,7 @@
 
 #include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
+#include "mase/cli/portable.h"
 #include "mase/cli/train_display.h"
 #include "mase/report/run_folder.h"
 #include "mase/report/training_plot.h"
@@ -68,13 +69,19 @@ int exit_code(TrainStatus status) {
   return status == TrainStatus::finished ? 0 : status == TrainStatus::interrupted ? 130 : 1;
 }
 
+std::string figures_text(const Dict& figures) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : figures)
+    parts.push_back(fmt::format("{} {:.4f}", name, value.as_double()));
+  return join(parts, ", ");
+}
+
 void report_outcome(const TrainResult& result, const RunFolder& folder, const Logger& log) {
   const TrainOutcome& outcome = result.outcome;
   const TrainState& state = outcome.state;
   if (state.best_epoch >= 0)
-    log.info(fmt::format(
-        "Best epoch {}: val_loss_epoch {:.4f}{}", state.best_epoch, state.best_loss.value_or(0),
-        state.best_accuracy ? fmt::format(", val_acc_epoch {:.4f}", *state.best_accuracy) : ""));
+    log.info(fmt::format("Best epoch {} (by {}): {}", state.best_epoch, outcome.monitor,
+                         figures_text(state.best_figures)));
   if (result.test) {
     std::string figures;
     for (const auto& [name, value] : named_figures(*result.test, state.best_accuracy.has_value()))
@@ -92,18 +99,18 @@ void report_outcome(const TrainResult& result, const RunFolder& folder, const Lo
                          static_cast<double>(outcome.run_steps) / outcome.run_seconds,
                          static_cast<double>(outcome.run_samples) / outcome.run_seconds));
   if (outcome.stopped_early)
-    log.info(
-        fmt::format("Stopped early: no lower val_loss_epoch for {} epochs", state.stale_epochs));
+    log.info(fmt::format("Stopped early: no better {} for {} epochs", outcome.monitor,
+                         state.stale_epochs));
   if (outcome.status == TrainStatus::interrupted)
     log.warning(fmt::format("Interrupted after step {}; continue with: ch train --resume {}",
                             with_thousands(state.step), folder.path()));
   if (outcome.status == TrainStatus::diverged)
     log.error(
-        fmt::format("The run diverged: {}. {} Try a lower --learning-rate or --gradient-clip-val.",
-                    outcome.message,
+        fmt::format("The run diverged: {}. {} {}", outcome.message,
                     state.best_epoch >= 0
                         ? fmt::format("The best checkpoint (epoch {}) is intact.", state.best_epoch)
-                        : "No epoch was finished, so there is no checkpoint."));
+                        : "No epoch was finished, so there is no checkpoint.",
+                    outcome.remedy));
 }
 
 // A run that ends while it still learns says so: its figures are not what the network can do.
@@ -191,7 +198,18 @@ int run_seeds(const Arguments& arguments) {
   return Registry<CommandRecord>::instance().get("sweep").run(sweep);
 }
 
+// Before MPI or anything else is started.
+bool wants_portable(const Arguments& arguments) {
+  if (arguments["resume"].is_null())
+    return merge_settings("train", arguments)["deterministic"].as_bool();
+  const RunFolder run = RunFolder::open(arguments["resume"].as_string());
+  for (const Value& row : run.record()["options"].as_list("options"))
+    if (row["name"] == Value("deterministic")) return row["effective"].as_bool();
+  return false;
+}
+
 int run(const Arguments& arguments) {
+  if (wants_portable(arguments)) run_portably(arguments.command_line);
   catch_interrupts();
   if (arguments.was_typed("seeds")) {
     if (arguments.was_typed("resume"))

@@ -31,10 +31,13 @@ std::string TrainDisplay::line(const StepEvent& event) const {
     line.seconds *=
         static_cast<double>(event.batch) / static_cast<double>(event.batch - first_batch_);
   line.postfix.emplace_back("v_num", start_.version);
-  if (start_.classification)
+  if (train_accuracy_)
+    line.postfix.emplace_back("train_acc_epoch", three_digits(*train_accuracy_));
+  else if (start_.classification)
     line.postfix.emplace_back("train_acc_step", three_digits(event.accuracy));
-  else
+  else if (!train_loss_)
     line.postfix.emplace_back("train_loss_step", three_digits(event.loss));
+  if (train_loss_) line.postfix.emplace_back("train_loss_epoch", three_digits(*train_loss_));
   if (val_accuracy_) line.postfix.emplace_back("val_acc_epoch", three_digits(*val_accuracy_));
   if (val_loss_) line.postfix.emplace_back("val_loss_epoch", three_digits(*val_loss_));
   return progress_text(line, live_->columns());
@@ -52,7 +55,11 @@ void TrainDisplay::on_step(const StepEvent& event) {
 void TrainDisplay::on_epoch(const EpochEvent& event) {
   val_loss_ = event.val_loss;
   val_accuracy_ = event.val_accuracy;
+  train_loss_ = event.train_loss;
+  train_accuracy_ = event.train_accuracy;
   live_->finish(line(last_));
+  train_loss_.reset();  // of that epoch
+  train_accuracy_.reset();
   if (event.val_loss) val_losses_.push_back(*event.val_loss);
 }
 

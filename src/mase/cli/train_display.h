@@ -24,6 +24,7 @@ class TrainDisplay {
 
   std::unique_ptr<LiveLine> live_;
   TrainStart start_;
+  std::optional<double> train_loss_, train_accuracy_;  // of an epoch that is done
   std::optional<double> val_loss_, val_accuracy_;
   StepEvent last_;
   int64_t epoch_ = -1, first_batch_ = 0;

@@ -19,7 +19,8 @@ struct Life {
 }  // namespace
 
 void place_tensors(Plan& plan) {
-  const int end = static_cast<int>(plan.forward.size() + plan.backward.size()) + 1;
+  const int end =
+      static_cast<int>(plan.forward.size() + plan.losses.size() + plan.backward.size()) + 1;
   std::vector<Life> lives(plan.tensors.size(), Life{-1, 0, end, -1});
   int time = 0;
   const auto touch = [&](int tensor, int at) {
@@ -34,7 +35,7 @@ void place_tensors(Plan& plan) {
     }
     for (const int tensor : step.reads) touch(tensor, 0);
   }
-  for (const auto* steps : {&plan.forward, &plan.backward})
+  for (const auto* steps : {&plan.forward, &plan.losses, &plan.backward})
     for (const Step& step : *steps) {
       ++time;
       for (const int tensor : step.reads) touch(tensor, time);

@@ -16,8 +16,8 @@ class Differentiator {
   explicit Differentiator(Plan& plan) : plan_(plan) {}
 
   void run() {
-    if (plan_.outputs.empty() || !plan_.at(plan_.outputs[0]).differentiable) return;
-    written(gradient_of(plan_, plan_.outputs[0]));
+    if (plan_.loss < 0 || !plan_.at(plan_.loss).differentiable) return;
+    seed(gradient_of(plan_, plan_.loss));
     for (size_t i = plan_.primitives.size(); i-- > 0;) {
       const Primitive p = plan_.primitives[i];
       if (p.removed || !plan_.at(p.out).differentiable) continue;
@@ -57,6 +57,18 @@ class Differentiator {
   void push(Step step) {
     step.node = node_;
     plan_.backward.push_back(std::move(step));
+  }
+
+  // The derivative of the loss by itself.
+  void seed(int gradient) {
+    written(gradient);
+    for (const Primitive& p : plan_.primitives)
+      if (gradient_comes_forward(plan_, p)) return;
+    Step step{"seed", "", {}, {gradient}};
+    step.bind = [=](const Memory& memory) -> Kernel {
+      return [to = memory[gradient]](const Run&) { *to = 1; };
+    };
+    push(std::move(step));
   }
 
   void emit(const Primitive& p, int gradient);
@@ -113,6 +125,20 @@ void Differentiator::emit(const Primitive& p, int gradient) {
       const Target x = target(p.in[0]), number = target(p.weight);
       if (x.tensor >= 0 || number.tensor >= 0)
         push(emit_quantize_gradient(plan_, p, gradient, x, number));
+      return;
+    }
+    case PrimitiveKind::constant:
+    case PrimitiveKind::target:
+    case PrimitiveKind::one_hot:
+      return;
+    case PrimitiveKind::batch_mean:
+      if (const Target t = target(p.in[0]); t.tensor >= 0)
+        push(emit_batch_mean_gradient(plan_, p, gradient, t));
+      return;
+    case PrimitiveKind::cross_entropy: {
+      const Target t = target(p.in[0]);
+      if (!gradient_comes_forward(plan_, p))
+        push(emit_cross_entropy_gradient(plan_, p, gradient, t));
       return;
     }
     case PrimitiveKind::call:

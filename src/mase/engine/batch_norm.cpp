@@ -37,6 +37,7 @@ struct RowQuantizer {
   const float* first = nullptr;
   int64_t stride = 1;
   uint64_t step = 0;
+  int64_t first_sample = 0;
 
   static void call(const void* context, float* row, int64_t) {
     const auto& self = *static_cast<const RowQuantizer*>(context);
@@ -45,8 +46,8 @@ struct RowQuantizer {
   static void call_drawn(const void* context, float* row, int64_t) {
     const auto& self = *static_cast<const RowQuantizer*>(context);
     const auto index = static_cast<uint64_t>((row - self.first) / self.stride);
-    self.quantizer->quantize_drawn(row, row, self.shape,
-                                   random_draw(self.seed, self.step, self.stream, index));
+    quantize_drawn_at(*self.quantizer, row, row, self.shape, self.first_sample,
+                      random_draw(self.seed, self.step, self.stream, index));
   }
 };
 
@@ -143,6 +144,7 @@ Step emit_batch_norm(Plan& plan, int primitive) {
       s.n = run.n;
       quantizer->shape[0] = run.n;
       quantizer->step = run.batch->step;
+      quantizer->first_sample = run.batch->first_sample;
       const kernels::RowHook hook{rounding, quantizer.get()};
       if (!p.batch_statistics) {
         for (int64_t c = 0; c < s.channels; ++c) {

@@ -41,6 +41,7 @@ std::string dump(const Plan& plan) {
                       plan.state_floats * sizeof(float));
   list(plan, "prepare (when parameters change)", plan.prepare, text);
   list(plan, "forward", plan.forward, text);
+  list(plan, "loss", plan.losses, text);
   list(plan, "backward", plan.backward, text);
   return text;
 }

@@ -141,8 +141,8 @@ std::vector<int32_t> reduced_rows(const Plan& plan, const Primitive& p) {
   return index;
 }
 
-// The draw of an element is a function of seed, node, step, row and sample, so forward and backward
-// agree and threads do not matter.
+// The draw of an element is a function of seed, node, step, row and sample of the whole batch, so
+// forward and backward agree and neither threads nor processes matter.
 Kernel dropout_kernel(const Plan& plan, const Primitive& p, const float* in, float* out, int tensor,
                       bool accumulate) {
   const int64_t rows = plan.at(tensor).rows(), stride = plan.row_stride(tensor);
@@ -154,15 +154,16 @@ Kernel dropout_kernel(const Plan& plan, const Primitive& p, const float* in, flo
   const auto node = static_cast<uint32_t>(p.node);
   return [=, &plan](const Run& run) {
     const int64_t n = plan.lanes(tensor, run);
+    const int64_t first = plan.at(tensor).layout == Layout::batch ? run.batch->first_sample : 0;
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t b = 0; b < n; b += 4) {
+      for (int64_t b = 0; b < n;) {
         const uint64_t draw = run.batch->step;
         const auto words =
-            philox({static_cast<uint32_t>(b / 4), static_cast<uint32_t>(r),
+            philox({static_cast<uint32_t>((first + b) / 4), static_cast<uint32_t>(r),
                     static_cast<uint32_t>(draw), static_cast<uint32_t>(draw >> 32) ^ (node << 8)},
                    key);
-        for (int64_t k = 0; k < 4 && b + k < n; ++k) {
-          const int64_t at = r * stride + b + k;
+        for (int64_t k = (first + b) % 4; k < 4 && b < n; ++k, ++b) {
+          const int64_t at = r * stride + b;
           const float value = words[static_cast<size_t>(k)] >= threshold ? in[at] * scale : 0.0f;
           out[at] = accumulate ? out[at] + value : value;
         }

@@ -96,13 +96,30 @@ struct Target {
 };
 Step emit_batch_norm_gradient(Plan& plan, const Primitive& p, int gradient, Target x, Target weight,
                               Target bias);
-void emit_loss(Plan& plan);
+
+// Losses: what the batch says the outputs should be, and what becomes of the two.
+inline const uint32_t* row_numbers(const Batch& batch) {  // null: consecutive
+  return batch.rows.empty() ? nullptr : batch.rows.data();
+}
+Step emit_constant(const Primitive& p);
+Step emit_target(Plan& plan, const Primitive& p);
+Step emit_one_hot(Plan& plan, const Primitive& p);
+Step emit_batch_mean(Plan& plan, const Primitive& p);
+Step emit_batch_mean_gradient(Plan& plan, const Primitive& p, int gradient, Target x);
+Step emit_cross_entropy(Plan& plan, const Primitive& p);
+Step emit_cross_entropy_gradient(Plan& plan, const Primitive& p, int gradient, Target x);
+// The loss itself leaves its gradient behind while it is computed: there is no step for it.
+bool gradient_comes_forward(const Plan& plan, const Primitive& p);
+void emit_loss_result(Plan& plan);  // what no step has said yet: the loss, the arg-max hits
 
 // Rounding. A training program draws anew at each step from (seed, step, stream, piece), so threads
 // and interruptions change nothing; evaluation always takes the format's draw 0.
 Step emit_quantize(Plan& plan, const Primitive& p);
 bool has_gradient_step(const Primitive& p);
 Step emit_quantize_gradient(Plan& plan, const Primitive& p, int gradient, Target x, Target number);
+// Formats count draws from the first value they are given: these have `first` samples before them.
+void quantize_drawn_at(const Quantizer& quantizer, const float* in, float* out, const Shape& shape,
+                       int64_t first, uint64_t draw);
 uint64_t random_draw(uint64_t seed, uint64_t step, uint64_t stream, uint64_t piece);
 uint64_t backward_stream(const Primitive& p, uint64_t index);  // of a product's operands
 int unrounded(const Plan& plan, int tensor);                   // what was rounded to this tensor

@@ -107,7 +107,7 @@ Step emit_gather(Plan& plan, const Primitive& p) {
   if (normalized) step.reads = {p.folded_weight, p.folded_bias};
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, by = normalizer_of(p, memory), to = memory[out]](const Run& run) {
-      kernels::gather(run.batch->sources[source], rows, run.batch->rows, run.batch->first_row,
+      kernels::gather(run.inputs[source], rows, row_numbers(*run.batch), run.batch->first_row,
                       run.n, to, stride, normalized ? &by : nullptr);
     };
   };
@@ -144,7 +144,7 @@ Step emit_gather_linear(Plan& plan, const Primitive& p) {
             b = bias >= 0 ? memory[bias] : nullptr, to = memory[out]](const Run& run) {
       kernels::LinearShape shape = geometry;
       shape.n = run.n;
-      kernels::gather_linear({run.batch->sources[source], run.batch->rows, run.batch->first_row},
+      kernels::gather_linear({run.inputs[source], row_numbers(*run.batch), run.batch->first_row},
                              normalized ? &by : nullptr, shape, w, b, relu, to);
     };
   };
@@ -422,6 +422,16 @@ void emit_forward(Plan& plan) {
           return emit_dropout(plan, p);
         case PrimitiveKind::quantize:
           return emit_quantize(plan, p);
+        case PrimitiveKind::constant:
+          return emit_constant(p);
+        case PrimitiveKind::target:
+          return emit_target(plan, p);
+        case PrimitiveKind::one_hot:
+          return emit_one_hot(plan, p);
+        case PrimitiveKind::batch_mean:
+          return emit_batch_mean(plan, p);
+        case PrimitiveKind::cross_entropy:
+          return emit_cross_entropy(plan, p);
         case PrimitiveKind::call:
           return emit_call(plan, p);
       }
@@ -430,9 +440,12 @@ void emit_forward(Plan& plan) {
     Step step = emit();
     step.node = p.node;
     const bool once = !plan.options.training && plan.at(p.out).constant;
-    (once ? plan.prepare : plan.forward).push_back(std::move(step));
+    (once                             ? plan.prepare
+     : i >= plan.first_loss_primitive ? plan.losses
+                                      : plan.forward)
+        .push_back(std::move(step));
   }
-  if (plan.options.loss != LossKind::none) emit_loss(plan);
+  if (plan.loss >= 0) emit_loss_result(plan);
 }
 
 }  // namespace mase::engine

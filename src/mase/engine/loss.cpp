@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loss of the first output, its gradient and the arg-max hits, in one sweep over the rows of
-// the output: cross-entropy (mean, weighted as PyTorch weights it), mean squared error, binary
-// cross-entropy of logits.
+// The primitives of losses: targets as the batch gives them, means over the batch, and
+// cross-entropy with its gradient and the arg-max hits in one sweep. Which of them make up a loss
+// is said by its record (train/losses/).
 #include <algorithm>
-#include <cmath>
 
 #include "mase/engine/emit.h"
 
 namespace mase::engine {
 namespace {
 
-int64_t source_row(const Program::Batch& batch, int64_t b) {
-  return batch.rows ? static_cast<int64_t>(batch.rows[b]) : batch.first_row + b;
-}
+int32_t* labels_in(float* memory) { return reinterpret_cast<int32_t*>(memory); }
 
 // The labels of a batch, one behind the other, all of them classes.
-void take_labels(const Program::Batch& batch, int64_t n, int64_t classes, const std::string& place,
-                 int32_t* out) {
-  if (batch.own_labels)
-    std::copy_n(batch.own_labels, n, out);
-  else if (batch.rows)
-    for (int64_t b = 0; b < n; ++b) out[b] = batch.labels[batch.rows[b]];
+void take_labels(const Batch& batch, int64_t classes, const std::string& place, int32_t* out) {
+  const int32_t* from = batch.target.classes();
+  const int64_t n = batch.size;
+  if (batch.target_in_order)
+    std::copy_n(from, n, out);
+  else if (!batch.rows.empty())
+    for (int64_t b = 0; b < n; ++b) out[b] = from[batch.rows[static_cast<size_t>(b)]];
   else
-    std::copy_n(batch.labels + batch.first_row, n, out);
+    std::copy_n(from + batch.first_row, n, out);
   uint32_t largest = 0;  // negative ones are larger than any class
   for (int64_t b = 0; b < n; ++b) largest = std::max(largest, static_cast<uint32_t>(out[b]));
   if (largest >= static_cast<uint64_t>(classes))
@@ -32,85 +30,197 @@ void take_labels(const Program::Batch& batch, int64_t n, int64_t classes, const 
         "check the data set's number of classes");
 }
 
+// One sweep of the fused kernel. `factor` scales the gradient.
+struct CrossEntropy {
+  const Plan* plan;
+  int64_t classes, stride;
+  const float* logits;
+  float* labels;
+  const float* weights;
+
+  CrossEntropy(const Plan& of, const Primitive& p, const Memory& memory)
+      : plan(&of),
+        classes(of.at(p.in[0]).rows()),
+        stride(of.stride),
+        logits(memory[p.in[0]]),
+        labels(memory[p.in[1]]),
+        weights(p.in.size() > 2 ? memory[p.in[2]] : nullptr) {}
+
+  double operator()(const Run& run, float factor, float* gradient) const {
+    double total = run.global;
+    const int32_t* own = labels_in(labels);
+    if (weights) {
+      total = 0;
+      for (int64_t b = 0; b < run.n; ++b) total += weights[own[b]];
+      if (plan->options.all_reduce) plan->options.all_reduce(std::span<double>(&total, 1));
+    }
+    const auto result = kernels::cross_entropy(logits, classes, stride, run.n, own, weights,
+                                               factor * static_cast<float>(1 / total), gradient);
+    run.result->correct = result.correct;
+    return result.loss / total;
+  }
+};
+
 }  // namespace
 
-void emit_loss(Plan& plan) {
-  const std::string place = plan.graph.name;
-  if (plan.outputs.empty()) throw Error(place, "a network without an output has no loss");
-  const int output = plan.outputs[0];
-  const LossKind kind = plan.options.loss;
-  if (plan.at(output).layout != Layout::batch ||
-      (kind == LossKind::cross_entropy && plan.at(output).shape.size() != 2))
-    throw Error(place,
-                fmt::format("the loss wants an output of shape [batch, {}], this network gives {}",
-                            kind == LossKind::cross_entropy ? "classes" : "targets...",
-                            shape_text(plan.at(output).shape)));
-  const bool gradient = plan.options.training && plan.at(output).differentiable;
-  const int target = gradient ? gradient_of(plan, output) : -1;
-  Step step{"loss", "", {output}, {}};
-  if (gradient) step.writes.push_back(target);
-  const int64_t rows = plan.at(output).rows(), stride = plan.stride;
-  const auto& weights = plan.options.class_weights;
-  if (kind == LossKind::cross_entropy) {
-    step.kernel = "cross_entropy";
-    if (!weights.empty() && static_cast<int64_t>(weights.size()) != rows)
-      throw Error(place, fmt::format("{} class weights for {} classes", weights.size(), rows));
-    step.bind = [=, &plan](const Memory& memory) -> Kernel {
-      auto labels = std::make_shared<std::vector<int32_t>>(static_cast<size_t>(plan.stride + 16));
-      return [=, &plan, x = memory[output],
-              g = target >= 0 ? memory[target] : nullptr](const Run& run) {
-        const Program::Batch& batch = *run.batch;
-        if (!batch.labels && !batch.own_labels) return;
-        take_labels(batch, run.n, rows, plan.graph.name, labels->data());
-        const auto& w = plan.options.class_weights;
-        double total = run.global;
-        if (!w.empty()) {
-          total = 0;
-          for (int64_t b = 0; b < run.n; ++b)
-            total += w[static_cast<size_t>((*labels)[static_cast<size_t>(b)])];
-        }
-        if (!w.empty() && plan.options.all_reduce)
-          plan.options.all_reduce(std::span<double>(&total, 1));
-        const auto result = kernels::cross_entropy(x, rows, stride, run.n, labels->data(),
-                                                   w.empty() ? nullptr : w.data(),
-                                                   static_cast<float>(1 / total), g);
-        run.result->loss = result.loss / total;
-        run.result->correct = result.correct;
-      };
+Step emit_constant(const Primitive& p) {
+  Step step{"constant", "", {}, {p.out}};
+  const auto values = p.values;
+  const int out = p.out;
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return [=, to = memory[out]](const Run&) { std::copy(values->begin(), values->end(), to); };
+  };
+  return step;
+}
+
+Step emit_target(Plan& plan, const Primitive& p) {
+  Step step{"target", "", {}, {p.out}};
+  const int64_t rows = plan.at(p.out).rows(), stride = plan.stride;
+  const bool labels = plan.at(p.out).labels;
+  const int64_t classes = plan.at(plan.outputs[0]).rows();
+  const int out = p.out;
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    return [=, &plan, to = memory[out]](const Run& run) {
+      const Batch& batch = *run.batch;
+      if (labels)
+        take_labels(batch, classes, plan.graph.name, labels_in(to));
+      else
+        kernels::gather(batch.target.floats(), rows,
+                        batch.target_in_order ? nullptr : row_numbers(batch),
+                        batch.target_in_order ? 0 : batch.first_row, run.n, to, stride);
     };
-  } else {
-    step.kernel = kind == LossKind::mse ? "mse" : "bce_with_logits";
-    step.bind = [=](const Memory& memory) -> Kernel {
-      return [=, x = memory[output], g = target >= 0 ? memory[target] : nullptr](const Run& run) {
-        const Program::Batch& batch = *run.batch;
-        if (!batch.targets) return;
-        const double share = 1 / (run.global * static_cast<double>(rows));
-        double loss = 0;
-        int64_t correct = 0;
-        for (int64_t b = 0; b < run.n; ++b) {
-          const float* wanted = batch.targets + source_row(batch, b) * rows;
-          bool hit = true;
-          for (int64_t r = 0; r < rows; ++r) {
-            const double value = x[r * stride + b], t = wanted[r];
-            double d;
-            if (kind == LossKind::mse) {
-              loss += (value - t) * (value - t);
-              d = 2 * (value - t);
-            } else {
-              loss += std::max(value, 0.0) - value * t + std::log1p(std::exp(-std::abs(value)));
-              d = 1 / (1 + std::exp(-value)) - t;
-              hit = hit && (value > 0) == (t > 0.5);
+  };
+  return step;
+}
+
+Step emit_one_hot(Plan& plan, const Primitive& p) {
+  Step step{"one_hot", "", p.in, {p.out}};
+  const int64_t classes = plan.at(p.out).rows(), stride = plan.stride;
+  const int in = p.in[0], out = p.out;
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return [=, labels = memory[in], to = memory[out]](const Run& run) {
+      const int32_t* own = labels_in(labels);
+      for (int64_t c = 0; c < classes; ++c)
+        for (int64_t b = 0; b < run.n; ++b) to[c * stride + b] = own[b] == c ? 1.0f : 0.0f;
+    };
+  };
+  return step;
+}
+
+Step emit_batch_mean(Plan& plan, const Primitive& p) {
+  Step step{"batch_mean", "", p.in, {p.out, p.share}};
+  const int x = p.in[0], weights = p.in.size() > 1 ? p.in[1] : -1, out = p.out, share = p.share;
+  const int64_t rows = plan.at(x).rows(), stride = plan.stride;
+  const int64_t weight_rows = weights >= 0 ? plan.at(weights).rows() : 0;
+  const bool is_loss = plan.loss == p.out;
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    return [=, &plan, from = memory[x], w = weights >= 0 ? memory[weights] : nullptr,
+            to = memory[out], inverse = memory[share]](const Run& run) {
+      const auto sum = [&](const float* values, int64_t count) {
+        double total = 0;
+        for (int64_t r = 0; r < count; ++r) total += kernels::sum(values + r * stride, run.n);
+        return total;
+      };
+      double total = run.global * static_cast<double>(rows);
+      if (w) {
+        total = sum(w, weight_rows);
+        if (plan.options.all_reduce) plan.options.all_reduce(std::span<double>(&total, 1));
+      }
+      const double mean = sum(from, rows) / total;
+      *to = static_cast<float>(mean);
+      *inverse = static_cast<float>(1 / total);
+      if (is_loss) run.result->loss = mean;
+    };
+  };
+  return step;
+}
+
+Step emit_batch_mean_gradient(Plan& plan, const Primitive& p, int gradient, Target x) {
+  Step step{"batch_mean_gradient", "", {gradient, p.share}, {x.tensor}};
+  const int64_t rows = plan.at(p.in[0]).rows(), stride = plan.stride;
+  const int share = p.share;
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return
+        [=, g = memory[gradient], inverse = memory[share], to = memory[x.tensor]](const Run& run) {
+          const float each = *g * *inverse;
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t b = 0; b < run.n; ++b) {
+              float& place = to[r * stride + b];
+              place = x.accumulate ? place + each : each;
             }
-            if (g) g[r * stride + b] = static_cast<float>(d * share);
-          }
-          correct += hit;
-        }
-        run.result->loss = loss * share;
-        run.result->correct = kind == LossKind::mse ? 0 : correct;
-      };
+        };
+  };
+  return step;
+}
+
+bool gradient_comes_forward(const Plan& plan, const Primitive& p) {
+  return p.kind == PrimitiveKind::cross_entropy && p.out == plan.loss;
+}
+
+Step emit_cross_entropy(Plan& plan, const Primitive& p) {
+  Step step{"cross_entropy", "", p.in, {p.out}};
+  const bool gradient =
+      plan.options.training && gradient_comes_forward(plan, p) && plan.at(p.in[0]).differentiable;
+  const int target = gradient ? gradient_of(plan, p.in[0]) : -1;
+  if (gradient) step.writes.push_back(target);
+  const bool is_loss = plan.loss == p.out;
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    return [=, sweep = CrossEntropy(plan, p, memory), to = memory[p.out],
+            g = target >= 0 ? memory[target] : nullptr](const Run& run) {
+      const double mean = sweep(run, 1, g);
+      *to = static_cast<float>(mean);
+      if (is_loss) run.result->loss = mean;
     };
+  };
+  return step;
+}
+
+Step emit_cross_entropy_gradient(Plan& plan, const Primitive& p, int gradient, Target x) {
+  Step step{"cross_entropy_gradient", "", p.in, {x.tensor}};
+  step.reads.push_back(gradient);
+  const auto floats = static_cast<int64_t>(plan.floats(p.in[0]));
+  const int own = x.accumulate ? plan.scratch("gradients", floats) : x.tensor;
+  if (x.accumulate) step.writes.push_back(own);
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    return [=, sweep = CrossEntropy(plan, p, memory), up = memory[gradient], g = memory[own],
+            to = memory[x.tensor]](const Run& run) {
+      sweep(run, *up, g);
+      if (x.accumulate) kernels::add_to(to, g, floats);
+    };
+  };
+  return step;
+}
+
+void emit_loss_result(Plan& plan) {
+  bool hits_known = false, loss_known = false;
+  for (const Primitive& p : plan.primitives) {
+    if (p.removed) continue;
+    hits_known = hits_known || p.kind == PrimitiveKind::cross_entropy;
+    loss_known = loss_known || (p.out == plan.loss && (p.kind == PrimitiveKind::cross_entropy ||
+                                                       p.kind == PrimitiveKind::batch_mean));
   }
-  plan.forward.push_back(std::move(step));
+  if (!loss_known) {
+    Step step{"loss", "", {plan.loss}, {}};
+    step.bind = [loss = plan.loss](const Memory& memory) -> Kernel {
+      return [from = memory[loss]](const Run& run) { run.result->loss = *from; };
+    };
+    plan.losses.push_back(std::move(step));
+  }
+  if (hits_known || !plan.at(plan.target).labels) return;
+  const int output = plan.outputs[0], target = plan.target;
+  Step step{"hits", "", {output, target}, {}};
+  const int64_t classes = plan.at(output).rows(), stride = plan.stride;
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return [=, x = memory[output], labels = memory[target]](const Run& run) {
+      for (int64_t b = 0; b < run.n; ++b) {
+        int64_t best = 0;
+        for (int64_t c = 1; c < classes; ++c)
+          if (x[c * stride + b] > x[best * stride + b]) best = c;
+        run.result->correct += best == labels_in(labels)[b];
+      }
+    };
+  };
+  plan.losses.push_back(std::move(step));
 }
 
 }  // namespace mase::engine

@@ -242,6 +242,40 @@ class Lowerer : public Lowering {
     return add(std::move(primitive), shape(x), plan_.at(x).layout == Layout::batch);
   }
 
+  Slot constant(const Shape& shape, const std::vector<float>& values) override {
+    require(element_count(shape) == static_cast<int64_t>(values.size()));
+    Primitive primitive{PrimitiveKind::constant};
+    primitive.values = std::make_shared<const std::vector<float>>(values);
+    return add(std::move(primitive), shape, false);
+  }
+
+  Slot one_hot(Slot labels, int64_t classes) override {
+    require(plan_.at(labels).labels && classes >= 1);
+    return add({PrimitiveKind::one_hot, {labels}}, {plan_.options.batch_size, classes}, true);
+  }
+
+  Slot batch_mean(Slot x, std::optional<Slot> weights) override {
+    require(plan_.at(x).layout == Layout::batch);
+    Primitive primitive{PrimitiveKind::batch_mean, {x}};
+    if (weights) {
+      require(plan_.at(*weights).layout == Layout::batch && !plan_.at(*weights).differentiable);
+      primitive.in.push_back(*weights);
+    }
+    primitive.share = plan_.scratch("share", 1);
+    return add(std::move(primitive), {}, false);
+  }
+
+  Slot cross_entropy(Slot logits, Slot labels, std::optional<Slot> class_weights) override {
+    const TensorInfo& info = plan_.at(logits);
+    require(info.layout == Layout::batch && info.shape.size() == 2 && plan_.at(labels).labels);
+    Primitive primitive{PrimitiveKind::cross_entropy, {logits, labels}};
+    if (class_weights) {
+      require(shape(*class_weights) == Shape{info.shape[1]});
+      primitive.in.push_back(*class_weights);
+    }
+    return add(std::move(primitive), {}, false);
+  }
+
  private:
   Slot add(Primitive primitive, Shape shape, bool batch) {
     return add(std::move(primitive), std::move(shape), batch ? Layout::batch : Layout::fixed);
@@ -254,8 +288,12 @@ class Lowerer : public Lowering {
     info.layout = layout;
     info.constant = layout == Layout::fixed && primitive.kind != PrimitiveKind::dropout &&
                     primitive.kind != PrimitiveKind::gather;
+    const bool takes_labels =
+        primitive.kind == PrimitiveKind::one_hot || primitive.kind == PrimitiveKind::cross_entropy;
     const auto depends = [&](int tensor) {
       if (tensor < 0) return;
+      MASE_CHECK(takes_labels || !plan_.at(tensor).labels, "'{}' computes with class numbers",
+                 primitive_name(primitive.kind));
       info.differentiable = info.differentiable || plan_.at(tensor).differentiable;
       info.constant = info.constant && plan_.at(tensor).constant;
     };
@@ -289,6 +327,7 @@ class Lowerer : public Lowering {
   }
 
   void add_parameters();
+  void add_loss();
   void add_node(const Node& node, const Shape& shape, Layout layout);
 
   Plan& plan_;
@@ -431,6 +470,42 @@ void Lowerer::run() {
   };
   for (const NodeId id : plan_.graph.outputs()) plan_.outputs.push_back(pin(id));
   for (const NodeId id : plan_.options.keep) pin(id);
+  plan_.first_loss_primitive = plan_.primitives.size();
+  if (plan_.options.loss) add_loss();
+}
+
+void Lowerer::add_loss() {
+  const LossFunction& loss = plan_.options.loss;
+  const std::string& place = plan_.graph.name;
+  if (plan_.outputs.empty()) throw Error(place, "a network without an output has no loss");
+  const Slot output = plan_.outputs[0];
+  const Shape wanted = shape(output);
+  const bool numbers = loss.target == TargetKind::numbers;
+  const auto refuse = [&] {
+    throw Error(
+        place,
+        fmt::format("the loss {} cannot take an output of shape {}", loss.name, shape_text(wanted)),
+        numbers ? "a network whose output begins with the batch can be trained on numbers"
+                : "a network for classes has an output of shape [batch, classes]");
+  };
+  node_ = nullptr;
+  module_ = nullptr;
+  if (plan_.at(output).layout != Layout::batch || (!numbers && wanted.size() != 2)) refuse();
+  Primitive primitive{PrimitiveKind::target};
+  const int target = add(std::move(primitive), numbers ? wanted : Shape{wanted[0]}, true);
+  plan_.target = target;
+  plan_.at(target).name = "target";
+  plan_.at(target).labels = !numbers;
+  try {
+    plan_.loss = loss.lower(
+        *this, output, loss.target == TargetKind::one_hot ? one_hot(target, wanted[1]) : target);
+  } catch (const Unsupported&) {
+    refuse();
+  }
+  MASE_CHECK(plan_.at(plan_.loss).layout == Layout::fixed && shape(plan_.loss).empty(),
+             "the loss {} is no scalar", loss.name);
+  plan_.at(plan_.loss).pinned = plan_.at(plan_.root(plan_.loss)).pinned = true;
+  plan_.at(plan_.loss).name = "loss";
 }
 
 }  // namespace
@@ -446,9 +521,10 @@ int64_t TensorInfo::rows() const {  // asked during runs: makes no shape
 }
 
 const char* primitive_name(PrimitiveKind kind) {
-  const char* names[] = {"gather",  "map",      "linear",     "matmul",     "reduce",
-                         "permute", "concat",   "batch_norm", "layer_norm", "softmax",
-                         "dropout", "quantize", "call"};
+  const char* names[] = {"gather",     "map",           "linear",     "matmul",     "reduce",
+                         "permute",    "concat",        "batch_norm", "layer_norm", "softmax",
+                         "dropout",    "quantize",      "constant",   "target",     "one_hot",
+                         "batch_mean", "cross_entropy", "call"};
   return names[static_cast<size_t>(kind)];
 }
 

@@ -30,6 +30,7 @@ struct TensorInfo {
   size_t offset = 0;            // in floats, within its place
   int view_of = -1;             // the same memory in another shape
   bool differentiable = false;  // a trained parameter, or computed from one
+  bool labels = false;          // int32 class numbers in the place of floats
   bool constant = false;        // computed from parameters and buffers alone
   bool pinned = false;          // readable after a run
   NodeId node = -1;             // whose result it is
@@ -52,6 +53,11 @@ enum class PrimitiveKind {
   softmax,
   dropout,
   quantize,
+  constant,
+  target,  // what the batch says the outputs should be
+  one_hot,
+  batch_mean,
+  cross_entropy,
   call,  // the op's own eval and grad
 };
 const char* primitive_name(PrimitiveKind kind);
@@ -76,6 +82,8 @@ struct Primitive {
   std::shared_ptr<const BoundCall> call = {};       // call
   std::vector<std::pair<std::string, int>> params;  // call
   int mean = -1, variance = -1, inverse = -1;       // batch_norm: kept for the gradient
+  int share = -1;                                   // batch_mean: 1 / its divisor
+  std::shared_ptr<const std::vector<float>> values = {};  // constant
   // Filled in by fuse.cpp.
   bool bias_cancels = false;  // linear: only a batch norm reads it, its bias has derivative 0
   bool relu = false;          // linear, batch_norm: max(0, result)
@@ -92,7 +100,8 @@ struct Primitive {
 struct Run {
   int64_t n = 0;      // samples of this batch
   double global = 0;  // the same over all processes
-  const Program::Batch* batch = nullptr;
+  const Batch* batch = nullptr;
+  const float* const* inputs = nullptr;  // the batch's tensor of each placeholder
   StepResult* result = nullptr;
 };
 using Kernel = std::function<void(const Run& run)>;
@@ -128,10 +137,12 @@ struct Plan {
   std::vector<Parameter> parameters;  // state-dict order, buffers too
   std::vector<int> node_result;       // tensor of each node
   std::vector<int> outputs;
-  std::vector<int64_t> counters;  // integer buffers
-  std::vector<int> gradient;      // tensor of the gradient of each tensor, or -1
-  std::vector<Step> prepare;      // inference: what only depends on parameters
-  std::vector<Step> forward, backward;
+  int loss = -1, target = -1;       // scalar that is minimised; what the batch gives for it
+  size_t first_loss_primitive = 0;  // from here on only the loss needs them
+  std::vector<int64_t> counters;    // integer buffers
+  std::vector<int> gradient;        // tensor of the gradient of each tensor, or -1
+  std::vector<Step> prepare;        // inference: what only depends on parameters
+  std::vector<Step> forward, losses, backward;  // losses: only for batches that have targets
   size_t parameter_floats = 0, state_floats = 0, arena_floats = 0;
 
   TensorInfo& at(int tensor) { return tensors[static_cast<size_t>(tensor)]; }

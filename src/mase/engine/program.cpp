@@ -12,19 +12,25 @@ namespace mase {
 struct Program::Impl {
   engine::Plan plan;
   std::shared_ptr<std::byte> parameters, gradients, state, arena;
-  std::vector<float> previous_gradients;  // of accumulating steps
+  std::shared_ptr<std::vector<int64_t>> counters;  // integer buffers
+  std::shared_ptr<uint64_t> changes;               // of parameters and buffers; shared as they are
+  uint64_t prepared = 0;                           // derived values are those after so many changes
+  std::vector<float> previous_gradients;           // of accumulating steps
   std::vector<ParameterView> views;
   std::vector<std::vector<float>> masks;
   engine::Memory memory;
-  std::vector<int64_t> sample_floats;  // of each placeholder
+  std::vector<int64_t> sample_floats;      // of each placeholder
+  std::vector<std::string> input_names;    // of each placeholder
+  std::vector<const float*> input_values;  // of the batch that runs
   int64_t last_size = 0;
-  bool stale = true;  // derived values must be computed before the next inference
 
   float* base(engine::Place place) const {
     const std::shared_ptr<std::byte>* blocks[] = {&arena, &parameters, &gradients, &state};
     return reinterpret_cast<float*>(blocks[static_cast<size_t>(place)]->get());
   }
-  void bind();
+  void plan_for(const Graph& graph, const CompileOptions& options);
+  void bind(const Impl* shared);
+  void check(const Batch& batch);
   StepResult run(const Batch& batch, bool backward);
   void fetch_ahead(const Batch& batch, size_t begin, size_t end) const;
   void read(int tensor, float* out) const;
@@ -32,19 +38,47 @@ struct Program::Impl {
   Tensor store(const engine::Parameter& parameter) const;
 };
 
-void Program::Impl::bind() {
-  for (const NodeId id : plan.graph.placeholders())
+void Program::Impl::plan_for(const Graph& graph, const CompileOptions& options) {
+  if (options.batch_size < 1)
+    throw Error("", fmt::format("a batch of {} samples", options.batch_size),
+                "the batch size is at least 1");
+  plan.options = options;
+  plan.graph = graph;
+  engine::lower(plan);
+  engine::fuse(plan);
+  const bool backward = options.training && options.loss;
+  if (backward) engine::share_straight_through(plan);
+  engine::emit_forward(plan);
+  if (backward) engine::emit_backward(plan);
+  engine::place_tensors(plan);
+}
+
+// Makes memory, or takes that of another program of the same graph.
+void Program::Impl::bind(const Impl* shared) {
+  for (const NodeId id : plan.graph.placeholders()) {
     sample_floats.push_back(element_count(plan.graph.node(id).sample_shape));
-  parameters = aligned_bytes(plan.parameter_floats * sizeof(float));
-  state = aligned_bytes(plan.state_floats * sizeof(float));
+    input_names.push_back(plan.graph.node(id).name);
+  }
+  input_values.resize(sample_floats.size());
+  if (shared) {
+    parameters = shared->parameters;
+    state = shared->state;
+    counters = shared->counters;
+    changes = shared->changes;
+  } else {
+    parameters = aligned_bytes(plan.parameter_floats * sizeof(float));
+    state = aligned_bytes(plan.state_floats * sizeof(float));
+    counters = std::make_shared<std::vector<int64_t>>(plan.counters);
+    changes = std::make_shared<uint64_t>(1);
+  }
   arena = aligned_bytes(plan.arena_floats * sizeof(float));
   gradients = aligned_bytes(plan.options.training ? plan.parameter_floats * sizeof(float) : 0);
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     const engine::TensorInfo& info = plan.at(plan.root(static_cast<int>(i)));
     memory.tensors.push_back(base(info.place) + info.offset);
   }
-  memory.counters = &plan.counters;
-  for (auto* steps : {&plan.prepare, &plan.forward, &plan.backward})
+  memory.counters = counters.get();
+  for (auto* steps : {&plan.prepare, &plan.forward, &plan.losses, &plan.backward})
     for (engine::Step& step : *steps) step.run = step.bind(memory);
   masks.reserve(plan.parameters.size());
   for (const engine::Parameter& parameter : plan.parameters) {
@@ -72,7 +106,7 @@ void Program::Impl::load(const engine::Parameter& parameter, const Tensor& tenso
   const Tensor values = tensor.to(DType::f32);
   std::copy_n(values.data<float>(), values.numel(), memory[parameter.tensor]);
   if (info.counter >= 0)
-    plan.counters[static_cast<size_t>(info.counter)] = tensor.to(DType::i64).data<int64_t>()[0];
+    (*counters)[static_cast<size_t>(info.counter)] = tensor.to(DType::i64).data<int64_t>()[0];
 }
 
 Tensor Program::Impl::store(const engine::Parameter& parameter) const {
@@ -81,42 +115,91 @@ Tensor Program::Impl::store(const engine::Parameter& parameter) const {
   std::copy_n(memory[parameter.tensor], tensor.numel(), tensor.mutable_data<float>());
   if (info.counter < 0) return tensor.to(parameter.dtype);
   Tensor counter(info.shape, DType::i64);
-  counter.mutable_data<int64_t>()[0] = plan.counters[static_cast<size_t>(info.counter)];
+  counter.mutable_data<int64_t>()[0] = (*counters)[static_cast<size_t>(info.counter)];
   return counter.to(parameter.dtype);
+}
+
+// Names, types, widths and row numbers, before a kernel takes any of them for granted.
+void Program::Impl::check(const Batch& batch) {
+  const std::string& place = plan.graph.name;
+  if (batch.size < 1 || batch.size > plan.options.batch_size)
+    throw Error(place, fmt::format("a batch of {} samples, compiled for at most {}", batch.size,
+                                   plan.options.batch_size));
+  if (!batch.rows.empty() && static_cast<int64_t>(batch.rows.size()) != batch.size)
+    throw Error(place, fmt::format("a batch of {} samples with {} row numbers", batch.size,
+                                   batch.rows.size()));
+  int64_t last = batch.first_row + batch.size - 1;
+  if (batch.rows.empty()) {
+    if (batch.first_row < 0)
+      throw Error(place, fmt::format("a batch that begins at row {}", batch.first_row));
+  } else {
+    uint32_t largest = 0;
+    for (const uint32_t row : batch.rows) largest = std::max(largest, row);
+    last = largest;
+  }
+  const auto take = [&](const RowTensor& tensor, std::string_view what, int64_t width, DType dtype,
+                        int64_t last_row) {
+    if (tensor.dtype != dtype || tensor.width != width)
+      throw Error(place,
+                  fmt::format("{} wants rows of {} {} values, the batch has rows of {} {}", what,
+                              width, dtype_name(dtype), tensor.width, dtype_name(tensor.dtype)));
+    if (last_row >= tensor.rows)
+      throw Error(place, fmt::format("the batch takes row {} of {}, which has {}", last_row, what,
+                                     tensor.rows));
+  };
+  if (batch.inputs.size() != input_names.size())
+    throw Error(place, fmt::format("the network takes {} inputs, the batch has {}",
+                                   input_names.size(), batch.inputs.size()));
+  for (size_t i = 0; i < input_names.size(); ++i) {
+    const RowTensor* found = &batch.inputs[i];
+    if (!found->name.empty() && found->name != input_names[i]) {
+      found = nullptr;
+      for (const RowTensor& input : batch.inputs)
+        if (input.name == input_names[i]) found = &input;
+      if (!found) throw Error(place, fmt::format("the batch has no input '{}'", input_names[i]));
+    }
+    take(*found, input_names[i], sample_floats[i], DType::f32, last);
+    input_values[i] = found->floats();
+  }
+  if (plan.target < 0 || batch.target.empty()) return;
+  const bool labels = plan.at(plan.target).labels;
+  take(batch.target, "target", labels ? 1 : plan.at(plan.target).rows(),
+       labels ? DType::i32 : DType::f32, batch.target_in_order ? batch.size - 1 : last);
 }
 
 // Some of the upcoming samples. A burst of all of them would fill the queue of cache misses and
 // hold up the steps' own loads.
 void Program::Impl::fetch_ahead(const Batch& batch, size_t begin, size_t end) const {
   end = std::min(end, batch.upcoming.size());
-  for (size_t s = 0; s < batch.sources.size(); ++s) {
-    const float* source = batch.sources[s];
+  for (size_t s = 0; s < input_values.size(); ++s) {
+    const float* source = input_values[s];
     const int64_t floats = sample_floats[s], most = std::min<int64_t>(floats, 64);
     for (size_t i = begin; i < end; ++i) {
       const float* sample = source + static_cast<int64_t>(batch.upcoming[i]) * floats;
       for (int64_t f = 0; f < most; f += 16) __builtin_prefetch(sample + f, 0, 2);
     }
   }
-  if (batch.labels && !batch.own_labels)
-    for (size_t i = begin; i < end; ++i) __builtin_prefetch(batch.labels + batch.upcoming[i], 0, 2);
+  if (batch.target_in_order || batch.target.dtype != DType::i32 || batch.target.empty()) return;
+  for (size_t i = begin; i < end; ++i)
+    __builtin_prefetch(batch.target.classes() + batch.upcoming[i], 0, 2);
 }
 
 StepResult Program::Impl::run(const Batch& batch, bool backward) {
-  const int64_t largest = plan.options.batch_size;
-  MASE_CHECK(batch.size >= 1 && batch.size <= largest, "batch of {}, compiled for {}", batch.size,
-             largest);
+  check(batch);
   StepResult result;
   engine::Run run;
   run.n = last_size = batch.size;
   run.global = static_cast<double>(batch.size);
   run.batch = &batch;
+  run.inputs = input_values.data();
   run.result = &result;
   if (plan.options.all_reduce) plan.options.all_reduce(std::span<double>(&run.global, 1));
-  if (stale) {
+  if (prepared != *changes) {
     for (const engine::Step& step : plan.prepare) step.run(run);
-    stale = false;
+    prepared = *changes;
   }
-  const size_t steps = plan.forward.size() + (backward ? plan.backward.size() : 0);
+  const size_t steps =
+      plan.forward.size() + plan.losses.size() + (backward ? plan.backward.size() : 0);
   const size_t share = batch.upcoming.size() / std::max<size_t>(1, steps) + 1;
   size_t fetched = 0;
   const auto execute = [&](const std::vector<engine::Step>& list) {
@@ -127,7 +210,9 @@ StepResult Program::Impl::run(const Batch& batch, bool backward) {
     }
   };
   execute(plan.forward);
+  if (!batch.target.empty()) execute(plan.losses);
   if (backward) execute(plan.backward);
+  if (plan.options.training) ++*changes;  // running statistics
   return result;
 }
 
@@ -148,30 +233,26 @@ Program& Program::operator=(Program&&) noexcept = default;
 Program::~Program() = default;
 
 Program Program::compile(const Graph& graph, const CompileOptions& options) {
-  if (options.batch_size < 1)
-    throw Error("", fmt::format("a batch of {} samples", options.batch_size),
-                "the batch size is at least 1");
   Program program;
-  engine::Plan& plan = program.impl_->plan;
-  plan.options = options;
-  plan.graph = graph;
-  engine::lower(plan);
-  engine::fuse(plan);
-  const bool backward = options.training && options.loss != LossKind::none;
-  if (backward) engine::share_straight_through(plan);
-  engine::emit_forward(plan);
-  if (backward) engine::emit_backward(plan);
-  engine::place_tensors(plan);
-  program.impl_->bind();
+  program.impl_->plan_for(graph, options);
+  program.impl_->bind(nullptr);
   program.load_from(graph);
+  return program;
+}
+
+Program Program::sharing(const CompileOptions& options) const {
+  Program program;
+  program.impl_->plan_for(impl_->plan.graph, options);
+  program.impl_->bind(impl_.get());
   return program;
 }
 
 StepResult Program::forward(const Batch& batch) { return impl_->run(batch, false); }
 
 StepResult Program::forward_backward(const Batch& batch, bool accumulate) {
-  MASE_CHECK(impl_->plan.options.training && impl_->plan.options.loss != LossKind::none,
-             "not a training program");
+  MASE_CHECK(impl_->plan.options.training && impl_->plan.options.loss, "not a training program");
+  if (batch.target.empty())
+    throw Error(impl_->plan.graph.name, "a batch without targets cannot be trained on");
   const std::span<float> gradients = gradient_memory();
   std::vector<float>& previous = impl_->previous_gradients;
   if (accumulate) previous.assign(gradients.begin(), gradients.end());
@@ -206,7 +287,11 @@ std::span<float> Program::gradient_memory() {
           impl_->plan.options.training ? impl_->plan.parameter_floats : 0};
 }
 
-void Program::parameters_changed() { impl_->stale = true; }
+std::span<float> Program::buffer_memory() {
+  return {impl_->base(engine::Place::state), impl_->plan.state_floats};
+}
+
+void Program::parameters_changed() { ++*impl_->changes; }
 
 TensorTable Program::state() const {
   TensorTable table;

@@ -12,17 +12,28 @@
 #include <string>
 #include <vector>
 
+#include "mase/engine/batch.h"
 #include "mase/ir/graph.h"
+#include "mase/ir/lowering.h"
 
 namespace mase {
 
-enum class LossKind { none, cross_entropy, mse, bce_with_logits };
+// What a loss compares outputs with: class numbers, the same as rows of 0 and 1, or numbers.
+enum class TargetKind { classes, one_hot, numbers };
+
+// How the first output and its target become the scalar that is minimised. Losses are records of
+// train/loss.h, which makes these.
+struct LossFunction {
+  std::string name = {};
+  TargetKind target = TargetKind::classes;
+  std::function<Slot(Lowering& to, Slot output, Slot target)> lower = {};
+  explicit operator bool() const { return static_cast<bool>(lower); }
+};
 
 struct CompileOptions {
   bool training = false;
-  int64_t batch_size = 256;               // the largest batch
-  LossKind loss = LossKind::none;         // training programs and evaluating ones
-  std::vector<float> class_weights = {};  // cross-entropy only; empty: all one
+  int64_t batch_size = 256;  // the largest batch
+  LossFunction loss = {};    // training programs and evaluating ones; empty: none
   int threads = 1;
   uint64_t seed = 0;            // dropout and stochastic rounding
   bool fold_batch_norm = true;  // inference only
@@ -48,33 +59,20 @@ struct ParameterView {
 
 struct StepResult {
   double loss = 0;      // mean over the batch
-  int64_t correct = 0;  // arg-max hits (classification)
+  int64_t correct = 0;  // arg-max hits, where targets are classes
 };
 
 class Program {
  public:
   static Program compile(const Graph& graph, const CompileOptions& options);
+  // Another program of the same graph that works on the parameters and buffers of this one: what
+  // one writes, the other reads. Either may outlive the other.
+  Program sharing(const CompileOptions& options) const;
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
   ~Program();
 
-  // Inputs are row-major samples; the engine transposes while it gathers. Each placeholder has one
-  // source matrix; `rows` picks the samples of this batch from all of them (null: 0, 1, 2, ...).
-  struct Batch {
-    std::vector<const float*> sources;    // one per placeholder, row-major [samples][features...]
-    const uint32_t* rows = nullptr;       // batch_size row numbers, or null for consecutive rows
-    int64_t first_row = 0;                // used when rows is null
-    int64_t size = 0;                     // at most batch_size
-    const int32_t* labels = nullptr;      // class of every source row (cross-entropy)
-    const int32_t* own_labels = nullptr;  // instead: classes of this batch, in its order
-    const float* targets = nullptr;       // row-major targets of every source row (other losses)
-    uint64_t step = 0;                    // counter of the random draws
-    // The row numbers of the batch after this one, if known: its samples, spread over the memory,
-    // are fetched into the cache while this one is computed.
-    std::span<const uint32_t> upcoming = {};
-  };
-
-  // Forward only. Loss and hits are computed if the program has a loss and the batch has labels.
+  // Forward only. Loss and hits are computed if the program has a loss and the batch a target.
   StepResult forward(const Batch& batch);
   // Forward and backward. Gradients are those of the mean loss, overwritten, or added to what is
   // there when `accumulate` is set. Running statistics are updated.
@@ -90,8 +88,9 @@ class Program {
   // zero and has zero gradients, so an optimiser may sweep over the whole block.
   std::span<float> parameter_memory();
   std::span<float> gradient_memory();  // laid out like the values
+  std::span<float> buffer_memory();    // running statistics and the like
   // After values were written from outside, optimisers included: derived values (folded or
-  // quantised weights) are computed again by the next run.
+  // quantised weights) are computed again by the next run, of sharing programs too.
   void parameters_changed();
   TensorTable state() const;          // current parameters and buffers, state-dict order
   void write_to(Graph& graph) const;  // the same, into a graph of this structure

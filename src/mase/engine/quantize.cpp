@@ -21,10 +21,12 @@ struct Rounder {
         seed(plan.options.seed),
         stream(p.stream) {}
 
+  // `first`: how many samples of the whole batch come before these.
   void operator()(const float* in, float* out, const Shape& shape, const Run& run,
-                  uint64_t piece = 0) const {
+                  uint64_t piece = 0, int64_t first = 0) const {
     if (drawn)
-      quantizer->quantize_drawn(in, out, shape, random_draw(seed, run.batch->step, stream, piece));
+      quantize_drawn_at(*quantizer, in, out, shape, first,
+                        random_draw(seed, run.batch->step, stream, piece));
     else
       quantizer->quantize(in, out, shape);
   }
@@ -43,21 +45,32 @@ std::vector<float> row_major(const float* data, const TensorView& view, int64_t 
   return values;
 }
 
-// A number of zero was not found yet: training finds it from the first batch, all processes the
-// same one; evaluation goes on without.
+// The samples of all processes that share a batch, each of which has some or all of them.
+std::vector<float> of_whole_batch(const Plan& plan, const Run& run, const std::vector<float>& own) {
+  const auto n = static_cast<size_t>(run.n), width = own.size() / n;
+  const auto first = static_cast<size_t>(run.batch->first_sample) * width;
+  std::vector<double> all(static_cast<size_t>(run.batch->whole_size) * width);
+  std::copy(own.begin(), own.end(), all.begin() + static_cast<std::ptrdiff_t>(first));
+  plan.options.all_reduce(all);
+  const double copies = run.global / static_cast<double>(run.batch->whole_size);
+  std::vector<float> values(all.size());
+  for (size_t i = 0; i < all.size(); ++i) values[i] = static_cast<float>(all[i] / copies);
+  return values;
+}
+
+// A number of zero was not found yet: training finds it from the first batch, that of all processes
+// together; evaluation goes on without.
 bool find_number(const Plan& plan, const LearnedNumber& learned, const float* in,
-                 const TensorView& view, int64_t n, float* number, int64_t count) {
+                 const TensorView& view, const Run& run, float* number) {
   if (number[0] != 0) return true;
   if (!plan.options.training) return false;
   Shape shape;
-  const std::vector<float> values = row_major(in, view, n, shape);
+  std::vector<float> values = row_major(in, view, run.n, shape);
+  if (plan.options.all_reduce && view.layout == Layout::batch && run.batch->whole_size > 0) {
+    values = of_whole_batch(plan, run, values);
+    shape[0] = run.batch->whole_size;
+  }
   learned.start(values.data(), shape, number);
-  if (!plan.options.all_reduce) return true;
-  std::vector<double> sums(number, number + count);
-  sums.push_back(1);
-  plan.options.all_reduce(sums);
-  for (int64_t i = 0; i < count; ++i)
-    number[i] = static_cast<float>(sums[static_cast<size_t>(i)] / sums.back());
   return true;
 }
 
@@ -83,13 +96,12 @@ Step emit_learned(Plan& plan, const Primitive& p) {
   Step step{"quantize", quantizer->format + ", learned", {p.in[0], p.weight}, {p.out}};
   const TensorView view = view_of(plan, p.out);
   const int in = p.in[0], out = p.out, weight = p.weight;
-  const int64_t count = element_count(plan.at(weight).shape);
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     auto shape = std::make_shared<Shape>(piece_shape(view));
     return [=, &plan, from = memory[in], to = memory[out],
             number = memory[weight]](const Run& run) {
       const LearnedNumber& learned = *quantizer->learned;
-      if (find_number(plan, learned, from, view, run.n, number, count)) {
+      if (find_number(plan, learned, from, view, run, number)) {
         for_each_piece(view, run.n, *shape,
                        [&](int64_t at) { learned.quantize(from + at, number, to + at, *shape); });
         return;
@@ -145,6 +157,22 @@ Step emit_learned_gradient(Plan& plan, const Primitive& p, int gradient, Target 
 
 }  // namespace
 
+void quantize_drawn_at(const Quantizer& quantizer, const float* in, float* out, const Shape& shape,
+                       int64_t first, uint64_t draw) {
+  if (first == 0) {
+    quantizer.quantize_drawn(in, out, shape, draw);
+    return;
+  }
+  thread_local std::vector<float> padded;
+  const int64_t count = element_count(shape), before = count / shape[0] * first;
+  padded.assign(static_cast<size_t>(before), 0.0f);
+  padded.insert(padded.end(), in, in + count);
+  Shape longer = shape;
+  longer[0] += first;
+  quantizer.quantize_drawn(padded.data(), padded.data(), longer, draw);
+  std::copy_n(padded.data() + before, count, out);
+}
+
 uint64_t random_draw(uint64_t seed, uint64_t step, uint64_t stream, uint64_t piece) {
   uint64_t h = seed;
   for (const uint64_t word : {step, stream, piece}) {
@@ -173,6 +201,18 @@ Step emit_quantize(Plan& plan, const Primitive& p) {
   const int in = p.in[0], out = p.out;
   const TensorView view = view_of(plan, out);
   if (p.quantizer->elementwise && view.layout != Layout::free) {
+    if (rounder.drawn && view.layout == Layout::batch) {  // a draw belongs to a row and a sample
+      step.bind = [=](const Memory& memory) -> Kernel {
+        auto shape = std::make_shared<Shape>(Shape{0});
+        return [=, from = memory[in], to = memory[out]](const Run& run) {
+          (*shape)[0] = run.n;
+          for (int64_t r = 0; r < view.rows; ++r)
+            rounder(from + r * view.stride, to + r * view.stride, *shape, run,
+                    static_cast<uint64_t>(r), run.batch->first_sample);
+        };
+      };
+      return step;
+    }
     // In any layout: one flat sweep over the rows, padding included.
     const auto count = static_cast<int64_t>(
         view.layout == Layout::batch ? view.rows * view.stride : element_count(view.shape));
@@ -207,7 +247,7 @@ Step emit_quantize(Plan& plan, const Primitive& p) {
       if (view.layout == Layout::batch) {
         (*shape)[0] = run.n;
         to_row_major(from, view.rows, view.stride, run.n, rows);
-        rounder(rows, rows, *shape, run);
+        rounder(rows, rows, *shape, run, 0, run.batch->first_sample);
         from_row_major(rows, view.rows, view.stride, run.n, to);
       } else {
         if (view.layout == Layout::free) *shape = view.shape_at(run.n);

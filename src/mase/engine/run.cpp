@@ -28,9 +28,9 @@ int64_t rows_of(const Graph& graph, const std::vector<Tensor>& inputs) {
   return std::max<int64_t>(rows, 0);
 }
 
-Program::Batch batch_of(const std::vector<Tensor>& inputs) {
-  Program::Batch batch;
-  for (const Tensor& input : inputs) batch.sources.push_back(input.data<float>());
+Batch batch_of(const std::vector<Tensor>& inputs) {
+  Batch batch;
+  for (const Tensor& input : inputs) batch.inputs.emplace_back(input);
   return batch;
 }
 
@@ -64,7 +64,7 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& given, in
       shape[0] = rows;
     results.emplace_back(shape);
   }
-  Program::Batch batch = batch_of(inputs);
+  Batch batch = batch_of(inputs);
   for (int64_t first = 0; first < rows; first += options.batch_size) {
     batch.first_row = first;
     batch.size = std::min(options.batch_size, rows - first);
@@ -89,7 +89,7 @@ void run_observed(const Graph& graph, const std::vector<Tensor>& given,
   options.keep = nodes;
   options.fold_batch_norm = false;
   Program program = Program::compile(graph, options);
-  Program::Batch batch = batch_of(inputs);
+  Batch batch = batch_of(inputs);
   std::vector<Shape> shapes;
   for (int64_t first = 0; first < rows; first += options.batch_size) {
     const int64_t size = std::min(options.batch_size, rows - first);

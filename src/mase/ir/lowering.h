@@ -51,6 +51,17 @@ class Lowering {
                           std::optional<Slot> bias, double eps) = 0;
   virtual Slot softmax(Slot x, int64_t dim, bool logarithm) = 0;
   virtual Slot dropout(Slot x, double probability) = 0;  // identity in inference
+
+  // What losses are made of besides.
+  virtual Slot constant(const Shape& shape, const std::vector<float>& values) = 0;
+  // Classes [batch] => [batch, classes]: 1 at the class, 0 elsewhere.
+  virtual Slot one_hot(Slot labels, int64_t classes) = 0;
+  // The sum of all values of x over the sum of `weights` (none: over the number of values), a
+  // scalar. Both sums are over the batches of all processes that train together.
+  virtual Slot batch_mean(Slot x, std::optional<Slot> weights = {}) = 0;
+  // -log softmax(logits)[label], weighted by `class_weights` [classes], and its batch mean, in one
+  // sweep over logits [batch, classes].
+  virtual Slot cross_entropy(Slot logits, Slot labels, std::optional<Slot> class_weights) = 0;
 };
 
 }  // namespace mase

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "mase/engine/program.h"
 
@@ -46,17 +47,22 @@ double accuracy(const Graph& graph, const Tensor& x, const Tensor& labels) {
   if (rows == 0) return 0;
   CompileOptions options;
   options.batch_size = std::min<int64_t>(rows, 1024);
-  options.loss = LossKind::cross_entropy;
   Program program = Program::compile(graph, options);
   const Tensor values = x.to(DType::f32), classes = labels.to(DType::i32);
-  Program::Batch batch;
-  batch.sources = {values.data<float>()};
-  batch.labels = classes.data<int32_t>();
+  const int64_t outputs = element_count(program.output_shape(0)) / options.batch_size;
+  std::vector<float> logits(static_cast<size_t>(options.batch_size * outputs));
+  Batch batch;
+  batch.inputs = {values};
   int64_t correct = 0;
   for (int64_t first = 0; first < rows; first += options.batch_size) {
     batch.first_row = first;
     batch.size = std::min(options.batch_size, rows - first);
-    correct += program.forward(batch).correct;
+    program.forward(batch);
+    program.read_output(0, logits.data());
+    for (int64_t row = 0; row < batch.size; ++row) {
+      const float* own = logits.data() + row * outputs;
+      correct += std::max_element(own, own + outputs) - own == classes.data<int32_t>()[first + row];
+    }
   }
   return static_cast<double>(correct) / static_cast<double>(rows);
 }

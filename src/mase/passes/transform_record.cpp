@@ -155,12 +155,14 @@ Value transform_record(const Graph& original, const Graph& transformed,
   const std::vector<Tensor> inputs = sample_inputs(transformed, context, profiled_rows);
   List layers;
   for (const LayerError& error : compare_layers(original, transformed, inputs))
-    layers.push_back(Dict{{"node", transformed.node(error.node).name},
-                          {"weight_error", error.weight ? Value(error.weight->largest) : Value()},
-                          {"output_error", error.output.largest},
-                          {"sqnr_db", optional_value(error.output.sqnr_db())},
-                          {"cosine", optional_value(error.output.cosine())},
-                          {"saturation", optional_value(error.saturation())}});
+    layers.push_back(
+        Dict{{"node", transformed.node(error.node).name},
+             {"weight_error",
+              optional_value(error.weight ? std::optional(error.weight->largest) : std::nullopt)},
+             {"output_error", error.output.largest},
+             {"sqnr_db", optional_value(error.output.sqnr_db())},
+             {"cosine", optional_value(error.output.cosine())},
+             {"saturation", optional_value(error.saturation())}});
   List table{Value::of(std::vector<std::string>{"Ori name", "New name", "MASE_TYPE", "Mase_OP",
                                                 "Original type", "Quantized type", "Changed"})};
   for (const NodePair& pair : pair_nodes(original, transformed))

@@ -42,8 +42,7 @@ void EventLog::on_log(const StepEvent& event) {
 }
 
 void EventLog::on_epoch(const EpochEvent& event, const Program& program) {
-  if (event.val_accuracy) events_.scalar("val_acc_epoch", event.step, *event.val_accuracy);
-  if (event.val_loss) events_.scalar("val_loss_epoch", event.step, *event.val_loss);
+  for (const auto& [name, value] : event.figures) events_.scalar(name, event.step, value);
   events_.scalar("epoch", event.step, static_cast<double>(event.epoch));
   for (const auto& [name, tensor] : program.state())
     if (tensor.dtype() == DType::f32 &&

@@ -98,8 +98,7 @@ class Experiment {
   const Split& split(const std::string& name) const;
   PassContext pass_context(const std::string& save_dir) const;
   void apply_passes_aloud(const std::string& save_dir = "");
-  LossKind loss_of(const std::string& name) const;
-  Evaluation evaluate_graph(const Graph& graph, const std::string& split, LossKind loss) const;
+  Evaluation evaluate_program(Program& program, const std::string& split) const;
   TrainOutcome train_in(const TrainSpec& spec, RunFolder* folder, bool resume, TrainResult& result);
   void finish_training(const TrainSpec& spec, RunFolder& folder, TrainResult& result);
 

@@ -155,32 +155,19 @@ std::vector<std::pair<std::string, double>> named_figures(const Evaluation& eval
   return figures;
 }
 
-LossKind Experiment::loss_of(const std::string& name) const {
-  if (name.empty()) return default_loss(data());
-  if (name == "cross-entropy") {
-    if (!data().classification)
-      throw Error("--loss", fmt::format("{} has numbers to predict, not classes", data().name),
-                  "use --loss mse");
-    return LossKind::cross_entropy;
-  }
-  return name == "mse" ? LossKind::mse : LossKind::bce_with_logits;
-}
-
 Evaluation Experiment::evaluate(const std::string& split) {
   apply_passes_aloud();
-  return evaluate_graph(network_.graph, split, loss_of(""));
-}
-
-Evaluation Experiment::evaluate_graph(const Graph& graph, const std::string& name,
-                                      LossKind loss) const {
-  const Split& rows = split(name);
-  check_split(rows, data(), graph);
+  check_split(this->split(split), data(), network_.graph);
   CompileOptions options;
   options.batch_size = spec_.batch_size;
-  options.loss = loss;
-  options.class_weights = data().class_weights;
+  options.loss = loss_for(data());
   options.threads = spec_.threads;
-  Program program = Program::compile(graph, options);
+  Program program = Program::compile(network_.graph, options);
+  return evaluate_program(program, split);
+}
+
+Evaluation Experiment::evaluate_program(Program& program, const std::string& name) const {
+  const Split& rows = split(name);
   Evaluation result;
   result.split = name;
   const auto start = std::chrono::steady_clock::now();

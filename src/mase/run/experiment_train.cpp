@@ -24,8 +24,8 @@ void record_outcome(Value& record, const TrainOutcome& outcome) {
   if (state.best_epoch >= 0) {
     record["best"] =
         Dict{{"epoch", state.best_epoch}, {"path", "software/training_ckpts/best.ckpt"}};
-    if (state.best_loss) record["best"]["val_loss_epoch"] = *state.best_loss;
-    if (state.best_accuracy) record["best"]["val_acc_epoch"] = *state.best_accuracy;
+    record["best"]["monitor"] = outcome.monitor;
+    for (const auto& [name, value] : state.best_figures) record["best"][name] = value;
   }
   if (outcome.run_seconds > 0 && outcome.run_steps > 0)
     record["speed"] = Dict{
@@ -94,13 +94,16 @@ TrainOutcome Experiment::train_in(const TrainSpec& spec, RunFolder* folder, bool
   options.batch_size = spec_.batch_size;
   options.threads = spec_.threads;
   options.seed = spec_.seed;
-  options.loss = loss_of(spec.loss);
-  if (spec.fold_bn)
-    options.fold_batch_norm = [this](Graph& graph) { fold_batch_norms(graph, observer_); };
   const Value summary = summary_record(network_.graph, options.batch_size);
   observer_.text(summary_text(summary, network_.graph));
-  const CheckpointNotes notes{network_.name, preprocessing_to_value(dataset.preprocessing),
-                              dataset.class_names, file_contents()["mase"]};
+  TrainSession session;
+  if (!result.folder.empty()) session.folder = result.folder + "/software";
+  session.resume = resume;
+  session.notes = {network_.name, preprocessing_to_value(dataset.preprocessing),
+                   dataset.class_names, file_contents()["mase"]};
+  session.processes = processes_.get();
+  if (spec.fold_bn)
+    session.fold_batch_norm = [this](Graph& graph) { fold_batch_norms(graph, observer_); };
   std::optional<EventLog> events;
   if (folder) {
     Value& record = folder->record();
@@ -118,9 +121,10 @@ TrainOutcome Experiment::train_in(const TrainSpec& spec, RunFolder* folder, bool
   if (observer_.started)
     observer_.started({result.folder, events ? events->version() : "", dataset.classification});
   observer_.info(fmt::format("Training model '{}' on '{}'...", network_.name, dataset.name));
-  TrainOutcome outcome = mase::train(
-      network_.graph, dataset, options, result.folder.empty() ? "" : result.folder + "/software",
-      resume, notes, observed(observer_, events ? &*events : nullptr), *processes_);
+  if (folder && folder->record()["version"].is_string())
+    session.notes.version = folder->record()["version"].as_string();
+  session.observer = observed(observer_, events ? &*events : nullptr);
+  TrainOutcome outcome = mase::train(network_.graph, dataset, options, session);
   if (events) events->flush();
   return outcome;
 }
@@ -131,9 +135,12 @@ void Experiment::finish_training(const TrainSpec& spec, RunFolder& folder, Train
   if (result.outcome.status == TrainStatus::finished && std::filesystem::exists(best)) {
     load_into(network_.graph, load_checkpoint(best, CheckpointType::pl), best);
     Value& record = folder.record();
+    Program& program = *result.outcome.evaluation;
+    program.load_from(network_.graph);
     record["evaluations"] = Dict{};
     const auto measure = [&](const std::string& split, std::optional<Evaluation>& into) {
-      into = evaluate_graph(network_.graph, split, loss_of(spec.loss));
+      check_split(this->split(split), data(), network_.graph);
+      into = evaluate_program(program, split);
       record["evaluation"] = into->record;  // the last one in full, with its curves
       record["evaluations"][split] = figures_of(into->record);
     };

@@ -4,8 +4,10 @@
 
 #include "mase/run/options.h"
 #include "mase/run/record_options.h"
+#include "mase/train/loss.h"
 #include "mase/train/optimizer.h"
 #include "mase/train/schedule.h"
+#include "mase/train/task.h"
 
 namespace mase {
 namespace {
@@ -57,14 +59,22 @@ Field flag(const char* group, const char* name, const char* help,
           .aliases = std::move(aliases)};
 }
 
+template <class Record>
+std::vector<std::string> names_and_aliases(std::vector<std::string> names = {}) {
+  for (const Record* record : Registry<Record>::instance().all()) {
+    names.push_back(record->name);
+    names.insert(names.end(), record->aliases.begin(), record->aliases.end());
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<Field> general_options() {
   return {
       text(general, "config", {}, "a TOML file; its top-level keys are options"),
       text(general, "task", "classification", "what the network is for",
-           {"classification", "cls", "regression", "translation", "tran", "language_modeling",
-            "lm"}),
+           names_and_aliases<TaskRecord>({"translation", "tran", "language_modeling", "lm"})),
       text(general, "load", {}, "a checkpoint or a saved graph to start from", {}, {"load_name"}),
       text(general, "load_type", {}, "its kind (default: found out from the content)",
            {"pt", "pl", "mz", "hf", "safetensors"}),
@@ -125,8 +135,15 @@ std::vector<Field> trainer_options() {
       integer(trainer, "max_steps", -1, "stop after so many optimiser steps; -1: no limit"),
       integer(trainer, "accumulate_grad_batches", 1, "batches to one optimiser step", 1),
       integer(trainer, "log_every_n_steps", 50, "rows of metrics.csv between epochs", 1),
-      text(trainer, "loss", {}, "default: cross-entropy for classes, mse for numbers",
-           {"cross-entropy", "mse", "bce-with-logits"}),
+      text(trainer, "loss", {}, "default: cross_entropy for classes, mse for numbers",
+           names_and_aliases<LossRecord>()),
+      text(trainer, "monitor", {},
+           "the figure that chooses the best epoch (default: val_loss_epoch): loss, accuracy, mae, "
+           "..."),
+      text(trainer, "metrics", {},
+           "figures to measure after each epoch besides: balanced_accuracy,top_k_accuracy"),
+      flag(trainer, "deterministic",
+           "the same bits on every x86-64 machine; takes two to four times as long"),
       text(trainer, "schedule", "cosine", "of the learning rate",
            Registry<ScheduleRecord>::instance().names(), {"lr_schedule"}),
       integer(trainer, "warmup_steps", 0, "rise linearly over so many steps first", 0),
@@ -134,7 +151,7 @@ std::vector<Field> trainer_options() {
       text(trainer, "gradient_clip_algorithm", "norm", "clip the overall norm or every value",
            {"norm", "value"}),
       integer(trainer, "early_stopping", 0,
-              "stop after so many epochs without a lower val_loss_epoch; 0: never", 0),
+              "stop after so many epochs without a better monitored figure; 0: never", 0),
       integer(trainer, "freeze_bn_epochs", 0,
               "in the last so many epochs batch-norms use their running statistics", 0),
       flag(trainer, "fold_bn",
@@ -145,7 +162,8 @@ std::vector<Field> trainer_options() {
       text(trainer, "save_type", "pl", "kind of best and last checkpoints beside Lightning's",
            {"pl", "pt", "safetensors"}),
   };
-  return shared + record_fields("optimizer", trainer) + record_fields("schedule", trainer);
+  return shared + record_fields("optimizer", trainer) + record_fields("schedule", trainer) +
+         record_fields("loss", trainer);
 }
 
 std::vector<Field> machine_options() {

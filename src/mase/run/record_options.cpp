@@ -7,6 +7,7 @@
 #include "mase/base/text.h"
 #include "mase/data/dataset.h"
 #include "mase/run/settings.h"
+#include "mase/train/loss.h"
 #include "mase/train/optimizer.h"
 #include "mase/train/schedule.h"
 
@@ -87,6 +88,7 @@ const std::vector<RecordSet>& record_sets() {
   static const std::vector<RecordSet> sets = {
       set_of<OptimizerRecord>("optimizer", "training_optimizer", &OptimizerRecord::arguments),
       set_of<ScheduleRecord>("schedule", "schedule", &ScheduleRecord::arguments),
+      set_of<LossRecord>("loss", "loss", &LossRecord::options),
       set_of<DatasetRecord>("dataset", "dataset", &DatasetRecord::options),
   };
   return sets;

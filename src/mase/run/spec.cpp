@@ -6,8 +6,10 @@
 #include "mase/base/text.h"
 #include "mase/models/model.h"
 #include "mase/run/record_options.h"
+#include "mase/train/loss.h"
 #include "mase/train/optimizer.h"
 #include "mase/train/schedule.h"
+#include "mase/train/task.h"
 
 namespace mase {
 namespace {
@@ -51,8 +53,7 @@ NetworkSpec network_spec(const Settings& settings) {
 }  // namespace
 
 std::string task_name(const std::string& given) {
-  if (given == "cls") return "classification";
-  if (given == "classification" || given == "regression") return given;
+  if (const TaskRecord* task = Registry<TaskRecord>::instance().find(given)) return task->name;
   throw Error("--task",
               fmt::format("'{}' needs a language model; there is none here", printable(given)),
               "use classification or regression");
@@ -156,7 +157,21 @@ TrainSpec train_spec(const Settings& settings) {
   options.seed = seed_of(settings);
   options.threads = static_cast<int>(settings["threads"].as_int());
   if (settings.has("sync_bn")) options.sync_batch_norm = settings["sync_bn"].as_bool();
-  spec.loss = text_of(settings, "loss");
+  if (settings.given("task")) options.task = task_name(text_of(settings, "task"));
+  options.loss = text_of(settings, "loss");
+  if (!options.loss.empty()) {
+    options.loss = Registry<LossRecord>::instance().get(options.loss, "--loss").name;
+    options.loss_options = record_options(settings, "loss", options.loss);
+  } else {
+    for (const Field& field : record_fields("loss", ""))
+      if (settings.has(field.name))
+        throw Error(field.name, "is an option of a loss, and none is named",
+                    "add --loss cross_entropy");
+  }
+  options.monitor = text_of(settings, "monitor");
+  if (settings.has("metrics"))
+    for (const std::string& name : split(text_of(settings, "metrics"), ','))
+      options.metrics[strip(name)] = Dict{};
   spec.fold_bn = is_set(settings, "fold_bn");
   if (settings["test"].is_bool()) spec.test = settings["test"].as_bool();
   spec.save_type = text_of(settings, "save_type");

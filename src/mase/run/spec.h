@@ -50,8 +50,7 @@ struct ExperimentSpec {
 };
 
 struct TrainSpec {
-  TrainOptions options = {};  // `loss` and `fold_batch_norm` are filled in by the experiment
-  std::string loss = {};      // empty: what the data want
+  TrainOptions options = {};
   bool fold_bn = false;
   bool test = true;              // measure the best weights on the test rows at the end
   std::string save_type = "pl";  // beside Lightning's

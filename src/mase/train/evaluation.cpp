@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/train/evaluation.h"
 
-#include "mase/train/metric.h"
+#include "mase/train/task.h"
 
 namespace mase {
 namespace {
 
-Program::Batch batch_of(const Split& split, int64_t first, int64_t size) {
-  Program::Batch batch;
-  batch.sources = {split.x.data<float>()};
-  batch.first_row = first;
-  batch.size = size;
-  if (split.labels.numel() > 0) batch.labels = split.labels.data<int32_t>();
-  if (split.targets.numel() > 0) batch.targets = split.targets.data<float>();
+Batch batch_of(const Split& split) {
+  Batch batch;
+  batch.inputs = {split.x};
+  if (split.labels.numel() > 0) batch.target = RowTensor(split.labels, "target");
+  if (split.targets.numel() > 0) batch.target = RowTensor(split.targets, "target");
   return batch;
 }
 
 }  // namespace
 
-LossKind default_loss(const Dataset& dataset) {
-  return dataset.classification ? LossKind::cross_entropy : LossKind::mse;
+LossFunction loss_for(const Dataset& dataset, const std::string& name, const Value& options) {
+  return make_loss(!name.empty() ? name : default_task(dataset).loss, options,
+                   dataset.classification, dataset.class_weights);
 }
 
 void check_split(const Split& split, const Dataset& dataset, const Graph& graph) {
@@ -52,15 +51,41 @@ void check_split(const Split& split, const Dataset& dataset, const Graph& graph)
   }
 }
 
+void stream_batches(Program& program, const Split& split, int64_t first, int64_t last,
+                    MetricStream& stream, std::vector<float>& outputs) {
+  Batch batch = batch_of(split);
+  const int64_t largest = program.options().batch_size;
+  MetricInput input;
+  input.outputs = element_count(program.output_shape(0)) / largest;
+  if (stream.needs_outputs()) outputs.resize(static_cast<size_t>(largest * input.outputs));
+  for (int64_t b = first; b < last; ++b) {
+    batch.first_row = b * largest;
+    batch.size = std::min(largest, split.rows() - batch.first_row);
+    const StepResult result = program.forward(batch);
+    if (stream.needs_outputs()) {
+      program.read_output(0, outputs.data());
+      input.logits = outputs.data();
+    }
+    input.rows = batch.size;
+    input.loss = result.loss;
+    input.correct = result.correct;
+    if (split.labels.numel() > 0) input.labels = split.labels.data<int32_t>() + batch.first_row;
+    if (split.targets.numel() > 0)
+      input.targets = split.targets.data<float>() + batch.first_row * input.outputs;
+    stream.add(b, input);
+  }
+}
+
 Score score_rows(Program& program, const Split& split, int64_t first, int64_t last) {
   Score score;
+  Batch batch = batch_of(split);
   const int64_t largest = program.options().batch_size;
-  for (int64_t at = first; at < last; at += largest) {
-    const int64_t size = std::min(largest, last - at);
-    const StepResult result = program.forward(batch_of(split, at, size));
-    score.loss_sum += result.loss * static_cast<double>(size);
+  for (batch.first_row = first; batch.first_row < last; batch.first_row += largest) {
+    batch.size = std::min(largest, last - batch.first_row);
+    const StepResult result = program.forward(batch);
+    score.loss_sum += result.loss * static_cast<double>(batch.size);
     score.correct += result.correct;
-    score.rows += size;
+    score.rows += batch.size;
   }
   return score;
 }
@@ -76,14 +101,16 @@ Tensor predict_rows(Program& program, const Split& split, Score* score,
   float* out = logits.mutable_data<float>();
   const int64_t largest = program.options().batch_size;
   const int64_t batches = (rows + largest - 1) / largest;
+  Batch batch = batch_of(split);
   for (int64_t b = 0; b < batches; ++b) {
-    const int64_t at = b * largest, size = std::min(largest, rows - at);
-    const StepResult result = program.forward(batch_of(split, at, size));
-    program.read_output(0, out + at * width);
+    batch.first_row = b * largest;
+    batch.size = std::min(largest, rows - batch.first_row);
+    const StepResult result = program.forward(batch);
+    program.read_output(0, out + batch.first_row * width);
     if (score) {
-      score->loss_sum += result.loss * static_cast<double>(size);
+      score->loss_sum += result.loss * static_cast<double>(batch.size);
       score->correct += result.correct;
-      score->rows += size;
+      score->rows += batch.size;
     }
     if (progress) progress(b + 1, batches);
   }
@@ -93,19 +120,22 @@ Tensor predict_rows(Program& program, const Split& split, Score* score,
 Value evaluation_record(const std::string& split_name, const Split& split, const Tensor& logits,
                         const Score& score, const Dataset& dataset) {
   Dict record{{"split", split_name}, {"rows", split.rows()}};
-  if (split.labels.numel() == 0 || split.rows() == 0) {
+  const bool classes = split.labels.numel() > 0;
+  if (split.rows() == 0 || (!classes && split.targets.numel() == 0)) {
     record.set("loss", score.loss());
     return record;
   }
-  record.set("classes", Value::of(dataset.class_names));
+  if (classes) record.set("classes", Value::of(dataset.class_names));
   MetricInput input;
   input.logits = logits.data<float>();
-  input.labels = split.labels.data<int32_t>();
+  if (classes) input.labels = split.labels.data<int32_t>();
+  if (!classes) input.targets = split.targets.data<float>();
   input.rows = split.rows();
   input.outputs = logits.numel() / split.rows();
   input.loss = score.loss();
   for (const MetricRecord* metric : Registry<MetricRecord>::instance().all())
-    record.set(metric->name, metric->compute(input));
+    if (classes ? metric->for_classes : metric->for_numbers)
+      record.set(metric->name, compute_metric(metric->name, input));
   // Curves carry the names of their classes where the data set has them.
   if (Value* curves = record.find("roc"); curves && curves->is_list())
     for (size_t c = 0; c < curves->list().size() && c < dataset.class_names.size(); ++c)

@@ -5,6 +5,8 @@
 
 #include "mase/data/dataset.h"
 #include "mase/engine/program.h"
+#include "mase/train/loss.h"
+#include "mase/train/metric.h"
 
 namespace mase {
 
@@ -17,10 +19,17 @@ struct Score {
   }
 };
 
-LossKind default_loss(const Dataset& dataset);
+// The loss of that name (empty: of the data set's task) for this data set, with its class weights.
+LossFunction loss_for(const Dataset& dataset, const std::string& name = {},
+                      const Value& options = Dict{});
 
 // An error if the labels do not fit the network's outputs: labels index memory later.
 void check_split(const Split& split, const Dataset& dataset, const Graph& graph);
+
+// Batches [first, last) of the split into the stream, which was started for all of them; `outputs`
+// is room for a batch's outputs, where a figure needs them.
+void stream_batches(Program& program, const Split& split, int64_t first, int64_t last,
+                    MetricStream& stream, std::vector<float>& outputs);
 
 // Rows [first, last) of the split; the program has a loss.
 Score score_rows(Program& program, const Split& split, int64_t first, int64_t last);

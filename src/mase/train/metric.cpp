@@ -2,13 +2,98 @@
 #include "mase/train/metric.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
 namespace mase {
 
 Value compute_metric(const std::string& name, const MetricInput& input) {
-  return Registry<MetricRecord>::instance().get(name).compute(input);
+  const MetricRecord& record = Registry<MetricRecord>::instance().get(name);
+  if (record.compute) return record.compute(input);
+  const Value options = validate(Dict{}, record.options, name);
+  MetricInput whole = input;
+  if (input.logits && input.labels) {
+    whole.correct = 0;
+    for (int64_t row = 0; row < input.rows; ++row)
+      whole.correct +=
+          arg_max(input.logits + row * input.outputs, input.outputs) == input.labels[row];
+  }
+  std::vector<double> row(static_cast<size_t>(record.columns(input.outputs)));
+  record.add(whole, options, row);
+  const double value = record.value(row, static_cast<int64_t>(row.size()), options);
+  return std::isfinite(value) ? Value(value) : Value(nullptr);
+}
+
+void MetricStream::choose(const std::string& name, bool classes, const Value& options) {
+  const MetricRecord& record = Registry<MetricRecord>::instance().get(name, "metric");
+  if (!record.add)
+    throw Error("metric", fmt::format("{} is no single figure", record.name),
+                "ch info metrics lists them");
+  if (classes ? !record.for_classes : !record.for_numbers)
+    throw Error("metric",
+                fmt::format("{} is a figure of {}, the data have {}", record.name,
+                            classes ? "numbers" : "classes", classes ? "classes" : "numbers"),
+                "choose another one");
+  Chosen chosen{&record, validate(options.is_null() ? Value(Dict{}) : options, record.options,
+                                  "metrics." + record.name)};
+  for (Chosen& other : chosen_)
+    if (other.record == &record) {
+      other = std::move(chosen);
+      return;
+    }
+  chosen_.push_back(std::move(chosen));
+}
+
+bool MetricStream::needs_outputs() const {
+  return std::any_of(chosen_.begin(), chosen_.end(),
+                     [](const Chosen& chosen) { return chosen.record->needs_outputs; });
+}
+
+void MetricStream::start(int64_t batches, int64_t outputs) {
+  batches_ = batches;
+  size_t total = 0;
+  for (Chosen& chosen : chosen_) {
+    chosen.columns = chosen.record->columns(outputs);
+    chosen.begin = total;
+    total += static_cast<size_t>(chosen.columns * batches);
+  }
+  partials_.assign(total, 0.0);
+}
+
+void MetricStream::add(int64_t batch, const MetricInput& input) {
+  for (const Chosen& chosen : chosen_) {
+    const size_t at = chosen.begin + static_cast<size_t>(batch * chosen.columns);
+    chosen.record->add(input, chosen.options,
+                       std::span(partials_).subspan(at, static_cast<size_t>(chosen.columns)));
+  }
+}
+
+std::string MetricStream::curve(size_t index) const {
+  const Chosen& chosen = chosen_[index];
+  if (chosen.record->curve_of) return chosen.record->curve_of(chosen.options);
+  return chosen.record->curve.empty() ? chosen.record->name : chosen.record->curve;
+}
+
+size_t MetricStream::find(const std::string& name) const {
+  const MetricRecord* record = Registry<MetricRecord>::instance().find(name);
+  for (size_t i = 0; i < chosen_.size(); ++i)
+    if (chosen_[i].record == record || curve(i) == name || "val_" + curve(i) + "_epoch" == name)
+      return i;
+  return chosen_.size();
+}
+
+double MetricStream::value(size_t index) const {
+  const Chosen& chosen = chosen_[index];
+  return chosen.record->value(
+      std::span(partials_).subspan(chosen.begin, static_cast<size_t>(chosen.columns * batches_)),
+      chosen.columns, chosen.options);
+}
+
+std::vector<double> column_sums(std::span<const double> table, int64_t columns) {
+  std::vector<double> sums(static_cast<size_t>(columns));
+  for (size_t i = 0; i < table.size(); ++i) sums[i % sums.size()] += table[i];
+  return sums;
 }
 
 int64_t arg_max(const float* values, int64_t count) {

@@ -18,16 +18,12 @@
 namespace mase {
 namespace {
 
-constexpr const char* header =
-    "epoch,step,train_acc_step,train_loss_step,val_acc_epoch,val_loss_epoch,learning_rate,"
-    "seconds\n";
-
 std::string cell(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : "";
 }
 
-bool whole_csv_row(const std::string& line) {
-  if (line + "\n" == header) return true;
+bool whole_csv_row(const std::string& line, const std::string& header) {
+  if (line == header) return true;
   const std::vector<std::string> cells = split(line, ',');
   return cells.size() == split(header, ',').size() &&
          std::all_of(cells.begin(), cells.end(), [](const std::string& cell) {
@@ -46,7 +42,8 @@ bool whole_json_row(const std::string& line) {
 
 }  // namespace
 
-std::string MetricsLog::File::open(int64_t keep, bool (*whole)(const std::string& line)) {
+std::string MetricsLog::File::open(int64_t keep,
+                                   const std::function<bool(const std::string& line)>& whole) {
   fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   if (fd < 0) throw Error(path, fmt::format("cannot write the file: {}", std::strerror(errno)));
   struct stat status {};
@@ -93,13 +90,19 @@ void MetricsLog::File::flush() {
   pending.clear();
 }
 
-MetricsLog::MetricsLog(const std::string& folder, int64_t csv_bytes, int64_t jsonl_bytes) {
+MetricsLog::MetricsLog(const std::string& folder, std::vector<std::string> figures,
+                       int64_t csv_bytes, int64_t jsonl_bytes)
+    : figures_(std::move(figures)) {
+  const std::string header = "epoch,step,train_acc_step,train_loss_step," +
+                             (figures_.empty() ? "" : join(figures_, ",") + ",") +
+                             "learning_rate,seconds";
   csv_.path = folder + "/metrics.csv";
   jsonl_.path = folder + "/metrics.jsonl";
-  const std::string first = csv_.open(csv_bytes, whole_csv_row);
+  const std::string first =
+      csv_.open(csv_bytes, [&](const std::string& line) { return whole_csv_row(line, header); });
   const std::string second = jsonl_.open(jsonl_bytes, whole_json_row);
   notice_ = first.empty() || second.empty() ? first + second : first + "; " + second;
-  if (csv_.bytes == 0) csv_.add(header);
+  if (csv_.bytes == 0) csv_.add(header + "\n");
   flush();
 }
 
@@ -114,17 +117,22 @@ MetricsLog::~MetricsLog() {
 }
 
 void MetricsLog::add(const MetricsRow& row) {
-  csv_.add(fmt::format("{},{},{},{},{},{},{},{:.3f}\n", row.epoch, row.step,
-                       cell(row.train_accuracy), cell(row.train_loss), cell(row.val_accuracy),
-                       cell(row.val_loss), cell(row.learning_rate), row.seconds));
+  std::string cells;
+  for (const std::string& name : figures_) {
+    const auto found = std::find_if(row.figures.begin(), row.figures.end(),
+                                    [&](const auto& figure) { return figure.first == name; });
+    if (found != row.figures.end()) cells += cell(found->second);
+    cells += ',';
+  }
+  csv_.add(fmt::format("{},{},{},{},{}{},{:.3f}\n", row.epoch, row.step, cell(row.train_accuracy),
+                       cell(row.train_loss), cells, cell(row.learning_rate), row.seconds));
   std::string line = fmt::format(R"({{"epoch": {}, "step": {})", row.epoch, row.step);
   const auto member = [&](const char* name, const std::optional<double>& value) {
     if (value) line += fmt::format(R"(, "{}": {})", name, to_json(Value(*value)));
   };
   member("train_acc_step", row.train_accuracy);
   member("train_loss_step", row.train_loss);
-  member("val_acc_epoch", row.val_accuracy);
-  member("val_loss_epoch", row.val_loss);
+  for (const auto& [name, value] : row.figures) member(name.c_str(), value);
   member("learning_rate", row.learning_rate);
   jsonl_.add(line + fmt::format(R"(, "seconds": {:.3f}}})", row.seconds) + "\n");
 }

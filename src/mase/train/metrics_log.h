@@ -3,14 +3,18 @@
 // are part of a checkpoint; resuming cuts both back to it, so that no row is there twice.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace mase {
 
 struct MetricsRow {
   int64_t epoch = 0, step = 0;
-  std::optional<double> train_accuracy, train_loss, val_accuracy, val_loss, learning_rate;
+  std::optional<double> train_accuracy, train_loss, learning_rate;
+  std::vector<std::pair<std::string, double>> figures = {};  // of an epoch: val_loss_epoch, ...
   double seconds = 0;
 };
 
@@ -18,8 +22,10 @@ class MetricsLog {
  public:
   // Opens both files in the folder; what stands behind the given lengths is cut off (0: start
   // afresh). Rows before that which are damaged, cut or gone are left out, and notice() says so:
-  // the run itself is whole without them, and a new row never joins half an old one.
-  MetricsLog(const std::string& folder, int64_t csv_bytes, int64_t jsonl_bytes);
+  // the run itself is whole without them, and a new row never joins half an old one. `figures` are
+  // the columns of epochs.
+  MetricsLog(const std::string& folder, std::vector<std::string> figures, int64_t csv_bytes,
+             int64_t jsonl_bytes);
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
@@ -36,10 +42,11 @@ class MetricsLog {
     int fd = -1;
     int64_t bytes = 0;
     // Whole rows among the first `keep` bytes stay; says what did not.
-    std::string open(int64_t keep, bool (*whole)(const std::string& line));
+    std::string open(int64_t keep, const std::function<bool(const std::string& line)>& whole);
     void add(const std::string& text);
     void flush();
   };
+  std::vector<std::string> figures_;
   File csv_, jsonl_;
   std::string notice_;
 };

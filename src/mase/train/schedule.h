@@ -36,6 +36,8 @@ class Schedule {
   // `warmup_steps` lets any schedule rise linearly from 0 first.
   Schedule(const std::string& name, const Value& arguments, int64_t warmup_steps = 0);
   double rate(const SchedulePosition& at) const;
+  // An error if a rate of such a run is not a finite number from 0.
+  void check(const SchedulePosition& whole) const;
 
  private:
   const ScheduleRecord* record_;

@@ -34,8 +34,12 @@ Value TrainState::to_value() const {
               {"step", step},
               {"seconds", seconds},
               {"loss_sum", loss_sum},
+              {"hits", hits},
+              {"rows", rows},
               {"best_loss", optional_number(best_loss)},
               {"best_accuracy", optional_number(best_accuracy)},
+              {"best_monitored", optional_number(best_monitored)},
+              {"best_figures", best_figures},
               {"best_epoch", best_epoch},
               {"stale_epochs", stale_epochs},
               {"csv_bytes", csv_bytes},
@@ -60,6 +64,12 @@ TrainState TrainState::from_value(const Value& value, const std::string& place) 
   state.step = count("step");
   state.seconds = value["seconds"].as_double("seconds");
   state.loss_sum = value["loss_sum"].as_double("loss_sum");
+  if (value.as_dict().contains("rows")) {  // not in runs of earlier versions
+    state.hits = count("hits");
+    state.rows = count("rows");
+  }
+  state.best_monitored = number_or_nothing(value["best_monitored"]);
+  if (value["best_figures"].is_dict()) state.best_figures = value["best_figures"].as_dict();
   state.best_loss = number_or_nothing(value["best_loss"]);
   state.best_accuracy = number_or_nothing(value["best_accuracy"]);
   state.best_epoch = count("best_epoch");

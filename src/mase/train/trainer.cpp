@@ -14,10 +14,13 @@
 
 #include "mase/base/file.h"
 #include "mase/base/random.h"
+#include "mase/base/text.h"
+#include "mase/engine/kernels/instruction_set.h"
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/train/evaluation.h"
 #include "mase/train/optimizer.h"
 #include "mase/train/schedule.h"
+#include "mase/train/task.h"
 
 namespace mase {
 namespace {
@@ -61,34 +64,50 @@ Value network_description(const Graph& graph) {
 
 class Loop {
  public:
-  Loop(Graph& graph, const Dataset& dataset, const TrainOptions& options, const std::string& folder,
-       const CheckpointNotes& notes, const TrainObserver& observer, Communicator& processes)
+  Loop(Graph& graph, const Dataset& dataset, const TrainOptions& options,
+       const TrainSession& session, Communicator& processes)
       : graph_(graph),
         data_(dataset),
         samples_(dataset.train.x),
         options_(options),
-        folder_(processes.leads() ? folder : std::string()),
-        notes_(notes),
-        observer_(observer),
+        session_(session),
+        writes_(!session.folder.empty() && processes.leads()),
+        observer_(session.observer),
         processes_(processes),
         schedule_(options.schedule, options.schedule_arguments, options.warmup_steps) {
+    const TaskRecord& task = task_for(dataset, options.task);
+    loss_ =
+        loss_for(dataset, options.loss.empty() ? task.loss : options.loss, options.loss_options);
+    choose_metrics(task);
+    clamp_batch_size();
     // Rows are taken in random order: from own memory, in huge pages, this is much faster than from
     // the pages of a mapped file.
     samples_.mutable_raw();
     rows_ = data_.train.rows();
     batches_ = (rows_ + options_.batch_size - 1) / options_.batch_size;
     steps_per_epoch_ = (batches_ + options_.accumulate - 1) / options_.accumulate;
+    if (options_.max_epochs < 1 || batches_ > (INT64_C(1) << 53) / options_.max_epochs)
+      throw Error("--max-epochs",
+                  fmt::format("{} epochs of {} batches are more steps than can be counted",
+                              options_.max_epochs, batches_),
+                  "choose fewer epochs; --max-steps ends a run too");
     total_steps_ = steps_per_epoch_ * options_.max_epochs;
     if (options_.max_steps > 0) total_steps_ = std::min(total_steps_, options_.max_steps);
+    schedule_.check(position());
+    check_batch_norms();
   }
 
-  TrainOutcome run(const std::string& folder, bool resume) {
-    if (resume && !folder.empty()) load(checkpoint_path(folder, "last"));
-    if (!folder_.empty()) {
-      make_directories(folder_ + "/training_ckpts");
-      log_ = std::make_unique<MetricsLog>(folder_, state_.csv_bytes, state_.jsonl_bytes);
+  TrainOutcome run() {
+    if (session_.resume && !session_.folder.empty()) load(checkpoint_path(session_.folder, "last"));
+    if (writes_) {
+      make_directories(session_.folder + "/training_ckpts");
+      std::vector<std::string> figures = {"train_acc_epoch", "train_loss_epoch"};
+      for (size_t i = 0; i < stream_.size(); ++i)
+        figures.push_back(fmt::format("val_{}_epoch", stream_.curve(i)));
+      log_ = std::make_unique<MetricsLog>(session_.folder, std::move(figures), state_.csv_bytes,
+                                          state_.jsonl_bytes);
+      tell(log_->notice());
     }
-    if (log_ && !log_->notice().empty() && observer_.on_notice) observer_.on_notice(log_->notice());
     compile();
     start_ = last_checkpoint_ = Clock::now();
     base_seconds_ = state_.seconds;
@@ -103,16 +122,77 @@ class Loop {
     outcome.run_seconds = seconds_since(start_);
     outcome.run_steps = run_steps_;
     outcome.run_samples = run_samples_;
+    outcome.evaluation = std::move(evaluation_);
+    outcome.monitor = monitored_name();
     return outcome;
   }
 
  private:
+  void tell(const std::string& notice) const {
+    if (!notice.empty() && observer_.on_notice && processes_.leads()) observer_.on_notice(notice);
+  }
+
+  // The figures of each epoch, and the one that chooses the best.
+  void choose_metrics(const TaskRecord& task) {
+    const bool classes = data_.classification;
+    for (const std::string& name : task.metrics) stream_.choose(name, classes);
+    for (const auto& [name, options] : options_.metrics.as_dict("metrics"))
+      stream_.choose(name, classes, options);
+    std::string wanted = options_.monitor.empty() ? task.monitor : options_.monitor;
+    if (starts_with(wanted, "val_") && ends_with(wanted, "_epoch"))
+      wanted = wanted.substr(4, wanted.size() - 10);
+    monitored_ = stream_.find(wanted);
+    if (monitored_ == stream_.size()) stream_.choose(wanted, classes);
+    if (data_.validation.rows() == 0 && stream_.record(monitored_).name != "loss")
+      throw Error("--monitor",
+                  fmt::format("{} has no validation rows to measure {} on", data_.name,
+                              stream_.record(monitored_).name),
+                  "choose a --val-split, or monitor the loss");
+  }
+
+  std::string monitored_name() const {
+    return fmt::format("{}_{}_epoch", data_.validation.rows() > 0 ? "val" : "train",
+                       stream_.curve(monitored_));
+  }
+
+  // A larger batch would only take memory.
+  void clamp_batch_size() {
+    const int64_t most = std::max<int64_t>(data_.train.rows(), processes_.size());
+    if (options_.batch_size <= most) return;
+    tell(fmt::format("batches of {} rows: the data have no more ({} were asked for)", most,
+                     options_.batch_size));
+    options_.batch_size = most;
+  }
+
+  // One value has no variance: PyTorch refuses it too.
+  void check_batch_norms() const {
+    if (frozen(0)) return;
+    const std::vector<Shape> shapes = infer_shapes(graph_, 1);
+    for (const NodeId id : graph_.order()) {
+      const Module* module = graph_.module_of(graph_.node(id));
+      if (!module || !starts_with(module->op, "batch_norm")) continue;
+      const Shape& shape = shapes[static_cast<size_t>(id)];
+      if (shape.size() < 2 || element_count(shape) != shape[1]) continue;
+      int64_t smallest = rows_ % options_.batch_size;
+      if (smallest == 0) smallest = std::min(options_.batch_size, rows_);
+      const bool sharded = processes_.size() > 1 && !options_.sync_batch_norm;
+      if (sharded && !is_shared(smallest)) smallest /= processes_.size();
+      if (smallest > 1) return;
+      throw Error("--batch-size",
+                  fmt::format("with {} the {} batch of {} training rows has one row{}, of which {} "
+                              "cannot take the variance",
+                              options_.batch_size, batches_ > 1 ? "last" : "only", rows_,
+                              sharded ? " on a process" : "", graph_.node(id).target),
+                  "choose another one");
+    }
+  }
+
   bool frozen(int64_t epoch) const {
     return epoch >= options_.max_epochs - options_.freeze_bn_epochs;
   }
 
   bool folds(int64_t epoch) const {
-    return options_.fold_batch_norm && state_.folded_at < 0 &&
+    return session_.fold_batch_norm && state_.folded_at < 0 &&
            (options_.freeze_bn_epochs == 0 || frozen(epoch));
   }
 
@@ -120,19 +200,23 @@ class Loop {
   // begin anew.
   void fold() {
     program_->write_to(graph_);
-    options_.fold_batch_norm(graph_);
+    session_.fold_batch_norm(graph_);
     state_.folded_at = state_.step;
     state_.best_loss.reset();
     state_.best_accuracy.reset();
+    state_.best_monitored.reset();
+    state_.best_figures = Dict();
     state_.best_epoch = -1;
     state_.stale_epochs = 0;
-    evaluation_.reset();
+    program_.reset();
     compile();
   }
 
   // Steps of the optimiser since its own beginning.
   int64_t optimizer_steps() const { return state_.step - std::max<int64_t>(0, state_.folded_at); }
 
+  // The training program, and the one that validates on the same parameters. Both stay until the
+  // network itself changes; only what batch norms do in training may.
   void compile() {
     CompileOptions training;
     training.training = true;
@@ -140,28 +224,30 @@ class Loop {
     if (processes_.size() > 1)
       training.batch_size =
           std::max(training.batch_size, std::min<int64_t>(processes_.size() - 1, rows_));
-    training.loss = options_.loss;
-    training.class_weights = data_.class_weights;
+    training.loss = loss_;
     training.threads = options_.threads;
-    training.seed = options_.seed + static_cast<uint64_t>(processes_.rank());
+    training.seed = options_.seed;
     training.freeze_batch_norm = frozen(state_.epoch);
     training.sync_batch_norm = options_.sync_batch_norm;
     if (processes_.size() > 1)
       training.all_reduce = [this](std::span<double> sums) { processes_.sum(sums); };
-    program_ = std::make_unique<Program>(Program::compile(graph_, training));
-    if (!evaluation_) {
-      CompileOptions evaluating;
-      evaluating.batch_size = options_.batch_size;
-      evaluating.loss = options_.loss;
-      evaluating.class_weights = data_.class_weights;
-      evaluating.threads = options_.threads;
-      evaluating.seed = options_.seed;
-      evaluation_ = std::make_unique<Program>(Program::compile(graph_, evaluating));
-      optimizer_ = std::make_unique<Optimizer>(options_.optimizer, options_.optimizer_arguments,
-                                               program_->parameter_memory().size());
-      restore_optimizer();
+    if (program_) {
+      program_ = std::make_unique<Program>(program_->sharing(training));
+      return;
     }
     description_ = network_description(graph_);
+    program_ = std::make_unique<Program>(Program::compile(graph_, training));
+    CompileOptions evaluating;
+    evaluating.batch_size = data_.validation.rows() > 0
+                                ? std::min(options_.batch_size, data_.validation.rows())
+                                : options_.batch_size;
+    evaluating.loss = loss_;
+    evaluating.threads = options_.threads;
+    evaluating.seed = options_.seed;
+    evaluation_ = std::make_shared<Program>(program_->sharing(evaluating));
+    optimizer_ = std::make_unique<Optimizer>(options_.optimizer, options_.optimizer_arguments,
+                                             program_->parameter_memory().size());
+    restore_optimizer();
     masked_ = false;
     for (ParameterView& parameter : program_->parameters()) masked_ |= !parameter.mask.empty();
     apply_masks(true);
@@ -176,12 +262,40 @@ class Loop {
         (values ? parameter.value : parameter.gradient)[i] *= parameter.mask[i];
   }
 
+  // What the bits of a result depend on, besides seed, options and data.
+  Dict made_by() const {
+    return {{"version", session_.notes.version},
+            {"instruction_set", instruction_set()},
+            {"processes", processes_.size()}};
+  }
+
+  std::string difference(const Value& before) const {
+    if (!before.is_dict()) return "";
+    std::vector<std::string> differences;
+    for (const auto& [name, now] : made_by()) {
+      const Value& then = before[name];
+      if (then == now) continue;
+      differences.push_back(
+          fmt::format("{} {}, was {}", replace_all(name, "_", " "),
+                      now.is_int() ? std::to_string(now.as_int()) : now.as_string(),
+                      then.is_int()      ? std::to_string(then.as_int())
+                      : then.is_string() ? printable(then.as_string())
+                                         : "unknown"));
+    }
+    if (differences.empty()) return "";
+    return fmt::format(
+        "resumed elsewhere ({}): its last bits may differ from those of a run that "
+        "was not interrupted",
+        fmt::join(differences, "; "));
+  }
+
   void load(const std::string& path) {
     if (!file_exists(path)) return;  // killed before the first checkpoint: start at the beginning
     restored_ = load_checkpoint(path, CheckpointType::pl);
     restored_from_ = path;
     const Value& ours = restored_->contents["mase"];
     state_ = TrainState::from_value(ours.is_dict() ? ours["state"] : Value(), path);
+    tell(difference(ours["made_by"]));
     if (ours["optimizer"].as_string("mase.optimizer") != options_.optimizer)
       throw Error(path, "was written with another optimiser", "resume with the options of the run");
     if (ours["dataset_identity"].as_string("mase.dataset_identity") != data_.identity ||
@@ -194,7 +308,7 @@ class Loop {
     if (!early && state_.epoch < options_.max_epochs &&
         (options_.max_steps <= 0 || state_.step < options_.max_steps))
       state_.done = false;
-    if (state_.folded_at >= 0 && options_.fold_batch_norm) options_.fold_batch_norm(graph_);
+    if (state_.folded_at >= 0 && session_.fold_batch_norm) session_.fold_batch_norm(graph_);
     load_into(graph_, *restored_, path);
   }
 
@@ -226,7 +340,7 @@ class Loop {
   }
 
   void save(const std::string& name) {
-    if (folder_.empty()) return;
+    if (!writes_) return;
     if (log_) {
       log_->flush();
       state_.csv_bytes = log_->csv_bytes();
@@ -254,18 +368,19 @@ class Loop {
                          Tensor::of<double>({}, std::vector<double>{rate()}));
     Dict ours{{"format", 1},
               {"state", state_.to_value()},
+              {"made_by", made_by()},
               {"optimizer", options_.optimizer},
               {"seed", static_cast<int64_t>(options_.seed)},
-              {"model", notes_.model},
-              {"classes", Value::of(notes_.class_names)},
+              {"model", session_.notes.model},
+              {"classes", Value::of(session_.notes.class_names)},
               {"sample_shape", Value::of(data_.sample_shape())},
               {"outputs", data_.outputs()},
               {"dataset", data_.name},
               {"dataset_identity", data_.identity},
-              {"preprocessing", notes_.preprocessing},
+              {"preprocessing", session_.notes.preprocessing},
               {"graph", description_}};
-    if (notes_.more.is_dict())
-      for (const auto& [key, value] : notes_.more.as_dict()) ours.set(key, value);
+    if (session_.notes.more.is_dict())
+      for (const auto& [key, value] : session_.notes.more.as_dict()) ours.set(key, value);
     // Numbers travel as tensors and our own table as JSON text: PyTorch 1.13's weights_only reader
     // knows no floating-point opcode.
     const Value extra =
@@ -274,7 +389,7 @@ class Loop {
              {"optimizer_states",
               List{Dict{{"state", Dict()}, {"param_groups", List{Dict{{"params", indices}}}}}}},
              {"mase", to_json(ours)}};
-    save_lightning(checkpoint_path(folder_, name), program_->state(), extra, tensors);
+    save_lightning(checkpoint_path(session_.folder, name), program_->state(), extra, tensors);
   }
 
   void checkpoint() {
@@ -286,15 +401,17 @@ class Loop {
 
   double now() const { return base_seconds_ + seconds_since(start_); }
 
-  double rate() const {
+  SchedulePosition position() const {
     SchedulePosition at;
     at.base = options_.learning_rate;
     at.epoch = state_.epoch;
     at.step = state_.step;
     at.max_epochs = options_.max_epochs;
     at.total_steps = total_steps_;
-    return schedule_.rate(at);
+    return at;
   }
+
+  double rate() const { return schedule_.rate(position()); }
 
   void clip() {
     if (options_.clip <= 0) return;
@@ -313,20 +430,27 @@ class Loop {
   bool is_shared(int64_t size) const { return size < processes_.size(); }
 
   // This process's part of the batch, into the same object each time: a step allocates nothing.
-  void take_part(int64_t index, Program::Batch& batch) const {
+  void take_part(int64_t index, Batch& batch) const {
     const int64_t first = index * options_.batch_size;
     const int64_t size = std::min(options_.batch_size, rows_ - first);
     int64_t from = size * processes_.rank() / processes_.size();
     int64_t to = size * (processes_.rank() + 1) / processes_.size();
     if (is_shared(size)) from = 0, to = size;
-    batch.rows = order_.rows.data() + first + from;
-    batch.own_labels = order_.labels.empty() ? nullptr : order_.labels.data() + first + from;
+    const auto begin = static_cast<size_t>(first + from), count = static_cast<size_t>(to - from);
+    batch.rows = std::span(order_.rows).subspan(begin, count);
+    if (!order_.labels.empty()) {
+      batch.target = RowTensor(std::span(order_.labels).subspan(begin, count), "target");
+      batch.target_in_order = true;
+    }
     batch.size = to - from;
+    batch.first_sample = from;
+    batch.whole_size = size;
     const int64_t rest = rows_ - first - options_.batch_size;
     batch.upcoming = {};
     if (rest > 0 && processes_.size() == 1)
-      batch.upcoming = {batch.rows + batch.size,
-                        static_cast<size_t>(std::min(options_.batch_size, rest))};
+      batch.upcoming =
+          std::span(order_.rows)
+              .subspan(begin + count, static_cast<size_t>(std::min(options_.batch_size, rest)));
     batch.step = static_cast<uint64_t>(state_.epoch * batches_ + index);
   }
 
@@ -357,7 +481,6 @@ class Loop {
     if (folds(state_.epoch)) {
       fold();
     } else if (program_->options().freeze_batch_norm != frozen(state_.epoch)) {
-      program_->write_to(graph_);
       compile();
     }
     const Clock::time_point epoch_start = Clock::now();
@@ -365,9 +488,9 @@ class Loop {
     StepEvent event;
     event.epoch = state_.epoch;
     event.batches = batches_;
-    Program::Batch batch;
-    batch.sources = {samples_.data<float>()};
-    if (data_.train.targets.numel() > 0) batch.targets = data_.train.targets.data<float>();
+    Batch batch;
+    batch.inputs = {samples_};
+    if (data_.train.targets.numel() > 0) batch.target = RowTensor(data_.train.targets, "target");
     bool enough = false;
     while (state_.batch < batches_ && !enough) {
       const int64_t index = state_.batch;
@@ -385,9 +508,9 @@ class Loop {
       event.loss = sums[0];
       event.accuracy = sums[1] / static_cast<double>(global_size);
       if (!std::isfinite(event.loss)) {
-        outcome.message =
-            fmt::format("the loss became {} in epoch {}, step {}",
-                        std::isnan(event.loss) ? "NaN" : "infinite", state_.epoch, state_.step);
+        diverged(outcome, fmt::format("the loss became {} in epoch {}, step {}",
+                                      std::isnan(event.loss) ? "NaN" : "infinite", state_.epoch,
+                                      state_.step));
         return TrainStatus::diverged;
       }
       if (last_of_group) {
@@ -406,7 +529,9 @@ class Loop {
       }
       ++state_.batch;
       run_samples_ += global_size;
-      state_.loss_sum += event.loss;
+      state_.loss_sum += event.loss * static_cast<double>(global_size);
+      state_.hits += static_cast<int64_t>(std::lround(sums[1]));
+      state_.rows += global_size;
       event.batch = state_.batch;
       event.step = state_.step;
       event.epoch_seconds = seconds_since(epoch_start);
@@ -422,7 +547,7 @@ class Loop {
         checkpoint();
         return TrainStatus::interrupted;
       }
-      if (!folder_.empty() && checkpoint_is_due()) checkpoint();
+      if (writes_ && checkpoint_is_due()) checkpoint();
     }
     return finish_epoch(event, seconds_since(epoch_start), enough, outcome);
   }
@@ -451,27 +576,44 @@ class Loop {
     if (observer_.on_log) observer_.on_log(event);
   }
 
-  Score validate() {
-    program_->write_to(graph_);
-    if (processes_.size() > 1 && !options_.sync_batch_norm)
-      for (auto& [path, module] : graph_.modules())
-        for (auto& [name, tensor] : module.buffers)
-          processes_.broadcast(tensor.mutable_raw(), tensor.bytes());
-    evaluation_->load_from(graph_);
-    const int64_t rows = data_.validation.rows(), rank = processes_.rank(),
-                  size = processes_.size();
-    // Whole batches to each process, so that the sums do not depend on their number.
-    const int64_t batches = (rows + options_.batch_size - 1) / options_.batch_size;
-    const int64_t first = batches * rank / size * options_.batch_size;
-    const int64_t last = std::min(rows, batches * (rank + 1) / size * options_.batch_size);
-    Score score = score_rows(*evaluation_, data_.validation, std::min(first, rows), last);
-    if (size > 1) {
-      double sums[3] = {score.loss_sum, static_cast<double>(score.correct),
-                        static_cast<double>(score.rows)};
-      processes_.sum(std::span<double>(sums));
-      score = {sums[0], static_cast<int64_t>(sums[1]), static_cast<int64_t>(sums[2])};
+  // Features near the limit of float32 overflow in the first products, at any learning rate.
+  void diverged(TrainOutcome& outcome, std::string message) const {
+    outcome.message = std::move(message);
+    outcome.remedy = "Try a lower --learning-rate or --gradient-clip-val.";
+    const Tensor& x = data_.train.x;
+    const int64_t width = rows_ > 0 ? x.numel() / rows_ : 0;
+    const float* values = x.data<float>();
+    int64_t largest = 0;
+    for (int64_t i = 1; i < x.numel(); ++i)
+      if (std::abs(values[i]) > std::abs(values[largest])) largest = i;
+    if (x.numel() == 0 || std::abs(values[largest]) < 1e12f) return;
+    const auto feature = static_cast<size_t>(largest % width);
+    const auto& names = data_.preprocessing.feature_names;
+    outcome.message += fmt::format(
+        "; feature {} of {} is {:g} in training row {}",
+        feature < names.size() ? "'" + printable(names[feature]) + "'" : std::to_string(feature),
+        data_.name, values[largest], largest / width);
+    outcome.remedy = "Numbers of that size overflow: scale the feature, or leave the column out.";
+  }
+
+  void validate(EpochEvent& event) {
+    if (processes_.size() > 1 && !options_.sync_batch_norm) {
+      const std::span<float> buffers = program_->buffer_memory();
+      processes_.broadcast(buffers.data(), buffers.size_bytes());
+      program_->parameters_changed();
     }
-    return score;
+    const int64_t batch_size = evaluation_->options().batch_size, rank = processes_.rank();
+    const int64_t batches = (data_.validation.rows() + batch_size - 1) / batch_size;
+    stream_.start(batches, element_count(evaluation_->output_shape(0)) / batch_size);
+    stream_batches(*evaluation_, data_.validation, batches * rank / processes_.size(),
+                   batches * (rank + 1) / processes_.size(), stream_, outputs_);
+    if (processes_.size() > 1) processes_.sum(stream_.partials());
+    for (size_t i = 0; i < stream_.size(); ++i) {
+      const double value = stream_.value(i);
+      event.figures.emplace_back(fmt::format("val_{}_epoch", stream_.curve(i)), value);
+      if (stream_.record(i).name == "loss") event.val_loss = value;
+      if (stream_.record(i).name == "accuracy") event.val_accuracy = value;
+    }
   }
 
   TrainStatus finish_epoch(const StepEvent& last, double epoch_seconds, bool enough,
@@ -481,25 +623,38 @@ class Loop {
     event.batches = batches_;
     event.step = state_.step;
     event.learning_rate = last.learning_rate;
-    event.train_loss = last.loss;
-    event.train_accuracy = last.accuracy;
     event.epoch_seconds = epoch_seconds;
-    double measure = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.batch));
+    // A run of an earlier version that was resumed within the epoch does not know all of its rows.
+    if (state_.rows == std::min(rows_, state_.batch * options_.batch_size)) {
+      const double rows = static_cast<double>(std::max<int64_t>(1, state_.rows));
+      event.train_loss = state_.loss_sum / rows;
+      if (data_.classification) event.train_accuracy = static_cast<double>(state_.hits) / rows;
+      if (event.train_accuracy)
+        event.figures.emplace_back("train_acc_epoch", *event.train_accuracy);
+      event.figures.emplace_back("train_loss_epoch", *event.train_loss);
+    }
+    double measure = event.train_loss.value_or(last.loss);
     if (data_.validation.rows() > 0) {
-      const Score score = validate();
-      event.val_loss = measure = score.loss();
-      if (data_.classification) event.val_accuracy = score.accuracy();
-      if (!std::isfinite(measure)) {
-        outcome.message = fmt::format("val_loss_epoch became {} after epoch {}",
-                                      std::isnan(measure) ? "NaN" : "infinite", state_.epoch);
+      validate(event);
+      measure = stream_.value(monitored_);
+      if (event.val_loss && !std::isfinite(*event.val_loss)) {
+        diverged(outcome,
+                 fmt::format("val_loss_epoch became {} after epoch {}",
+                             std::isnan(*event.val_loss) ? "NaN" : "infinite", state_.epoch));
         return TrainStatus::diverged;
       }
     }
-    event.best = !state_.best_loss || measure < *state_.best_loss;
+    const bool higher = stream_.record(monitored_).higher_is_better;
+    event.best = std::isfinite(measure) &&
+                 (!state_.best_monitored ||
+                  (higher ? measure > *state_.best_monitored : measure < *state_.best_monitored));
     event.seconds = now();
     if (event.best) {
-      state_.best_loss = measure;
+      state_.best_monitored = measure;
+      state_.best_loss = data_.validation.rows() > 0 ? event.val_loss : measure;
       state_.best_accuracy = event.val_accuracy;
+      state_.best_figures = Dict();
+      for (const auto& [name, value] : event.figures) state_.best_figures.set(name, value);
       state_.best_epoch = state_.epoch;
       state_.stale_epochs = 0;
     } else {
@@ -509,8 +664,7 @@ class Loop {
       MetricsRow row;
       row.epoch = state_.epoch;
       row.step = state_.step;
-      row.val_accuracy = event.val_accuracy;
-      row.val_loss = event.val_loss;
+      row.figures = event.figures;
       row.learning_rate = event.learning_rate;
       row.seconds = event.seconds;
       log_->add(row);
@@ -520,6 +674,7 @@ class Loop {
     ++state_.epoch;
     state_.batch = 0;
     state_.loss_sum = 0;
+    state_.hits = state_.rows = 0;
     outcome.stopped_early =
         options_.early_stopping > 0 && state_.stale_epochs >= options_.early_stopping;
     state_.done = state_.epoch >= options_.max_epochs || enough || outcome.stopped_early;
@@ -532,13 +687,18 @@ class Loop {
   Graph& graph_;
   const Dataset& data_;
   Tensor samples_;  // of the training rows
-  const TrainOptions& options_;
-  std::string folder_;  // empty on processes that do not lead
-  const CheckpointNotes& notes_;
+  TrainOptions options_;
+  const TrainSession& session_;
+  bool writes_;  // only the leading process does
   const TrainObserver& observer_;
   Communicator& processes_;
   Schedule schedule_;
-  std::unique_ptr<Program> program_, evaluation_;
+  LossFunction loss_;
+  MetricStream stream_;  // what validation measures
+  size_t monitored_ = 0;
+  std::vector<float> outputs_;  // of a validation batch, where a figure needs them
+  std::unique_ptr<Program> program_;
+  std::shared_ptr<Program> evaluation_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<MetricsLog> log_;
   std::optional<Checkpoint> restored_;
@@ -546,8 +706,8 @@ class Loop {
   TrainState state_;
   EpochOrder order_, upcoming_order_;
   int64_t upcoming_epoch_ = -1;
-  std::future<void> shuffling_;  // fills upcoming_order_; waited for before that goes away
   Value description_;            // of the network, for checkpoints
+  std::future<void> shuffling_;  // fills upcoming_order_; waited for before that goes away
   int64_t rows_ = 0, batches_ = 0, steps_per_epoch_ = 0, total_steps_ = 0;
   int64_t run_steps_ = 0, run_samples_ = 0;
   bool masked_ = false;
@@ -558,12 +718,13 @@ class Loop {
 }  // namespace
 
 std::string checkpoint_path(const std::string& folder, const std::string& name) {
-  return folder + "/training_ckpts/" + name + ".ckpt";
+  return fmt::format("{}/training_ckpts/{}.ckpt", folder, name);
 }
 
 TrainOutcome train(Graph& graph, const Dataset& dataset, const TrainOptions& options,
-                   const std::string& folder, bool resume, const CheckpointNotes& notes,
-                   const TrainObserver& observer, Communicator& processes) {
+                   const TrainSession& session) {
+  Communicator alone;
+  Communicator& processes = session.processes ? *session.processes : alone;
   if (dataset.train.rows() == 0) throw Error(dataset.name, "has no training rows");
   if (dataset.train.rows() > INT32_MAX)
     throw Error(dataset.name, "has more than 2^31 training rows");
@@ -575,8 +736,7 @@ TrainOutcome train(Graph& graph, const Dataset& dataset, const TrainOptions& opt
   if (graph.parameter_count() == 0) throw Error(graph.name, "has no parameters to train");
   check_split(dataset.train, dataset, graph);
   if (dataset.validation.rows() > 0) check_split(dataset.validation, dataset, graph);
-  Loop loop(graph, dataset, options, folder, notes, observer, processes);
-  return loop.run(folder, resume);
+  return Loop(graph, dataset, options, session, processes).run();
 }
 
 }  // namespace mase

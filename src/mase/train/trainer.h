@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "mase/data/dataset.h"
 #include "mase/engine/program.h"
@@ -28,15 +30,16 @@ struct TrainOptions {
   int64_t batch_size = 128, accumulate = 1;
   double clip = 0;  // 0: gradients are not clipped
   bool clip_values = false;
-  int64_t early_stopping = 0;  // epochs without a lower loss; 0: never
+  int64_t early_stopping = 0;  // epochs without a better monitored figure; 0: never
   int64_t freeze_bn_epochs = 0;
-  // Folds batch-norms into the layers before them: called once, when they freeze, or at the start
-  // if they never do. Null: they stay.
-  std::function<void(Graph& graph)> fold_batch_norm = {};
   int64_t log_every_n_steps = 50;
   double checkpoint_seconds = 30;
   int64_t checkpoint_steps = 0;
-  LossKind loss = LossKind::cross_entropy;
+  std::string task = {};  // empty: what such data are for
+  std::string loss = {};  // empty: the task's
+  Value loss_options = Dict{};
+  Value metrics = Dict{};    // figures besides the task's, by name, and their options
+  std::string monitor = {};  // the figure that chooses the best epoch; empty: the task's
   uint64_t seed = 0;
   int threads = 1;
   bool sync_batch_norm = true;
@@ -56,8 +59,11 @@ struct EpochEvent {
   double seconds = 0;        // of the run
   double epoch_seconds = 0;  // since this epoch (or the resumed part of it) began
   double learning_rate = 0;
-  double train_loss = 0, train_accuracy = 0;  // of the epoch's last batch
+  // Means over all batches of the epoch, as the network was when it saw them.
+  std::optional<double> train_loss, train_accuracy;
   std::optional<double> val_loss, val_accuracy;
+  // Every figure of this epoch as curves call it: train_loss_epoch, val_acc_epoch, val_mae_epoch.
+  std::vector<std::pair<std::string, double>> figures;
   bool best = false;
 };
 
@@ -69,7 +75,8 @@ struct TrainObserver {
   std::function<void(const EpochEvent&, const Program&)> on_epoch = {};
   std::function<void()> before_checkpoint = {};
   std::function<bool()> stop_requested = {};
-  std::function<void(const std::string& line)> on_notice = {};  // what was repaired on the way
+  // What was repaired, or not done as it was asked for.
+  std::function<void(const std::string& line)> on_notice = {};
 };
 
 enum class TrainStatus { finished, interrupted, diverged };
@@ -81,8 +88,11 @@ struct TrainState {
   int64_t batch = 0;  // batches of this epoch that are done
   int64_t step = 0;   // optimiser steps done
   double seconds = 0;
-  double loss_sum = 0;  // of this epoch's batches, for runs without validation rows
-  std::optional<double> best_loss, best_accuracy;
+  double loss_sum = 0;  // over this epoch's rows so far, as are hits and rows
+  int64_t hits = 0, rows = 0;
+  std::optional<double> best_loss, best_accuracy;  // of the best epoch
+  std::optional<double> best_monitored;
+  Dict best_figures = {};  // by the names of curves
   int64_t best_epoch = -1;
   int64_t stale_epochs = 0;  // since the best one
   int64_t csv_bytes = 0, jsonl_bytes = 0;
@@ -96,30 +106,46 @@ struct TrainState {
 struct TrainOutcome {
   TrainStatus status = TrainStatus::finished;
   TrainState state;
-  std::string message;     // what happened, when the run diverged
+  std::string message;     // what happened, when the run diverged,
+  std::string remedy;      // and what to do about it
+  std::string monitor;     // what chose the best epoch: "val_loss_epoch"
   double run_seconds = 0;  // of this process
   int64_t run_steps = 0, run_samples = 0;
   bool stopped_early = false;
+  // The program that validated, for whoever evaluates further weights of this network.
+  std::shared_ptr<Program> evaluation = {};
 };
 
 // What checkpoints carry beside the weights: how rows are prepared, and who made them.
 struct CheckpointNotes {
-  std::string model;
+  std::string model = {};
   Value preprocessing;  // see preprocessing_to_value
   std::vector<std::string> class_names;
-  Value more = {};  // further keys of the checkpoint's "mase" table
+  Value more = {};           // further keys of the checkpoint's "mase" table
+  std::string version = {};  // of the program
 };
 // The preprocessing a checkpoint of ours carries; nothing in anybody else's.
 std::optional<Preprocessing> preprocessing_of(const Checkpoint& checkpoint);
 
-// Where training keeps the checkpoint NAME ("best", "last") in its folder.
+// What a training run may have besides; most callers need none of it.
+struct TrainSession {
+  // Receives metrics.csv, metrics.jsonl and training_ckpts/; empty: no files. If it has a last.ckpt
+  // and `resume` is set, training continues there.
+  std::string folder = {};
+  bool resume = false;
+  CheckpointNotes notes = {};
+  TrainObserver observer = {};
+  // Folds batch-norms into the layers before them: called once, when they freeze, or at the start
+  // if they never do. Null: they stay.
+  std::function<void(Graph& graph)> fold_batch_norm = {};
+  Communicator* processes = nullptr;  // null: this one alone
+};
+
+// The checkpoint called "best" or "last" below a session's folder.
 std::string checkpoint_path(const std::string& folder, const std::string& name);
 
-// Trains the graph in place: it holds the last weights at the end. `folder` (empty: no files)
-// receives checkpoints and metrics; if it has a last.ckpt and `resume` is set, training continues
-// there.
+// Trains the graph in place: it holds the last weights at the end.
 TrainOutcome train(Graph& graph, const Dataset& dataset, const TrainOptions& options,
-                   const std::string& folder, bool resume, const CheckpointNotes& notes,
-                   const TrainObserver& observer, Communicator& processes);
+                   const TrainSession& session = {});
 
 }  // namespace mase

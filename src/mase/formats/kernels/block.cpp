@@ -55,6 +55,7 @@ HWY_INLINE V element(const Constants& c, V x, V inverse, V scale) {
   if constexpr (whole) {
     const V largest = c.rounder.largest;
     r = hn::Max(hn::Min(to_whole<rounding>(y), largest), hn::Neg(largest));
+    r = hn::CopySign(r, y);  // some ways of rounding lose that of zero
   } else {
     r = hn::CopySignToAbs(c.rounder.round<rounding>(hn::Abs(y)), y);
     if constexpr (one_sided) r = c.rounder.without_least_negative(r, y);

@@ -50,7 +50,8 @@ void stochastic_sweep(const IntegerSpec& spec, const float* in, float* out, size
     V y = hn::Mul(x, scale);
     y = spec.wrap > 0 ? wrapped(stochastic(y, key, index), low, wrap)
                       : stochastic(hn::Max(hn::Min(y, high), low), key, index);
-    return hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(y, inverse));
+    y = hn::Add(hn::Mul(y, inverse), hn::Zero(d));  // an integer 0 has no sign
+    return hn::IfThenElse(hn::IsNaN(x), x, y);
   });
 }
 
@@ -183,10 +184,10 @@ float integer_reference(const IntegerSpec& spec, float x, uint32_t key, uint32_t
     double rest = std::fmod(whole, static_cast<double>(spec.wrap));
     if (rest < spec.low) rest += spec.wrap;
     if (rest >= spec.low + spec.wrap) rest -= spec.wrap;
-    return static_cast<float>(rest) * spec.inverse;
+    return static_cast<float>(rest) * spec.inverse + 0.0f;
   }
   y = y > spec.high ? spec.high : y < spec.low ? spec.low : y;
-  return round_to_whole(y, spec.rounding, uniform) * spec.inverse;
+  return round_to_whole(y, spec.rounding, uniform) * spec.inverse + 0.0f;
 }
 
 void float_kernel(const FloatSpec& spec, const float* in, float* out, size_t count) {

@@ -36,7 +36,8 @@ HWY_INLINE V to_fixed(V x, V scale, V inverse, V low, V high, V wrap) {
     // Clamping first keeps every intermediate finite; whole limits make the order irrelevant.
     y = to_whole<rounding>(hn::Max(hn::Min(y, high), low));
   }
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(y, inverse));
+  y = hn::Add(hn::Mul(y, inverse), hn::Zero(F()));  // an integer 0 has no sign
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 // Calls `body.template operator()<rounding>()` for every rounding but the stochastic one.

@@ -56,7 +56,7 @@ void wide_codes(const ScaledSpec& spec, const float* in, float* out, size_t coun
   for (; i + lanes <= count; i += lanes) {
     const auto x = hn::LoadU(df, in + i);
     auto k = hn::Round(hn::Mul(hn::PromoteTo(d, x), inverse));
-    k = hn::Max(hn::Min(k, high), low);
+    k = hn::Add(hn::Max(hn::Min(k, high), low), hn::Zero(d));  // a code 0 has no sign
     const auto value = hn::Max(hn::Min(hn::Mul(k, step), most), hn::Neg(most));
     hn::StoreU(hn::IfThenElse(hn::IsNaN(x), x, hn::DemoteTo(df, value)), df, out + i);
   }
@@ -84,7 +84,7 @@ struct NarrowCodes {
     V y = hn::Mul(x, inverse);
     // The scale covers all finite values.
     if constexpr (!finite) y = hn::Max(hn::Min(y, high), low);
-    const V k = hn::Round(y);
+    const V k = hn::Add(hn::Round(y), hn::Zero(F()));  // a code 0 has no sign
     uncertainty = hn::Max(uncertainty, hn::Abs(hn::Sub(y, k)));
     // k * coarse is exact: fused or not makes no difference.
     const V value = hn::MulAdd(k, coarse, hn::Mul(k, fine));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // compare_graphs: the original and the transformed graph node by node with a comment, then for each
 // changed layer what became of its weights and outputs on real data, and the accuracy of both.
+#include <optional>
+
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/compare.h"
@@ -50,14 +52,17 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
                 figure(error.output.mean()), figure(error.output.sqnr_db(), "no error"),
                 figure(error.output.cosine()),
                 error.saturation() ? fmt::format("{:.2f} %", *error.saturation() * 100) : "-"});
-    rows.push_back(Dict{{"node", name},
-                        {"weight_error", error.weight ? Value(error.weight->largest) : Value()},
-                        {"weight_error_mean", error.weight ? Value(error.weight->mean()) : Value()},
-                        {"output_error", error.output.largest},
-                        {"output_error_mean", error.output.mean()},
-                        {"sqnr_db", optional_value(error.output.sqnr_db())},
-                        {"cosine", optional_value(error.output.cosine())},
-                        {"saturation", optional_value(error.saturation())}});
+    rows.push_back(
+        Dict{{"node", name},
+             {"weight_error",
+              optional_value(error.weight ? std::optional(error.weight->largest) : std::nullopt)},
+             {"weight_error_mean",
+              optional_value(error.weight ? std::optional(error.weight->mean()) : std::nullopt)},
+             {"output_error", error.output.largest},
+             {"output_error_mean", error.output.mean()},
+             {"sqnr_db", optional_value(error.output.sqnr_db())},
+             {"cosine", optional_value(error.output.cosine())},
+             {"saturation", optional_value(error.saturation())}});
   }
   const int64_t samples = inputs.empty() ? 0 : inputs.front().shape()[0];
   if (layers.rows() > 0)

@@ -5,15 +5,26 @@
 namespace mase::accuracy_metric {
 namespace {
 
-Value compute(const MetricInput& input) {
-  int64_t correct = 0;
-  for (int64_t row = 0; row < input.rows; ++row)
-    correct += arg_max(input.logits + row * input.outputs, input.outputs) == input.labels[row];
-  return input.rows ? static_cast<double>(correct) / static_cast<double>(input.rows) : 0.0;
+void add(const MetricInput& batch, const Value&, std::span<double> row) {
+  row[0] = static_cast<double>(batch.correct);
+  row[1] = static_cast<double>(batch.rows);
 }
 
-const Register<MetricRecord> registered{
-    {.name = "accuracy", .summary = "share of rows classified rightly", .compute = compute}};
+double value(std::span<const double> table, int64_t columns, const Value&) {
+  const std::vector<double> sums = column_sums(table, columns);
+  return sums[1] > 0 ? sums[0] / sums[1] : 0;
+}
+
+const Register<MetricRecord> registered{{
+    .name = "accuracy",
+    .aliases = {"acc"},
+    .summary = "share of rows classified rightly",
+    .curve = "acc",
+    .needs_outputs = false,
+    .columns = [](int64_t) -> int64_t { return 2; },
+    .add = add,
+    .value = value,
+}};
 
 }  // namespace
 }  // namespace mase::accuracy_metric

@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mean loss of the split, as the engine computed it.
+// The mean loss of the rows, as the engine computed it.
 #include "mase/train/metric.h"
 
 namespace mase::loss_metric {
 namespace {
 
-const Register<MetricRecord> registered{
-    {.name = "loss", .summary = "mean loss over the rows", .compute = [](const MetricInput& input) {
-       return Value(input.loss);
-     }}};
+void add(const MetricInput& batch, const Value&, std::span<double> row) {
+  row[0] = batch.loss * static_cast<double>(batch.rows);
+  row[1] = static_cast<double>(batch.rows);
+}
+
+double value(std::span<const double> table, int64_t columns, const Value&) {
+  const std::vector<double> sums = column_sums(table, columns);
+  return sums[1] > 0 ? sums[0] / sums[1] : 0;
+}
+
+const Register<MetricRecord> registered{{
+    .name = "loss",
+    .summary = "mean loss over the rows",
+    .for_numbers = true,
+    .higher_is_better = false,
+    .needs_outputs = false,
+    .columns = [](int64_t) -> int64_t { return 2; },
+    .add = add,
+    .value = value,
+}};
 
 }  // namespace
 }  // namespace mase::loss_metric

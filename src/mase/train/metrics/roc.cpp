@@ -29,8 +29,10 @@ Value compute(const MetricInput& input) {
       positive[row] = static_cast<size_t>(input.labels[row]) == c;
     }
     const RocCurve curve = roc_curve(scores, positive);
+    Value area;
+    if (std::isfinite(curve.auc)) area = curve.auc;
     curves.push_back(Dict{{"class", static_cast<int64_t>(c)},
-                          {"auc", std::isfinite(curve.auc) ? Value(curve.auc) : Value()},
+                          {"auc", area},
                           {"fpr", numbers(curve.fpr)},
                           {"tpr", numbers(curve.tpr)}});
   }

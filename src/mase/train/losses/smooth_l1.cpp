@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// PyTorch's SmoothL1Loss: huber over beta.
+#include "mase/train/loss.h"
+
+namespace mase::smooth_l1_loss {
+namespace {
+
+Expr expr(const Value& options) {
+  const double beta = options["beta"].as_double();
+  const Expr d = abs(Expr::operand(0) - Expr::operand(1));
+  return beta == 0 ? d : select(less(d, beta), 0.5 / beta * (d * d), d - 0.5 * beta);
+}
+
+const Register<LossRecord> registered{
+    elementwise_loss("smooth_l1", "absolute error, rounded off within beta of 0",
+                     {{{.name = "beta",
+                        .type = FieldType::number,
+                        .default_value = 1.0,
+                        .help = "where the parabola becomes a line; 0: l1",
+                        .minimum = 0}}},
+                     expr)};
+
+}  // namespace
+}  // namespace mase::smooth_l1_loss

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Top-k accuracy for one k: the label is among the k largest logits. Equal logits count against the
+// network.
+#include "mase/train/metric.h"
+
+namespace mase::top_k_accuracy_metric {
+namespace {
+
+void add(const MetricInput& batch, const Value& options, std::span<double> row) {
+  const int64_t k = options["k"].as_int();
+  for (int64_t r = 0; r < batch.rows; ++r) {
+    const float* logits = batch.logits + r * batch.outputs;
+    int64_t above = 0;
+    for (int64_t c = 0; c < batch.outputs; ++c)
+      above += c != batch.labels[r] && logits[c] >= logits[batch.labels[r]];
+    row[0] += above < k;
+    row[1] += 1;
+  }
+}
+
+double value(std::span<const double> table, int64_t columns, const Value&) {
+  const std::vector<double> sums = column_sums(table, columns);
+  return sums[1] > 0 ? sums[0] / sums[1] : 0;
+}
+
+const Register<MetricRecord> registered{{
+    .name = "top_k_accuracy",
+    .summary = "share of labels among the k largest outputs",
+    .options = {{{.name = "k",
+                  .type = FieldType::integer,
+                  .default_value = 2,
+                  .help = "outputs that may hold the label",
+                  .minimum = 1}}},
+    .columns = [](int64_t) -> int64_t { return 2; },
+    .add = add,
+    .value = value,
+    .curve_of =
+        [](const Value& options) { return fmt::format("top{}_acc", options["k"].as_int()); },
+}};
+
+}  // namespace
+}  // namespace mase::top_k_accuracy_metric

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# Twenty kills of quantisation-aware training with random rounding.
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["MASE_SOURCE"], "tests", "support"))
+import kill_runs  # noqa: E402
+
+OPTIONS = ["jsc-toy", "jsc-sim", "--sim-rows", "2000", "--max-epochs", "20", "--batch-size", "32",
+           "--learning-rate", "1e-2", "--log-every-n-steps", "20", "--checkpoint-steps", "23"]
+
+kill_runs.main(OPTIONS, """
+[passes.quantize]
+by = "type"
+[passes.quantize.linear.config]
+name = "integer"
+data_in_width = 6
+data_in_frac_width = 4
+data_in_rounding = "stochastic"
+weight_width = 6
+weight_frac_width = 4
+weight_rounding = "stochastic"
+""")
