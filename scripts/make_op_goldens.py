@@ -45,6 +45,7 @@ def case(op, attributes, fn, shapes, module=None, training=False, xs=None):
         "grad_output": plain(g), "grad_inputs": [plain(x.grad) for x in xs],
     }
     if module is not None:
+        result["printed"] = repr(module)
         result["grad_params"] = {n: plain(p.grad) for n, p in module.named_parameters()}
         if training:
             result["buffers"] = {n: plain(b.double()) for n, b in module.named_buffers()}
@@ -116,6 +117,138 @@ for name, fn in (("sum", torch.sum), ("mean", torch.mean)):
     case(name, {}, fn, [()])
 case("reshape", {"shape": [-1, 6]}, lambda x: x.reshape(-1, 6), [(2, 3, 4)])
 case("transpose", {"dim0": 0, "dim1": -1}, lambda x: x.transpose(0, -1), [(2, 3, 4)])
+
+for training in (False, True):
+    case("batch_norm2d", {"num_features": 3}, None, [(2, 3, 4, 2)], nn.BatchNorm2d(3), training)
+for attributes, shape in [
+    (dict(in_channels=3, out_channels=4, kernel_size=3), (2, 3, 5, 6)),
+    (dict(in_channels=2, out_channels=4, kernel_size=[3, 2], stride=[2, 1], padding=[1, 0]),
+     (1, 2, 6, 5)),
+    (dict(in_channels=4, out_channels=6, kernel_size=3, groups=2, bias=False, dilation=2,
+          padding=2), (2, 4, 5, 5)),
+    (dict(in_channels=3, out_channels=3, kernel_size=3, groups=3, stride=2, padding=1),
+     (2, 3, 7, 6)),
+    (dict(in_channels=2, out_channels=2, kernel_size=4, padding="same"), (1, 2, 5, 5)),
+    (dict(in_channels=2, out_channels=1, kernel_size=1, padding="valid", stride=2), (1, 2, 5, 5)),
+] + [(dict(in_channels=2, out_channels=3, kernel_size=3, padding=2, padding_mode=mode,
+           stride=2), (2, 2, 5, 4)) for mode in ("reflect", "replicate", "circular")]:
+    torch_attributes = {k: tuple(v) if isinstance(v, list) else v for k, v in attributes.items()}
+    case("conv2d", attributes, None, [shape], nn.Conv2d(**torch_attributes))
+case("conv2d", {"stride": 2, "padding": 1, "groups": 2},
+     lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=1, groups=2),
+     [(2, 4, 5, 5), (6, 2, 3, 3), (6,)])
+for attributes, shape in [
+    (dict(in_channels=3, out_channels=4, kernel_size=3), (2, 3, 7)),
+    (dict(in_channels=2, out_channels=2, kernel_size=2, stride=2, padding=1, dilation=2,
+          groups=2), (1, 2, 9)),
+]:
+    case("conv1d", attributes, None, [shape], nn.Conv1d(**attributes))
+for attributes, shape in [
+    (dict(in_channels=3, out_channels=2, kernel_size=3), (2, 3, 3, 4)),
+    (dict(in_channels=4, out_channels=6, kernel_size=3, stride=2, padding=1, output_padding=1,
+          groups=2), (1, 4, 3, 3)),
+    (dict(in_channels=2, out_channels=2, kernel_size=2, dilation=2, bias=False), (1, 2, 3, 3)),
+]:
+    case("conv_transpose2d", attributes, None, [shape], nn.ConvTranspose2d(**attributes))
+case("conv_transpose1d", dict(in_channels=2, out_channels=3, kernel_size=3, stride=2), None,
+     [(2, 2, 4)], nn.ConvTranspose1d(2, 3, 3, 2))
+for attributes in (dict(kernel_size=2), dict(kernel_size=3, stride=2, padding=1),
+                   dict(kernel_size=2, stride=2, ceil_mode=True)):
+    case("max_pool2d", attributes, None, [(2, 2, 5, 6)], nn.MaxPool2d(**attributes))
+    case("avg_pool2d", attributes, None, [(2, 2, 5, 6)], nn.AvgPool2d(**attributes))
+    case("max_pool1d", attributes, None, [(2, 2, 7)], nn.MaxPool1d(**attributes))
+    case("avg_pool1d", attributes, None, [(2, 2, 7)], nn.AvgPool1d(**attributes))
+case("max_pool2d", dict(kernel_size=2, dilation=2), None, [(1, 2, 5, 5)],
+     nn.MaxPool2d(2, dilation=2))
+case("avg_pool2d", dict(kernel_size=3, padding=1, stride=2, count_include_pad=False), None,
+     [(1, 2, 5, 5)], nn.AvgPool2d(3, 2, 1, count_include_pad=False))
+case("avg_pool2d", dict(kernel_size=3, padding=1, stride=2, ceil_mode=True), None,
+     [(1, 2, 6, 6)], nn.AvgPool2d(3, 2, 1, ceil_mode=True))
+for size in (1, 3, [2, None]):
+    torch_size = tuple(size) if isinstance(size, list) else size
+    case("adaptive_avg_pool2d", {"output_size": size}, None, [(2, 3, 5, 4)],
+         nn.AdaptiveAvgPool2d(torch_size))
+    case("adaptive_max_pool2d", {"output_size": size}, None, [(2, 3, 5, 4)],
+         nn.AdaptiveMaxPool2d(torch_size))
+case("adaptive_avg_pool1d", {"output_size": 3}, None, [(2, 3, 7)], nn.AdaptiveAvgPool1d(3))
+case("adaptive_max_pool1d", {"output_size": 3}, None, [(2, 3, 7)], nn.AdaptiveMaxPool1d(3))
+
+positive = [torch.rand(3, 4) + 0.3]
+for name, fn in (("exp", torch.exp), ("erf", torch.erf), ("abs", torch.abs),
+                 ("square", torch.square)):
+    case(name, {}, fn, [(3, 4)])
+for name, fn in (("log", torch.log), ("sqrt", torch.sqrt), ("rsqrt", torch.rsqrt)):
+    case(name, {}, fn, None, xs=positive)
+for exponent in (2, 3, -1, 0.5, -0.5, 1.7):
+    case("pow", {"other": exponent}, lambda x: torch.pow(x, exponent), None, xs=positive)
+case("pow", {}, torch.pow, None, xs=[positive[0], torch.randn(3, 4)])
+case("pow", {"other": 3}, lambda x: torch.pow(x, 3), [(3, 4)])
+case("maximum", {}, torch.maximum, [(3, 4), (4,)])
+case("minimum", {}, torch.minimum, [(3, 4), (4,)])
+for limits in (dict(min=-0.5), dict(max=0.7), dict(min=-0.5, max=0.7)):
+    case("clamp", limits, lambda x: torch.clamp(x, **limits), [(3, 4)])
+hostile = torch.tensor([1.0, 2.0, float("nan"), float("inf"), -float("inf"), 0.0])
+other = torch.tensor([1.0, 1.0, float("nan"), float("inf"), 1.0, float("nan")])
+for name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    value = getattr(operator, name)(hostile, other).double()
+    zero = torch.zeros(6)
+    cases.append({"op": name, "attributes": {}, "training": False,
+                  "inputs": [{"shape": [6], "data": [1.0, 2.0, "nan", "inf", "-inf", 0.0]},
+                             {"shape": [6], "data": [1.0, 1.0, "nan", "inf", 1.0, "nan"]}],
+                  "params": {}, "output": plain(value), "grad_output": plain(zero),
+                  "grad_inputs": None})
+mask = torch.tensor([[1.0, 0.0, 1.0, 0.0]]).expand(3, 4)
+x, y = torch.randn(3, 4).requires_grad_(), torch.randn(4).requires_grad_()
+z = torch.where(mask != 0, x, y)
+g = torch.randn(3, 4)
+z.backward(g)
+cases.append({"op": "where", "attributes": {}, "training": False,
+              "inputs": [plain(mask), plain(x), plain(y)], "params": {}, "output": plain(z),
+              "grad_output": plain(g),
+              "grad_inputs": [plain(torch.zeros(3, 4)), plain(x.grad), plain(y.grad)]})
+for name, attributes, module in [
+    ("mish", {}, nn.Mish()), ("log_sigmoid", {}, nn.LogSigmoid()),
+    ("tanhshrink", {}, nn.Tanhshrink()), ("hardshrink", {}, nn.Hardshrink()),
+    ("softshrink", {"lambd": 0.8}, nn.Softshrink(0.8)),
+]:
+    case(name, attributes, None, [(3, 4)], module)
+case("prelu", {}, None, [(3, 4)], nn.PReLU())
+case("prelu", {"num_parameters": 3, "init": 0.1}, None, [(2, 3, 2, 2)], nn.PReLU(3, init=0.1))
+case("squeeze", {}, torch.squeeze, [(1, 3, 1, 2)])
+case("squeeze", {"dim": -2}, lambda x: torch.squeeze(x, -2), [(1, 3, 1, 2)])
+case("unsqueeze", {"dim": -1}, lambda x: torch.unsqueeze(x, -1), [(2, 3)])
+case("permute", {"dims": [2, 0, -2]}, lambda x: x.permute(2, 0, -2), [(2, 3, 4)])
+case("narrow", {"dim": 1, "start": -3, "length": 2}, lambda x: x.narrow(1, x.shape[1] - 3, 2),
+     [(2, 4, 3)])
+case("stack", {"dim": 1}, lambda *t: torch.stack(t, 1), [(2, 3), (2, 3)])
+case("group_norm", {"num_groups": 2, "num_channels": 4}, None, [(2, 4, 3, 2)], nn.GroupNorm(2, 4))
+case("group_norm", {"num_groups": 1, "num_channels": 3, "affine": False, "eps": 0.001}, None,
+     [(2, 3)], nn.GroupNorm(1, 3, eps=0.001, affine=False))
+case("instance_norm2d", {"num_features": 3}, None, [(2, 3, 3, 2)], nn.InstanceNorm2d(3))
+case("instance_norm1d", {"num_features": 3, "affine": True}, None, [(2, 3, 4)],
+     nn.InstanceNorm1d(3, affine=True))
+
+
+def attention(q, k, v, mask=None, causal=False, scale=None):
+    heads = q.shape[-3] // k.shape[-3] if q.dim() > 3 else 1
+    if heads > 1:
+        k, v = k.repeat_interleave(heads, -3), v.repeat_interleave(heads, -3)
+    scores = q @ k.transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        scores = scores + mask
+    if causal:
+        hidden = torch.ones(scores.shape[-2:]).triu(1).bool()
+        scores = scores.masked_fill(hidden, float("-inf"))
+    return torch.softmax(scores, -1) @ v
+
+
+name = "scaled_dot_product_attention"
+case(name, {}, attention, [(2, 3, 4), (2, 5, 4), (2, 5, 2)])
+case(name, {"is_causal": True}, lambda q, k, v: attention(q, k, v, causal=True),
+     [(1, 2, 3, 4), (1, 2, 3, 4), (1, 2, 3, 4)])
+case(name, {"scale": 0.3}, lambda q, k, v, m: attention(q, k, v, m, scale=0.3),
+     [(2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 2), (3, 5)])
+case(name, {}, attention, [(2, 4, 3, 2), (2, 2, 5, 2), (2, 2, 5, 3)])
 
 path = pathlib.Path(__file__).parent.parent / "tests" / "golden" / "ops" / "torch.json"
 path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every registered op's gradient against central differences in double precision, over random
 // shapes with empty and size-one dimensions. A new op is tested by existing.
+#include <algorithm>
 #include <cmath>
 
 #include "mase/base/random.h"
@@ -37,6 +38,10 @@ class GradientCheck {
     // Divisors near zero make differences useless.
     if (op.name == "div" && operands_.inputs.size() == 2)
       for (double& value : operands_.inputs[1].data) value = std::copysign(1.0, value) + value;
+    if (op.name == "log" || op.name == "sqrt" || op.name == "rsqrt" || op.name == "pow")
+      for (double& value : operands_.inputs[0].data) value = std::abs(value) + 0.5;
+    for (const size_t k : op.index_inputs)
+      for (double& value : operands_.inputs[k].data) value = static_cast<double>(random.below(3));
     const bool is_function = test_case.inputs.size() > 1;
     if (op.params && !is_function)
       for (const ParamSpec& spec : op.params(attributes_))
@@ -56,7 +61,9 @@ class GradientCheck {
     EXPECT_EQ(gradients.inputs.size(), operands_.inputs.size()) << place();
     int compared = 0;
     for (size_t k = 0; k < operands_.inputs.size(); ++k)
-      compared += compare(operands_.inputs[k], gradients.inputs.at(k), fmt::format("input {}", k));
+      if (std::find(op_.index_inputs.begin(), op_.index_inputs.end(), k) == op_.index_inputs.end())
+        compared +=
+            compare(operands_.inputs[k], gradients.inputs.at(k), fmt::format("input {}", k));
     for (const auto& [name, gradient] : gradients.params)
       compared += compare(operands_.params.at(name), gradient, name);
     if (op_.params && operands_.inputs.size() == 1) {
@@ -145,6 +152,21 @@ std::vector<Dict> variations(const std::string& op) {
   if (op == "linear") return {{}, {{"bias", false}}};
   if (op == "dropout") return {{}, {{"p", 0.2}}, {{"p", 1}}};
   if (op == "cat") return {{}, {{"dim", -1}}};
+  if (op == "conv1d" || op == "conv2d")
+    return {{{"kernel_size", 2}},
+            {{"kernel_size", 3}, {"padding", 1}, {"stride", 2}, {"bias", false}},
+            {{"kernel_size", 2}, {"padding", 1}, {"padding_mode", "circular"}, {"dilation", 2}}};
+  if (op == "conv_transpose1d" || op == "conv_transpose2d")
+    return {{{"kernel_size", 2}}, {{"kernel_size", 3}, {"padding", 1}, {"stride", 2}}};
+  if (op == "clamp") return {{{"min", -1.0}}, {{"min", -0.5}, {"max", 1.0}}};
+  if (op == "pow") return {{}, {{"other", 3}}, {{"other", -0.5}}, {{"other", 1.7}}};
+  if (op == "prelu") return {{}, {{"init", 0.1}}};
+  if (op == "group_norm") return {{}, {{"num_groups", 2}}, {{"affine", false}}};
+  if (op == "instance_norm1d" || op == "instance_norm2d") return {{}, {{"affine", true}}};
+  if (op == "scaled_dot_product_attention") return {{}, {{"is_causal", true}}, {{"scale", 0.7}}};
+  if (op == "narrow") return {{}, {{"dim", -1}, {"start", 1}, {"length", 2}}};
+  if (op == "squeeze" || op == "unsqueeze" || op == "stack") return {{}, {{"dim", -1}}};
+  if (op.starts_with("adaptive")) return {{}, {{"output_size", 3}}};
   return {{}};
 }
 
@@ -156,8 +178,11 @@ std::vector<Case> random_cases(const OpRecord& op, Random& random) {
       if (round == 0) test_case.inputs[0] = {3, 4};
       if (round == 1) test_case.inputs[0] = {3, 2, 4};
       if (round == 2) test_case.inputs[0] = {2, 3, 3};
+      if (round == 3) test_case.inputs[0] = {2, 2, 4, 3};
       const int wanted = op.max_inputs < 0 ? 3 : op.max_inputs == 2 ? 2 : op.min_inputs;
-      for (int i = 1; i < wanted; ++i) test_case.inputs.push_back(test_case.inputs[0]);
+      const bool literal = variation.contains("other");
+      for (int i = 1; i < (literal ? 1 : wanted); ++i)
+        test_case.inputs.push_back(test_case.inputs[0]);
       if (op.complete) op.complete(test_case.attributes, test_case.inputs, 3);
       cases.push_back(std::move(test_case));
     }
@@ -181,7 +206,7 @@ void check_op(const OpRecord& op) {
 
 TEST(Gradient, EveryOp) {
   const std::vector<const OpRecord*> ops = Registry<OpRecord>::instance().all();
-  EXPECT_GE(ops.size(), 33u);
+  EXPECT_GE(ops.size(), 75u);
   for (const OpRecord* op : ops) check_op(*op);
 }
 

@@ -19,6 +19,7 @@
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/engine/program.h"
+#include "mase/ir/evaluate.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
 #include "mase/train/loss.h"
@@ -30,6 +31,26 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// How many rows the table has that this placeholder's numbers pick from; 0: they are no indices.
+uint64_t index_limit(const Graph& graph, NodeId placeholder) {
+  for (const NodeId user : graph.users(placeholder)) {
+    if (graph.node(user).kind == NodeKind::output) continue;
+    const BoundCall call = bind_call(graph, graph.node(user));
+    for (const size_t k : call.op->index_inputs)
+      if (k < call.inputs.size() && call.inputs[k] == placeholder && call.module)
+        return static_cast<uint64_t>(call.module->parameters.front().second.dim(0));
+  }
+  return 0;
+}
+
+// As many rows as fit into 256 MB, whole batches.
+int64_t fitting_rows(const Graph& graph, int64_t wanted, int64_t batch_size) {
+  int64_t floats = 1;
+  for (const NodeId id : graph.placeholders()) floats += element_count(graph.node(id).sample_shape);
+  const int64_t most = (int64_t{1} << 26) / floats / batch_size * batch_size;
+  return std::min(wanted, std::max(most, 4 * batch_size));
 }
 
 // Generated samples, larger than a training run's share of the caches.
@@ -46,8 +67,10 @@ struct BenchData {
       shape.insert(shape.begin(), rows);
       Tensor input(shape);
       float* values = input.mutable_data<float>();
+      const uint64_t numbers = index_limit(graph, id);
       for (int64_t i = 0; i < input.numel(); ++i)
-        values[i] = static_cast<float>(random.uniform(-2, 2));
+        values[i] = static_cast<float>(numbers > 0 ? static_cast<double>(random.below(numbers))
+                                                   : random.uniform(-2, 2));
       inputs.push_back(std::move(input));
     }
     for (int64_t i = 0; i < rows; ++i)
@@ -304,7 +327,7 @@ int run_bench(const Arguments& arguments) {
     networks.push_back(after_passes(graph, arguments["config"].as_string()));
   // Loading depends on how much memory the rows are spread over: as much as those of jsc-sim.
   constexpr int64_t many_rows = 131072, training_rows = 72000;
-  const int64_t rows = mode == "load" ? training_rows : many_rows;
+  const int64_t rows = fitting_rows(graph, mode == "load" ? training_rows : many_rows, batch_size);
   std::vector<std::unique_ptr<Bench>> benches;
   for (const Graph& network : networks)
     benches.push_back(std::make_unique<Bench>(network, mode != "infer", batch_size, threads, rows));
@@ -327,7 +350,9 @@ int run_bench(const Arguments& arguments) {
     return show_result(arguments, result, table);
   }
   std::vector<double> best(benches.size(), 0);
-  for (int64_t i = 0; i < repetitions; ++i)
+  const Clock::time_point start = Clock::now();
+  // A step of a large network is longer than a window: then time is what ends it.
+  for (int64_t i = 0; i < repetitions && (i < 3 || seconds_since(start) < seconds); ++i)
     for (size_t k = 0; k < benches.size(); ++k)
       best[k] =
           std::max(best[k], benches[k]->repetition(seconds / static_cast<double>(repetitions)));

@@ -32,10 +32,10 @@ void list(const Plan& plan, const char* title, const std::vector<Step>& steps, s
 }  // namespace
 
 std::string dump(const Plan& plan) {
-  std::string text =
-      fmt::format("program {}: {}, batch {}, rows of {} floats, {} thread{}\n", plan.graph.name,
-                  plan.options.training ? "training" : "inference", plan.options.batch_size,
-                  plan.stride, plan.options.threads, plan.options.threads == 1 ? "" : "s");
+  std::string text = fmt::format("program {}: {}, batch {}, rows of {} floats, {} thread{}\n",
+                                 plan.graph.name, plan.options.training ? "training" : "inference",
+                                 plan.options.batch_size, padded_lanes(plan.options.batch_size),
+                                 plan.options.threads, plan.options.threads == 1 ? "" : "s");
   text += fmt::format("memory: arena {} bytes, parameters {} bytes, buffers {} bytes\n",
                       plan.arena_floats * sizeof(float), plan.parameter_floats * sizeof(float),
                       plan.state_floats * sizeof(float));

@@ -2,18 +2,19 @@
 // What a graph becomes on its way to a program: tensors and primitives (lower.cpp), rewritten in
 // place (fuse.cpp), then steps (forward.cpp, backward.cpp) with their memory planned (arena.cpp).
 //
-// Layouts. A tensor whose first dimension is the batch is kept feature-major: `rows` rows (the
-// product of the other dimensions, row-major among themselves) of `stride` floats, the batch along
-// each. Everything that does not depend on the batch size is plain row-major, which is the same
-// thing with one lane: kernels see (rows, stride, lanes) and need not know. Tensors that depend on
-// the batch in another way are free: row-major, and only an op's own eval touches them.
+// Layouts. A tensor whose first dimension is the batch is rows of lanes; its axes say which is
+// which (axes.h). Everything that does not depend on the batch size is plain row-major, which is
+// the same thing with one lane: kernels see (rows, stride, lanes) and need not know. Tensors that
+// depend on the batch in another way are free: row-major, and only an op's own eval touches them.
 #pragma once
 
+#include <any>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "mase/engine/axes.h"
 #include "mase/engine/program.h"
 #include "mase/ir/evaluate.h"
 
@@ -26,6 +27,7 @@ struct TensorInfo {
   std::string name;
   Shape shape;  // at the largest batch
   Layout layout = Layout::batch;
+  Axes axes = {};  // batch tensors
   Place place = Place::arena;
   size_t offset = 0;            // in floats, within its place
   int view_of = -1;             // the same memory in another shape
@@ -36,65 +38,41 @@ struct TensorInfo {
   NodeId node = -1;             // whose result it is
   int counter = -1;             // integer buffers: index of the counter
 
-  Shape features() const;  // the shape without the batch
+  Shape row_shape() const;  // the sizes of the row axes, in their order
   int64_t rows() const;
+  int64_t positions() const;  // lanes of one sample
+  // Where an axis is among the row axes; -1: it is a lane.
+  int row_place(int64_t axis) const;
 };
 
-enum class PrimitiveKind {
-  gather,
-  map,
-  linear,
-  matmul,
-  reduce,
-  permute,
-  concat,
-  batch_norm,
-  layer_norm,
-  softmax,
-  dropout,
-  quantize,
-  constant,
-  target,  // what the batch says the outputs should be
-  one_hot,
-  batch_mean,
-  cross_entropy,
-  call,  // the op's own eval and grad
-};
-const char* primitive_name(PrimitiveKind kind);
+struct PrimitiveRecord;
 
+// One operation of the program. What only its record understands is its payload; the rest is what
+// every rewrite needs to know.
 struct Primitive {
-  PrimitiveKind kind;
+  const PrimitiveRecord* record = nullptr;
   std::vector<int> in = {};
   int out = -1;
+  int weight = -1, bias = -1;  // parameters, or what was computed from them
+  std::any payload = {};
   NodeId node = -1;
-  Expr expr = 0.0;                   // map
-  ReduceKind reduce{};               // reduce
-  std::vector<int64_t> dims = {};    // reduce, permute: of the features
-  int64_t axis = 0;                  // concat, softmax: of the features; gather: the placeholder
-  bool logarithm = false;            // softmax
-  bool batch_statistics = false;     // batch_norm
-  bool transposed = false;           // linear: the weight is [in, out]
-  double number = 0;                 // eps, dropout probability
-  std::optional<double> momentum{};  // batch_norm
-  int weight = -1, bias = -1, running_mean = -1, running_var = -1, tracked = -1;
-  const Quantizer* quantizer = nullptr;             // quantize; `weight` is its learned number
-  uint64_t stream = 0;                              // quantize: of its random draws
-  std::shared_ptr<const BoundCall> call = {};       // call
-  std::vector<std::pair<std::string, int>> params;  // call
-  int mean = -1, variance = -1, inverse = -1;       // batch_norm: kept for the gradient
-  int share = -1;                                   // batch_mean: 1 / its divisor
-  std::shared_ptr<const std::vector<float>> values = {};  // constant
-  // Filled in by fuse.cpp.
-  bool bias_cancels = false;  // linear: only a batch norm reads it, its bias has derivative 0
-  bool relu = false;          // linear, batch_norm: max(0, result)
-  const Quantizer* out_quantizer = nullptr;  // batch_norm: `out` holds the rounded result
-  const Quantization* backward = nullptr;    // linear: formats of the products of the backward pass
-  // The removed batch_norm that is multiplied into the weights (linear) or done to the samples as
-  // they come in (gather: folded_weight is its scale).
-  int folded = -1;
-  int folded_weight = -1, folded_bias = -1;
-  int gather = -1;  // linear: the removed gather whose samples it takes itself
+  std::vector<std::pair<std::string, int>> params = {};  // further tensors that are read
+  uint64_t stream = 0;                                   // of its random draws
+  bool of_loss = false;                                  // only the loss needs it
   bool removed = false;
+
+  template <class T>
+  const T& as() const {
+    return std::any_cast<const T&>(payload);
+  }
+  template <class T>
+  T& as() {
+    return std::any_cast<T&>(payload);
+  }
+  template <class T>
+  bool is() const {
+    return payload.type() == typeid(T);
+  }
 };
 
 struct Run {
@@ -110,6 +88,7 @@ struct Memory {
   std::vector<float*> tensors;  // where each tensor begins
   std::vector<int64_t>* counters = nullptr;
   float* operator[](int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
+  float* at(int tensor) const { return tensor >= 0 ? (*this)[tensor] : nullptr; }
 };
 
 struct Step {
@@ -118,6 +97,9 @@ struct Step {
   std::function<Kernel(const Memory& memory)> bind;
   Kernel run = {};
   NodeId node = -1;
+
+  void read(std::initializer_list<int> tensors);  // those that are there
+  void write(std::initializer_list<int> tensors);
 };
 
 struct Parameter {
@@ -131,17 +113,15 @@ struct Parameter {
 struct Plan {
   CompileOptions options;
   Graph graph;
-  int64_t stride = 0;  // of the rows of batch tensors
   std::vector<TensorInfo> tensors;
   std::vector<Primitive> primitives;
   std::vector<Parameter> parameters;  // state-dict order, buffers too
   std::vector<int> node_result;       // tensor of each node
   std::vector<int> outputs;
-  int loss = -1, target = -1;       // scalar that is minimised; what the batch gives for it
-  size_t first_loss_primitive = 0;  // from here on only the loss needs them
-  std::vector<int64_t> counters;    // integer buffers
-  std::vector<int> gradient;        // tensor of the gradient of each tensor, or -1
-  std::vector<Step> prepare;        // inference: what only depends on parameters
+  int loss = -1, target = -1;     // scalar that is minimised; what the batch gives for it
+  std::vector<int64_t> counters;  // integer buffers
+  std::vector<int> gradient;      // tensor of the gradient of each tensor, or -1
+  std::vector<Step> prepare;      // inference: what only depends on parameters
   std::vector<Step> forward, losses, backward;  // losses: only for batches that have targets
   size_t parameter_floats = 0, state_floats = 0, arena_floats = 0;
 
@@ -149,14 +129,19 @@ struct Plan {
   const TensorInfo& at(int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
   int root(int tensor) const;  // through views
   int add(TensorInfo info);
-  int64_t row_stride(int tensor) const { return at(tensor).layout == Layout::batch ? stride : 1; }
+  int64_t row_stride(int tensor) const;  // floats from one row to the next
   int64_t lanes(int tensor, const Run& run) const {
-    return at(tensor).layout == Layout::batch ? run.n : 1;
+    const TensorInfo& info = at(tensor);
+    return info.layout == Layout::batch ? run.n * info.positions() : 1;
   }
   size_t floats(int tensor) const;  // memory it takes
   // Scratch of a step: `count` floats, alive during that step only.
   int scratch(const std::string& name, int64_t count);
 };
+
+// Floats of a row that holds this many lanes. Rows begin at cache lines, and an odd number of lines
+// apart: a power of two would map the same column of all rows to a few cache sets.
+int64_t padded_lanes(int64_t lanes);
 
 void lower(Plan& plan);
 void fuse(Plan& plan);
@@ -166,11 +151,31 @@ void emit_backward(Plan& plan);
 void place_tensors(Plan& plan);
 std::string dump(const Plan& plan);
 
+// A tensor as the run-time code needs to know it.
+struct TensorView {
+  Shape shape;
+  Layout layout = Layout::batch;
+  Axes axes = {};
+  int64_t rows = 0, stride = 1, positions = 1;
+  std::function<Shape(int64_t n)> shape_at = {};  // free tensors
+
+  int64_t lanes(int64_t n) const { return layout == Layout::batch ? n * positions : 1; }
+  Shape shape_for(int64_t n) const;
+  // Floats from one index of each dimension to the next, for a batch of n.
+  void strides(int64_t n, int64_t* out) const;
+};
+TensorView view_of(const Plan& plan, int tensor);
+
+inline const uint32_t* row_numbers(const Batch& batch) {  // null: consecutive
+  return batch.rows.empty() ? nullptr : batch.rows.data();
+}
+
+// Whole tensors in row-major order, [n][features...], and back.
+void to_row_major(const TensorView& view, const float* in, int64_t n, float* out);
+void from_row_major(const TensorView& view, const float* in, int64_t n, float* out,
+                    bool accumulate = false);
+
 // Which row of an operand each row of the result uses; empty if it is the same one.
 std::vector<int32_t> broadcast_rows(const Shape& result, const Shape& operand);
-
-// Row-major copies of a tensor, for what works on whole tensors: [n][features...].
-void to_row_major(const float* in, int64_t rows, int64_t stride, int64_t lanes, float* out);
-void from_row_major(const float* in, int64_t rows, int64_t stride, int64_t lanes, float* out);
 
 }  // namespace mase::engine

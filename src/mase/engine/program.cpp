@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mase/engine/emit.h"
+#include "mase/engine/kernels/kernels.h"
 #include "mase/engine/plan.h"
 
 namespace mase {
@@ -19,9 +19,10 @@ struct Program::Impl {
   std::vector<ParameterView> views;
   std::vector<std::vector<float>> masks;
   engine::Memory memory;
-  std::vector<int64_t> sample_floats;      // of each placeholder
-  std::vector<std::string> input_names;    // of each placeholder
-  std::vector<const float*> input_values;  // of the batch that runs
+  std::vector<int64_t> sample_floats;        // of each placeholder
+  std::vector<std::string> input_names;      // of each placeholder
+  std::vector<const float*> input_values;    // of the batch that runs
+  std::vector<engine::TensorView> readable;  // by tensor; only those that are pinned
   int64_t last_size = 0;
 
   float* base(engine::Place place) const {
@@ -80,6 +81,9 @@ void Program::Impl::bind(const Impl* shared) {
   memory.counters = counters.get();
   for (auto* steps : {&plan.prepare, &plan.forward, &plan.losses, &plan.backward})
     for (engine::Step& step : *steps) step.run = step.bind(memory);
+  readable.resize(plan.tensors.size());
+  for (size_t i = 0; i < plan.tensors.size(); ++i)
+    if (plan.tensors[i].pinned) readable[i] = engine::view_of(plan, static_cast<int>(i));
   masks.reserve(plan.parameters.size());
   for (const engine::Parameter& parameter : plan.parameters) {
     if (!parameter.trainable) continue;
@@ -217,14 +221,7 @@ StepResult Program::Impl::run(const Batch& batch, bool backward) {
 }
 
 void Program::Impl::read(int tensor, float* out) const {
-  const engine::TensorInfo& info = plan.at(tensor);
-  const float* data = memory[tensor];
-  if (info.layout == engine::Layout::batch)
-    engine::to_row_major(data, info.rows(), plan.stride, last_size, out);
-  else if (info.layout == engine::Layout::fixed)
-    std::copy_n(data, element_count(info.shape), out);
-  else
-    std::copy_n(data, element_count(engine::view_of(plan, tensor).shape_at(last_size)), out);
+  engine::to_row_major(readable.at(static_cast<size_t>(tensor)), memory[tensor], last_size, out);
 }
 
 Program::Program() : impl_(std::make_unique<Impl>()) {}

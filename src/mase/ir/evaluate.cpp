@@ -37,13 +37,16 @@ BoundCall bind_call(const Graph& graph, const Node& node) {
   call.inputs = graph.inputs_of(node.id);
   // Literals are attributes: keyword ones by name, positional ones in schema order.
   Dict given;
+  const std::vector<std::string> names = call.op->function_arguments.empty()
+                                             ? call.op->attributes.names()
+                                             : call.op->function_arguments;
   size_t next = 0;
   for (const Argument& argument : node.args) {
     const Value* literal = std::get_if<Value>(&argument.data);
     if (!literal) continue;
-    if (next >= call.op->attributes.fields.size())
+    if (next >= names.size())
       throw Error(node.name, fmt::format("too many arguments for '{}'", node.target));
-    given.set(call.op->attributes.fields[next++].name, *literal);
+    given.set(names[next++], *literal);
   }
   for (const auto& [key, argument] : node.kwargs)
     if (const Value* literal = std::get_if<Value>(&argument.data)) given.set(key, *literal);

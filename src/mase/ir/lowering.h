@@ -13,15 +13,24 @@
 
 namespace mase {
 
-using Slot = int;  // a tensor of the program being built
+// A tensor of the program being built. Negative: the engine has no primitive for this case; what is
+// built on it is not there either, and the op's own eval runs instead.
+using Slot = int;
 
 enum class ReduceKind { sum, mean, max };
+enum class PaddingMode { zeros, reflect, replicate, circular };
+enum class PoolKind { max, mean };
+
+// Windows that slide over the trailing dimensions of [N, C, positions...], one number for each.
+struct Windows {
+  std::vector<int64_t> kernel, stride, padding_before, padding_after, dilation;
+};
 
 class Lowering {
  public:
   virtual ~Lowering() = default;
 
-  virtual const Shape& shape(Slot slot) const = 0;
+  virtual const Shape& shape(Slot slot) const = 0;  // empty for what is not there
   virtual bool training() const = 0;
   // A parameter or buffer of the module being lowered; nothing if it has none of that name.
   virtual std::optional<Slot> parameter(const std::string& name) = 0;
@@ -37,6 +46,27 @@ class Lowering {
   virtual Slot reshape(Slot x, const Shape& shape) = 0;
   virtual Slot permute(Slot x, const std::vector<int64_t>& order) = 0;
   virtual Slot concat(const std::vector<Slot>& parts, int64_t dim) = 0;
+  // `count` indices of a dimension: start, start + step, ...
+  virtual Slot slice(Slot x, int64_t dim, int64_t start, int64_t step, int64_t count) = 0;
+  // table[V, D] by whole numbers of any shape: their shape with D behind it.
+  virtual Slot take(Slot table, Slot indices) = 0;
+
+  struct Convolution {
+    Windows windows;  // the kernel is the weight's; padding is what is added around x
+    int64_t groups = 1;
+    PaddingMode padding_mode = PaddingMode::zeros;
+  };
+  // x[N, C, ...], weight[O, C / groups, ...], bias[O].
+  virtual Slot convolution(Slot x, Slot weight, std::optional<Slot> bias,
+                           const Convolution& options) = 0;
+  // Its gradient with respect to x as an operation: x[N, O, ...], weight[O, C / groups, ...] to a
+  // result [N, C, `positions`...].
+  virtual Slot transposed_convolution(Slot x, Slot weight, std::optional<Slot> bias,
+                                      const Convolution& options, const Shape& positions) = 0;
+  // Padding is no candidate for the maximum; the mean divides by the window's size, or by the part
+  // of it that lies inside (`count_padding` false). `positions`: of the result.
+  virtual Slot pool(PoolKind kind, Slot x, const Windows& windows, bool count_padding,
+                    const Shape& positions) = 0;
 
   // Normalisation over the batch (and any trailing positions) of each channel, dim 1. Training
   // uses batch statistics and updates running_mean and running_var (unbiased variance).

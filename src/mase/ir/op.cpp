@@ -40,8 +40,9 @@ Module make_module(const std::string& op_name, const Value& attributes, uint64_t
     Random random(seed, "init:" + path + "." + spec.name);
     double* values = tensor.mutable_data<double>();
     for (int64_t i = 0; i < tensor.numel(); ++i)
-      values[i] = spec.uniform_bound > 0 ? random.uniform(-spec.uniform_bound, spec.uniform_bound)
-                                         : spec.constant;
+      values[i] = spec.normal_deviation > 0 ? spec.normal_deviation * random.normal()
+                  : spec.uniform_bound > 0 ? random.uniform(-spec.uniform_bound, spec.uniform_bound)
+                                           : spec.constant;
     (spec.trainable ? module.parameters : module.buffers)
         .emplace_back(spec.name, tensor.to(spec.dtype));
   }

@@ -29,7 +29,7 @@ struct Array {
   Tensor to_tensor(DType dtype = DType::f32) const;
 };
 
-// PyTorch's default initialisation: a constant, or uniform in [-bound, bound].
+// PyTorch's default initialisation: a constant, uniform in [-bound, bound], or normal.
 struct ParamSpec {
   std::string name;
   Shape shape;
@@ -37,6 +37,7 @@ struct ParamSpec {
   double constant = 0;
   double uniform_bound = 0;  // > 0 wins over the constant
   DType dtype = DType::f32;
+  double normal_deviation = 0;  // > 0 wins over both
 };
 
 struct OpCall {
@@ -86,8 +87,11 @@ struct OpRecord {
   std::string function = {};    // fx's printed target ("operator.add"); empty: no function
   std::string mase_type;        // module, module_related_func, builtin_func, implicit_func
   std::string summary;
-  Schema attributes = {};              // in PyTorch's order of arguments
-  int min_inputs = 1, max_inputs = 1;  // max_inputs -1: any number, given as one list
+  Schema attributes = {};  // in PyTorch's order of arguments
+  // Names of the literals of a function call, if they do not come in the schema's order.
+  std::vector<std::string> function_arguments = {};
+  int min_inputs = 1, max_inputs = 1;     // max_inputs -1: any number, given as one list
+  std::vector<size_t> index_inputs = {};  // those that are whole numbers; they have no gradient
 
   // Quantisation: operands in MASE's prefixes (data_in, weight, bias, data_out). Empty: the op has
   // no operand worth quantising. The first input is data_in; the second input of a two-input op

@@ -3,9 +3,11 @@
 // multiply side by side and nothing is transposed. An operand without a batch is one value a lane.
 #include <algorithm>
 
-#include "mase/engine/emit.h"
+#include "mase/engine/kernels/kernels.h"
+#include "mase/engine/payloads.h"
+#include "mase/engine/primitive.h"
 
-namespace mase::engine {
+namespace mase::engine::matmul_primitive {
 namespace {
 
 struct Side {
@@ -29,14 +31,14 @@ std::vector<int32_t> matrices(const Shape& lead, const Shape& operand, int64_t s
 }
 
 Geometry geometry(const Plan& plan, const Primitive& p) {
-  const Shape a = plan.at(p.in[0]).features(), out = plan.at(p.out).features();
+  const Shape a = plan.at(p.in[0]).row_shape(), out = plan.at(p.out).row_shape();
   const Shape lead(out.begin(), out.end() - 2);
   return {element_count(lead), out[out.size() - 2], a.back(), out.back()};
 }
 
 Side side(const Plan& plan, const Primitive& p, int index, const Memory& memory) {
   const int tensor = p.in[static_cast<size_t>(index)];
-  const Shape out = plan.at(p.out).features(), own = plan.at(tensor).features();
+  const Shape out = plan.at(p.out).row_shape(), own = plan.at(tensor).row_shape();
   const Shape lead(out.begin(), out.end() - 2);
   const bool scalar =
       plan.at(p.out).layout == Layout::batch && plan.at(tensor).layout == Layout::fixed;
@@ -57,9 +59,8 @@ void multiply_add(float* out, const float* a, bool a_scalar, const float* b, boo
     for (int64_t i = 0; i < n; ++i) out[i] += a[i] * b[i];
 }
 
-}  // namespace
-
-Step emit_matmul(Plan& plan, const Primitive& p) {
+Step forward(Plan& plan, Primitive& primitive) {
+  const Primitive p = primitive;
   Step step{"matmul", "", p.in, {p.out}};
   const Geometry g = geometry(plan, p);
   step.detail = fmt::format("{} x [{} x {} x {}]", g.matrices, g.m, g.k, g.n);
@@ -85,8 +86,8 @@ Step emit_matmul(Plan& plan, const Primitive& p) {
   return step;
 }
 
-Step emit_matmul_gradient(Plan& plan, const Primitive& p, int of, int gradient, int target,
-                          bool accumulate) {
+Step side_gradient(Plan& plan, const Primitive& p, int of, int gradient, int target,
+                   bool accumulate) {
   Step step{"matmul_gradient",
             of == 0 ? "left" : "right",
             {p.in[static_cast<size_t>(1 - of)], gradient},
@@ -122,4 +123,18 @@ Step emit_matmul_gradient(Plan& plan, const Primitive& p, int of, int gradient, 
   return step;
 }
 
-}  // namespace mase::engine
+void gradient(Backward& backward, const Primitive& p, int gradient) {
+  for (int side = 0; side < 2; ++side)
+    if (const Target t = backward.target(p.in[static_cast<size_t>(side)]); t.tensor >= 0)
+      backward.push(side_gradient(backward.plan(), p, side, gradient, t.tensor, t.accumulate));
+}
+
+const Register<PrimitiveRecord> registered{{
+    .name = "matmul",
+    .summary = "products of each sample's own matrices, the samples side by side",
+    .forward = forward,
+    .gradient = gradient,
+}};
+
+}  // namespace
+}  // namespace mase::engine::matmul_primitive

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps that round tensors, and their gradients: straight-through (no step at all: both sides
 // share one gradient), a format's own rule, or a learned number that gets a gradient itself.
+#include "mase/engine/primitives/quantize.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "mase/engine/emit.h"
+#include "mase/engine/kernels/kernels.h"
+#include "mase/engine/payloads.h"
+#include "mase/formats/groups.h"
 
 namespace mase::engine {
 namespace {
@@ -16,8 +20,8 @@ struct Rounder {
   uint64_t seed, stream;
 
   Rounder(const Plan& plan, const Primitive& p)
-      : quantizer(p.quantizer),
-        drawn(plan.options.training && p.quantizer->quantize_drawn),
+      : quantizer(p.as<QuantizePayload>().quantizer),
+        drawn(plan.options.training && quantizer->quantize_drawn),
         seed(plan.options.seed),
         stream(p.stream) {}
 
@@ -34,14 +38,9 @@ struct Rounder {
 
 // The values of a tensor in row-major order, for what happens once.
 std::vector<float> row_major(const float* data, const TensorView& view, int64_t n, Shape& shape) {
-  shape = view.shape;
-  if (view.layout == Layout::batch) shape[0] = n;
-  if (view.layout == Layout::free) shape = view.shape_at(n);
+  shape = view.shape_for(n);
   std::vector<float> values(static_cast<size_t>(element_count(shape)));
-  if (view.layout == Layout::batch)
-    to_row_major(data, view.rows, view.stride, n, values.data());
-  else
-    std::copy_n(data, values.size(), values.data());
+  to_row_major(view, data, n, values.data());
   return values;
 }
 
@@ -83,7 +82,7 @@ void for_each_piece(const TensorView& view, int64_t n, Shape& shape, const Body&
     body(int64_t{0});
     return;
   }
-  shape[0] = n;
+  shape[0] = view.lanes(n);
   for (int64_t r = 0; r < view.rows; ++r) body(r * view.stride);
 }
 
@@ -92,7 +91,7 @@ Shape piece_shape(const TensorView& view) {
 }
 
 Step emit_learned(Plan& plan, const Primitive& p) {
-  const Quantizer* quantizer = p.quantizer;
+  const Quantizer* quantizer = p.as<QuantizePayload>().quantizer;
   Step step{"quantize", quantizer->format + ", learned", {p.in[0], p.weight}, {p.out}};
   const TensorView view = view_of(plan, p.out);
   const int in = p.in[0], out = p.out, weight = p.weight;
@@ -109,17 +108,14 @@ Step emit_learned(Plan& plan, const Primitive& p) {
       Shape whole;
       std::vector<float> values = row_major(from, view, run.n, whole);
       quantizer->quantize(values.data(), values.data(), whole);
-      if (view.layout == Layout::batch)
-        from_row_major(values.data(), view.rows, view.stride, run.n, to);
-      else
-        std::copy(values.begin(), values.end(), to);
+      from_row_major(view, values.data(), run.n, to);
     };
   };
   return step;
 }
 
 Step emit_learned_gradient(Plan& plan, const Primitive& p, int gradient, Target x, Target number) {
-  const Quantizer* quantizer = p.quantizer;
+  const Quantizer* quantizer = p.as<QuantizePayload>().quantizer;
   Step step{
       "quantize_gradient", quantizer->format + ", learned", {p.in[0], p.weight, gradient}, {}};
   const TensorView view = view_of(plan, p.out);
@@ -131,15 +127,16 @@ Step emit_learned_gradient(Plan& plan, const Primitive& p, int gradient, Target 
     if (tensor >= 0) step.writes.push_back(tensor);
   // LSQ balances the numbers' updates by the values each one serves, the batch not counted.
   const int64_t values = view.layout == Layout::batch
-                             ? view.rows
+                             ? view.rows * view.positions
                              : element_count(plan.at(p.in[0]).shape) / std::max<int64_t>(1, count);
   const double share = quantizer->learned->gradient_scale(values);
+  const int in = p.in[0], weight = p.weight;
   step.bind = [=](const Memory& memory) -> Kernel {
     auto shape = std::make_shared<Shape>(piece_shape(view));
     auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(count));
-    const auto at = [&](int tensor) { return tensor >= 0 ? memory[tensor] : nullptr; };
-    return [=, from = memory[p.in[0]], value = memory[p.weight], g = memory[gradient],
-            scratch = memory[ups], dx = at(x.tensor), dn = at(number.tensor)](const Run& run) {
+    return [=, from = memory[in], value = memory[weight], g = memory[gradient],
+            scratch = memory[ups], dx = memory.at(x.tensor),
+            dn = memory.at(number.tensor)](const Run& run) {
       std::fill(sums->begin(), sums->end(), 0.0);
       for_each_piece(view, run.n, *shape, [&](int64_t offset) {
         float* to = dx && !x.accumulate ? dx + offset : scratch + offset;
@@ -150,6 +147,116 @@ Step emit_learned_gradient(Plan& plan, const Primitive& p, int gradient, Target 
         const auto d = static_cast<float>((*sums)[static_cast<size_t>(i)] * share);
         dn[i] = number.accumulate ? dn[i] + d : d;
       }
+    };
+  };
+  return step;
+}
+
+// Rounds p.in[0] to p.out.
+Step round_step(Plan& plan, const Primitive& p) {
+  if (p.weight >= 0) return emit_learned(plan, p);
+  const Rounder rounder(plan, p);
+  Step step{"quantize", rounder.quantizer->format, p.in, {p.out}};
+  const int in = p.in[0], out = p.out;
+  const TensorView view = view_of(plan, out);
+  if (rounder.quantizer->elementwise && view.layout != Layout::free) {
+    if (rounder.drawn && view.layout == Layout::batch) {  // a draw belongs to a row and a sample
+      MASE_CHECK(view.positions == 1, "drawn values of positions");
+      step.bind = [=](const Memory& memory) -> Kernel {
+        auto shape = std::make_shared<Shape>(Shape{0});
+        return [=, from = memory[in], to = memory[out]](const Run& run) {
+          (*shape)[0] = run.n;
+          for (int64_t r = 0; r < view.rows; ++r)
+            rounder(from + r * view.stride, to + r * view.stride, *shape, run,
+                    static_cast<uint64_t>(r), run.batch->first_sample);
+        };
+      };
+      return step;
+    }
+    // In any layout: one flat sweep over the rows, padding included.
+    const auto count = static_cast<int64_t>(
+        view.layout == Layout::batch ? view.rows * view.stride : element_count(view.shape));
+    step.bind = [=](const Memory& memory) -> Kernel {
+      return [=, from = memory[in], to = memory[out], shape = Shape{count}](const Run& run) {
+        rounder(from, to, shape, run);
+      };
+    };
+    return step;
+  }
+  if (rounder.quantizer->quantize_group && view.layout == Layout::batch) {
+    // Rows are features, and each has the numbers of its group.
+    MASE_CHECK(view.positions == 1, "groups of positions");
+    Shape sample = view.shape;
+    sample[0] = 1;
+    const Grouping groups = grouping(sample, rounder.quantizer->type->granularity);
+    step.bind = [=, quantizer = rounder.quantizer](const Memory& memory) -> Kernel {
+      return [=, from = memory[in], to = memory[out]](const Run& run) {
+        for (int64_t r = 0; r < view.rows; ++r)
+          quantizer->quantize_group(from + r * view.stride, to + r * view.stride, run.n,
+                                    r / groups.inner % groups.groups);
+      };
+    };
+    return step;
+  }
+  const int64_t count = element_count(view.shape);
+  const int scratch = view.layout == Layout::batch ? plan.scratch("row-major", count) : -1;
+  if (scratch >= 0) step.writes.push_back(scratch);
+  step.bind = [=](const Memory& memory) -> Kernel {
+    auto shape = std::make_shared<Shape>(view.shape);
+    return [=, from = memory[in], to = memory[out],
+            rows = scratch >= 0 ? memory[scratch] : nullptr](const Run& run) {
+      if (view.layout == Layout::batch) {
+        (*shape)[0] = run.n;
+        to_row_major(view, from, run.n, rows);
+        rounder(rows, rows, *shape, run, 0, run.batch->first_sample);
+        from_row_major(view, rows, run.n, to);
+      } else {
+        if (view.layout == Layout::free) *shape = view.shape_at(run.n);
+        rounder(from, to, *shape, run);
+      }
+    };
+  };
+  return step;
+}
+
+bool has_gradient_step(const Primitive& p) {
+  return p.weight >= 0 || p.as<QuantizePayload>().quantizer->gradient;
+}
+
+Step gradient_step(Plan& plan, const Primitive& p, int gradient, Target t, Target number) {
+  if (p.weight >= 0) return emit_learned_gradient(plan, p, gradient, t, number);
+  const Quantizer* quantizer = p.as<QuantizePayload>().quantizer;
+  const TensorView view = view_of(plan, p.out);
+  const int64_t count = element_count(view.shape);
+  Step step{"quantize_gradient", quantizer->format, {p.in[0], gradient}, {t.tensor}};
+  const int in = p.in[0];
+  const bool batch = view.layout == Layout::batch;
+  const int64_t flat = batch ? view.rows * view.stride : count;
+  const int values = plan.scratch("values", flat), ups = plan.scratch("gradients", flat);
+  step.writes.push_back(values);
+  step.writes.push_back(ups);
+  const bool elementwise = quantizer->elementwise && view.layout != Layout::free;
+  step.bind = [=](const Memory& memory) -> Kernel {
+    auto shape = std::make_shared<Shape>(elementwise ? Shape{flat} : view.shape);
+    return [=, x = memory[in], g = memory[gradient], to = memory[t.tensor], a = memory[values],
+            b = memory[ups]](const Run& run) {
+      if (elementwise) {
+        quantizer->gradient(x, g, t.accumulate ? b : to, *shape);
+        if (t.accumulate) kernels::add_to(to, b, flat);
+        return;
+      }
+      if (batch) {
+        (*shape)[0] = run.n;
+        to_row_major(view, x, run.n, a);
+        to_row_major(view, g, run.n, b);
+        quantizer->gradient(a, b, b, *shape);
+        from_row_major(view, b, run.n, to, t.accumulate);
+        return;
+      }
+      if (view.layout == Layout::free) *shape = view.shape_at(run.n);
+      const int64_t values_now = element_count(*shape);
+      quantizer->gradient(x, g, b, *shape);
+      for (int64_t i = 0; i < values_now; ++i) to[i] = (t.accumulate ? to[i] : 0.0f) + b[i];
     };
   };
   return step;
@@ -184,85 +291,15 @@ uint64_t random_draw(uint64_t seed, uint64_t step, uint64_t stream, uint64_t pie
   return h;
 }
 
-uint64_t backward_stream(const Primitive& p, uint64_t index) {
-  return (uint64_t{1} << 32) + (static_cast<uint64_t>(p.out) << 2) + index;
-}
-
 int unrounded(const Plan& plan, int tensor) {
   for (const Primitive& p : plan.primitives)
-    if (p.kind == PrimitiveKind::quantize && !p.removed && p.out == tensor) return p.in[0];
+    if (p.is<QuantizePayload>() && !p.removed && p.out == tensor) return p.in[0];
   return tensor;
 }
 
-Step emit_quantize(Plan& plan, const Primitive& p) {
-  if (p.weight >= 0) return emit_learned(plan, p);
-  const Rounder rounder(plan, p);
-  Step step{"quantize", p.quantizer->format, p.in, {p.out}};
-  const int in = p.in[0], out = p.out;
-  const TensorView view = view_of(plan, out);
-  if (p.quantizer->elementwise && view.layout != Layout::free) {
-    if (rounder.drawn && view.layout == Layout::batch) {  // a draw belongs to a row and a sample
-      step.bind = [=](const Memory& memory) -> Kernel {
-        auto shape = std::make_shared<Shape>(Shape{0});
-        return [=, from = memory[in], to = memory[out]](const Run& run) {
-          (*shape)[0] = run.n;
-          for (int64_t r = 0; r < view.rows; ++r)
-            rounder(from + r * view.stride, to + r * view.stride, *shape, run,
-                    static_cast<uint64_t>(r), run.batch->first_sample);
-        };
-      };
-      return step;
-    }
-    // In any layout: one flat sweep over the rows, padding included.
-    const auto count = static_cast<int64_t>(
-        view.layout == Layout::batch ? view.rows * view.stride : element_count(view.shape));
-    step.bind = [=](const Memory& memory) -> Kernel {
-      return [=, from = memory[in], to = memory[out], shape = Shape{count}](const Run& run) {
-        rounder(from, to, shape, run);
-      };
-    };
-    return step;
-  }
-  if (p.quantizer->quantize_group && view.layout == Layout::batch) {
-    // Rows are features, and each has the numbers of its group.
-    Shape sample = view.shape;
-    sample[0] = 1;
-    const Grouping groups = grouping(sample, p.quantizer->type->granularity);
-    step.bind = [=, quantizer = p.quantizer](const Memory& memory) -> Kernel {
-      return [=, from = memory[in], to = memory[out]](const Run& run) {
-        for (int64_t r = 0; r < view.rows; ++r)
-          quantizer->quantize_group(from + r * view.stride, to + r * view.stride, run.n,
-                                    r / groups.inner % groups.groups);
-      };
-    };
-    return step;
-  }
-  const int64_t count = element_count(view.shape);
-  const int scratch = view.layout == Layout::batch ? plan.scratch("row-major", count) : -1;
-  if (scratch >= 0) step.writes.push_back(scratch);
-  step.bind = [=](const Memory& memory) -> Kernel {
-    auto shape = std::make_shared<Shape>(view.shape);
-    return [=, from = memory[in], to = memory[out],
-            rows = scratch >= 0 ? memory[scratch] : nullptr](const Run& run) {
-      if (view.layout == Layout::batch) {
-        (*shape)[0] = run.n;
-        to_row_major(from, view.rows, view.stride, run.n, rows);
-        rounder(rows, rows, *shape, run, 0, run.batch->first_sample);
-        from_row_major(rows, view.rows, view.stride, run.n, to);
-      } else {
-        if (view.layout == Layout::free) *shape = view.shape_at(run.n);
-        rounder(from, to, *shape, run);
-      }
-    };
-  };
-  return step;
-}
-
-bool has_gradient_step(const Primitive& p) { return p.weight >= 0 || p.quantizer->gradient; }
-
 void share_straight_through(Plan& plan) {
   for (const Primitive& p : plan.primitives) {
-    if (p.removed || p.kind != PrimitiveKind::quantize || has_gradient_step(p)) continue;
+    if (p.removed || !p.is<QuantizePayload>() || has_gradient_step(p)) continue;
     if (!plan.at(p.out).differentiable) continue;
     const int shared = gradient_of(plan, p.in[0]);
     plan.gradient.resize(plan.tensors.size(), -1);
@@ -270,46 +307,40 @@ void share_straight_through(Plan& plan) {
   }
 }
 
-Step emit_quantize_gradient(Plan& plan, const Primitive& p, int gradient, Target t, Target number) {
-  if (p.weight >= 0) return emit_learned_gradient(plan, p, gradient, t, number);
-  const Quantizer* quantizer = p.quantizer;
-  const TensorView view = view_of(plan, p.out);
-  const int64_t count = element_count(view.shape);
-  Step step{"quantize_gradient", quantizer->format, {p.in[0], gradient}, {t.tensor}};
-  const bool batch = view.layout == Layout::batch;
-  const int64_t flat = batch ? view.rows * view.stride : count;
-  const int values = plan.scratch("values", flat), ups = plan.scratch("gradients", flat);
-  step.writes.push_back(values);
-  step.writes.push_back(ups);
-  const bool elementwise = quantizer->elementwise && view.layout != Layout::free;
-  step.bind = [=](const Memory& memory) -> Kernel {
-    auto shape = std::make_shared<Shape>(elementwise ? Shape{flat} : view.shape);
-    return [=, x = memory[p.in[0]], g = memory[gradient], to = memory[t.tensor], a = memory[values],
-            b = memory[ups]](const Run& run) {
-      if (elementwise) {
-        quantizer->gradient(x, g, t.accumulate ? b : to, *shape);
-        if (t.accumulate) kernels::add_to(to, b, flat);
-        return;
-      }
-      if (batch) {
-        (*shape)[0] = run.n;
-        to_row_major(x, view.rows, view.stride, run.n, a);
-        to_row_major(g, view.rows, view.stride, run.n, b);
-        quantizer->gradient(a, b, b, *shape);
-        for (int64_t i = 0; i < run.n; ++i)
-          for (int64_t r = 0; r < view.rows; ++r) {
-            float& place = to[r * view.stride + i];
-            place = (t.accumulate ? place : 0.0f) + b[i * view.rows + r];
-          }
-        return;
-      }
-      if (view.layout == Layout::free) *shape = view.shape_at(run.n);
-      const int64_t values_now = element_count(*shape);
-      quantizer->gradient(x, g, b, *shape);
-      for (int64_t i = 0; i < values_now; ++i) to[i] = (t.accumulate ? to[i] : 0.0f) + b[i];
-    };
-  };
-  return step;
+int rounded_for_backward(Backward& backward, const Primitive& product, const Quantizer* quantizer,
+                         int tensor, uint64_t index) {
+  if (!quantizer) return tensor;
+  Plan& plan = backward.plan();
+  TensorInfo info = plan.at(tensor);
+  info.name += " rounded";
+  info.place = Place::arena;
+  info.view_of = -1;
+  info.pinned = info.differentiable = false;
+  Primitive quantize{.in = {tensor}, .payload = QuantizePayload{quantizer}};
+  quantize.out = plan.add(std::move(info));
+  quantize.stream = (uint64_t{1} << 32) + (static_cast<uint64_t>(product.out) << 2) + index;
+  backward.push(round_step(plan, quantize));
+  return quantize.out;
 }
 
 }  // namespace mase::engine
+
+namespace mase::engine::quantize_primitive {
+namespace {
+
+void send_gradient(Backward& backward, const Primitive& p, int gradient) {
+  if (!has_gradient_step(p)) return;  // straight-through: both sides share one gradient
+  const Target x = backward.target(p.in[0]), number = backward.target(p.weight);
+  if (x.tensor >= 0 || number.tensor >= 0)
+    backward.push(gradient_step(backward.plan(), p, gradient, x, number));
+}
+
+const Register<PrimitiveRecord> registered{{
+    .name = "quantize",
+    .summary = "rounds a tensor to a number format",
+    .forward = [](Plan& plan, Primitive& p) { return round_step(plan, p); },
+    .gradient = send_gradient,
+}};
+
+}  // namespace
+}  // namespace mase::engine::quantize_primitive

@@ -2,11 +2,20 @@
 // The primitives of losses: targets as the batch gives them, means over the batch, and
 // cross-entropy with its gradient and the arg-max hits in one sweep. Which of them make up a loss
 // is said by its record (train/losses/).
+#include "mase/engine/primitives/loss.h"
+
 #include <algorithm>
 
-#include "mase/engine/emit.h"
+#include "mase/engine/kernels/kernels.h"
+#include "mase/engine/payloads.h"
+#include "mase/engine/primitive.h"
 
 namespace mase::engine {
+
+bool gradient_comes_forward(const Plan& plan, const Primitive& p) {
+  return p.is<CrossEntropyPayload>() && p.out == plan.loss;
+}
+
 namespace {
 
 int32_t* labels_in(float* memory) { return reinterpret_cast<int32_t*>(memory); }
@@ -41,7 +50,7 @@ struct CrossEntropy {
   CrossEntropy(const Plan& of, const Primitive& p, const Memory& memory)
       : plan(&of),
         classes(of.at(p.in[0]).rows()),
-        stride(of.stride),
+        stride(of.row_stride(p.in[0])),
         logits(memory[p.in[0]]),
         labels(memory[p.in[1]]),
         weights(p.in.size() > 2 ? memory[p.in[2]] : nullptr) {}
@@ -61,11 +70,9 @@ struct CrossEntropy {
   }
 };
 
-}  // namespace
-
-Step emit_constant(const Primitive& p) {
+Step constant(Plan&, Primitive& p) {
   Step step{"constant", "", {}, {p.out}};
-  const auto values = p.values;
+  const auto values = p.as<ConstantPayload>().values;
   const int out = p.out;
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, to = memory[out]](const Run&) { std::copy(values->begin(), values->end(), to); };
@@ -73,9 +80,9 @@ Step emit_constant(const Primitive& p) {
   return step;
 }
 
-Step emit_target(Plan& plan, const Primitive& p) {
+Step target(Plan& plan, Primitive& p) {
   Step step{"target", "", {}, {p.out}};
-  const int64_t rows = plan.at(p.out).rows(), stride = plan.stride;
+  const int64_t rows = plan.at(p.out).rows(), stride = plan.row_stride(p.out);
   const bool labels = plan.at(p.out).labels;
   const int64_t classes = plan.at(plan.outputs[0]).rows();
   const int out = p.out;
@@ -93,9 +100,9 @@ Step emit_target(Plan& plan, const Primitive& p) {
   return step;
 }
 
-Step emit_one_hot(Plan& plan, const Primitive& p) {
+Step one_hot(Plan& plan, Primitive& p) {
   Step step{"one_hot", "", p.in, {p.out}};
-  const int64_t classes = plan.at(p.out).rows(), stride = plan.stride;
+  const int64_t classes = plan.at(p.out).rows(), stride = plan.row_stride(p.out);
   const int in = p.in[0], out = p.out;
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, labels = memory[in], to = memory[out]](const Run& run) {
@@ -107,26 +114,30 @@ Step emit_one_hot(Plan& plan, const Primitive& p) {
   return step;
 }
 
-Step emit_batch_mean(Plan& plan, const Primitive& p) {
-  Step step{"batch_mean", "", p.in, {p.out, p.share}};
-  const int x = p.in[0], weights = p.in.size() > 1 ? p.in[1] : -1, out = p.out, share = p.share;
-  const int64_t rows = plan.at(x).rows(), stride = plan.stride;
+Step batch_mean(Plan& plan, Primitive& p) {
+  const int share = p.as<BatchMeanPayload>().share;
+  Step step{"batch_mean", "", p.in, {p.out, share}};
+  const int x = p.in[0], weights = p.in.size() > 1 ? p.in[1] : -1, out = p.out;
+  const int64_t rows = plan.at(x).rows(), stride = plan.row_stride(x);
+  const int64_t positions = plan.at(x).positions();
+  const int64_t weight_stride = weights >= 0 ? plan.row_stride(weights) : 0;
+  const int64_t weight_positions = weights >= 0 ? plan.at(weights).positions() : 1;
   const int64_t weight_rows = weights >= 0 ? plan.at(weights).rows() : 0;
   const bool is_loss = plan.loss == p.out;
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, from = memory[x], w = weights >= 0 ? memory[weights] : nullptr,
-            to = memory[out], inverse = memory[share]](const Run& run) {
-      const auto sum = [&](const float* values, int64_t count) {
+    return [=, &plan, from = memory[x], w = memory.at(weights), to = memory[out],
+            inverse = memory[share]](const Run& run) {
+      const auto sum = [&](const float* values, int64_t count, int64_t step, int64_t lanes) {
         double total = 0;
-        for (int64_t r = 0; r < count; ++r) total += kernels::sum(values + r * stride, run.n);
+        for (int64_t r = 0; r < count; ++r) total += kernels::sum(values + r * step, lanes);
         return total;
       };
-      double total = run.global * static_cast<double>(rows);
+      double total = run.global * static_cast<double>(rows * positions);
       if (w) {
-        total = sum(w, weight_rows);
+        total = sum(w, weight_rows, weight_stride, run.n * weight_positions);
         if (plan.options.all_reduce) plan.options.all_reduce(std::span<double>(&total, 1));
       }
-      const double mean = sum(from, rows) / total;
+      const double mean = sum(from, rows, stride, run.n * positions) / total;
       *to = static_cast<float>(mean);
       *inverse = static_cast<float>(1 / total);
       if (is_loss) run.result->loss = mean;
@@ -135,29 +146,30 @@ Step emit_batch_mean(Plan& plan, const Primitive& p) {
   return step;
 }
 
-Step emit_batch_mean_gradient(Plan& plan, const Primitive& p, int gradient, Target x) {
-  Step step{"batch_mean_gradient", "", {gradient, p.share}, {x.tensor}};
-  const int64_t rows = plan.at(p.in[0]).rows(), stride = plan.stride;
-  const int share = p.share;
+void batch_mean_gradient(Backward& backward, const Primitive& p, int gradient) {
+  const Target x = backward.target(p.in[0]);
+  if (x.tensor < 0) return;
+  const Plan& plan = backward.plan();
+  const int share = p.as<BatchMeanPayload>().share;
+  Step step{"batch_mean_gradient", "", {gradient, share}, {x.tensor}};
+  const int64_t rows = plan.at(p.in[0]).rows(), stride = plan.row_stride(p.in[0]);
+  const int64_t positions = plan.at(p.in[0]).positions();
   step.bind = [=](const Memory& memory) -> Kernel {
     return
         [=, g = memory[gradient], inverse = memory[share], to = memory[x.tensor]](const Run& run) {
           const float each = *g * *inverse;
           for (int64_t r = 0; r < rows; ++r)
-            for (int64_t b = 0; b < run.n; ++b) {
+            for (int64_t b = 0; b < run.n * positions; ++b) {
               float& place = to[r * stride + b];
               place = x.accumulate ? place + each : each;
             }
         };
   };
-  return step;
+  backward.push(std::move(step));
 }
 
-bool gradient_comes_forward(const Plan& plan, const Primitive& p) {
-  return p.kind == PrimitiveKind::cross_entropy && p.out == plan.loss;
-}
-
-Step emit_cross_entropy(Plan& plan, const Primitive& p) {
+Step cross_entropy(Plan& plan, Primitive& primitive) {
+  const Primitive p = primitive;
   Step step{"cross_entropy", "", p.in, {p.out}};
   const bool gradient =
       plan.options.training && gradient_comes_forward(plan, p) && plan.at(p.in[0]).differentiable;
@@ -166,7 +178,7 @@ Step emit_cross_entropy(Plan& plan, const Primitive& p) {
   const bool is_loss = plan.loss == p.out;
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     return [=, sweep = CrossEntropy(plan, p, memory), to = memory[p.out],
-            g = target >= 0 ? memory[target] : nullptr](const Run& run) {
+            g = memory.at(target)](const Run& run) {
       const double mean = sweep(run, 1, g);
       *to = static_cast<float>(mean);
       if (is_loss) run.result->loss = mean;
@@ -175,7 +187,10 @@ Step emit_cross_entropy(Plan& plan, const Primitive& p) {
   return step;
 }
 
-Step emit_cross_entropy_gradient(Plan& plan, const Primitive& p, int gradient, Target x) {
+void cross_entropy_gradient(Backward& backward, const Primitive& p, int gradient) {
+  Plan& plan = backward.plan();
+  const Target x = backward.target(p.in[0]);
+  if (gradient_comes_forward(plan, p)) return;
   Step step{"cross_entropy_gradient", "", p.in, {x.tensor}};
   step.reads.push_back(gradient);
   const auto floats = static_cast<int64_t>(plan.floats(p.in[0]));
@@ -188,16 +203,46 @@ Step emit_cross_entropy_gradient(Plan& plan, const Primitive& p, int gradient, T
       if (x.accumulate) kernels::add_to(to, g, floats);
     };
   };
-  return step;
+  backward.push(std::move(step));
 }
+
+const Register<PrimitiveRecord> constant_record{{
+    .name = "constant",
+    .summary = "numbers that are known beforehand",
+    .forward = constant,
+}};
+const Register<PrimitiveRecord> target_record{{
+    .name = "target",
+    .summary = "what the batch says the outputs should be",
+    .forward = target,
+}};
+const Register<PrimitiveRecord> one_hot_record{{
+    .name = "one_hot",
+    .summary = "classes as rows of 0 and 1",
+    .forward = one_hot,
+}};
+const Register<PrimitiveRecord> batch_mean_record{{
+    .name = "batch_mean",
+    .summary = "a weighted mean over the batch of all processes",
+    .forward = batch_mean,
+    .gradient = batch_mean_gradient,
+}};
+const Register<PrimitiveRecord> cross_entropy_record{{
+    .name = "cross_entropy",
+    .summary = "softmax cross-entropy, its gradient and the hits in one sweep",
+    .forward = cross_entropy,
+    .gradient = cross_entropy_gradient,
+}};
+
+}  // namespace
 
 void emit_loss_result(Plan& plan) {
   bool hits_known = false, loss_known = false;
   for (const Primitive& p : plan.primitives) {
     if (p.removed) continue;
-    hits_known = hits_known || p.kind == PrimitiveKind::cross_entropy;
-    loss_known = loss_known || (p.out == plan.loss && (p.kind == PrimitiveKind::cross_entropy ||
-                                                       p.kind == PrimitiveKind::batch_mean));
+    hits_known = hits_known || p.is<CrossEntropyPayload>();
+    loss_known = loss_known ||
+                 (p.out == plan.loss && (p.is<CrossEntropyPayload>() || p.is<BatchMeanPayload>()));
   }
   if (!loss_known) {
     Step step{"loss", "", {plan.loss}, {}};
@@ -209,7 +254,7 @@ void emit_loss_result(Plan& plan) {
   if (hits_known || !plan.at(plan.target).labels) return;
   const int output = plan.outputs[0], target = plan.target;
   Step step{"hits", "", {output, target}, {}};
-  const int64_t classes = plan.at(output).rows(), stride = plan.stride;
+  const int64_t classes = plan.at(output).rows(), stride = plan.row_stride(output);
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, x = memory[output], labels = memory[target]](const Run& run) {
       for (int64_t b = 0; b < run.n; ++b) {

@@ -5,28 +5,27 @@
 // variance", 1983).
 #include <cmath>
 
-#include "mase/engine/emit.h"
+#include "mase/engine/kernels/kernels.h"
+#include "mase/engine/payloads.h"
+#include "mase/engine/primitives/quantize.h"
 
-namespace mase::engine {
+namespace mase::engine::batch_norm_primitive {
 namespace {
 
-int channel_tensor(Plan& plan, const std::string& name, int64_t channels) {
-  return plan.scratch(name, channels);
-}
-
 kernels::NormShape norm_shape(const Plan& plan, const Primitive& p) {
-  const Shape features = plan.at(p.in[0]).features();
+  const Shape rows = plan.at(p.in[0]).row_shape();
   kernels::NormShape shape{};
-  shape.channels = features[0];
+  shape.channels = rows[0];
   shape.positions = 1;
-  for (size_t i = 1; i < features.size(); ++i) shape.positions *= features[i];
-  shape.stride = plan.stride;
+  for (size_t i = 1; i < rows.size(); ++i) shape.positions *= rows[i];
+  shape.stride = plan.row_stride(p.in[0]);
   shape.threads = plan.options.threads;
   return shape;
 }
 
 bool synchronised(const Plan& plan, const Primitive& p) {
-  return plan.options.all_reduce && plan.options.sync_batch_norm && p.batch_statistics;
+  return plan.options.all_reduce && plan.options.sync_batch_norm &&
+         p.as<BatchNormPayload>().batch_statistics;
 }
 
 // Rounds a row in place. The quantizer wants a shape, and making one allocates.
@@ -59,28 +58,30 @@ struct Pointers {
 };
 
 Pointers pointers(const Plan& plan, const Primitive& p, const Memory& memory) {
-  const auto at = [&](int tensor) { return tensor >= 0 ? memory[tensor] : nullptr; };
+  const auto at = [&](int tensor) { return memory.at(tensor); };
+  const auto& own = p.as<BatchNormPayload>();
   Pointers result;
   result.x = at(p.in[0]);
   result.weight = at(p.weight);
   result.bias = at(p.bias);
   result.y = at(p.out);
-  result.mean = at(p.mean);
-  result.variance = at(p.variance);
-  result.inverse = at(p.inverse);
-  result.running_mean = at(p.running_mean);
-  result.running_var = at(p.running_var);
-  const int counter = p.tracked >= 0 ? plan.at(p.tracked).counter : -1;
+  result.mean = at(own.mean);
+  result.variance = at(own.variance);
+  result.inverse = at(own.inverse);
+  result.running_mean = at(own.running_mean);
+  result.running_var = at(own.running_var);
+  const int counter = own.tracked >= 0 ? plan.at(own.tracked).counter : -1;
   if (counter >= 0) result.tracked = &(*memory.counters)[static_cast<size_t>(counter)];
   return result;
 }
 
 // PyTorch's rule: the running variance takes the unbiased one; no momentum is a plain average.
-void update_running(const Pointers& at, const Primitive& p, int64_t channels, double count) {
+void update_running(const Pointers& at, std::optional<double> momentum, int64_t channels,
+                    double count) {
   if (at.tracked) ++*at.tracked;
   if (!at.running_mean || !at.running_var) return;
   const double share =
-      p.momentum ? *p.momentum : 1.0 / static_cast<double>(at.tracked ? *at.tracked : 1);
+      momentum ? *momentum : 1.0 / static_cast<double>(at.tracked ? *at.tracked : 1);
   const double unbiased = count > 1 ? count / (count - 1) : 1;
   for (int64_t c = 0; c < channels; ++c) {
     at.running_mean[c] = static_cast<float>((1 - share) * at.running_mean[c] + share * at.mean[c]);
@@ -109,94 +110,97 @@ void combine_statistics(const Plan& plan, const kernels::NormShape& shape, const
   }
 }
 
-}  // namespace
-
-Step emit_batch_norm(Plan& plan, int primitive) {
-  Primitive& kept = plan.primitives[static_cast<size_t>(primitive)];
-  const kernels::NormShape shape = norm_shape(plan, kept);
-  kept.mean = channel_tensor(plan, "mean", shape.channels);
-  kept.variance = channel_tensor(plan, "variance", shape.channels);
-  kept.inverse = channel_tensor(plan, "inverse", shape.channels);
-  const Primitive p = kept;
+Step forward(Plan& plan, Primitive& primitive) {
+  const kernels::NormShape shape = norm_shape(plan, primitive);
+  auto& kept = primitive.as<BatchNormPayload>();
+  kept.mean = plan.scratch("mean", shape.channels);
+  kept.variance = plan.scratch("variance", shape.channels);
+  kept.inverse = plan.scratch("inverse", shape.channels);
+  const Primitive p = primitive;
+  const auto own = kept;
   Step step{"batch_norm",
-            p.batch_statistics ? "batch statistics" : "running statistics",
+            own.batch_statistics ? "batch statistics" : "running statistics",
             p.in,
-            {p.out, p.mean, p.variance, p.inverse}};
-  if (p.relu) step.kernel += "+relu";
-  if (p.out_quantizer) step.kernel += "+quantize";
-  for (const int tensor : {p.weight, p.bias, p.running_mean, p.running_var})
-    if (tensor >= 0) step.reads.push_back(tensor);
+            {p.out, own.mean, own.variance, own.inverse}};
+  if (own.relu) step.kernel += "+relu";
+  if (own.out_quantizer) step.kernel += "+quantize";
+  step.read({p.weight, p.bias, own.running_mean, own.running_var});
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     const Pointers at = pointers(plan, p, memory);
-    const kernels::NormParameters parameters{at.weight, at.bias, p.number, p.relu};
-    auto quantizer =
-        std::make_shared<RowQuantizer>(RowQuantizer{p.out_quantizer, plan.options.seed, p.stream});
+    const kernels::NormParameters parameters{at.weight, at.bias, own.eps, own.relu};
+    auto quantizer = std::make_shared<RowQuantizer>(
+        RowQuantizer{own.out_quantizer, plan.options.seed, p.stream});
     quantizer->first = at.y;
     quantizer->stride = shape.stride;
-    const bool drawn = plan.options.training && p.out_quantizer && p.out_quantizer->quantize_drawn;
-    const auto rounding = !p.out_quantizer ? nullptr
-                          : drawn          ? RowQuantizer::call_drawn
-                                           : RowQuantizer::call;
+    const bool drawn =
+        plan.options.training && own.out_quantizer && own.out_quantizer->quantize_drawn;
+    const auto rounding = !own.out_quantizer ? nullptr
+                          : drawn            ? RowQuantizer::call_drawn
+                                             : RowQuantizer::call;
     const bool sync = synchronised(plan, p);
+    const int64_t positions = plan.at(p.out).positions();
     auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(2 * shape.channels));
     return [=, &plan](const Run& run) {
       kernels::NormShape s = shape;
-      s.n = run.n;
-      quantizer->shape[0] = run.n;
+      s.n = plan.lanes(p.out, run);
+      quantizer->shape[0] = s.n;
       quantizer->step = run.batch->step;
       quantizer->first_sample = run.batch->first_sample;
       const kernels::RowHook hook{rounding, quantizer.get()};
-      if (!p.batch_statistics) {
+      if (!own.batch_statistics) {
         for (int64_t c = 0; c < s.channels; ++c) {
           at.mean[c] = at.running_mean[c];
-          at.inverse[c] = static_cast<float>(1 / std::sqrt(at.running_var[c] + p.number));
+          at.inverse[c] = static_cast<float>(1 / std::sqrt(at.running_var[c] + own.eps));
         }
         kernels::norm_apply(s, parameters, at.x, at.mean, at.inverse, at.y, hook);
         return;
       }
       double count = static_cast<double>(s.n * s.positions);
       if (sync) {
-        count = run.global * static_cast<double>(s.positions);
+        count = run.global * static_cast<double>(s.positions * positions);
         kernels::norm_statistics(s, at.x, at.mean, at.variance);
         combine_statistics(plan, s, at, *sums, count);
         for (int64_t c = 0; c < s.channels; ++c)
-          at.inverse[c] = static_cast<float>(1 / std::sqrt(at.variance[c] + p.number));
+          at.inverse[c] = static_cast<float>(1 / std::sqrt(at.variance[c] + own.eps));
         kernels::norm_apply(s, parameters, at.x, at.mean, at.inverse, at.y, hook);
       } else {
         kernels::norm_forward(s, parameters, at.x, at.mean, at.variance, at.inverse, at.y, hook);
       }
-      if (plan.options.training) update_running(at, p, s.channels, count);
+      if (plan.options.training) update_running(at, own.momentum, s.channels, count);
     };
   };
   return step;
 }
 
-Step emit_batch_norm_gradient(Plan& plan, const Primitive& p, int gradient, Target x, Target weight,
-                              Target bias) {
+void gradient(Backward& backward, const Primitive& p, int gradient) {
+  Plan& plan = backward.plan();
+  const auto own = p.as<BatchNormPayload>();
+  backward.take_over(p.in[0], gradient);
+  Target x = backward.target(p.in[0]);
+  const Target weight = backward.target(p.weight), bias = backward.target(p.bias);
+  if (x.tensor == gradient) x.accumulate = false;
   const kernels::NormShape shape = norm_shape(plan, p);
-  const int sum_g = channel_tensor(plan, "sum g", shape.channels);
-  const int sum_gx = channel_tensor(plan, "sum g xhat", shape.channels);
+  const int sum_g = plan.scratch("sum g", shape.channels);
+  const int sum_gx = plan.scratch("sum g xhat", shape.channels);
   Step step{"batch_norm_gradient",
             x.tensor < 0 ? "parameters only" : "",
-            {p.in[0], gradient, p.mean, p.inverse},
+            {p.in[0], gradient, own.mean, own.inverse},
             {sum_g, sum_gx}};
-  if (p.relu) step.kernel += "+relu";
-  for (const int tensor : {p.weight, p.bias})
-    if (tensor >= 0) step.reads.push_back(tensor);
-  for (const int tensor : {x.tensor, weight.tensor, bias.tensor})
-    if (tensor >= 0) step.writes.push_back(tensor);
+  if (own.relu) step.kernel += "+relu";
+  step.read({p.weight, p.bias});
+  step.write({x.tensor, weight.tensor, bias.tensor});
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     const Pointers at = pointers(plan, p, memory);
-    const kernels::NormParameters parameters{at.weight, at.bias, p.number, p.relu};
-    const auto target = [&](int tensor) { return tensor >= 0 ? memory[tensor] : nullptr; };
+    const kernels::NormParameters parameters{at.weight, at.bias, own.eps, own.relu};
     const bool sync = synchronised(plan, p);
+    const int64_t positions = plan.at(p.out).positions();
     auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(2 * shape.channels));
     return [=, &plan, g = memory[gradient], sg = memory[sum_g], sgx = memory[sum_gx],
-            dx = target(x.tensor), dw = target(weight.tensor),
-            db = target(bias.tensor)](const Run& run) {
+            dx = memory.at(x.tensor), dw = memory.at(weight.tensor),
+            db = memory.at(bias.tensor)](const Run& run) {
       kernels::NormShape s = shape;
-      s.n = run.n;
-      if (!sync && p.batch_statistics)
+      s.n = plan.lanes(p.out, run);
+      if (!sync && own.batch_statistics)
         kernels::norm_backward(s, parameters, at.x, g, at.mean, at.inverse, sg, sgx, dx,
                                x.accumulate);
       else
@@ -206,7 +210,7 @@ Step emit_batch_norm_gradient(Plan& plan, const Primitive& p, int gradient, Targ
         if (db) db[c] = bias.accumulate ? db[c] + sg[c] : sg[c];
       }
       if (!dx) return;
-      if (!p.batch_statistics) {
+      if (!own.batch_statistics) {
         kernels::norm_gradient_apply(s, parameters, at.x, g, at.mean, at.inverse, sg, sgx, 0, dx,
                                      x.accumulate);
       } else if (sync) {
@@ -221,12 +225,20 @@ Step emit_batch_norm_gradient(Plan& plan, const Primitive& p, int gradient, Targ
           sgx[c] = static_cast<float>((*sums)[channels + c]);
         }
         kernels::norm_gradient_apply(s, parameters, at.x, g, at.mean, at.inverse, sg, sgx,
-                                     run.global * static_cast<double>(s.positions), dx,
+                                     run.global * static_cast<double>(s.positions * positions), dx,
                                      x.accumulate);
       }
     };
   };
-  return step;
+  backward.push(std::move(step));
 }
 
-}  // namespace mase::engine
+const Register<PrimitiveRecord> registered{{
+    .name = "batch_norm",
+    .summary = "each channel normalised over all its lanes",
+    .forward = forward,
+    .gradient = gradient,
+}};
+
+}  // namespace
+}  // namespace mase::engine::batch_norm_primitive

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data sets of images: bytes as they are published, to splits a network takes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mase/data/dataset.h"
+
+namespace mase {
+
+struct ByteImages {
+  Shape sample;  // [channels, height, width]
+  std::vector<uint8_t> pixels;
+  std::vector<int32_t> labels;
+  int64_t count() const { return static_cast<int64_t>(labels.size()); }
+};
+
+// The idx files of MNIST and its relatives, packed with gzip or not.
+ByteImages read_idx_images(const std::string& images, const std::string& labels);
+
+// CIFAR's binary files: `label_bytes` bytes of which the last is the label, then 3 planes of 32 x
+// 32 pixels. The files are one behind the other.
+ByteImages read_cifar_images(const std::vector<std::string>& paths, int label_bytes);
+
+// The first of these folders that has all the files; an Error that names the folders if none has.
+// A name may have ".gz" behind it.
+std::vector<std::string> find_files(const std::string& dataset,
+                                    const std::vector<std::string>& folders,
+                                    const std::vector<std::string>& names);
+
+// Validation rows are a share of the training rows chosen by the split's seed. Pixels are scaled
+// channel by channel: to mean 0 and deviation 1 of the training rows (scaling = "standardise"), to
+// [0, 1] ("min-max"), or not at all ("none").
+Dataset image_dataset(const std::string& name, ByteImages train, ByteImages test,
+                      std::vector<std::string> class_names, const DatasetOptions& options);
+
+}  // namespace mase

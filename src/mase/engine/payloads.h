@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the primitives carry that lowering fills in and rewrites look at.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "mase/engine/plan.h"
+
+namespace mase::engine {
+
+// The samples of a placeholder, from the caller's row-major memory.
+struct GatherPayload {
+  size_t placeholder = 0;
+  // The removed batch norm that is done to the samples as they come in, as a scale and a shift.
+  int norm = -1, scale = -1, shift = -1;
+  bool relu = false;
+};
+
+struct MapPayload {
+  Expr expr = 0.0;
+};
+
+struct LinearPayload {
+  bool transposed = false;                 // the weight is [in, out]
+  const Quantization* backward = nullptr;  // formats of the products of the backward pass
+  bool bias_cancels = false;               // only a batch norm reads it, its bias has derivative 0
+  bool relu = false;                       // max(0, result)
+  // The removed batch norm that is multiplied into the weights.
+  int norm = -1, folded_weight = -1, folded_bias = -1;
+  int gather = -1;  // the removed gather whose samples it takes itself
+};
+
+struct ConvolutionPayload {
+  Lowering::Convolution options;
+  bool transposed = false;
+  bool bias_cancels = false;
+  bool relu = false;
+  int norm = -1, folded_weight = -1, folded_bias = -1;
+};
+
+struct PoolPayload {
+  PoolKind kind = PoolKind::max;
+  Windows windows;
+  bool count_padding = true;
+};
+
+struct MatmulPayload {};          // both operands flat: the samples multiply side by side
+struct LaneMatmulPayload {        // each sample's own product, its positions along the lanes
+  bool right_rows_are_k = false;  // rows of b: the summed dimension; else the result's
+};
+
+struct ReducePayload {
+  ReduceKind kind = ReduceKind::sum;
+  std::vector<int> rows;  // places of the reduced axes among the rows; empty: all positions
+};
+
+struct PermutePayload {  // tensors without a batch
+  std::vector<int64_t> order;
+};
+
+struct RelayoutPayload {};
+struct ConcatPayload {
+  int place = 0;  // of the axis among the rows
+};
+struct SlicePayload {
+  size_t dim = 0;
+  int64_t start = 0, step = 1;
+};
+struct TakePayload {};
+
+struct BatchNormPayload {
+  int running_mean = -1, running_var = -1, tracked = -1;
+  double eps = 1e-5;
+  std::optional<double> momentum{};
+  bool batch_statistics = false;
+  bool relu = false;
+  const Quantizer* out_quantizer = nullptr;    // `out` holds the rounded result
+  int mean = -1, variance = -1, inverse = -1;  // kept for the gradient
+};
+
+struct LayerNormPayload {
+  int64_t dims = 1;
+  double eps = 1e-5;
+};
+
+struct SoftmaxPayload {
+  int place = 0;  // of the axis among the rows
+  bool logarithm = false;
+};
+
+struct DropoutPayload {
+  double probability = 0;
+};
+
+struct ConstantPayload {
+  std::shared_ptr<const std::vector<float>> values;
+};
+struct TargetPayload {};
+struct OneHotPayload {};
+struct BatchMeanPayload {
+  int share = -1;  // 1 / its divisor
+};
+struct CrossEntropyPayload {};
+
+struct QuantizePayload {
+  const Quantizer* quantizer = nullptr;  // the primitive's weight is its learned number
+};
+
+struct CallPayload {
+  std::shared_ptr<const BoundCall> call;
+};
+
+}  // namespace mase::engine

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// convolution: a sum over the taps of weights times the image shifted along the lanes; the dense
+// kernel with a table of where each channel and tap begins. Its gradients are the same sums the
+// other way round, and a transposed convolution is one of them as an operation.
+#include <algorithm>
+#include <optional>
+
+#include "mase/engine/kernels/kernels.h"
+#include "mase/engine/kernels/shifted.h"
+#include "mase/engine/payloads.h"
+#include "mase/engine/primitive.h"
+#include "mase/engine/primitives/fold.h"
+#include "mase/engine/primitives/planes.h"
+
+namespace mase::engine::convolution_primitive {
+namespace {
+
+// The convolution from `image` (C channels) to `result` (O channels), whatever way it is run.
+struct Geometry {
+  Planes planes;
+  int64_t groups, image_channels, result_channels;  // of one group
+  int64_t image_stride, result_stride, plane_stride;
+  int threads;
+
+  int64_t terms() const { return image_channels * planes.taps(); }
+  int64_t plane_floats() const { return planes.direct ? 0 : image_channels * plane_stride; }
+};
+
+Geometry geometry_of(const Plan& plan, const Primitive& p) {
+  const auto& own = p.as<ConvolutionPayload>();
+  const int image = own.transposed ? p.out : p.in[0], result = own.transposed ? p.in[0] : p.out;
+  const Shape &x = plan.at(image).shape, &y = plan.at(result).shape;
+  const int64_t groups = own.options.groups;
+  Geometry g{Planes(own.options.windows, x, y, own.options.padding_mode),
+             groups,
+             x[1] / groups,
+             y[1] / groups,
+             plan.row_stride(image),
+             plan.row_stride(result),
+             0,
+             plan.options.threads};
+  g.plane_stride = g.planes.direct ? g.image_stride
+                                   : padded_lanes(g.planes.positions() * plan.options.batch_size);
+  return g;
+}
+
+// The tables of a batch of n samples, made when n changes.
+struct Tables {
+  int64_t n = -1;
+  std::vector<int64_t> image;   // of each channel and tap: where it begins in the planes
+  std::vector<int64_t> result;  // of each channel of the result
+
+  void make(const Geometry& g, int64_t samples) {
+    if (n == samples) return;
+    n = samples;
+    size_t at = 0;
+    for (int64_t c = 0; c < g.image_channels; ++c)
+      for (int64_t ky = 0; ky < g.planes.kernel[0]; ++ky)
+        for (int64_t kx = 0; kx < g.planes.kernel[1]; ++kx)
+          image[at++] = c * g.plane_stride + g.planes.tap(ky, kx, n);
+    for (int64_t o = 0; o < g.result_channels; ++o)
+      result[static_cast<size_t>(o)] = o * g.result_stride;
+  }
+};
+
+std::shared_ptr<Tables> tables_of(const Geometry& g) {
+  auto tables = std::make_shared<Tables>();
+  tables->image.resize(static_cast<size_t>(g.terms()));
+  tables->result.resize(static_cast<size_t>(g.result_channels));
+  return tables;
+}
+
+// One segment for each image row of the result; one for all where they are neighbours.
+void add_segments(const Geometry& g, int64_t n, kernels::ShiftedShape& shape) {
+  const Planes& planes = g.planes;
+  shape.n = planes.result[1] * n;
+  shape.segments = planes.result[0];
+  shape.x_step = planes.stride[0] * planes.pitch(n);
+  shape.y_step = planes.result[1] * n;
+  if (shape.x_step == shape.y_step) {
+    shape.n *= shape.segments;
+    shape.segments = 1;
+  }
+  shape.threads = g.threads;
+}
+
+const float* planes_of(const Geometry& g, const float* image, int64_t group, float* scratch,
+                       int64_t n) {
+  const float* own = image + group * g.image_channels * g.image_stride;
+  if (g.planes.direct) return own;
+  g.planes.fill(own, g.image_stride, scratch, g.plane_stride, g.image_channels, n);
+  return scratch;
+}
+
+// result = w * image
+void run_forward(const Geometry& g, Tables& tables, const float* w, const float* bias,
+                 const float* image, float* result, float* scratch, int64_t n, bool relu,
+                 bool accumulate) {
+  tables.make(g, n);
+  for (int64_t group = 0; group < g.groups; ++group) {
+    const float* planes = planes_of(g, image, group, scratch, n);
+    kernels::ShiftedShape shape{};
+    shape.out = g.result_channels;
+    shape.in = g.terms();
+    shape.out_step = g.terms();
+    shape.in_step = 1;
+    shape.offsets = tables.image.data();
+    shape.y_stride = g.result_stride;
+    add_segments(g, n, shape);
+    kernels::shifted_linear(shape, w + group * shape.out * shape.in,
+                            bias ? bias + group * shape.out : nullptr, planes,
+                            result + group * shape.out * g.result_stride, relu, accumulate);
+  }
+}
+
+// image (+)= w^T * result, tap by tap; `taps` holds the weights of one tap after the other.
+void run_transposed(const Geometry& g, Tables& tables, const float* w, const float* bias,
+                    const float* result, float* image, float* scratch, float* taps, int64_t n,
+                    bool accumulate) {
+  tables.make(g, n);
+  const int64_t count = g.planes.taps(), in = g.image_channels, out = g.result_channels;
+  const int64_t plane_lanes = g.planes.positions() * n;
+  for (int64_t group = 0; group < g.groups; ++group) {
+    const float* own = w + group * out * g.terms();
+    for (int64_t o = 0; o < out; ++o)
+      for (int64_t c = 0; c < in; ++c)
+        for (int64_t t = 0; t < count; ++t)
+          taps[(t * in + c) * out + o] = own[o * g.terms() + c * count + t];
+    float* target = image + group * in * g.image_stride;
+    float* planes = g.planes.direct ? target : scratch;
+    if (!g.planes.direct || !accumulate)
+      for (int64_t c = 0; c < in; ++c) std::fill_n(planes + c * g.plane_stride, plane_lanes, 0.0f);
+    kernels::ShiftedShape shape{};
+    shape.out = in;
+    shape.in = out;
+    shape.out_step = out;
+    shape.in_step = 1;
+    shape.offsets = tables.result.data();
+    shape.y_stride = g.plane_stride;
+    add_segments(g, n, shape);
+    std::swap(shape.x_step, shape.y_step);
+    for (int64_t ky = 0; ky < g.planes.kernel[0]; ++ky)
+      for (int64_t kx = 0; kx < g.planes.kernel[1]; ++kx)
+        kernels::shifted_linear(shape, taps + (ky * g.planes.kernel[1] + kx) * in * out, nullptr,
+                                result + group * out * g.result_stride,
+                                planes + g.planes.tap(ky, kx, n), false, true);
+    if (!g.planes.direct)
+      g.planes.send_back(planes, g.plane_stride, target, g.image_stride, in, n, accumulate);
+    for (int64_t c = 0; bias && c < in; ++c) {
+      const int64_t lanes = g.planes.size[0] * g.planes.size[1] * n;
+      for (int64_t l = 0; l < lanes; ++l) target[c * g.image_stride + l] += bias[group * in + c];
+    }
+  }
+}
+
+// dw = result * image^T
+void run_weights(const Geometry& g, Tables& tables, const float* result, const float* image,
+                 float* scratch, float* dw, int64_t n, bool accumulate) {
+  tables.make(g, n);
+  for (int64_t group = 0; group < g.groups; ++group) {
+    const float* planes = planes_of(g, image, group, scratch, n);
+    kernels::ShiftedShape shape{};
+    shape.out = g.result_channels;
+    shape.in = g.terms();
+    shape.out_step = g.terms();
+    shape.in_step = 1;
+    shape.offsets = tables.image.data();
+    shape.y_stride = g.result_stride;
+    add_segments(g, n, shape);
+    kernels::shifted_gradient(shape, result + group * shape.out * g.result_stride, planes,
+                              dw + group * shape.out * shape.in, accumulate);
+  }
+}
+
+// With a stride of 1 the gradient with respect to the image is a convolution too, of the padded
+// result with the taps in reverse: sums stay in registers, where the sum tap by tap goes through
+// memory. Nothing if it does not apply.
+std::optional<Geometry> reversed(const Plan& plan, const Primitive& p, const Geometry& g) {
+  const auto& own = p.as<ConvolutionPayload>();
+  const Planes& planes = g.planes;
+  if (planes.mode != PaddingMode::zeros || planes.stride[0] != 1 || planes.stride[1] != 1)
+    return {};
+  Windows windows = own.options.windows;
+  for (size_t i = 0; i < windows.kernel.size(); ++i) {
+    const int64_t padding =
+        windows.dilation[i] * (windows.kernel[i] - 1) - windows.padding_before[i];
+    if (padding < 0) return {};
+    windows.padding_before[i] = padding;
+  }
+  const int image = own.transposed ? p.out : p.in[0], result = own.transposed ? p.in[0] : p.out;
+  Geometry back{Planes(windows, plan.at(result).shape, plan.at(image).shape, PaddingMode::zeros),
+                g.groups,
+                g.result_channels,
+                g.image_channels,
+                g.result_stride,
+                g.image_stride,
+                0,
+                g.threads};
+  back.plane_stride = back.planes.direct
+                          ? back.image_stride
+                          : padded_lanes(back.planes.positions() * plan.options.batch_size);
+  return back;
+}
+
+// The gradient with respect to the image, or a transposed convolution, whichever way it is run.
+struct ToImage {
+  Geometry forward;
+  std::optional<Geometry> back;
+  int scratch = -1, taps = -1;
+
+  ToImage(Plan& plan, const Primitive& p, const Geometry& g)
+      : forward(g), back(reversed(plan, p, g)) {
+    scratch = plan.scratch("planes", (back ? *back : forward).plane_floats());
+    taps = plan.scratch("taps", element_count(plan.at(p.weight).shape));
+  }
+
+  Kernel kernel(const float* w, const float* bias, const float* result, float* image,
+                const Memory& memory, bool accumulate) const {
+    const auto tables = tables_of(back ? *back : forward);
+    return [=, own = *this, planes = memory[scratch], packed = memory[taps]](const Run& run) {
+      if (!own.back) {
+        run_transposed(own.forward, *tables, w, bias, result, image, planes, packed, run.n,
+                       accumulate);
+        return;
+      }
+      const Geometry& g = own.forward;
+      const int64_t count = g.planes.taps(), in = g.image_channels, out = g.result_channels;
+      for (int64_t group = 0; group < g.groups; ++group)
+        for (int64_t o = 0; o < out; ++o)
+          for (int64_t c = 0; c < in; ++c)
+            for (int64_t t = 0; t < count; ++t)
+              packed[((group * in + c) * out + o) * count + count - 1 - t] =
+                  w[((group * out + o) * in + c) * count + t];
+      run_forward(*own.back, *tables, packed, bias, result, image, planes, run.n, false,
+                  accumulate);
+    };
+  }
+};
+
+std::string detail_of(const Geometry& g) {
+  return fmt::format("{} -> {}, {}x{}{}", g.image_channels * g.groups, g.result_channels * g.groups,
+                     g.planes.kernel[0], g.planes.kernel[1],
+                     g.groups > 1 ? fmt::format(", {} groups", g.groups) : "");
+}
+
+Step forward(Plan& plan, Primitive& p) {
+  const auto& own = p.as<ConvolutionPayload>();
+  const int weight = own.norm >= 0 ? own.folded_weight : p.weight;
+  const int bias = own.norm >= 0 ? own.folded_bias : p.bias;
+  if (own.norm >= 0) plan.prepare.push_back(prepare_folded(plan, p, own.norm, weight, bias));
+  const Geometry g = geometry_of(plan, p);
+  Step step{own.transposed ? "transposed_convolution" : "convolution",
+            detail_of(g),
+            {p.in[0], weight},
+            {p.out}};
+  if (own.relu) step.kernel += "+relu";
+  step.read({bias});
+  const bool relu = own.relu;
+  const int in = p.in[0], out = p.out;
+  if (own.transposed) {
+    const ToImage to_image(plan, p, g);
+    step.write({to_image.scratch, to_image.taps});
+    step.bind = [=](const Memory& memory) {
+      return to_image.kernel(memory[weight], memory.at(bias), memory[in], memory[out], memory,
+                             false);
+    };
+    return step;
+  }
+  const int scratch = plan.scratch("planes", g.plane_floats());
+  step.write({scratch});
+  step.bind = [=](const Memory& memory) -> Kernel {
+    const auto tables = tables_of(g);
+    return [=, w = memory[weight], b = memory.at(bias), from = memory[in], to = memory[out],
+            planes = memory[scratch]](const Run& run) {
+      run_forward(g, *tables, w, b, from, to, planes, run.n, relu, false);
+    };
+  };
+  return step;
+}
+
+void gradient(Backward& backward, const Primitive& p, int gradient) {
+  Plan& plan = backward.plan();
+  const auto& own = p.as<ConvolutionPayload>();
+  const Geometry g = geometry_of(plan, p);
+  const bool transposed = own.transposed;
+  const int x = p.in[0], weight = p.weight, bias = own.bias_cancels ? -1 : p.bias;
+  if (backward.wanted(weight) || backward.wanted(bias)) {
+    const Target w = backward.target(weight), b = backward.target(bias);
+    Step step{"convolution_weight_gradient", detail_of(g), {x, gradient}, {}};
+    step.write({w.tensor, b.tensor});
+    const int scratch = plan.scratch("planes", g.plane_floats());
+    step.write({scratch});
+    const int64_t channels = plan.at(p.out).rows(), stride = plan.row_stride(p.out);
+    const int out = p.out;
+    step.bind = [=, &plan](const Memory& memory) -> Kernel {
+      const auto tables = tables_of(g);
+      return [=, &plan, from = memory[x], up = memory[gradient], dw = memory.at(w.tensor),
+              db = memory.at(b.tensor), planes = memory[scratch]](const Run& run) {
+        if (dw && transposed)
+          run_weights(g, *tables, from, up, planes, dw, run.n, w.accumulate);
+        else if (dw)
+          run_weights(g, *tables, up, from, planes, dw, run.n, w.accumulate);
+        for (int64_t c = 0; db && c < channels; ++c) {
+          const auto sum = static_cast<float>(kernels::sum(up + c * stride, plan.lanes(out, run)));
+          db[c] = b.accumulate ? db[c] + sum : sum;
+        }
+      };
+    };
+    backward.push(std::move(step));
+  }
+  const Target t = backward.target(x);
+  if (t.tensor < 0) return;
+  Step step{"convolution_input_gradient", detail_of(g), {weight, gradient}, {t.tensor}};
+  if (!transposed) {
+    const ToImage to_image(plan, p, g);
+    step.write({to_image.scratch, to_image.taps});
+    step.bind = [=](const Memory& memory) {
+      return to_image.kernel(memory[weight], nullptr, memory[gradient], memory[t.tensor], memory,
+                             t.accumulate);
+    };
+    backward.push(std::move(step));
+    return;
+  }
+  const int scratch = plan.scratch("planes", g.plane_floats());
+  step.write({scratch});
+  step.bind = [=](const Memory& memory) -> Kernel {
+    const auto tables = tables_of(g);
+    return [=, w = memory[weight], up = memory[gradient], to = memory[t.tensor],
+            planes = memory[scratch]](const Run& run) {
+      run_forward(g, *tables, w, nullptr, up, to, planes, run.n, false, t.accumulate);
+    };
+  };
+  backward.push(std::move(step));
+}
+
+const Register<PrimitiveRecord> registered{{
+    .name = "convolution",
+    .summary = "sums over the taps of weights times the image shifted along the lanes",
+    .forward = forward,
+    .gradient = gradient,
+}};
+
+}  // namespace
+}  // namespace mase::engine::convolution_primitive

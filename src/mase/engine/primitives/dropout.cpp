@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// dropout: the draw of an element is a function of seed, node, step, row, and of its sample in the
+// whole batch and its position, so forward and backward agree and neither threads nor processes
+// matter.
+#include <array>
+
+#include "mase/base/random.h"
+#include "mase/engine/payloads.h"
+#include "mase/engine/primitive.h"
+
+namespace mase::engine::dropout_primitive {
+namespace {
+
+Kernel kernel_of(const Plan& plan, const Primitive& p, const float* in, float* out,
+                 bool accumulate) {
+  const double probability = p.as<DropoutPayload>().probability;
+  const int tensor = p.out;
+  const int64_t rows = plan.at(tensor).rows(), stride = plan.row_stride(tensor);
+  const auto scale = static_cast<float>(probability < 1 ? 1 / (1 - probability) : 0);
+  const auto threshold = static_cast<uint64_t>(probability * 4294967296.0);
+  const auto seed = plan.options.seed;
+  const std::array<uint32_t, 2> key = {static_cast<uint32_t>(seed),
+                                       static_cast<uint32_t>(seed >> 32) ^ 0x9E3779B9u};
+  const auto node = static_cast<uint32_t>(p.node);
+  const bool batch = plan.at(tensor).layout == Layout::batch;
+  const int64_t positions = batch ? plan.at(tensor).positions() : 1;
+  const bool sample_last = positions > 1 && plan.at(tensor).axes.lanes.back() == 0;
+  return [=, &plan](const Run& run) {
+    const int64_t n = plan.lanes(tensor, run);
+    const int64_t first = batch ? run.batch->first_sample * positions : 0;
+    const uint64_t draw = run.batch->step;
+    for (int64_t r = 0; r < rows; ++r) {
+      int64_t known = -1;
+      std::array<uint32_t, 4> words{};
+      for (int64_t lane = 0; lane < n; ++lane) {
+        // Counted sample by sample, whatever the order of the lanes.
+        const int64_t element =
+            first + (sample_last ? lane % run.n * positions + lane / run.n : lane);
+        if (element / 4 != known) {
+          known = element / 4;
+          words =
+              philox({static_cast<uint32_t>(known), static_cast<uint32_t>(r),
+                      static_cast<uint32_t>(draw), static_cast<uint32_t>(draw >> 32) ^ (node << 8)},
+                     key);
+        }
+        const int64_t at = r * stride + lane;
+        const float value =
+            words[static_cast<size_t>(element % 4)] >= threshold ? in[at] * scale : 0.0f;
+        out[at] = accumulate ? out[at] + value : value;
+      }
+    }
+  };
+}
+
+Step forward(Plan& plan, Primitive& p) {
+  Step step{"dropout", fmt::format("p={}", p.as<DropoutPayload>().probability), p.in, {p.out}};
+  step.bind = [p, &plan](const Memory& memory) {
+    return kernel_of(plan, p, memory[p.in[0]], memory[p.out], false);
+  };
+  return step;
+}
+
+void gradient(Backward& backward, const Primitive& p, int gradient) {
+  const Target t = backward.target(p.in[0]);
+  if (t.tensor < 0) return;
+  Step step{"dropout_gradient", "", {gradient}, {t.tensor}};
+  step.bind = [=, &plan = backward.plan()](const Memory& memory) {
+    return kernel_of(plan, p, memory[gradient], memory[t.tensor], t.accumulate);
+  };
+  backward.push(std::move(step));
+}
+
+const Register<PrimitiveRecord> registered{{
+    .name = "dropout",
+    .summary = "zeroes values at random",
+    .forward = forward,
+    .gradient = gradient,
+}};
+
+}  // namespace
+}  // namespace mase::engine::dropout_primitive

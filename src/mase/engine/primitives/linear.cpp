@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// linear: y = w x + b over the rows, whatever the lanes are. In inference it takes a relu behind
+// it, a batch norm behind it (in its weights) and, when small, the gather before it.
+#include <algorithm>
+
+#include "mase/engine/kernels/kernels.h"
+#include "mase/engine/primitive.h"
+#include "mase/engine/primitives/fold.h"
+#include "mase/engine/primitives/quantize.h"
+#include "mase/engine/primitives/samples.h"
+
+namespace mase::engine::linear_primitive {
+namespace {
+
+struct Geometry {
+  kernels::LinearShape shape;
+  int64_t groups;  // of rows, each with its own product
+};
+
+Geometry geometry_of(const Plan& plan, const Primitive& p) {
+  const Shape& w = plan.at(p.weight).shape;
+  const bool transposed = p.as<LinearPayload>().transposed;
+  Geometry g{};
+  const int64_t columns = w[1];
+  g.shape.out = transposed ? w[1] : w[0];
+  g.shape.in = transposed ? w[0] : w[1];
+  g.shape.out_step = transposed ? 1 : columns;
+  g.shape.in_step = transposed ? columns : 1;
+  g.shape.stride = plan.row_stride(p.out);
+  g.shape.threads = plan.options.threads;
+  const Shape rows = plan.at(p.out).row_shape();
+  g.groups = 1;
+  for (size_t i = 0; i + 1 < rows.size(); ++i) g.groups *= rows[i];
+  return g;
+}
+
+// A gather and the small linear layer behind it.
+Step gather_forward(Plan& plan, const Primitive& p, int weight, int bias) {
+  const auto& own = p.as<LinearPayload>();
+  const Primitive& source = plan.primitives[static_cast<size_t>(own.gather)];
+  const auto gather = source.as<GatherPayload>();
+  Step step{fmt::format("{}+linear{}", gather_name(gather), own.relu ? "+relu" : ""),
+            "",
+            {weight},
+            {p.out}};
+  step.read({bias, gather.scale, gather.shift});
+  const bool normalized = gather.norm >= 0, relu = own.relu;
+  if (normalized) plan.prepare.push_back(prepare_scale(plan, gather, plan.at(source.out).rows()));
+  const kernels::LinearShape geometry = geometry_of(plan, p).shape;
+  step.detail = fmt::format("{} -> {}", geometry.in, geometry.out);
+  const int out = p.out;
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return [=, by = normalizer_of(gather, memory), w = memory[weight], b = memory.at(bias),
+            to = memory[out]](const Run& run) {
+      kernels::LinearShape shape = geometry;
+      shape.n = run.n;
+      kernels::gather_linear(
+          {run.inputs[gather.placeholder], row_numbers(*run.batch), run.batch->first_row},
+          normalized ? &by : nullptr, shape, w, b, relu, to);
+    };
+  };
+  return step;
+}
+
+Step forward(Plan& plan, Primitive& p) {
+  const auto& own = p.as<LinearPayload>();
+  const int weight = own.norm >= 0 ? own.folded_weight : p.weight;
+  const int bias = own.norm >= 0 ? own.folded_bias : p.bias;
+  if (own.norm >= 0) plan.prepare.push_back(prepare_folded(plan, p, own.norm, weight, bias));
+  if (own.gather >= 0) return gather_forward(plan, p, weight, bias);
+  Step step{own.relu ? "linear+relu" : "linear", "", {p.in[0], weight}, {p.out}};
+  step.read({bias});
+  const Geometry geometry = geometry_of(plan, p);
+  step.detail = fmt::format("{} -> {}", geometry.shape.in, geometry.shape.out);
+  const bool relu = own.relu;
+  const int x = p.in[0], out = p.out;
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    return [=, &plan, w = memory[weight], b = memory.at(bias), from = memory[x],
+            to = memory[out]](const Run& run) {
+      kernels::LinearShape shape = geometry.shape;
+      shape.n = plan.lanes(x, run);
+      for (int64_t i = 0; i < geometry.groups; ++i)
+        kernels::linear(shape, w, b, from + i * shape.in * shape.stride,
+                        to + i * shape.out * shape.stride, relu, false);
+    };
+  };
+  return step;
+}
+
+void weight_gradient(Backward& backward, const Primitive& p, const Geometry& geometry, int x,
+                     int gradient) {
+  Plan& plan = backward.plan();
+  const int bias = p.as<LinearPayload>().bias_cancels ? -1 : p.bias;
+  if (!backward.wanted(p.weight) && !backward.wanted(bias)) return;
+  const Target w = backward.target(p.weight), b = backward.target(bias);
+  Step step{"linear_weight_gradient", "", {x, gradient}, {}};
+  step.write({w.tensor, b.tensor});
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    return [=, &plan, from = memory[x], g = memory[gradient], dw = memory.at(w.tensor),
+            db = memory.at(b.tensor)](const Run& run) {
+      // The lanes in pieces whose rows stay in cache while all products are formed.
+      constexpr int64_t piece = 1024;
+      kernels::LinearShape shape = geometry.shape;
+      const int64_t lanes = plan.lanes(x, run);
+      for (int64_t i = 0; i < geometry.groups; ++i) {
+        const float* ups = g + i * shape.out * shape.stride;
+        const float* values = from + i * shape.in * shape.stride;
+        for (int64_t first = 0; dw && (first == 0 || first < lanes); first += piece) {
+          shape.n = std::min(piece, lanes - first);
+          kernels::linear_gradient(shape, ups + first, values + first, dw, nullptr,
+                                   w.accumulate || i > 0 || first > 0);
+        }
+        for (int64_t o = 0; db && o < shape.out; ++o) {
+          const auto sum = static_cast<float>(kernels::sum(ups + o * shape.stride, lanes));
+          db[o] = b.accumulate || i > 0 ? db[o] + sum : sum;
+        }
+      }
+    };
+  };
+  backward.push(std::move(step));
+}
+
+void gradient(Backward& backward, const Primitive& p, int gradient) {
+  Plan& plan = backward.plan();
+  const Geometry geometry = geometry_of(plan, p);
+  const auto& own = p.as<LinearPayload>();
+  MASE_CHECK(!own.relu, "a training program does not fuse relu into linear");
+  // The values of the products: as the forward pass had them, or rounded for the backward pass.
+  int x = p.in[0], weight = p.weight;
+  if (own.backward) {
+    const auto rounded = [&](int tensor, const char* operand, uint64_t index) {
+      return rounded_for_backward(backward, p, own.backward->find_backward(operand), tensor, index);
+    };
+    gradient = rounded(gradient, "output_grad", 0);
+    x = rounded(unrounded(plan, x), "data_in", 1);
+    weight = rounded(unrounded(plan, weight), "weight", 2);
+  }
+  weight_gradient(backward, p, geometry, x, gradient);
+  const Target t = backward.target(p.in[0]);
+  if (t.tensor < 0) return;
+  Step step{"linear_input_gradient", "", {weight, gradient}, {t.tensor}};
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    return [=, &plan, w = memory[weight], g = memory[gradient],
+            to = memory[t.tensor]](const Run& run) {
+      kernels::LinearShape shape = geometry.shape;
+      std::swap(shape.out, shape.in);
+      std::swap(shape.out_step, shape.in_step);
+      shape.n = plan.lanes(x, run);
+      for (int64_t i = 0; i < geometry.groups; ++i)
+        kernels::linear(shape, w, nullptr, g + i * shape.in * shape.stride,
+                        to + i * shape.out * shape.stride, false, t.accumulate);
+    };
+  };
+  backward.push(std::move(step));
+}
+
+const Register<PrimitiveRecord> registered{{
+    .name = "linear",
+    .summary = "a weight matrix times the rows",
+    .forward = forward,
+    .gradient = gradient,
+}};
+
+}  // namespace
+}  // namespace mase::engine::linear_primitive

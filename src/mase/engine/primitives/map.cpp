@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// map: one scalar expression over all values, in one sweep. Its gradient is the expression's
+// symbolic derivative, summed over what an operand was broadcast to.
+#include "mase/engine/primitives/map.h"
+
+#include "mase/engine/kernels/kernels.h"
+#include "mase/engine/payloads.h"
+#include "mase/engine/primitive.h"
+
+namespace mase::engine {
+namespace {
+
+// The row of an operand that each row of the result takes.
+std::vector<int32_t> operand_rows(const TensorInfo& out, const TensorInfo& operand) {
+  if (out.layout != Layout::batch) return broadcast_rows(out.shape, operand.shape);
+  const size_t rank = out.shape.size(), skipped = rank - operand.shape.size();
+  std::vector<int64_t> strides(rank, 0);  // in rows of the operand
+  int64_t stride = 1;
+  if (operand.layout == Layout::batch) {
+    for (size_t i = operand.axes.rows.size(); i-- > 0;) {
+      const auto axis = static_cast<size_t>(operand.axes.rows[i]);
+      if (operand.shape[axis] != 1) strides[axis] = stride;
+      stride *= operand.shape[axis];
+    }
+  } else {
+    for (size_t i = operand.shape.size(); i-- > 0;) {
+      if (operand.shape[i] != 1) strides[i + skipped] = stride;
+      stride *= operand.shape[i];
+    }
+  }
+  const int64_t rows = out.rows();
+  std::vector<int32_t> index(static_cast<size_t>(rows));
+  std::vector<int64_t> position(out.axes.rows.size(), 0);
+  bool same = stride == rows;
+  int64_t at = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    index[static_cast<size_t>(row)] = static_cast<int32_t>(at);
+    same = same && at == row;
+    for (size_t i = position.size(); i-- > 0;) {
+      const auto axis = static_cast<size_t>(out.axes.rows[i]);
+      at += strides[axis];
+      if (++position[i] < out.shape[axis]) break;
+      at -= strides[axis] * out.shape[axis];
+      position[i] = 0;
+    }
+  }
+  if (same) index.clear();
+  return index;
+}
+
+}  // namespace
+
+MapOperands map_operands(const Plan& plan, const std::vector<int>& operands, int out) {
+  MapOperands result;
+  result.flat = true;
+  for (const int operand : operands) {
+    const bool scalar =
+        plan.at(out).layout == Layout::batch && plan.at(operand).layout == Layout::fixed;
+    result.index.push_back(operand_rows(plan.at(out), plan.at(operand)));
+    result.scalar.push_back(scalar);
+    result.stride.push_back(scalar ? 1 : plan.row_stride(operand));
+    result.flat = result.flat && !scalar && result.index.back().empty();
+  }
+  return result;
+}
+
+Kernel map_kernel(const Plan& plan, std::shared_ptr<const TileProgram> program,
+                  const std::vector<int>& operands, int out, const Memory& memory) {
+  struct State {
+    MapOperands operands;
+    std::vector<const float*> base, pointer;
+    std::unique_ptr<bool[]> scalar;
+    std::shared_ptr<std::byte> workspace;
+  };
+  auto state = std::make_shared<State>();
+  state->operands = map_operands(plan, operands, out);
+  for (const int operand : operands) state->base.push_back(memory[operand]);
+  state->pointer = state->base;
+  state->scalar = std::make_unique<bool[]>(operands.size() + 1);
+  for (size_t i = 0; i < operands.size(); ++i) state->scalar[i] = state->operands.scalar[i];
+  const int64_t rows = plan.at(out).rows(), stride = plan.row_stride(out);
+  const bool flat = state->operands.flat;
+  const int64_t capacity = flat ? rows * stride : stride;
+  state->workspace =
+      aligned_bytes(static_cast<size_t>(program->workspace(capacity)) * sizeof(float));
+  program->prepare(reinterpret_cast<float*>(state->workspace.get()), capacity);
+  return [=, &plan, to = memory[out]](const Run& run) {
+    auto* workspace = reinterpret_cast<float*>(state->workspace.get());
+    if (flat) {
+      program->run(state->base.data(), state->scalar.get(), to, rows * stride, workspace, capacity);
+      return;
+    }
+    const int64_t n = plan.lanes(out, run);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (size_t i = 0; i < state->base.size(); ++i) {
+        const auto& index = state->operands.index[i];
+        const int64_t row = index.empty() ? r : index[static_cast<size_t>(r)];
+        state->pointer[i] = state->base[i] + row * state->operands.stride[i];
+      }
+      program->run(state->pointer.data(), state->scalar.get(), to + r * stride, n, workspace,
+                   capacity);
+    }
+  };
+}
+
+}  // namespace mase::engine
+
+namespace mase::engine::map_primitive {
+namespace {
+
+Step forward(Plan& plan, Primitive& p) {
+  const Expr expr = p.as<MapPayload>().expr;
+  Step step{"map", fmt::format("{} values an element", expr.size()), p.in, {p.out}};
+  auto program = std::make_shared<TileProgram>(expr, static_cast<int>(p.in.size()));
+  step.bind = [program, in = p.in, out = p.out, &plan](const Memory& memory) {
+    return map_kernel(plan, program, in, out, memory);
+  };
+  return step;
+}
+
+// d operand = g * d expr / d operand, summed over what the operand was broadcast to.
+void gradient(Backward& backward, const Primitive& p, int gradient) {
+  Plan& plan = backward.plan();
+  for (size_t i = 0; i < p.in.size(); ++i) {
+    const int operand = p.in[i];
+    if (!backward.wanted(operand)) continue;
+    const Expr partial = p.as<MapPayload>().expr.derivative(static_cast<int>(i));
+    if (partial.is_constant(0)) continue;
+    const Target t = backward.target(operand);
+    std::vector<int> operands = p.in;
+    operands.push_back(gradient);
+    const Expr product = Expr::operand(static_cast<int>(p.in.size())) * partial;
+    auto program = std::make_shared<TileProgram>(product, static_cast<int>(operands.size()));
+    Step step{"map_gradient", fmt::format("operand {}", i), operands, {t.tensor}};
+    const MapOperands layout = map_operands(plan, {operand}, p.out);
+    const bool direct = layout.flat && !t.accumulate;
+    if (direct) {
+      step.bind = [=, &plan](const Memory& memory) {
+        return map_kernel(plan, program, operands, t.tensor, memory);
+      };
+      backward.push(std::move(step));
+      continue;
+    }
+    TensorInfo temporary = plan.at(p.out);
+    temporary.name = "products";
+    temporary.view_of = -1;
+    temporary.pinned = false;
+    temporary.place = Place::arena;
+    const int products = plan.add(std::move(temporary));
+    step.writes.push_back(products);
+    auto index = std::make_shared<std::vector<int32_t>>(layout.index[0]);
+    const bool scalar = layout.scalar[0];
+    const int64_t rows = plan.at(p.out).rows(), stride = plan.row_stride(p.out);
+    const int64_t own_stride = layout.stride[0];
+    const size_t floats = plan.floats(t.tensor);
+    const int out = p.out;
+    step.bind = [=, &plan](const Memory& memory) -> Kernel {
+      const Kernel fill = map_kernel(plan, program, operands, products, memory);
+      return [=, &plan, from = memory[products], to = memory[t.tensor]](const Run& run) {
+        fill(run);
+        const int64_t n = plan.lanes(out, run);
+        if (!t.accumulate) std::fill_n(to, floats, 0.0f);
+        for (int64_t r = 0; r < rows; ++r) {
+          const int64_t row = index->empty() ? r : (*index)[static_cast<size_t>(r)];
+          if (scalar)
+            to[row] += static_cast<float>(kernels::sum(from + r * stride, n));
+          else
+            kernels::add_to(to + row * own_stride, from + r * stride, n);
+        }
+      };
+    };
+    backward.push(std::move(step));
+  }
+}
+
+const Register<PrimitiveRecord> registered{{
+    .name = "map",
+    .summary = "a scalar expression over all values",
+    .forward = forward,
+    .gradient = gradient,
+}};
+
+}  // namespace
+}  // namespace mase::engine::map_primitive

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/engine/primitives/planes.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "mase/engine/kernels/kernels.h"
+
+namespace mase::engine {
+
+Planes::Planes(const Windows& windows, const Shape& x, const Shape& out, PaddingMode padding_mode)
+    : mode(padding_mode) {
+  const size_t dims = windows.kernel.size(), missing = 2 - dims;
+  bool padded = false;
+  for (size_t i = 0; i < 2; ++i) {
+    const bool given = i >= missing;
+    const size_t j = i - missing;
+    kernel[i] = given ? windows.kernel[j] : 1;
+    stride[i] = given ? windows.stride[j] : 1;
+    before[i] = given ? windows.padding_before[j] : 0;
+    dilation[i] = given ? windows.dilation[j] : 1;
+    size[i] = given ? x[j + 2] : 1;
+    result[i] = given ? out[j + 2] : 1;
+    const int64_t needed = (result[i] - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1;
+    padded = padded || before[i] > 0 || needed > size[i];
+    if (i == 0)
+      height = needed;
+    else
+      phase_width = (needed + stride[1] - 1) / stride[1];
+  }
+  direct = !padded && stride[1] == 1;
+  if (direct) {
+    height = size[0];
+    phase_width = size[1];
+  }
+}
+
+int64_t Planes::source(int64_t index, int axis) const {
+  const int64_t length = size[axis];
+  int64_t at = index - before[axis];
+  if (at >= 0 && at < length) return at;
+  switch (mode) {
+    case PaddingMode::zeros:
+      return -1;
+    case PaddingMode::replicate:
+      return std::clamp<int64_t>(at, 0, length - 1);
+    case PaddingMode::reflect:
+      at = at < 0 ? -at : 2 * (length - 1) - at;
+      return at >= 0 && at < length ? at : -1;
+    case PaddingMode::circular:
+      return ((at % length) + length) % length;
+  }
+  return -1;
+}
+
+// Calls visit(column of the plane, column of x or -1) run by run: `count` columns that are
+// neighbours on both sides.
+template <class Visit>
+void Planes::each_column(const Visit& visit) const {
+  for (int64_t phase = 0; phase < stride[1]; ++phase)
+    for (int64_t j = 0; j < phase_width;) {
+      const auto from = [&](int64_t at) { return source(at * stride[1] + phase, 1); };
+      const int64_t first = from(j);
+      int64_t count = 1;
+      while (j + count < phase_width &&
+             (first < 0 ? from(j + count) < 0 : from(j + count) == first + count))
+        ++count;
+      visit(phase * phase_width + j, first, count);
+      j += count;
+    }
+}
+
+void Planes::fill(const float* x, int64_t x_stride, float* planes, int64_t to_stride,
+                  int64_t channels, int64_t n) const {
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t y = 0; y < height; ++y) {
+      float* to = planes + c * to_stride + y * pitch(n);
+      const int64_t row = source(y, 0);
+      if (row < 0) {
+        std::fill_n(to, pitch(n), 0.0f);
+        continue;
+      }
+      const float* from = x + c * x_stride + row * size[1] * n;
+      each_column([&](int64_t column, int64_t own, int64_t count) {
+        if (own < 0)
+          std::fill_n(to + column * n, count * n, 0.0f);
+        else
+          std::memcpy(to + column * n, from + own * n,
+                      static_cast<size_t>(count * n) * sizeof(float));
+      });
+    }
+}
+
+void Planes::send_back(const float* planes, int64_t from_stride, float* dx, int64_t x_stride,
+                       int64_t channels, int64_t n, bool accumulate) const {
+  for (int64_t c = 0; c < channels; ++c) {
+    if (!accumulate) std::fill_n(dx + c * x_stride, size[0] * size[1] * n, 0.0f);
+    for (int64_t y = 0; y < height; ++y) {
+      const float* from = planes + c * from_stride + y * pitch(n);
+      const int64_t row = source(y, 0);
+      if (row < 0) continue;
+      float* to = dx + c * x_stride + row * size[1] * n;
+      each_column([&](int64_t column, int64_t own, int64_t count) {
+        if (own >= 0) kernels::add_to(to + own * n, from + column * n, count * n);
+      });
+    }
+  }
+}
+
+}  // namespace mase::engine

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Primitives that move single values: relayout (rows and lanes change places, or a tensor is
+// repeated along the lanes), slice, and take (rows of a table by number).
+#include <algorithm>
+#include <cmath>
+
+#include "mase/engine/kernels/kernels.h"
+#include "mase/engine/payloads.h"
+#include "mase/engine/primitive.h"
+
+namespace mase::engine::move_primitives {
+namespace {
+
+// A copy of `whole`, repeated where it has size 1, or of a part of it (offset, step in dimension
+// `dim`), to `part`; or back, adding up.
+struct Move {
+  TensorView whole, part;
+  size_t dim = 0;
+  int64_t start = 0, step = 1;
+
+  void run(const float* from, float* to, int64_t n, bool back, bool accumulate) const {
+    int64_t in[StridedCopy::most], out[StridedCopy::most];
+    const size_t rank = part.shape.size(), skipped = rank - whole.shape.size();
+    whole.strides(n, in);
+    part.strides(n, out);
+    StridedCopy copy;
+    int64_t offset = 0;
+    for (size_t i = 0; i < rank; ++i) {
+      const int64_t size = i == 0 && part.layout == Layout::batch ? n : part.shape[i];
+      int64_t stride = 0;
+      if (i >= skipped) {
+        const bool batch = i - skipped == 0 && whole.layout == Layout::batch;
+        if (batch || whole.shape[i - skipped] != 1 || part.shape[i] == 1) stride = in[i - skipped];
+      }
+      if (i == dim && (start != 0 || step != 1)) {
+        offset = start * stride;
+        stride *= step;
+      }
+      copy.add(size, back ? out[i] : stride, back ? stride : out[i]);
+    }
+    if (back)
+      copy.run(from, to + offset, accumulate);
+    else
+      copy.run(from + offset, to, accumulate);
+  }
+};
+
+Step move_forward(const char* name, const Move& move, int in, int out) {
+  Step step{name, "", {in}, {out}};
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return [=, from = memory[in], to = memory[out]](const Run& run) {
+      move.run(from, to, run.n, false, false);
+    };
+  };
+  return step;
+}
+
+// `covers`: every value of the target gets exactly one.
+void move_gradient(Backward& backward, const char* name, const Move& move, int in, int gradient,
+                   bool covers) {
+  const Target t = backward.target(in);
+  if (t.tensor < 0) return;
+  Step step{name, "", {gradient}, {t.tensor}};
+  const size_t floats = backward.plan().floats(t.tensor);
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return [=, from = memory[gradient], to = memory[t.tensor]](const Run& run) {
+      if (!covers && !t.accumulate) std::fill_n(to, floats, 0.0f);
+      move.run(from, to, run.n, true, t.accumulate || !covers);
+    };
+  };
+  backward.push(std::move(step));
+}
+
+Move relayout_of(const Plan& plan, const Primitive& p) {
+  return {view_of(plan, p.in[0]), view_of(plan, p.out)};
+}
+
+Step relayout(Plan& plan, Primitive& p) {
+  return move_forward("relayout", relayout_of(plan, p), p.in[0], p.out);
+}
+
+void relayout_gradient(Backward& backward, const Primitive& p, int gradient) {
+  const Plan& plan = backward.plan();
+  move_gradient(backward, "relayout_gradient", relayout_of(plan, p), p.in[0], gradient,
+                plan.at(p.in[0]).shape == plan.at(p.out).shape);
+}
+
+Move slice_of(const Plan& plan, const Primitive& p) {
+  const auto& own = p.as<SlicePayload>();
+  Move move{view_of(plan, p.in[0]), view_of(plan, p.out), own.dim, own.start, own.step};
+  return move;
+}
+
+Step slice(Plan& plan, Primitive& p) {
+  return move_forward("slice", slice_of(plan, p), p.in[0], p.out);
+}
+
+void slice_gradient(Backward& backward, const Primitive& p, int gradient) {
+  move_gradient(backward, "slice_gradient", slice_of(backward.plan(), p), p.in[0], gradient, false);
+}
+
+// The row of the table; the numbers were given as floats, which hold them exactly below 2^24.
+int64_t table_row(float number, int64_t rows, const std::string& place) {
+  if (!(number >= 0 && number < static_cast<float>(rows)) || number != std::floor(number))
+    throw Error(place, fmt::format("index {} for a table of {} rows", number, rows),
+                "check the vocabulary and the data");
+  return static_cast<int64_t>(number);
+}
+
+Step take(Plan& plan, Primitive& p) {
+  Step step{"take", "", {p.in[0], p.weight}, {p.out}};
+  const int64_t rows = plan.at(p.weight).shape[0], width = plan.at(p.weight).shape[1];
+  const int64_t stride = plan.row_stride(p.out);
+  const std::string place = p.node >= 0 ? plan.graph.node(p.node).name : "";
+  step.bind = [=, &plan, in = p.in[0], table = p.weight,
+               out = p.out](const Memory& memory) -> Kernel {
+    return
+        [=, &plan, numbers = memory[in], values = memory[table], to = memory[out]](const Run& run) {
+          const int64_t lanes = plan.lanes(out, run);
+          for (int64_t l = 0; l < lanes; ++l) {
+            const float* row = values + table_row(numbers[l], rows, place) * width;
+            for (int64_t d = 0; d < width; ++d) to[d * stride + l] = row[d];
+          }
+        };
+  };
+  return step;
+}
+
+void take_gradient(Backward& backward, const Primitive& p, int gradient) {
+  Plan& plan = backward.plan();
+  const Target t = backward.target(p.weight);
+  if (t.tensor < 0) return;
+  Step step{"take_gradient", "", {p.in[0], gradient}, {t.tensor}};
+  const int64_t width = plan.at(p.weight).shape[1], stride = plan.row_stride(p.out);
+  const size_t floats = plan.floats(t.tensor);
+  step.bind = [=, &plan, in = p.in[0], out = p.out](const Memory& memory) -> Kernel {
+    return [=, &plan, numbers = memory[in], g = memory[gradient],
+            to = memory[t.tensor]](const Run& run) {
+      if (!t.accumulate) std::fill_n(to, floats, 0.0f);
+      const int64_t lanes = plan.lanes(out, run);
+      for (int64_t l = 0; l < lanes; ++l) {
+        float* row = to + static_cast<int64_t>(numbers[l]) * width;
+        for (int64_t d = 0; d < width; ++d) row[d] += g[d * stride + l];
+      }
+    };
+  };
+  backward.push(std::move(step));
+}
+
+const Register<PrimitiveRecord> relayout_record{{
+    .name = "relayout",
+    .summary = "rows and lanes change places, or values are repeated along the lanes",
+    .forward = relayout,
+    .gradient = relayout_gradient,
+}};
+const Register<PrimitiveRecord> slice_record{{
+    .name = "slice",
+    .summary = "some indices of a dimension",
+    .forward = slice,
+    .gradient = slice_gradient,
+}};
+const Register<PrimitiveRecord> take_record{{
+    .name = "take",
+    .summary = "rows of a table by number",
+    .forward = take,
+    .gradient = take_gradient,
+}};
+
+}  // namespace
+}  // namespace mase::engine::move_primitives

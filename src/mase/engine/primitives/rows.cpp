@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Primitives that move or add up whole rows of lanes: permute (tensors without a batch), concat and
+// reduce. Each row of the input gets (a share of) one row of the result's gradient.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "mase/engine/kernels/kernels.h"
+#include "mase/engine/payloads.h"
+#include "mase/engine/primitive.h"
+
+namespace mase::engine::row_primitives {
+namespace {
+
+int64_t product(const Shape& shape, size_t from, size_t to) {
+  return std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(from),
+                         shape.begin() + static_cast<std::ptrdiff_t>(to), int64_t{1},
+                         std::multiplies<>());
+}
+
+std::vector<int64_t> row_major_strides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+// For every multi-index of the shape, in row-major order: the sum of index times stride.
+std::vector<int32_t> places(const Shape& shape, const std::vector<int64_t>& strides) {
+  std::vector<int32_t> result;
+  std::vector<int64_t> position(shape.size(), 0);
+  const int64_t rows = element_count(shape);
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t at = 0;
+    for (size_t i = 0; i < shape.size(); ++i) at += position[i] * strides[i];
+    result.push_back(static_cast<int32_t>(at));
+    for (size_t i = shape.size(); i-- > 0;) {
+      if (++position[i] < shape[i]) break;
+      position[i] = 0;
+    }
+  }
+  return result;
+}
+
+std::vector<int32_t> permuted_rows(const Plan& plan, const Primitive& p) {  // source of each row
+  const std::vector<int64_t> from = row_major_strides(plan.at(p.in[0]).shape);
+  std::vector<int64_t> strides;
+  for (const int64_t dim : p.as<PermutePayload>().order)
+    strides.push_back(from[static_cast<size_t>(dim)]);
+  return places(plan.at(p.out).shape, strides);
+}
+
+std::vector<int32_t> reduced_rows(const Plan& plan, const Primitive& p) {  // target of each row
+  const Shape rows = plan.at(p.in[0]).row_shape();
+  Shape kept = rows;
+  for (const int place : p.as<ReducePayload>().rows) kept[static_cast<size_t>(place)] = 1;
+  std::vector<int64_t> strides = row_major_strides(kept);
+  for (const int place : p.as<ReducePayload>().rows) strides[static_cast<size_t>(place)] = 0;
+  return places(rows, strides);
+}
+
+struct Parts {
+  int64_t outer = 1, whole = 0;
+  std::vector<int64_t> rows;  // of each part, per outer index
+};
+
+Parts parts_of(const Plan& plan, const Primitive& p) {
+  Parts parts;
+  const auto place = static_cast<size_t>(p.as<ConcatPayload>().place);
+  parts.outer = product(plan.at(p.out).row_shape(), 0, place);
+  for (const int part : p.in) {
+    const Shape rows = plan.at(part).row_shape();
+    parts.rows.push_back(product(rows, place, rows.size()));
+    parts.whole += parts.rows.back();
+  }
+  return parts;
+}
+
+Step permute(Plan& plan, Primitive& p) {
+  Step step{"permute", "", p.in, {p.out}};
+  auto index = std::make_shared<std::vector<int32_t>>(permuted_rows(plan, p));
+  step.bind = [index, in = p.in[0], out = p.out](const Memory& memory) -> Kernel {
+    return [index, from = memory[in], to = memory[out]](const Run&) {
+      for (size_t r = 0; r < index->size(); ++r) to[r] = from[(*index)[r]];
+    };
+  };
+  return step;
+}
+
+Step concat(Plan& plan, Primitive& p) {
+  Step step{"concat", "", p.in, {p.out}};
+  const Parts parts = parts_of(plan, p);
+  const int out = p.out;
+  const int64_t stride = plan.row_stride(out);
+  step.bind = [=, &plan, in = p.in](const Memory& memory) -> Kernel {
+    std::vector<const float*> from;
+    for (const int tensor : in) from.push_back(memory[tensor]);
+    return [=, &plan, to = memory[out]](const Run& run) {
+      const auto bytes = static_cast<size_t>(plan.lanes(out, run)) * sizeof(float);
+      int64_t row = 0;
+      for (int64_t outer = 0; outer < parts.outer; ++outer)
+        for (size_t part = 0; part < from.size(); ++part)
+          for (int64_t r = 0; r < parts.rows[part]; ++r)
+            std::memcpy(to + row++ * stride, from[part] + (outer * parts.rows[part] + r) * stride,
+                        bytes);
+    };
+  };
+  return step;
+}
+
+// Sums over all positions of each sample. Lanes (positions, sample) or (sample, positions).
+Step reduce_positions(Plan& plan, Primitive& p) {
+  const auto kind = p.as<ReducePayload>().kind;
+  Step step{kind == ReduceKind::mean ? "reduce_mean" : "reduce_sum", "positions", p.in, {p.out}};
+  const int in = p.in[0], out = p.out;
+  const TensorView view = view_of(plan, in);
+  const bool sample_last = view.axes.lanes.back() == 0;
+  const int64_t to_stride = plan.row_stride(out);
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return [=, from = memory[in], to = memory[out]](const Run& run) {
+      const auto share =
+          kind == ReduceKind::mean ? 1.0f / static_cast<float>(view.positions) : 1.0f;
+      for (int64_t r = 0; r < view.rows; ++r) {
+        const float* row = from + r * view.stride;
+        float* sums = to + r * to_stride;
+        if (sample_last) {
+          std::fill_n(sums, run.n, 0.0f);
+          for (int64_t i = 0; i < view.positions; ++i)
+            kernels::add_to(sums, row + i * run.n, run.n);
+        } else {
+          for (int64_t b = 0; b < run.n; ++b)
+            sums[b] = static_cast<float>(kernels::sum(row + b * view.positions, view.positions));
+        }
+        for (int64_t b = 0; b < run.n; ++b) sums[b] *= share;
+      }
+    };
+  };
+  return step;
+}
+
+Step reduce(Plan& plan, Primitive& p) {
+  static const char* const names[] = {"reduce_sum", "reduce_mean", "reduce_max"};
+  const auto& own = p.as<ReducePayload>();
+  if (own.rows.empty()) return reduce_positions(plan, p);
+  const ReduceKind kind = own.kind;
+  Step step{names[static_cast<size_t>(kind)], "", p.in, {p.out}};
+  auto target = std::make_shared<std::vector<int32_t>>(reduced_rows(plan, p));
+  const int in = p.in[0], out = p.out;
+  const int64_t stride = plan.row_stride(out), rows = plan.at(out).rows();
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    return [=, &plan, from = memory[in], to = memory[out]](const Run& run) {
+      const int64_t n = plan.lanes(out, run);
+      const float start = kind == ReduceKind::max ? -INFINITY : 0.0f;
+      for (int64_t r = 0; r < rows; ++r) std::fill_n(to + r * stride, n, start);
+      for (size_t r = 0; r < target->size(); ++r) {
+        float* sums = to + (*target)[r] * stride;
+        const float* row = from + static_cast<int64_t>(r) * stride;
+        kernels::apply(kind == ReduceKind::max ? ScalarOp::max : ScalarOp::add, sums, row, nullptr,
+                       sums, n);
+      }
+      if (kind != ReduceKind::mean) return;
+      const float share = static_cast<float>(rows) / static_cast<float>(target->size());
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t b = 0; b < n; ++b) to[r * stride + b] *= share;
+    };
+  };
+  return step;
+}
+
+void positions_gradient(Backward& backward, const Primitive& p, int gradient) {
+  Plan& plan = backward.plan();
+  const Target t = backward.target(p.in[0]);
+  if (t.tensor < 0) return;
+  Step step{"reduce_gradient", "positions", {gradient}, {t.tensor}};
+  const bool mean = p.as<ReducePayload>().kind == ReduceKind::mean;
+  const TensorView view = view_of(plan, p.in[0]);
+  const bool sample_last = view.axes.lanes.back() == 0;
+  const int64_t from_stride = plan.row_stride(p.out);
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return [=, g = memory[gradient], to = memory[t.tensor]](const Run& run) {
+      const float share = mean ? 1.0f / static_cast<float>(view.positions) : 1.0f;
+      const int64_t inner = sample_last ? run.n : view.positions;
+      const int64_t outer = sample_last ? view.positions : run.n;
+      for (int64_t r = 0; r < view.rows; ++r)
+        for (int64_t a = 0; a < outer; ++a)
+          for (int64_t b = 0; b < inner; ++b) {
+            const float d = g[r * from_stride + (sample_last ? b : a)] * share;
+            float& place = to[r * view.stride + a * inner + b];
+            place = t.accumulate ? place + d : d;
+          }
+    };
+  };
+  backward.push(std::move(step));
+}
+
+// Sends to each row r of `in` the row from[r] of the gradient times `share`.
+void send_rows(Backward& backward, const Primitive& p, int in, int gradient,
+               std::vector<int32_t> sources, float share, bool maximum) {
+  Plan& plan = backward.plan();
+  const Target t = backward.target(in);
+  if (t.tensor < 0) return;
+  const int64_t stride = plan.row_stride(p.out);
+  const int64_t rows = plan.at(in).rows(), out_rows = plan.at(p.out).rows();
+  auto from = std::make_shared<std::vector<int32_t>>(std::move(sources));
+  Step step{p.record->name + "_gradient", "", {gradient}, {t.tensor}};
+  int taken = -1;
+  if (maximum) {
+    step.read({in, p.out});
+    taken = plan.scratch("taken", out_rows * stride);
+    step.write({taken});
+  }
+  const int out = p.out;
+  step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    return [=, &plan, g = memory[gradient], x = memory[in], y = memory[out], to = memory[t.tensor],
+            used = memory.at(taken)](const Run& run) {
+      const int64_t n = plan.lanes(out, run);
+      if (used) std::fill_n(used, out_rows * stride, 0.0f);
+      for (int64_t r = 0; r < rows; ++r) {
+        const int64_t row = (*from)[static_cast<size_t>(r)] * stride;
+        for (int64_t b = 0; b < n; ++b) {
+          float d = g[row + b] * share;
+          if (used) {  // the first of equal maxima takes it all
+            const bool takes = used[row + b] == 0 && x[r * stride + b] == y[row + b];
+            if (takes) used[row + b] = 1;
+            if (!takes) d = 0;
+          }
+          float& place = to[r * stride + b];
+          place = t.accumulate ? place + d : d;
+        }
+      }
+    };
+  };
+  backward.push(std::move(step));
+}
+
+void permute_gradient(Backward& backward, const Primitive& p, int gradient) {
+  const std::vector<int32_t> index = permuted_rows(backward.plan(), p);
+  std::vector<int32_t> from(index.size());
+  for (size_t r = 0; r < index.size(); ++r)
+    from[static_cast<size_t>(index[r])] = static_cast<int32_t>(r);
+  send_rows(backward, p, p.in[0], gradient, std::move(from), 1, false);
+}
+
+void concat_gradient(Backward& backward, const Primitive& p, int gradient) {
+  const Parts parts = parts_of(backward.plan(), p);
+  int64_t first = 0;
+  for (size_t part = 0; part < p.in.size(); ++part) {
+    const int64_t own = parts.rows[part], rows = backward.plan().at(p.in[part]).rows();
+    std::vector<int32_t> from;
+    for (int64_t r = 0; r < rows; ++r)
+      from.push_back(static_cast<int32_t>(r / own * parts.whole + first + r % own));
+    first += own;
+    send_rows(backward, p, p.in[part], gradient, std::move(from), 1, false);
+  }
+}
+
+void reduce_gradient(Backward& backward, const Primitive& p, int gradient) {
+  const auto& own = p.as<ReducePayload>();
+  if (own.rows.empty()) return positions_gradient(backward, p, gradient);
+  const Plan& plan = backward.plan();
+  float share = 1;
+  if (own.kind == ReduceKind::mean)
+    share = static_cast<float>(plan.at(p.out).rows()) / static_cast<float>(plan.at(p.in[0]).rows());
+  send_rows(backward, p, p.in[0], gradient, reduced_rows(plan, p), share,
+            own.kind == ReduceKind::max);
+}
+
+const Register<PrimitiveRecord> permute_record{{
+    .name = "permute",
+    .summary = "dimensions of a tensor without a batch in another order",
+    .forward = permute,
+    .gradient = permute_gradient,
+}};
+const Register<PrimitiveRecord> concat_record{{
+    .name = "concat",
+    .summary = "rows of several tensors one behind the other",
+    .forward = concat,
+    .gradient = concat_gradient,
+}};
+const Register<PrimitiveRecord> reduce_record{{
+    .name = "reduce",
+    .summary = "sum, mean or maximum over rows or over all positions",
+    .forward = reduce,
+    .gradient = reduce_gradient,
+}};
+
+}  // namespace
+}  // namespace mase::engine::row_primitives

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/models/network.h"
+
+#include "mase/ir/evaluate.h"
+
+namespace mase {
+
+Network::Network(const std::string& name, const ModelInputs& inputs, Shape default_sample,
+                 int64_t default_outputs)
+    : seed_(inputs.seed), outputs_(inputs.outputs > 0 ? inputs.outputs : default_outputs) {
+  graph_.name = name;
+  Shape sample = inputs.sample_shape.empty() ? std::move(default_sample) : inputs.sample_shape;
+  Shape shape = sample;
+  shape.insert(shape.begin(), 1);
+  input_ = graph_.add_placeholder("x", std::move(sample));
+  shapes_.resize(static_cast<size_t>(input_) + 1);
+  shapes_[static_cast<size_t>(input_)] = std::move(shape);
+}
+
+Shape Network::shape(NodeId node) const { return shapes_.at(static_cast<size_t>(node)); }
+
+NodeId Network::module(const std::string& path, const std::string& op_name, Dict attributes,
+                       NodeId x) {
+  const OpRecord& op = find_op(op_name);
+  if (op.complete) op.complete(attributes, {shape(x)}, 0);
+  Module made = make_module(op_name, Value(std::move(attributes)), seed_, path);
+  const Shape result = op.infer(made.attributes, {shape(x)});
+  const NodeId id = graph_.add_module(path, std::move(made), {x});
+  shapes_.resize(static_cast<size_t>(id) + 1);
+  shapes_[static_cast<size_t>(id)] = result;
+  return id;
+}
+
+NodeId Network::function(const std::string& op, std::vector<NodeId> inputs,
+                         std::vector<Value> literals) {
+  std::vector<Argument> args;
+  if (find_op(op).max_inputs < 0) {
+    std::vector<Argument> items;
+    for (const NodeId input : inputs) items.push_back(Argument::node(input));
+    args.push_back(Argument::list(std::move(items)));
+  } else {
+    for (const NodeId input : inputs) args.push_back(Argument::node(input));
+  }
+  for (Value& literal : literals) args.push_back(Argument::literal(std::move(literal)));
+  const NodeId id = graph_.call_function(op, std::move(args));
+  const BoundCall call = bind_call(graph_, graph_.node(id));
+  std::vector<Shape> given;
+  for (const NodeId input : call.inputs) given.push_back(shape(input));
+  shapes_.resize(static_cast<size_t>(id) + 1);
+  shapes_[static_cast<size_t>(id)] = call.op->infer(call.attributes, given);
+  return id;
+}
+
+NodeId Network::conv(const std::string& path, NodeId x, int64_t channels, int64_t kernel,
+                     int64_t stride, int64_t padding, bool bias, int64_t groups) {
+  return module(path, "conv2d",
+                {{"out_channels", channels},
+                 {"kernel_size", kernel},
+                 {"stride", stride},
+                 {"padding", padding},
+                 {"groups", groups},
+                 {"bias", bias}},
+                x);
+}
+
+Graph Network::finish(NodeId result) {
+  graph_.add_output({result});
+  return std::move(graph_);
+}
+
+}  // namespace mase

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds networks with branches, module paths as PyTorch names them. Attributes that follow from
+// the input (in_channels, num_features, in_features) are filled in.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mase/models/model.h"
+
+namespace mase {
+
+class Network {
+ public:
+  // The sizes come from the data set, or are these defaults.
+  Network(const std::string& name, const ModelInputs& inputs, Shape default_sample,
+          int64_t default_outputs);
+
+  NodeId input() const { return input_; }
+  int64_t outputs() const { return outputs_; }
+  Shape shape(NodeId node) const;  // with a batch of one
+
+  NodeId module(const std::string& path, const std::string& op, Dict attributes, NodeId x);
+  NodeId function(const std::string& op, std::vector<NodeId> inputs,
+                  std::vector<Value> literals = {});
+  Graph finish(NodeId result);
+
+  // The usual layers.
+  NodeId conv(const std::string& path, NodeId x, int64_t channels, int64_t kernel,
+              int64_t stride = 1, int64_t padding = 0, bool bias = true, int64_t groups = 1);
+  NodeId batch_norm(const std::string& path, NodeId x) {
+    return module(path, "batch_norm2d", {}, x);
+  }
+  NodeId linear(const std::string& path, NodeId x, int64_t features) {
+    return module(path, "linear", {{"out_features", features}}, x);
+  }
+
+ private:
+  Graph graph_;
+  std::vector<Shape> shapes_;  // by node
+  uint64_t seed_;
+  NodeId input_ = -1;
+  int64_t outputs_ = 0;
+};
+
+}  // namespace mase

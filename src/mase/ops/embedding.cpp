@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Embedding: rows of a learned table by whole numbers of any shape. The row `padding_idx` gets no
+// gradient.
+#include <cmath>
+
+#include "mase/ir/op.h"
+
+namespace mase::embedding_op {
+namespace {
+
+size_t row_of(double number, int64_t rows) {
+  if (!(number >= 0 && number < static_cast<double>(rows)) || number != std::floor(number))
+    throw Error("", fmt::format("index {} for a table of {} rows", number, rows),
+                "check the vocabulary and the data");
+  return static_cast<size_t>(number);
+}
+
+Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
+  Shape shape = inputs[0];
+  shape.push_back(attributes["embedding_dim"].as_int());
+  return shape;
+}
+
+Array eval(const OpCall& call) {
+  const Array& x = *call.inputs[0];
+  const Array& table = *call.params.at("weight");
+  Array y(infer(call.attributes, {x.shape}));
+  const auto width = static_cast<size_t>(table.shape[1]);
+  for (size_t i = 0; i < x.data.size(); ++i)
+    for (size_t d = 0; d < width; ++d)
+      y.data[i * width + d] = table.data[row_of(x.data[i], table.shape[0]) * width + d];
+  return y;
+}
+
+OpGradients grad(const OpCall& call, const Array&, const Array& g) {
+  const Array& x = *call.inputs[0];
+  const Array& table = *call.params.at("weight");
+  const Value& padding = call.attributes["padding_idx"];
+  Array gw(table.shape);
+  const auto width = static_cast<size_t>(table.shape[1]);
+  for (size_t i = 0; i < x.data.size(); ++i) {
+    const size_t row = row_of(x.data[i], table.shape[0]);
+    if (!padding.is_null() && padding.as_int() == static_cast<int64_t>(row)) continue;
+    for (size_t d = 0; d < width; ++d) gw.data[row * width + d] += g.data[i * width + d];
+  }
+  OpGradients result;
+  result.inputs.emplace_back(x.shape);  // numbers have no gradient
+  result.params["weight"] = std::move(gw);
+  return result;
+}
+
+const Register<OpRecord> registered{{
+    .name = "embedding",
+    .class_name = "Embedding",
+    .mase_type = "module_related_func",
+    .summary = "rows of a learned table by number",
+    .attributes = {{{.name = "num_embeddings",
+                     .type = FieldType::integer,
+                     .default_value = 16,
+                     .help = "rows of the table",
+                     .minimum = 1,
+                     .maximum = 1 << 24},
+                    {.name = "embedding_dim",
+                     .type = FieldType::integer,
+                     .default_value = 16,
+                     .help = "size of a row",
+                     .minimum = 1},
+                    {.name = "padding_idx",
+                     .type = FieldType::integer,
+                     .help = "a row that is not trained",
+                     .minimum = 0}}},
+    .index_inputs = {0},
+    .operands = {"weight", "data_out"},
+    .required_operands = {"weight"},
+    .params =
+        [](const Value& attributes) {
+          ParamSpec table{
+              "weight",
+              {attributes["num_embeddings"].as_int(), attributes["embedding_dim"].as_int()}};
+          table.normal_deviation = 1;
+          return std::vector<ParamSpec>{table};
+        },
+    .infer = infer,
+    .eval = eval,
+    .grad = grad,
+    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
+    .repr =
+        [](const Value& attributes) {
+          std::string text = fmt::format("{}, {}", attributes["num_embeddings"].as_int(),
+                                         attributes["embedding_dim"].as_int());
+          if (!attributes["padding_idx"].is_null())
+            text += fmt::format(", padding_idx={}", attributes["padding_idx"].as_int());
+          return text;
+        },
+    .lower = [](Lowering& lowering, const Value& attributes,
+                const std::vector<Slot>& inputs) -> Slot {
+      if (!attributes["padding_idx"].is_null()) return -1;
+      return lowering.take(*lowering.parameter("weight"), inputs[0]);
+    },
+}};
+
+}  // namespace
+}  // namespace mase::embedding_op

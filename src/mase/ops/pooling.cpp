@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pools: the maximum or mean of each window of each channel of [N, C, positions...]. Adaptive ones
+// choose their windows so that the result has a given size.
+#include "mase/ops/pooling.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "mase/ops/windows.h"
+
+namespace mase {
+namespace pooling_op {
+namespace {
+
+// The range of x that one index of the result covers, along one dimension; `count` is what a mean
+// divides by, `step` the dilation.
+struct Span {
+  int64_t begin, end, step, count;
+};
+
+struct Pooling {
+  Shape y;
+  std::function<Span(size_t dim, int64_t index)> span;
+};
+
+struct Kind {
+  std::string name;
+  size_t dims;
+  PoolKind pool;
+};
+
+void check_rank(const Shape& x, const Kind& kind) {
+  if (x.size() != kind.dims + 2)
+    throw Error("",
+                fmt::format("{} wants [N, C, {}], got {}", kind.name, kind.dims == 1 ? "L" : "H, W",
+                            shape_text(x)),
+                "reshape before it");
+}
+
+Windows windows_of(const Value& attributes, const Kind& kind) {
+  Windows windows;
+  windows.kernel = per_dimension(attributes["kernel_size"], kind.dims, "kernel_size");
+  windows.stride = attributes["stride"].is_null()
+                       ? windows.kernel
+                       : per_dimension(attributes["stride"], kind.dims, "stride");
+  windows.padding_before = windows.padding_after =
+      per_dimension(attributes["padding"], kind.dims, "padding");
+  windows.dilation = attributes["dilation"].is_null()
+                         ? std::vector<int64_t>(kind.dims, 1)
+                         : per_dimension(attributes["dilation"], kind.dims, "dilation");
+  return windows;
+}
+
+bool counts_padding(const Value& attributes) {
+  return attributes["count_include_pad"].is_null() || attributes["count_include_pad"].as_bool();
+}
+
+Pooling sliding(const Value& attributes, const Shape& x, const Kind& kind) {
+  check_rank(x, kind);
+  const Windows w = windows_of(attributes, kind);
+  const bool ceil = attributes["ceil_mode"].as_bool();
+  Pooling pooling;
+  pooling.y = {x[0], x[1]};
+  for (size_t i = 0; i < kind.dims; ++i) {
+    const int64_t pad = w.padding_before[i], size = x[i + 2];
+    if (2 * pad > w.kernel[i])
+      throw Error("", fmt::format("a padding of {} for windows of {}", pad, w.kernel[i]),
+                  "the padding is at most half the window");
+    const int64_t room = size + 2 * pad - w.dilation[i] * (w.kernel[i] - 1) - 1;
+    if (room < 0)
+      throw Error(
+          "", fmt::format("a window of {} does not fit {} positions", w.kernel[i], size + 2 * pad),
+          "take a smaller window");
+    int64_t result = (room + (ceil ? w.stride[i] - 1 : 0)) / w.stride[i] + 1;
+    if (ceil && (result - 1) * w.stride[i] >= size + pad) --result;  // begins in the padding
+    pooling.y.push_back(result);
+  }
+  const bool padding = counts_padding(attributes);
+  pooling.span = [w, x, padding](size_t dim, int64_t index) {
+    const int64_t size = x[dim + 2], pad = w.padding_before[dim], step = w.dilation[dim];
+    const int64_t begin = index * w.stride[dim] - pad;
+    const int64_t end = begin + step * (w.kernel[dim] - 1) + 1;
+    const int64_t inside = std::min(begin + w.kernel[dim], size + pad);
+    Span span{begin, std::min(end, size), step, inside - begin};
+    if (!padding) span.count = std::min(inside, size) - std::max<int64_t>(begin, 0);
+    while (span.begin < 0) span.begin += step;
+    return span;
+  };
+  return pooling;
+}
+
+Pooling adaptive(const Value& attributes, const Shape& x, const Kind& kind) {
+  check_rank(x, kind);
+  Pooling pooling;
+  pooling.y = {x[0], x[1]};
+  const Value& given = attributes["output_size"];
+  for (size_t i = 0; i < kind.dims; ++i) {
+    const Value& size =
+        given.is_list() ? given.as_list().at(std::min(i, given.as_list().size() - 1)) : given;
+    pooling.y.push_back(size.is_null() ? x[i + 2] : size.as_int("output_size"));
+  }
+  pooling.span = [y = pooling.y, x](size_t dim, int64_t index) {
+    const int64_t size = x[dim + 2], parts = y[dim + 2];
+    const int64_t begin = index * size / parts, end = ((index + 1) * size + parts - 1) / parts;
+    return Span{begin, end, 1, end - begin};
+  };
+  return pooling;
+}
+
+// Calls visit(result index, x index) for all of a window, then done(result index, count).
+template <class Visit, class Done>
+void each_window(const Pooling& pooling, const Shape& x, const Visit& visit, const Done& done) {
+  const bool flat = x.size() == 3;
+  const auto height = flat ? 1 : x[2], width = x.back();
+  const auto rows = flat ? 1 : pooling.y[2], columns = pooling.y.back();
+  const size_t last = x.size() - 3;
+  for (int64_t plane = 0; plane < x[0] * x[1]; ++plane)
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c) {
+        const Span down = flat ? Span{0, 1, 1, 1} : pooling.span(0, r);
+        const Span across = pooling.span(last, c);
+        const auto at = static_cast<size_t>((plane * rows + r) * columns + c);
+        for (int64_t i = down.begin; i < down.end; i += down.step)
+          for (int64_t j = across.begin; j < across.end; j += across.step)
+            visit(at, static_cast<size_t>((plane * height + i) * width + j));
+        done(at, static_cast<double>(down.count * across.count));
+      }
+}
+
+Array eval(const Pooling& pooling, const Array& x, PoolKind kind) {
+  const bool maximum = kind == PoolKind::max;
+  Array y(pooling.y, maximum ? -std::numeric_limits<double>::infinity() : 0.0);
+  each_window(
+      pooling, x.shape,
+      [&](size_t at, size_t from) {
+        const double value = x.data[from];
+        if (!maximum)
+          y.data[at] += value;
+        else if (value > y.data[at] || std::isnan(value))
+          y.data[at] = value;
+      },
+      [&](size_t at, double count) {
+        if (!maximum) y.data[at] /= count;
+      });
+  return y;
+}
+
+OpGradients grad(const Pooling& pooling, const Array& x, const Array& y, const Array& g,
+                 PoolKind kind) {
+  Array gx(x.shape);
+  std::vector<size_t> window;
+  each_window(
+      pooling, x.shape, [&](size_t, size_t from) { window.push_back(from); },
+      [&](size_t at, double count) {
+        for (const size_t from : window) {
+          if (kind == PoolKind::mean) {
+            gx.data[from] += g.data[at] / count;
+          } else if (x.data[from] == y.data[at]) {
+            gx.data[from] += g.data[at];
+            break;
+          }
+        }
+        window.clear();
+      });
+  OpGradients result;
+  result.inputs.push_back(std::move(gx));
+  return result;
+}
+
+using Choose = Pooling (*)(const Value& attributes, const Shape& x, const Kind& kind);
+
+OpRecord common(OpRecord record, const Kind& kind, Choose choose) {
+  record.mase_type = "module_related_func";
+  record.operands = {"data_in", "data_out"};
+  record.required_operands = {"data_in"};
+  record.infer = [=](const Value& attributes, const std::vector<Shape>& inputs) {
+    return choose(attributes, inputs[0], kind).y;
+  };
+  record.eval = [=](const OpCall& call) {
+    const Array& x = *call.inputs[0];
+    return eval(choose(call.attributes, x.shape, kind), x, kind.pool);
+  };
+  record.grad = [=](const OpCall& call, const Array& y, const Array& g) {
+    const Array& x = *call.inputs[0];
+    return grad(choose(call.attributes, x.shape, kind), x, y, g, kind.pool);
+  };
+  record.cost = [](const Value&, const std::vector<Shape>& inputs, const Shape&) {
+    return OpCost{0, element_count(inputs[0])};
+  };
+  return record;
+}
+
+}  // namespace
+}  // namespace pooling_op
+
+OpRecord pool_record(OpRecord record, size_t dims, PoolKind pool) {
+  using namespace pooling_op;
+  const Kind kind{record.class_name, dims, pool};
+  const bool maximum = pool == PoolKind::max;
+  record.attributes.fields = {size_field("kernel_size", 2, "size of the window", 1),
+                              size_field("stride", {}, "from one window to the next", 1),
+                              size_field("padding", 0, "added around the positions", 0)};
+  record.attributes.fields[1].help += "; the window's size if not given";
+  const Field ceil{.name = "ceil_mode",
+                   .type = FieldType::boolean,
+                   .default_value = false,
+                   .help = "windows that only partly fit count too"};
+  if (maximum) {
+    record.attributes.fields.push_back(size_field("dilation", 1, "from one tap to the next", 1));
+    record.attributes.fields.push_back(ceil);
+  } else {
+    record.attributes.fields.push_back(ceil);
+    record.attributes.fields.push_back({.name = "count_include_pad",
+                                        .type = FieldType::boolean,
+                                        .default_value = true,
+                                        .help = "the mean counts the padding"});
+  }
+  record = common(std::move(record), kind, sliding);
+  record.repr = [=](const Value& attributes) {
+    const auto text = [&](const char* name, const Value& value) {
+      // PyTorch's AvgPool1d keeps tuples, the others what they were given.
+      if (!maximum && dims == 1) return tuple_text(per_dimension(value, 1, name));
+      return value.is_list() ? tuple_text(value.as_int_list(name)) : python_repr(value);
+    };
+    const Value& kernel = attributes["kernel_size"];
+    const Value& stride = attributes["stride"].is_null() ? kernel : attributes["stride"];
+    std::string line =
+        fmt::format("kernel_size={}, stride={}, padding={}", text("kernel_size", kernel),
+                    text("stride", stride), text("padding", attributes["padding"]));
+    if (maximum)
+      line += fmt::format(", dilation={}, ceil_mode={}", text("dilation", attributes["dilation"]),
+                          python_repr(attributes["ceil_mode"]));
+    return line;
+  };
+  record.lower = [=](Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
+    const Pooling pooling = sliding(attributes, lowering.shape(inputs[0]), kind);
+    return lowering.pool(pool, inputs[0], windows_of(attributes, kind), counts_padding(attributes),
+                         {pooling.y.begin() + 2, pooling.y.end()});
+  };
+  return record;
+}
+
+OpRecord adaptive_pool_record(OpRecord record, size_t dims, PoolKind pool) {
+  using namespace pooling_op;
+  const Kind kind{record.class_name, dims, pool};
+  record.attributes.fields = {{.name = "output_size",
+                               .default_value = 1,
+                               .help = "positions of the result, or one for each dimension"}};
+  record.attributes.fields[0].check = [dims](const Value& value) -> std::optional<std::string> {
+    const List sizes = value.is_list() ? value.as_list() : List{value};
+    if (sizes.empty() || sizes.size() > dims) return "expected one size for each dimension";
+    for (const Value& size : sizes)
+      if (!size.is_null() && (!size.is_int() || size.as_int() < 1))
+        return "expected whole numbers of at least 1";
+    return {};
+  };
+  record = common(std::move(record), kind, adaptive);
+  record.repr = [](const Value& attributes) {
+    const Value& size = attributes["output_size"];
+    if (!size.is_list()) return "output_size=" + python_repr(size);
+    std::vector<std::string> parts;
+    for (const Value& part : size.as_list()) parts.push_back(python_repr(part));
+    return fmt::format("output_size=({}{})", fmt::join(parts, ", "), parts.size() == 1 ? "," : "");
+  };
+  record.lower = [=](Lowering& lowering, const Value& attributes,
+                     const std::vector<Slot>& inputs) -> Slot {
+    const Shape& x = lowering.shape(inputs[0]);
+    const Shape y = adaptive(attributes, x, kind).y;
+    Windows windows;
+    bool whole = pool == PoolKind::mean;
+    for (size_t i = 2; i < x.size(); ++i) {
+      whole = whole && y[i] == 1;
+      if (x[i] % y[i] != 0) return -1;  // windows of different sizes
+      windows.kernel.push_back(x[i] / y[i]);
+      windows.padding_before.push_back(0);
+      windows.dilation.push_back(1);
+    }
+    windows.stride = windows.kernel;
+    windows.padding_after = windows.padding_before;
+    if (whole) {
+      std::vector<int64_t> positions;
+      for (size_t i = 2; i < x.size(); ++i) positions.push_back(static_cast<int64_t>(i));
+      return lowering.reduce(ReduceKind::mean, inputs[0], positions, true);
+    }
+    return lowering.pool(pool, inputs[0], windows, true, {y.begin() + 2, y.end()});
+  };
+  return record;
+}
+
+}  // namespace mase

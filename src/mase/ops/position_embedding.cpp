@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// PositionEmbedding: adds row s of a learned table to position s of [N, S, D].
+#include "mase/ir/op.h"
+
+namespace mase::position_embedding_op {
+namespace {
+
+Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
+  const Shape& x = inputs[0];
+  const int64_t rows = attributes["num_embeddings"].as_int();
+  const int64_t width = attributes["embedding_dim"].as_int();
+  if (x.size() != 3 || x[2] != width || x[1] > rows)
+    throw Error("", fmt::format("PositionEmbedding wants [N, up to {}, {}], got {}", rows, width,
+                                shape_text(x)));
+  return x;
+}
+
+Array eval(const OpCall& call) {
+  Array y = *call.inputs[0];
+  const Array& table = *call.params.at("weight");
+  const auto sample = static_cast<size_t>(y.shape[1] * y.shape[2]);
+  for (size_t i = 0; i < y.data.size(); ++i) y.data[i] += table.data[i % sample];
+  return y;
+}
+
+OpGradients grad(const OpCall& call, const Array&, const Array& g) {
+  Array gw(call.params.at("weight")->shape);
+  const auto sample = static_cast<size_t>(g.shape[1] * g.shape[2]);
+  for (size_t i = 0; i < g.data.size(); ++i) gw.data[i % sample] += g.data[i];
+  OpGradients result;
+  result.inputs.push_back(g);
+  result.params["weight"] = std::move(gw);
+  return result;
+}
+
+const Register<OpRecord> registered{{
+    .name = "position_embedding",
+    .class_name = "PositionEmbedding",
+    .mase_type = "module_related_func",
+    .summary = "a learned row for each position, added",
+    .attributes = {{{.name = "num_embeddings",
+                     .type = FieldType::integer,
+                     .default_value = 512,
+                     .help = "positions there are rows for",
+                     .minimum = 1},
+                    {.name = "embedding_dim",
+                     .type = FieldType::integer,
+                     .help = "size of a row",
+                     .required = true,
+                     .minimum = 1}}},
+    .operands = {"data_in", "weight", "data_out"},
+    .params =
+        [](const Value& attributes) {
+          ParamSpec table{
+              "weight",
+              {attributes["num_embeddings"].as_int(), attributes["embedding_dim"].as_int()}};
+          table.normal_deviation = 1;
+          return std::vector<ParamSpec>{table};
+        },
+    .infer = infer,
+    .eval = eval,
+    .grad = grad,
+    .cost =
+        [](const Value&, const std::vector<Shape>&, const Shape& out) {
+          return OpCost{0, element_count(out)};
+        },
+    .repr =
+        [](const Value& attributes) {
+          return fmt::format("{}, {}", attributes["num_embeddings"].as_int(),
+                             attributes["embedding_dim"].as_int());
+        },
+    .lower =
+        [](Lowering& lowering, const Value&, const std::vector<Slot>& inputs) {
+          const int64_t positions = lowering.shape(inputs[0])[1];
+          const Slot rows = lowering.slice(*lowering.parameter("weight"), 0, 0, 1, positions);
+          return lowering.map(Expr::operand(0) + Expr::operand(1), {inputs[0], rows});
+        },
+    .complete =
+        [](Dict& attributes, const std::vector<Shape>& inputs, int64_t) {
+          if (!attributes.contains("embedding_dim") && !inputs[0].empty())
+            attributes.set("embedding_dim", inputs[0].back());
+        },
+}};
+
+}  // namespace
+}  // namespace mase::position_embedding_op

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// scaled_dot_product_attention: softmax(q k^T scale + mask) v for q [.., L, E], k [.., S, E] and
+// v [.., S, F]. `is_causal` hides later positions; fewer heads of k and v than of q serve several
+// heads each (grouped queries, Ainslie et al., 2023). A mask is a fourth input that is added.
+#include <cmath>
+#include <limits>
+
+#include "mase/ops/elementwise.h"
+
+namespace mase::scaled_dot_product_attention_op {
+namespace {
+
+struct Geometry {
+  int64_t lead, heads, key_heads, length, keys, width, result;  // lead: what is before the heads
+  double scale;
+};
+
+Geometry geometry_of(const Value& attributes, const std::vector<Shape>& inputs) {
+  const Shape &q = inputs[0], &k = inputs[1], &v = inputs[2];
+  const size_t rank = q.size();
+  const auto refuse = [&] {
+    throw Error("", fmt::format("attention wants q [.., L, E], k [.., S, E], v [.., S, F], got {}, "
+                                "{}, {}",
+                                shape_text(q), shape_text(k), shape_text(v)));
+  };
+  if (rank < 3 || k.size() != rank || v.size() != rank) refuse();
+  if (k[rank - 1] != q[rank - 1] || k[rank - 2] != v[rank - 2]) refuse();
+  Geometry g{};
+  g.heads = rank > 3 ? q[rank - 3] : 1;
+  g.key_heads = rank > 3 ? k[rank - 3] : 1;
+  const size_t before = rank > 3 ? rank - 3 : rank - 2;
+  g.lead = 1;
+  for (size_t i = 0; i < before; ++i) {
+    if (k[i] != q[i] || v[i] != q[i]) refuse();
+    g.lead *= q[i];
+  }
+  if (rank > 3 && v[rank - 3] != g.key_heads) refuse();
+  if (g.key_heads < 1 || g.heads % g.key_heads != 0)
+    throw Error("", fmt::format("{} heads cannot share {}", g.heads, g.key_heads));
+  g.length = q[rank - 2];
+  g.keys = k[rank - 2];
+  g.width = q[rank - 1];
+  g.result = v[rank - 1];
+  g.scale = attributes["scale"].is_null()
+                ? 1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(1, g.width)))
+                : attributes["scale"].as_double();
+  return g;
+}
+
+Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
+  const Geometry g = geometry_of(attributes, inputs);
+  Shape out = inputs[0];
+  out.back() = g.result;
+  if (inputs.size() > 3) {
+    Shape scores = inputs[0];
+    scores.back() = g.keys;
+    if (broadcast(scores, inputs[3]) != scores)
+      throw Error("", fmt::format("a mask {} does not fit scores {}", shape_text(inputs[3]),
+                                  shape_text(scores)));
+  }
+  return out;
+}
+
+// The weights of one query over all keys.
+struct Attention {
+  Geometry g;
+  bool causal;
+  const Array *q, *k, *v, *mask = nullptr;
+  std::vector<size_t> mask_places;
+
+  explicit Attention(const OpCall& call)
+      : causal(call.attributes["is_causal"].as_bool()),
+        q(call.inputs[0]),
+        k(call.inputs[1]),
+        v(call.inputs[2]) {
+    std::vector<Shape> shapes;
+    for (const Array* input : call.inputs) shapes.push_back(input->shape);
+    g = geometry_of(call.attributes, shapes);
+    if (call.inputs.size() > 3) {
+      mask = call.inputs[3];
+      Shape scores = q->shape;
+      scores.back() = g.keys;
+      mask_places = broadcast_places(mask->shape, scores);
+    }
+  }
+
+  // Calls visit(query row, key rows begin, weights) for every query.
+  template <class Visit>
+  void each(const Visit& visit) const {
+    std::vector<double> weights(static_cast<size_t>(g.keys));
+    for (int64_t lead = 0; lead < g.lead; ++lead)
+      for (int64_t head = 0; head < g.heads; ++head)
+        for (int64_t i = 0; i < g.length; ++i) {
+          const int64_t row = (lead * g.heads + head) * g.length + i;
+          const int64_t first = (lead * g.key_heads + head / (g.heads / g.key_heads)) * g.keys;
+          double most = -std::numeric_limits<double>::infinity(), sum = 0;
+          for (int64_t j = 0; j < g.keys; ++j) {
+            double score = 0;
+            for (int64_t e = 0; e < g.width; ++e)
+              score += q->data[static_cast<size_t>(row * g.width + e)] *
+                       k->data[static_cast<size_t>((first + j) * g.width + e)];
+            score *= g.scale;
+            if (mask) score += mask->data[mask_places[static_cast<size_t>(row * g.keys + j)]];
+            if (causal && j > i) score = -std::numeric_limits<double>::infinity();
+            weights[static_cast<size_t>(j)] = score;
+            most = std::max(most, score);
+          }
+          for (double& weight : weights) sum += weight = std::exp(weight - most);
+          for (double& weight : weights) weight /= sum;
+          visit(row, first, weights);
+        }
+  }
+};
+
+Array eval(const OpCall& call) {
+  const Attention attention(call);
+  const Geometry& g = attention.g;
+  Shape shape = call.inputs[0]->shape;
+  shape.back() = g.result;
+  Array y(shape);
+  attention.each([&](int64_t row, int64_t first, const std::vector<double>& weights) {
+    for (int64_t j = 0; j < g.keys; ++j)
+      for (int64_t f = 0; f < g.result; ++f)
+        y.data[static_cast<size_t>(row * g.result + f)] +=
+            weights[static_cast<size_t>(j)] *
+            attention.v->data[static_cast<size_t>((first + j) * g.result + f)];
+  });
+  return y;
+}
+
+OpGradients grad(const OpCall& call, const Array&, const Array& up) {
+  const Attention attention(call);
+  const Geometry& g = attention.g;
+  OpGradients result;
+  for (const Array* input : call.inputs) result.inputs.emplace_back(input->shape);
+  Array &gq = result.inputs[0], &gk = result.inputs[1], &gv = result.inputs[2];
+  std::vector<double> slopes(static_cast<size_t>(g.keys));
+  attention.each([&](int64_t row, int64_t first, const std::vector<double>& weights) {
+    double total = 0;
+    for (int64_t j = 0; j < g.keys; ++j) {
+      double slope = 0;
+      for (int64_t f = 0; f < g.result; ++f) {
+        const double d = up.data[static_cast<size_t>(row * g.result + f)];
+        const auto at = static_cast<size_t>((first + j) * g.result + f);
+        slope += d * attention.v->data[at];
+        gv.data[at] += d * weights[static_cast<size_t>(j)];
+      }
+      slopes[static_cast<size_t>(j)] = slope;
+      total += slope * weights[static_cast<size_t>(j)];
+    }
+    for (int64_t j = 0; j < g.keys; ++j) {
+      const double d = weights[static_cast<size_t>(j)] * (slopes[static_cast<size_t>(j)] - total);
+      if (attention.mask)
+        result.inputs[3].data[attention.mask_places[static_cast<size_t>(row * g.keys + j)]] += d;
+      for (int64_t e = 0; e < g.width; ++e) {
+        const auto at = static_cast<size_t>(row * g.width + e);
+        const auto key = static_cast<size_t>((first + j) * g.width + e);
+        gq.data[at] += d * g.scale * attention.k->data[key];
+        gk.data[key] += d * g.scale * attention.q->data[at];
+      }
+    }
+  });
+  return result;
+}
+
+OpCost cost(const Value& attributes, const std::vector<Shape>& inputs, const Shape&) {
+  const Geometry g = geometry_of(attributes, inputs);
+  const int64_t macs = g.lead * g.heads * g.length * g.keys * (g.width + g.result);
+  return {macs, 2 * macs + 3 * g.lead * g.heads * g.length * g.keys};
+}
+
+Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
+  std::vector<Shape> shapes;
+  for (const Slot input : inputs) shapes.push_back(lowering.shape(input));
+  const Geometry g = geometry_of(attributes, shapes);
+  const auto rank = static_cast<int64_t>(shapes[0].size());
+  Slot q = inputs[0], k = inputs[1], v = inputs[2];
+  Shape out = shapes[0];
+  out.back() = g.result;
+  const bool grouped = g.heads != g.key_heads;
+  if (grouped) {  // [.., groups, heads of a group, L, E] with one head of k and v
+    const auto split = [&](Slot x, int64_t groups, int64_t each) {
+      Shape shape = lowering.shape(x);
+      shape[static_cast<size_t>(rank - 3)] = groups;
+      shape.insert(shape.end() - 2, each);
+      return lowering.reshape(x, shape);
+    };
+    q = split(q, g.key_heads, g.heads / g.key_heads);
+    k = split(k, g.key_heads, 1);
+    v = split(v, g.key_heads, 1);
+    if (inputs.size() > 3) return -1;
+  }
+  std::vector<int64_t> order;
+  const int64_t ranks = rank + (grouped ? 1 : 0);
+  for (int64_t i = 0; i < ranks; ++i) order.push_back(i);
+  std::swap(order[static_cast<size_t>(ranks - 1)], order[static_cast<size_t>(ranks - 2)]);
+  Slot scores = lowering.matmul(q, lowering.permute(k, order));
+  Expr scaled = Expr::operand(0) * g.scale;
+  std::vector<Slot> operands = {scores};
+  if (inputs.size() > 3) {
+    operands.push_back(inputs[3]);
+    scaled = scaled + Expr::operand(1);
+  }
+  if (attributes["is_causal"].as_bool()) {
+    std::vector<float> hidden(static_cast<size_t>(g.length * g.keys), 0.0f);
+    for (int64_t i = 0; i < g.length; ++i)
+      for (int64_t j = i + 1; j < g.keys; ++j)
+        hidden[static_cast<size_t>(i * g.keys + j)] = -std::numeric_limits<float>::infinity();
+    operands.push_back(lowering.constant({g.length, g.keys}, hidden));
+    scaled = scaled + Expr::operand(static_cast<int>(operands.size()) - 1);
+  }
+  scores = lowering.softmax(lowering.map(scaled, operands), -1, false);
+  return lowering.reshape(lowering.matmul(scores, v), out);
+}
+
+const Register<OpRecord> registered{{
+    .name = "scaled_dot_product_attention",
+    .function = "torch._C._nn.scaled_dot_product_attention",
+    .mase_type = "builtin_func",
+    .summary = "softmax(q k^T) v",
+    .attributes = {{{.name = "is_causal",
+                     .type = FieldType::boolean,
+                     .default_value = false,
+                     .help = "a position sees itself and earlier ones only"},
+                    {.name = "scale",
+                     .type = FieldType::number,
+                     .help = "of the scores; 1 / sqrt(E) if not given"}}},
+    .min_inputs = 3,
+    .max_inputs = 4,
+    .operands = {"data_in", "data_out"},
+    .infer = infer,
+    .eval = eval,
+    .grad = grad,
+    .cost = cost,
+    .lower = lower,
+}};
+
+}  // namespace
+}  // namespace mase::scaled_dot_product_attention_op
