@@ -94,7 +94,15 @@ void combine_statistics(const Plan& plan, const kernels::NormShape& shape, const
                         std::vector<double>& sums, double global_count) {
   const auto local = static_cast<double>(shape.n * shape.positions);
   const auto channels = static_cast<size_t>(shape.channels);
-  for (size_t c = 0; c < channels; ++c) sums[c] = local * at.mean[c];
+  // In double precision throughout: the mean of equal values is that value, or a relu behind this
+  // would open or close by the rounding of the shards.
+  for (int64_t c = 0; c < shape.channels; ++c) {
+    double sum = 0;
+    for (int64_t p = 0; p < shape.positions; ++p)
+      for (int64_t b = 0; b < shape.n; ++b)
+        sum += at.x[(c * shape.positions + p) * shape.stride + b];
+    sums[static_cast<size_t>(c)] = sum;
+  }
   plan.options.all_reduce(std::span<double>(sums.data(), channels));
   std::vector<double>& means = sums;
   double* squares = sums.data() + channels;
