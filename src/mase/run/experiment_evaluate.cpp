@@ -34,24 +34,24 @@ Tensor rows_of_safetensors(const std::string& path, const std::string& wanted) {
               "choose one with --tensor: " + join(names, ", "));
 }
 
-// The first line of a table without names, which a reader takes for the names; nothing if they are
-// names.
-std::vector<float> first_row_of(const TableSource& source) {
-  std::vector<float> row;
-  for (const TableColumn& column : source.columns()) {
-    const auto number = parse_number(strip(column.name));
-    if (!number) return {};
-    row.push_back(static_cast<float>(*number));
-  }
-  return row;
+// Whether a table without names (its reader calls columns column_1, column_2, ...) has just the
+// network's features, which go by other names: then their order says which is which.
+bool is_nameless(const std::string& path, const Preprocessing& preprocessing) {
+  const std::unique_ptr<TableSource> source = open_table(path);
+  const std::vector<TableColumn>& columns = source->columns();
+  if (columns.size() != preprocessing.feature_names.size()) return false;
+  for (size_t i = 0; i < columns.size(); ++i)
+    if (columns[i].name != fmt::format("column_{}", i + 1) ||
+        columns[i].name == preprocessing.feature_names[i])
+      return false;
+  return true;
 }
 
 // Columns in file order, for arrays, which have no names.
-Tensor rows_of_array(const std::string& path, bool may_lack_names) {
+Tensor rows_of_array(const std::string& path) {
   const std::unique_ptr<TableSource> source = open_table(path);
   const int64_t columns = static_cast<int64_t>(source->columns().size());
   std::vector<float> values;
-  if (may_lack_names) values = first_row_of(*source);
   std::vector<double> block(static_cast<size_t>(columns) * 1024);
   for (int64_t got; (got = source->read(block.data(), 1024)) > 0;)
     for (int64_t i = 0; i < got * columns; ++i)
@@ -123,10 +123,9 @@ Tensor input_rows(const PredictSpec& spec, const Network& network, const Dataset
   const std::optional<Preprocessing>& preprocessing = network.notes.preprocessing;
   const bool prepare = preprocessing && spec.preprocess;
   const bool named = kind == ".csv" || kind == ".arff" || kind == ".h5" || kind == ".hdf5";
-  const bool nameless = kind == ".csv" && !first_row_of(*open_table(path)).empty();
-  if (prepare && named && !nameless) return load_rows(path, *preprocessing, options, &left_out).x;
-  Tensor x = kind == ".safetensors" ? rows_of_safetensors(path, spec.tensor)
-                                    : rows_of_array(path, nameless);
+  if (prepare && named && !(kind == ".csv" && is_nameless(path, *preprocessing)))
+    return load_rows(path, *preprocessing, options, &left_out).x;
+  Tensor x = kind == ".safetensors" ? rows_of_safetensors(path, spec.tensor) : rows_of_array(path);
   if (x.shape().at(0) > 0 && row_width(x) != features)
     throw Error(path,
                 fmt::format("rows have {} values, the network takes {}", row_width(x), features),
