@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// ch search: tries configurations of a network and keeps the best.
+#include <chrono>
+#include <cmath>
+
+#include "mase/base/file.h"
+#include "mase/base/table.h"
+#include "mase/base/text.h"
+#include "mase/cli/options.h"
+#include "mase/cli/terminal.h"
+#include "mase/run/search_experiment.h"
+
+namespace mase::search_command {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string count_text(double count) {
+  return count < 1e15 ? with_thousands(static_cast<int64_t>(count)) : human_count(count);
+}
+
+// "Trial 12/48  best 0.712  3.1 trials/s  00:11 left"
+class ProgressText {
+ public:
+  ProgressText(const SearchExperiment& search, int64_t planned)
+      : search_(search), planned_(planned) {}
+
+  void take(const search::Trials& trials, const search::Trial& trial) {
+    if (first_ < 0) first_ = trial.number;
+    done_ = static_cast<int64_t>(trials.size());
+    if (trial.state != search::TrialState::complete || !trial.feasible()) return;
+    const double loss = trials.loss(trial);
+    if (!known_ || loss < loss_) {
+      known_ = true;
+      loss_ = loss;
+      value_ = trial.values[0];
+    }
+  }
+
+  std::string str() const {
+    const double seconds = seconds_since(start_);
+    const double rate = static_cast<double>(done_ - std::max<int64_t>(0, first_)) / seconds;
+    std::string text = fmt::format("Trial {}/{}", done_, planned_);
+    if (known_) text += fmt::format("  best {} {:.4g}", search_.objectives().front(), value_);
+    text += fmt::format("  {:.1f} trials/s", rate);
+    if (rate > 0 && done_ < planned_)
+      text += fmt::format("  {} left", human_seconds(static_cast<double>(planned_ - done_) / rate));
+    return text;
+  }
+
+ private:
+  const SearchExperiment& search_;
+  int64_t planned_, done_ = 0, first_ = -1;
+  bool known_ = false;
+  double loss_ = 0, value_ = 0;
+  Clock::time_point start_ = Clock::now();
+};
+
+std::string test_table(const std::vector<TestScore>& scores) {
+  Table table({"number", "test accuracy", "95 % interval", "test loss", "test rows"});
+  for (const TestScore& score : scores)
+    table.add({std::to_string(score.number), fmt::format("{:.4f}", score.accuracy),
+               fmt::format("{:.4f} to {:.4f}", score.low, score.high),
+               fmt::format("{:.4f}", score.loss), with_thousands(score.rows)});
+  return table.str(TableStyle::orgtbl);
+}
+
+// Configurations and networks of the best trials; a large front is cut to its first members, and
+// best.json has them all.
+void save_best(const SearchExperiment& search, const Experiment& experiment,
+               const std::string& folder, const Logger& log) {
+  constexpr size_t most = 20;
+  const std::vector<int64_t> best = search::best_trials(search.trials());
+  for (size_t i = 0; i < std::min(best.size(), most); ++i) {
+    const std::string name = fmt::format("{}/best_{}", folder, best[i]);
+    write_file_atomically(name + ".toml", to_toml(search.configuration(best[i])));
+    save_mz(name + ".mz", search.network(best[i]), experiment.file_contents());
+  }
+  if (best.size() > most)
+    log.info(fmt::format("{} best trials; networks of the first {} are saved", best.size(), most));
+}
+
+void tell_space(const SearchExperiment& search, const Logger& log) {
+  const SearchSpec& spec = search.spec();
+  const double size = search.space().size();
+  log.info(
+      fmt::format("Search space: {} parameters, {} configurations; sampler {}, measured on "
+                  "{} {} rows",
+                  search.space().dimensions(), count_text(size), spec.sampler->name,
+                  with_thousands(search.rows()), spec.split));
+  for (const std::string& seed : search.unused_seeds())
+    log.info(
+        fmt::format("seed '{}' is not used: layers are chosen by {}", printable(seed), spec.by));
+  const bool exhaustive = spec.sampler->name == "brute-force" || spec.sampler->name == "grid";
+  if (!exhaustive && spec.study.trials > 0 && size <= static_cast<double>(spec.study.trials))
+    log.info(
+        "n_trials covers the whole space: sampler = \"brute-force\" does the same without "
+        "sampling");
+}
+
+int run(const Arguments& arguments) {
+  catch_interrupts();
+  Problems problems;
+  const Settings settings = merge_settings("search", arguments, problems);
+  SearchSpec spec = search_spec(settings, problems);
+  problems.throw_if_any();
+  const Logger log(settings, true);
+  log.text(settings_table(settings, settings["show_options"].as_bool()));
+  for (const std::string& warning : settings.warnings) log.warning(warning);
+  for (const std::string& notice : spec.notices) log.warning(notice);
+
+  ExperimentSpec experiment_parts = experiment_spec(settings);
+  experiment_parts.data.needed = true;
+  experiment_parts.passes = {};  // [passes] of the file is for ch transform
+  Experiment experiment(std::move(experiment_parts), log.observer());
+  experiment.prepare();
+  if (!experiment.network().loaded)
+    log.warning("no --load: the network has its initial random weights");
+  SearchExperiment search(experiment, std::move(spec));
+  tell_space(search, log);
+
+  OutputSpec output = output_spec(settings);
+  output.record["version"] = program_version();
+  output.record["command"] = Value::of(arguments.command_line);
+  // A storage that cannot be opened leaves no folder behind.
+  std::unique_ptr<search::Storage> storage;
+  if (settings.has("storage")) storage = search::open_storage(settings["storage"].as_string());
+  RunFolder folder = experiment.create_folder(output, "search");
+  const std::string results = folder.software("search_ckpts");
+  const std::string address =
+      settings.has("storage") ? settings["storage"].as_string() : results + "/study.db";
+  const std::string study = settings.has("study") ? settings["study"].as_string() : "search";
+  if (!storage) storage = search::open_storage(address);
+
+  const double size = search.space().size();
+  const int64_t asked = search.spec().study.trials;
+  const int64_t planned =
+      asked < 0 || static_cast<double>(asked) > size ? static_cast<int64_t>(size) : asked;
+  LiveLine live(log.shows_info());
+  ProgressText progress(search, planned);
+  search::StudyObserver observer;
+  observer.stop_requested = interrupted;
+  observer.finished = [&](const search::Trials& trials, const search::Trial& trial) {
+    progress.take(trials, trial);
+    if (live.due()) live.draw(progress.str());
+  };
+  search::StudyEnd end;
+  try {
+    end = search.run(storage.get(), study, observer);
+  } catch (const std::exception&) {
+    folder.finish("failed");
+    throw;
+  }
+  live.finish(progress.str());
+  write_file_atomically(results + "/log.json", to_json(search.log_record(), 1) + "\n");
+  write_file_atomically(results + "/best.json", to_json(search.best_record(), 1) + "\n");
+  save_best(search, experiment, results, log);
+  log.info("Best trial(s):");
+  log.text(search.best_table());
+  const std::vector<TestScore> scores = search.test_best();
+  if (!scores.empty()) {
+    log.info("The same on rows that the search did not see:");
+    log.text(test_table(scores));
+  }
+  if (end == search::StudyEnd::timeout) log.info("The time given is over.");
+  log.info(fmt::format("Results: {}; study '{}' in {}", printable(results), printable(study),
+                       printable(settings.has("storage") ? address : "study.db")));
+  const bool stopped = end == search::StudyEnd::interrupted;
+  folder.finish(stopped ? "interrupted" : "finished");
+  if (stopped)
+    log.info("Interrupted. The same command with --storage and --study goes on with it.");
+  return stopped ? 130 : 0;
+}
+
+std::vector<Field> own_options() {
+  constexpr const char* group = "Search options";
+  return {{.name = "sampler",
+           .type = FieldType::text,
+           .help = "what proposes configurations: brute-force, tpe, nsgaii, random, ...",
+           .group = group},
+          {.name = "n_trials",
+           .type = FieldType::integer,
+           .help = "configurations to try",
+           .minimum = 1,
+           .group = group},
+          {.name = "n_jobs",
+           .type = FieldType::integer,
+           .help = "trials at a time",
+           .minimum = 1,
+           .maximum = 1024,
+           .group = group},
+          {.name = "timeout",
+           .type = FieldType::number,
+           .help = "seconds after which no trial is started",
+           .minimum = 0,
+           .group = group},
+          {.name = "space",
+           .type = FieldType::text,
+           .help = "without a file: widths of every linear layer, as bits=2..8",
+           .group = group},
+          {.name = "objective",
+           .type = FieldType::text,
+           .help = "without a file: figures to search for, as accuracy,bitops",
+           .group = group},
+          {.name = "storage",
+           .type = FieldType::text,
+           .help = "where trials are kept: sqlite:///FILE.db or journal:FILE (default: study.db in "
+                   "the run folder)",
+           .group = group},
+          {.name = "study",
+           .type = FieldType::text,
+           .help = "name of the study in the storage; one that is there goes on",
+           .group = group}};
+}
+
+const Register<CommandRecord> registered{{
+    .name = "search",
+    .group = CommandGroup::search,
+    .summary = "Try configurations of a network and keep the best",
+    .help = "The tables [search.search_space] and [search.strategy] of a configuration say what is "
+            "searched over and for what. Results go to software/search_ckpts of the run folder: "
+            "best.json, log.json, study.db (Optuna's format), and each best configuration as .toml "
+            "for ch transform and as a network, .mz.",
+    .positionals = {{"model", "a built-in network or a .toml that describes one", false},
+                    {"dataset", "a data set or the path of a table", false}},
+    .options = {general_options() + config_options() + data_options() + trainer_options() +
+                own_options() + machine_options()},
+    .tables = {"search", "passes"},
+    .examples = {"ch search --config search.toml --load best.ckpt",
+                 "ch search jsc-tiny jsc --load best.ckpt --space bits=2..8 --objective "
+                 "accuracy,bitops"},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace mase::search_command

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/run/search_spec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "mase/base/text.h"
+
+namespace mase {
+namespace {
+
+using search::find_sampler;
+using search::SamplerRecord;
+
+const Schema& space_schema() {
+  static const Schema schema{{{.name = "name", .type = FieldType::text},
+                              {.name = "setup", .type = FieldType::table},
+                              {.name = "seed", .type = FieldType::table, .required = true}}};
+  return schema;
+}
+
+Schema setup_schema(const SamplerRecord* sampler) {
+  Schema schema{
+      {{.name = "n_jobs",
+        .type = FieldType::integer,
+        .default_value = 1,
+        .minimum = 1,
+        .maximum = 1024},
+       {.name = "n_trials", .type = FieldType::integer, .minimum = 1},
+       {.name = "timeout", .type = FieldType::number, .minimum = 0},
+       {.name = "sampler", .type = FieldType::text},
+       {.name = "sum_scaled_metrics", .type = FieldType::boolean, .default_value = false},
+       {.name = "direction", .type = FieldType::text, .choices = {"maximize", "minimize"}},
+       {.name = "window", .type = FieldType::integer, .minimum = 1},
+       {.name = "repeats", .type = FieldType::boolean, .default_value = false},
+       // Optuna's pickles have no meaning here: every trial is in the study's storage.
+       {.name = "pkl_ckpt", .type = FieldType::text},
+       {.name = "save_every_n_trials", .type = FieldType::integer, .minimum = 1}}};
+  if (sampler)
+    for (const Field& field : sampler->schema.fields)
+      if (!schema.find(field.name)) schema.fields.push_back(field);
+  return schema;
+}
+
+// The splits behind MASE's names of loaders.
+std::string split_of(const Value& loader, Problems& problems, const std::string& path) {
+  if (loader.is_null()) return "validation";
+  const std::string name = loader.as_string(path);
+  static const std::map<std::string, std::string> splits = {{"val_dataloader", "validation"},
+                                                            {"validation_dataloader", "validation"},
+                                                            {"test_dataloader", "test"},
+                                                            {"train_dataloader", "train"}};
+  if (const auto known = splits.find(name); known != splits.end()) return known->second;
+  problems.add(Error(loader.position(), path, fmt::format("unknown loader '{}'", printable(name)),
+                     "known: val_dataloader, test_dataloader, train_dataloader"));
+  return "validation";
+}
+
+void read_software(const Value& runners, SearchSpec& spec, Problems& problems) {
+  if (runners.is_null()) return;
+  const std::string path = "search.strategy.sw_runner";
+  for (const auto& [name, table] : runners.as_dict(path)) {
+    const std::string inner = path + "." + name;
+    if (name != "basic_evaluation") {
+      problems.add(Error(table.position(), inner,
+                         fmt::format("'{}' is not available", printable(name)),
+                         "known: basic_evaluation"));
+      continue;
+    }
+    const Schema schema{
+        {{.name = "data_loader", .type = FieldType::text, .aliases = {}},
+         {.name = "dataloader", .type = FieldType::text},
+         {.name = "num_samples", .type = FieldType::integer, .default_value = 512, .minimum = 1}}};
+    const Value read = validate(table, schema, inner, problems);
+    const char* key = read["data_loader"].is_null() ? "dataloader" : "data_loader";
+    spec.split = split_of(read[key], problems, inner + "." + key);
+    if (read["num_samples"].is_int()) spec.rows = read["num_samples"].as_int();
+  }
+}
+
+void read_hardware(const Value& runners, SearchSpec& spec, Problems& problems) {
+  if (runners.is_null()) return;
+  const std::string path = "search.strategy.hw_runner";
+  static const std::vector<std::string> known = {
+      "average_bitwidth", "memory_density", "bitops", "ebops", "flops", "hw_dummy"};
+  for (const auto& [name, table] : runners.as_dict(path)) {
+    const std::string inner = path + "." + name;
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      problems.add(Error(table.position(), inner,
+                         fmt::format("'{}' is not available", printable(name)),
+                         suggestion(name, known)));
+      continue;
+    }
+    const Schema schema{{{.name = "compare_to", .type = FieldType::number, .minimum = 1}}};
+    const Value read = validate(table, schema, inner, problems);
+    if (read["compare_to"].is_number()) spec.compare_to = read["compare_to"].as_double();
+    // MASE's runner gives both.
+    if (name == "average_bitwidth" || name == "memory_density") {
+      spec.hardware.emplace_back("average_bitwidth");
+      spec.hardware.emplace_back("memory_density");
+    } else if (name != "hw_dummy") {
+      spec.hardware.push_back(name);
+    }
+  }
+}
+
+void read_metrics(const Value& metrics, SearchSpec& spec, Problems& problems) {
+  const std::string path = "search.strategy.metrics";
+  if (!metrics.is_dict() || metrics.as_dict().empty()) {
+    problems.add(Error(metrics.position(), path, "no metric is named",
+                       "write accuracy.direction = \"maximize\" below [" + path + "]"));
+    return;
+  }
+  static const Schema schema{
+      {{.name = "scale", .type = FieldType::number, .default_value = 1.0},
+       {.name = "direction", .type = FieldType::text, .choices = {"maximize", "minimize"}},
+       {.name = "lower_bound", .type = FieldType::number},
+       {.name = "upper_bound", .type = FieldType::number}}};
+  for (const auto& [name, table] : metrics.as_dict()) {
+    const Value read = validate(table, schema, path + "." + name, problems);
+    SearchMetric metric;
+    metric.name = name;
+    metric.position = table.position();
+    if (read["scale"].is_number()) metric.scale = read["scale"].as_double();
+    if (read["direction"].is_string())
+      metric.maximise = read["direction"].as_string() == "maximize";
+    if (read["lower_bound"].is_number()) metric.lower_bound = read["lower_bound"].as_double();
+    if (read["upper_bound"].is_number()) metric.upper_bound = read["upper_bound"].as_double();
+    if (!metric.maximise && !metric.lower_bound && !metric.upper_bound)
+      problems.add(Error(table.position(), path + "." + name, "has neither a direction nor a bound",
+                         "say direction = \"maximize\" or \"minimize\""));
+    spec.metrics.push_back(std::move(metric));
+  }
+  std::sort(spec.metrics.begin(), spec.metrics.end(),
+            [](const SearchMetric& a, const SearchMetric& b) { return a.name < b.name; });
+}
+
+// MASE's strategy is "optuna"; its users gave their own brute force a name of its own.
+const SamplerRecord* choose_sampler(const Value& name, const Value& sampler, SearchSpec& spec,
+                                    Problems& problems) {
+  const Registry<SamplerRecord>& all = Registry<SamplerRecord>::instance();
+  const std::string strategy = name.is_string() ? lower_case(name.as_string()) : "optuna";
+  const SamplerRecord* by_strategy = all.find(strategy);
+  if (by_strategy) {
+    if (sampler.is_string() && all.find(lower_case(sampler.as_string())) != by_strategy)
+      spec.notices.push_back(fmt::format("strategy '{}' is a sampler: '{}' is not used", strategy,
+                                         printable(sampler.as_string())));
+    return by_strategy;
+  }
+  if (strategy != "optuna")
+    spec.notices.push_back(
+        fmt::format("strategy '{}' is not known here; the sampler of search.strategy.setup is used",
+                    printable(strategy)));
+  const std::string wanted = sampler.is_string() ? lower_case(sampler.as_string()) : "tpe";
+  if (const SamplerRecord* found = all.find(wanted)) return found;
+  problems.add(Error(sampler.position(), "search.strategy.setup.sampler",
+                     fmt::format("unknown sampler '{}'", printable(wanted)),
+                     suggestion(wanted, all.names())));
+  return nullptr;
+}
+
+void read_strategy(const Value& strategy, SearchSpec& spec, Problems& problems) {
+  static const Schema schema{{{.name = "name", .type = FieldType::text},
+                              {.name = "eval_mode", .type = FieldType::boolean},
+                              {.name = "sw_runner", .type = FieldType::table},
+                              {.name = "hw_runner", .type = FieldType::table},
+                              {.name = "setup", .type = FieldType::table},
+                              {.name = "metrics", .type = FieldType::table}}};
+  const std::string path = "search.strategy";
+  const Value read = validate(strategy, schema, path, problems);
+  if (read["eval_mode"].is_bool() && !read["eval_mode"].as_bool())
+    spec.notices.push_back(
+        "eval_mode = false: networks are evaluated as they are used, with the "
+        "statistics that training kept");
+  read_software(read["sw_runner"], spec, problems);
+  read_hardware(read["hw_runner"], spec, problems);
+  read_metrics(read["metrics"], spec, problems);
+  const Value given = read["setup"].is_dict() ? read["setup"] : Value(Dict{});
+  spec.sampler = choose_sampler(read["name"], given["sampler"], spec, problems);
+  const Value setup = validate(given, setup_schema(spec.sampler), path + ".setup", problems);
+  if (spec.sampler)
+    for (const Field& field : spec.sampler->schema.fields)
+      spec.sampler_options[field.name] = setup[field.name];
+  if (setup["n_jobs"].is_int()) spec.study.jobs = static_cast<int>(setup["n_jobs"].as_int());
+  if (setup["n_trials"].is_int()) spec.study.trials = setup["n_trials"].as_int();
+  if (setup["timeout"].is_number()) spec.study.seconds = setup["timeout"].as_double();
+  if (setup["window"].is_int()) spec.study.window = setup["window"].as_int();
+  if (setup["repeats"].is_bool()) spec.study.repeats = setup["repeats"].as_bool();
+  spec.sum_scaled = setup["sum_scaled_metrics"].is_bool() && setup["sum_scaled_metrics"].as_bool();
+  if (spec.sum_scaled && !setup["direction"].is_string())
+    problems.add(Error(given.position(), path + ".setup", "sum_scaled_metrics needs 'direction'",
+                       "say direction = \"maximize\" or \"minimize\""));
+  if (setup["direction"].is_string())
+    spec.sum_maximise = setup["direction"].as_string() == "maximize";
+}
+
+// "bits=2..8" as a seed: every product's weights and inputs in fixed point of these widths.
+Value seed_of_flag(const std::string& text) {
+  const size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  const std::string range = equals == std::string::npos ? "" : text.substr(equals + 1);
+  List widths;
+  const size_t dots = range.find("..");
+  if (dots != std::string::npos) {
+    const auto low = parse_integer(range.substr(0, dots));
+    const auto high = parse_integer(range.substr(dots + 2));
+    if (low && high && *high - *low < 64)
+      for (int64_t w = *low; w <= *high; ++w) widths.emplace_back(w);
+  } else {
+    for (const std::string& part : split(range, ','))
+      if (const auto width = parse_integer(part)) widths.emplace_back(*width);
+  }
+  if (name != "bits" || widths.empty())
+    throw Error("--space", fmt::format("'{}' is no space", printable(text)),
+                "write bits=2..8 or bits=2,4,8");
+  const List half = {Value("NA")};
+  return Dict{{"default", Dict{{"config", Dict{{"name", List{Value("NA")}}}}}},
+              {"linear", Dict{{"config", Dict{{"name", List{Value("integer")}},
+                                              {"data_in_width", widths},
+                                              {"data_in_frac_width", half},
+                                              {"weight_width", widths},
+                                              {"weight_frac_width", half},
+                                              {"bias_width", List{widths.back()}},
+                                              {"bias_frac_width", half}}}}}};
+}
+
+// Flags win over the file.
+void read_flags(const Settings& settings, SearchSpec& spec, Problems& problems) {
+  if (settings.has("space")) {
+    spec.by = "type";
+    spec.seed = seed_of_flag(settings["space"].as_string());
+    spec.seed_path = "--space";
+  }
+  if (settings.has("objective")) {
+    spec.metrics.clear();
+    for (const std::string& name : split(settings["objective"].as_string(), ',')) {
+      SearchMetric metric;
+      metric.name = strip(name);
+      metric.maximise = metric.name == "accuracy" || metric.name == "memory_density";
+      spec.metrics.push_back(std::move(metric));
+    }
+    std::sort(spec.metrics.begin(), spec.metrics.end(),
+              [](const SearchMetric& a, const SearchMetric& b) { return a.name < b.name; });
+  }
+  if (settings.has("sampler")) {
+    spec.sampler = &find_sampler(settings["sampler"].as_string(), "--sampler");
+    spec.sampler_options = validate(Value(Dict{}), spec.sampler->schema, "--sampler", problems);
+  }
+  if (settings.has("n_trials")) spec.study.trials = settings["n_trials"].as_int();
+  if (settings.has("n_jobs")) spec.study.jobs = static_cast<int>(settings["n_jobs"].as_int());
+  if (settings.has("timeout")) spec.study.seconds = settings["timeout"].as_double();
+}
+
+}  // namespace
+
+SearchSpec search_spec(const Settings& settings, Problems& problems) {
+  SearchSpec spec;
+  spec.sampler = &find_sampler("brute-force", "");
+  spec.study.seed = static_cast<uint64_t>(settings["seed"].as_int());
+  const Value& table = settings.config.is_dict() ? settings.config["search"] : Value();
+  if (table.is_dict()) {
+    for (const auto& [key, value] : table.as_dict())
+      if (key != "search_space" && key != "strategy")
+        problems.add(Error(value.position(), "search",
+                           fmt::format("unknown key '{}'", printable(key)),
+                           suggestion(key, {"search_space", "strategy"})));
+    const Value& given = table["search_space"];
+    if (given.is_dict()) {
+      const Value read = validate(given, space_schema(), "search.search_space", problems);
+      if (read["name"].is_string()) spec.space = read["name"].as_string();
+      if (spec.space != "graph/quantize/mixed_precision_ptq")
+        problems.add(Error(given["name"].position(), "search.search_space.name",
+                           fmt::format("unknown search space '{}'", printable(spec.space)),
+                           "known: graph/quantize/mixed_precision_ptq"));
+      const Schema setup{{{.name = "by",
+                           .type = FieldType::text,
+                           .default_value = "name",
+                           .choices = {"name", "type", "regex_name"}}}};
+      const Value by = validate(read["setup"].is_dict() ? read["setup"] : Value(Dict{}), setup,
+                                "search.search_space.setup", problems);
+      if (by["by"].is_string()) spec.by = by["by"].as_string();
+      if (read["seed"].is_dict()) spec.seed = read["seed"];
+    }
+    if (table["strategy"].is_dict()) read_strategy(table["strategy"], spec, problems);
+  }
+  read_flags(settings, spec, problems);
+  if (spec.seed.as_dict().empty() && problems.empty())
+    problems.add(Error("ch search", "there is nothing to search over",
+                       "give --config with [search.search_space], or --space bits=2..8"));
+  if (spec.metrics.empty() && problems.empty())
+    problems.add(Error("ch search", "there is nothing to search for",
+                       "give [search.strategy.metrics], or --objective accuracy,bitops"));
+  return spec;
+}
+
+}  // namespace mase

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/search/quantize_space.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "mase/base/text.h"
+#include "mase/ir/layer_text.h"
+#include "mase/passes/select.h"
+
+namespace mase::search {
+namespace {
+
+bool says_none(const Value& value) {
+  return value.is_null() ||
+         (value.is_string() && (value.as_string() == "NA" || value.as_string() == "None" ||
+                                value.as_string() == "none"));
+}
+
+// A list of values; a single value stands for a list of one.
+List choices_of(const Value& value) {
+  List all = value.is_list() ? value.as_list() : List{value};
+  List distinct;
+  for (const Value& one : all)
+    if (std::find(distinct.begin(), distinct.end(), one) == distinct.end()) distinct.push_back(one);
+  return distinct;
+}
+
+// The key of the format's own schema: "weight_frac_width" -> "frac_width".
+std::string without_operand(const std::string& key, const std::vector<std::string>& operands) {
+  for (const std::string& operand : operands)
+    if (starts_with(key, operand + "_")) return key.substr(operand.size() + 1);
+  return key;
+}
+
+const Value* config_in(const Value& seed, const std::string& key) {
+  const Value* rule = seed.as_dict().find(key);
+  return rule && rule->is_dict() ? rule->as_dict().find("config") : nullptr;
+}
+
+}  // namespace
+
+QuantizeSpace::QuantizeSpace(const Graph& graph, const Value& seed, const std::string& by,
+                             const std::string& path, Problems& problems) {
+  std::set<std::string> nodes, ops;
+  for (const NodeId id : graph.order()) nodes.insert(graph.node(id).name);
+  for (const OpRecord* op : Registry<OpRecord>::instance().all()) ops.insert(op->name);
+  const bool by_expression = by == "regex_name";
+  for (const auto& [key, rule] : seed.as_dict()) {
+    const std::string inner = path + "." + key;
+    if (!rule.is_dict() || !rule.as_dict().contains("config")) {
+      problems.add(
+          Error(rule.position(), inner, "'config' is missing", "write [" + inner + ".config]"));
+      continue;
+    }
+    if (key == "default" || by_expression) continue;
+    const std::set<std::string>& wanted = by == "type" ? ops : nodes;
+    const std::set<std::string>& other = by == "type" ? nodes : ops;
+    if (wanted.count(key)) continue;
+    // MASE's files carry seeds for both ways of naming layers.
+    if (other.count(key) || (by == "type" && starts_with(key, "seq_"))) {
+      unused_.push_back(key);
+      continue;
+    }
+    problems.add(Error(rule.position(), path,
+                       fmt::format("'{}' is no {} of {}", printable(key),
+                                   by == "type" ? "op" : "node", printable(graph.name)),
+                       suggestion(key, {wanted.begin(), wanted.end()})));
+  }
+  std::map<NodeId, std::string> matched;  // by expression: the first that matches
+  if (by_expression)
+    for (const auto& [key, rule] : seed.as_dict()) {
+      if (key == "default") continue;
+      for (const NodeId id :
+           select_nodes(graph, SelectBy::regex_name, key, rule.position(), path, problems))
+        matched.emplace(id, key);
+    }
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const OpRecord* op = op_of(graph, node);
+    if (!op || op->operands.empty()) continue;
+    std::string rule = by == "type" ? op->name : node.name;
+    if (by_expression) rule = matched.count(id) ? matched[id] : "default";
+    const Value* config = config_in(seed, rule);
+    if (!config) {
+      rule = "default";
+      config = config_in(seed, rule);
+    }
+    if (config && config->is_dict())
+      add_layer(graph, id, *config, path + "." + rule + ".config", problems);
+  }
+  if (problems.empty()) check(graph, path, problems);
+}
+
+void QuantizeSpace::add_layer(const Graph& graph, NodeId id, const Value& given,
+                              const std::string& path, Problems& problems) {
+  const Node& node = graph.node(id);
+  const OpRecord& op = *op_of(graph, node);
+  const Value config = config_for_op(given, op.operands);
+  const Value* names = config.as_dict().find("name");
+  if (!names) {
+    problems.add(Error(given.position(), path, "'name' is missing",
+                       "say which formats: name = [\"integer\"]"));
+    return;
+  }
+  const List formats = choices_of(*names);
+  if (formats.size() == 1 && says_none(formats[0])) return;
+  Layer layer{node.name, {}};
+  const std::string prefix = node.name + "/config/";
+  Key name{"name", formats.size() == 1 ? formats[0] : Value(), -1, {}};
+  if (formats.size() > 1)
+    name.parameter = static_cast<int>(
+        space_.add({prefix + "name", Distribution::categorical(formats, path + ".name")}));
+  layer.keys.push_back(name);
+  for (const auto& [key, value] : config.as_dict()) {
+    if (key == "name") continue;
+    const List choices = choices_of(value);
+    if (choices.empty()) {
+      problems.add(Error(value.position(), path + "." + key, "the list is empty"));
+      continue;
+    }
+    Key entry{key, choices.size() == 1 ? choices[0] : Value(), -1, {}};
+    std::vector<double> when;
+    if (formats.size() > 1) {
+      // The key exists only with formats that know it.
+      for (size_t f = 0; f < formats.size(); ++f) {
+        if (!formats[f].is_string() || says_none(formats[f])) continue;
+        const FormatRecord* format =
+            Registry<FormatRecord>::instance().find(formats[f].as_string());
+        if (!format || !format->schema.find(without_operand(key, op.operands))) continue;
+        when.push_back(static_cast<double>(f));
+        entry.formats.push_back(formats[f].as_string());
+      }
+      if (when.empty()) {
+        problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
+                           "no format of 'name' has it"));
+        continue;
+      }
+    }
+    if (choices.size() > 1) {
+      Parameter parameter{prefix + key, Distribution::categorical(choices, path + "." + key)};
+      if (formats.size() > 1) {
+        parameter.parent = name.parameter;
+        parameter.when = when;
+      }
+      entry.parameter = static_cast<int>(space_.add(std::move(parameter)));
+    }
+    layer.keys.push_back(std::move(entry));
+  }
+  layers_.push_back(std::move(layer));
+}
+
+Value QuantizeSpace::sampled_config(const Point& point) const {
+  Dict all;
+  for (const Layer& layer : layers_) {
+    Dict config;
+    std::string format;
+    for (const Key& key : layer.keys) {
+      Value value = key.fixed;
+      if (key.parameter >= 0) {
+        const auto index = static_cast<size_t>(key.parameter);
+        if (std::isnan(point[index])) continue;
+        value = space_.parameters()[index].distribution.external(point[index]);
+      } else if (!key.formats.empty() &&
+                 std::find(key.formats.begin(), key.formats.end(), format) == key.formats.end()) {
+        continue;
+      }
+      if (key.name == "name") {
+        if (says_none(value)) break;  // this layer stays as it is
+        format = value.as_string(layer.node + ".name");
+      }
+      config.set(key.name, std::move(value));
+    }
+    // A fraction that is not given is half of the width.
+    for (auto& [key, value] : config) {
+      if (!ends_with(key, "_frac_width") || !says_none(value)) continue;
+      const Value* width = config.find(replace_all(key, "_frac_width", "_width"));
+      if (width && width->is_int()) value = width->as_int() / 2;
+    }
+    if (!config.empty()) all.set(layer.node, Dict{{"config", std::move(config)}});
+  }
+  return all;
+}
+
+Value QuantizeSpace::pass_arguments(const Point& point) const {
+  Dict arguments{{"by", "name"}, {"default", Dict{{"config", Dict{{"name", "NA"}}}}}};
+  const Value sampled = sampled_config(point);
+  for (const auto& [node, rule] : sampled.as_dict()) arguments.set(node, rule);
+  return arguments;
+}
+
+std::vector<PlannedNode> QuantizeSpace::plan(const Graph& graph, const Point& point) const {
+  const Value arguments = pass_arguments(point);
+  if (arguments.as_dict().size() == 2) return {};  // every layer stays as it is
+  Problems problems;
+  std::vector<PlannedNode> nodes = plan_quantize(graph, arguments, "search", problems);
+  problems.throw_if_any();
+  return nodes;
+}
+
+// Every value of every key is tried once, so that a mistake is told before the search begins.
+void QuantizeSpace::check(const Graph& graph, const std::string& path, Problems& problems) const {
+  double most = 1;
+  for (const Parameter& parameter : space_.parameters())
+    most = std::max(most, parameter.distribution.count());
+  std::set<std::string> told;
+  for (double i = 0; i < most; ++i) {
+    Point point(space_.dimensions(), std::nan(""));
+    for (size_t p = 0; p < point.size(); ++p) {
+      const Distribution& d = space_.parameters()[p].distribution;
+      if (space_.exists(p, point)) point[p] = d.nth(std::min(i, d.count() - 1));
+    }
+    const Value arguments = pass_arguments(point);
+    if (arguments.as_dict().size() == 2) continue;
+    Problems found;
+    plan_quantize(graph, arguments, path, found);
+    for (const Error& error : found.errors())
+      if (told.insert(error.what()).second) problems.add(error);
+  }
+}
+
+}  // namespace mase::search

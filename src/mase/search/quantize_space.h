@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// graph/quantize/mixed_precision_ptq: number formats per layer as a search space. A seed gives
+// lists of values for each key of a layer's config; every layer that the seed names, by op, by node
+// name or by expression, has parameters of its own, called node/config/key as in MASE.
+//   [search.search_space.seed.linear.config]
+//   name = ["integer"]
+//   weight_width = [2, 4, 8]
+//   weight_frac_width = ["NA"]       # half of the width
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mase/ir/graph.h"
+#include "mase/passes/quantize_plan.h"
+#include "mase/search/space.h"
+
+namespace mase::search {
+
+class QuantizeSpace {
+ public:
+  // `seed` and `by` as the file has them. Every mistake is added: keys that no format has, values
+  // that no format takes, seeds for nodes that are not there.
+  QuantizeSpace(const Graph& graph, const Value& seed, const std::string& by,
+                const std::string& path, Problems& problems);
+
+  const Space& space() const { return space_; }
+
+  // The arguments of the quantize pass: by name, one table per layer.
+  Value pass_arguments(const Point& point) const;
+  // {node: {config: {key: value}}}, as MASE keeps it.
+  Value sampled_config(const Point& point) const;
+  // The layers' quantisation for a point, ready to be set.
+  std::vector<PlannedNode> plan(const Graph& graph, const Point& point) const;
+
+  const std::vector<std::string>& unused() const { return unused_; }  // seeds of another kind
+
+ private:
+  struct Key {
+    std::string name;                       // "weight_width"
+    Value fixed;                            // the only value
+    int parameter = -1;                     // in the space; -1: fixed
+    std::vector<std::string> formats = {};  // that have it; empty: all
+  };
+  struct Layer {
+    std::string node;
+    std::vector<Key> keys;  // `name` first
+  };
+  void add_layer(const Graph& graph, NodeId node, const Value& config, const std::string& path,
+                 Problems& problems);
+  void check(const Graph& graph, const std::string& path, Problems& problems) const;
+
+  Space space_;
+  std::vector<Layer> layers_;
+  std::vector<std::string> unused_;
+};
+
+}  // namespace mase::search
