@@ -37,8 +37,7 @@ Graph PtqEvaluator::quantised(const Point& point) const {
 Score PtqEvaluator::score(const Graph& quantised, const Split& split, int64_t rows) const {
   CompileOptions options;
   options.batch_size = std::min(batch_size_, std::max<int64_t>(1, rows));
-  options.loss = default_loss(*rows_.dataset);
-  options.class_weights = rows_.dataset->class_weights;
+  options.loss = loss_for(*rows_.dataset);
   Program program = Program::compile(quantised, options);
   return score_rows(program, split, 0, std::min(rows, split.rows()));
 }

@@ -13,12 +13,6 @@
 namespace mase::search {
 namespace {
 
-bool says_none(const Value& value) {
-  return value.is_null() ||
-         (value.is_string() && (value.as_string() == "NA" || value.as_string() == "None" ||
-                                value.as_string() == "none"));
-}
-
 // A list of values; a single value stands for a list of one.
 List choices_of(const Value& value) {
   List all = value.is_list() ? value.as_list() : List{value};
@@ -106,7 +100,7 @@ void QuantizeSpace::add_layer(const Graph& graph, NodeId id, const Value& given,
     return;
   }
   const List formats = choices_of(*names);
-  if (formats.size() == 1 && says_none(formats[0])) return;
+  if (formats.size() == 1 && means_none(formats[0])) return;
   Layer layer{node.name, {}};
   const std::string prefix = node.name + "/config/";
   Key name{"name", formats.size() == 1 ? formats[0] : Value(), -1, {}};
@@ -126,7 +120,7 @@ void QuantizeSpace::add_layer(const Graph& graph, NodeId id, const Value& given,
     if (formats.size() > 1) {
       // The key exists only with formats that know it.
       for (size_t f = 0; f < formats.size(); ++f) {
-        if (!formats[f].is_string() || says_none(formats[f])) continue;
+        if (!formats[f].is_string() || means_none(formats[f])) continue;
         const FormatRecord* format =
             Registry<FormatRecord>::instance().find(formats[f].as_string());
         if (!format || !format->schema.find(without_operand(key, op.operands))) continue;
@@ -168,14 +162,14 @@ Value QuantizeSpace::sampled_config(const Point& point) const {
         continue;
       }
       if (key.name == "name") {
-        if (says_none(value)) break;  // this layer stays as it is
+        if (means_none(value)) break;  // this layer stays as it is
         format = value.as_string(layer.node + ".name");
       }
       config.set(key.name, std::move(value));
     }
     // A fraction that is not given is half of the width.
     for (auto& [key, value] : config) {
-      if (!ends_with(key, "_frac_width") || !says_none(value)) continue;
+      if (!ends_with(key, "_frac_width") || !means_none(value)) continue;
       const Value* width = config.find(replace_all(key, "_frac_width", "_width"));
       if (width && width->is_int()) value = width->as_int() / 2;
     }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// ch search from the outside: the lab's flow, the same front every time, its files, and mistakes.
+#include <filesystem>
+#include <map>
+
+#include "mase/base/random.h"
+#include "mase/base/text.h"
+#include "mase/base/value.h"
+#include "support/support.h"
+
+namespace mase {
+namespace {
+
+namespace fs = std::filesystem;
+using test::RunResult;
+
+// A table with the shape of the jets (16 features, 5 classes) that takes no time to load.
+const std::string& folder() {
+  static const std::string path = [] {
+    const std::string fresh = test::temporary_folder();
+    Random random(1, "search_test");
+    std::string csv;
+    for (int f = 0; f < 16; ++f) csv += fmt::format("f{},", f);
+    csv += "kind\n";
+    for (int row = 0; row < 600; ++row) {
+      const uint64_t kind = random.below(5);
+      for (uint64_t f = 0; f < 16; ++f)
+        csv += fmt::format("{:.4f},", random.normal() + (f % 5 == kind ? 2 : 0));
+      csv += fmt::format("class{}\n", kind);
+    }
+    test::write(fresh + "/table.csv", csv);
+    return fresh;
+  }();
+  return path;
+}
+
+RunResult search(std::vector<std::string> words) {
+  std::vector<std::string> all = {"search", "jsc-tiny", "table.csv", "--target", "kind"};
+  all.insert(all.end(), words.begin(), words.end());
+  return test::ch(all, folder(), {"MASE_DATA=" + folder() + "/data"});
+}
+
+std::string config(const std::map<std::string, std::string>& changes = {}) {
+  std::string text = test::read(test::source_path("configs/examples/search_jsc_tiny.toml"));
+  for (const auto& [from, to] : changes) text = replace_all(text, from, to);
+  static int count = 0;
+  const std::string name = fmt::format("config{}.toml", count++);
+  test::write(folder() + "/" + name, text);
+  return name;
+}
+
+std::string results(const std::string& project) {
+  return folder() + "/" + project + "/run/software/search_ckpts";
+}
+
+TEST(SearchCommand, TheLabsEighteenConfigurations) {
+  const RunResult first = search({"--config", config(), "--project-dir", "a", "--project", "run"});
+  ASSERT_EQ(first.exit_code, 0) << first.err << first.out;
+  EXPECT_NE(first.out.find("18 configurations"), std::string::npos) << first.out;
+  EXPECT_NE(first.out.find("|    |   number | software_metrics"), std::string::npos) << first.out;
+  const Value log = read_json(results("a") + "/log.json");
+  EXPECT_EQ(log.as_dict().size(), 18u);
+  const Value best = read_json(results("a") + "/best.json");
+  ASSERT_GE(best.as_dict().size(), 1u);
+  // The same front from two threads, and from another sampler that covers the space.
+  for (const char* sampler : {"brute-force", "tpe", "nsgaii", "random", "qmc"}) {
+    const std::string project = std::string("again_") + sampler;
+    const RunResult again = search({"--config", config(), "--project-dir", project, "--project",
+                                    "run", "--n-jobs", "2", "--sampler", sampler});
+    ASSERT_EQ(again.exit_code, 0) << again.err;
+    const Value other = read_json(results(project) + "/best.json");
+    ASSERT_EQ(other.as_dict().size(), best.as_dict().size()) << sampler;
+    std::map<std::string, int> configurations;
+    for (const auto& [index, row] : best.as_dict())
+      ++configurations[to_json(row["sampled_config"])];
+    for (const auto& [index, row] : other.as_dict())
+      EXPECT_EQ(configurations.count(to_json(row["sampled_config"])), 1u) << sampler;
+  }
+}
+
+TEST(SearchCommand, BestConfigurationsAreReadyForTransform) {
+  ASSERT_EQ(search({"--config", config(), "--project-dir", "t", "--project", "run"}).exit_code, 0);
+  const Value best = read_json(results("t") + "/best.json");
+  const std::string number = std::to_string(best["0"]["number"].as_int());
+  const std::string stem = results("t") + "/best_" + number;
+  EXPECT_TRUE(fs::exists(stem + ".mz"));
+  const RunResult transformed = test::ch({"transform", "jsc-tiny", "table.csv", "--target", "kind",
+                                          "--config", stem + ".toml", "--project-dir", "u"},
+                                         folder(), {"MASE_DATA=" + folder() + "/data"});
+  EXPECT_EQ(transformed.exit_code, 0) << transformed.err;
+}
+
+TEST(SearchCommand, AStudyGoesOnInItsStorage) {
+  const std::vector<std::string> base = {"--config",  config(),         "--project-dir", "s",
+                                         "--storage", "sqlite:///s.db", "--study",       "lab"};
+  const auto with = [&](const char* trials) {
+    std::vector<std::string> words = base;
+    words.insert(words.end(), {"--n-trials", trials, "--sampler", "tpe"});
+    return search(words);
+  };
+  ASSERT_EQ(with("5").exit_code, 0);
+  const RunResult more = with("12");
+  ASSERT_EQ(more.exit_code, 0) << more.err;
+  EXPECT_NE(more.out.find("Trial 12/12"), std::string::npos) << more.out;
+}
+
+TEST(SearchCommand, FlagsWithoutAFile) {
+  const RunResult result = search({"--space", "bits=2,4,8", "--objective", "accuracy,bitops",
+                                   "--project-dir", "f", "--project", "run"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(read_json(results("f") + "/log.json").as_dict().size(), 9u);
+}
+
+TEST(SearchCommand, BoundsAreConstraints) {
+  const std::string file =
+      config({{"average_bitwidth.scale = 0.2", "average_bitwidth.upper_bound = 4"}});
+  ASSERT_EQ(search({"--config", file, "--project-dir", "b", "--project", "run"}).exit_code, 0);
+  const Value best = read_json(results("b") + "/best.json");
+  for (const auto& [index, row] : best.as_dict())
+    EXPECT_LE(row["hardware_metrics"]["average_bitwidth"].as_double(), 4);
+}
+
+TEST(SearchCommand, EveryMistakeIsOneLine) {
+  const std::map<std::string, std::pair<std::string, std::string>> mistakes = {
+      {"unknown sampler 'tpee'", {"\"brute-force\"", "\"tpee\""}},
+      {"unknown key 'n_trails'", {"n_jobs = 1", "n_trails = 1"}},
+      {"unknown search space", {"mixed_precision_ptq", "systolic"}},
+      {"unknown loader", {"val_dataloader", "vall_dataloader"}},
+      {"'accuracyy' is not measured", {"accuracy.", "accuracyy."}},
+      {"unknown key 'weigth_width'", {"weight_width", "weigth_width"}},
+      {"unknown format 'integr'", {"\"integer\"", "\"integr\""}},
+      {"'linaer' is no op", {"seed.linear", "seed.linaer"}},
+      {"sum_scaled_metrics needs 'direction'",
+       {"sum_scaled_metrics = false", "sum_scaled_metrics = true"}},
+  };
+  for (const auto& [cause, change] : mistakes) {
+    const RunResult result = search({"--config", config({change}), "--project-dir", "none"});
+    EXPECT_EQ(result.exit_code, 2) << cause << "\n" << result.err;
+    EXPECT_NE(result.err.find(cause), std::string::npos) << cause << "\n" << result.err;
+  }
+  EXPECT_FALSE(fs::exists(folder() + "/none"));
+  for (const char* storage : {"mongodb://x", "/proc/no/such.db"}) {
+    const RunResult result =
+        search({"--config", config(), "--project-dir", "none", "--storage", storage});
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+  }
+  EXPECT_FALSE(fs::exists(folder() + "/none"));
+}
+
+}  // namespace
+}  // namespace mase
