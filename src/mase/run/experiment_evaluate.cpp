@@ -141,6 +141,11 @@ Tensor input_rows(const PredictSpec& spec, const Network& network, const Dataset
 // As PyTorch prints a float32 figure: all the digits of the nearest double.
 double single(double value) { return static_cast<double>(static_cast<float>(value)); }
 
+// A batch larger than the data would only take memory.
+int64_t batch_for(int64_t wanted, int64_t rows) {
+  return std::min(wanted, std::max<int64_t>(1, rows));
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, double>> named_figures(const Evaluation& evaluation,
@@ -158,7 +163,7 @@ Evaluation Experiment::evaluate(const std::string& split) {
   apply_passes_aloud();
   check_split(this->split(split), data(), network_.graph);
   CompileOptions options;
-  options.batch_size = spec_.batch_size;
+  options.batch_size = batch_for(spec_.batch_size, this->split(split).rows());
   options.loss = loss_for(data());
   options.threads = spec_.threads;
   Program program = Program::compile(network_.graph, options);
