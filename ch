@@ -24,4 +24,15 @@ if changed && [[ -x $binary && ! -w $build ]]; then
 elif changed; then
   "$root/scripts/build.sh" --packages build --build-dir "$build" --stamp "$stamp" ch || exit $?
 fi
+
+# Hardware tools are large: only those who use them get them. Without them the program says so.
+case ${1:-} in
+  emit | simulate | synth)
+    for tool in yosys iverilog verilator; do
+      command -v $tool >/dev/null && continue
+      "$root/scripts/install_packages.sh" hardware || true
+      break
+    done
+    ;;
+esac
 exec "$binary" "$@"

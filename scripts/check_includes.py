@@ -21,7 +21,9 @@ ALLOWED = {
     "data": {"base", "io"},
     "train": {"base", "formats", "ir", "ops", "engine", "data", "io"},
     "report": {"base"},
-    "search": {"base", "formats", "ir", "ops", "engine", "passes", "models", "data", "train"},
+    "hardware": {"base", "formats", "ir", "ops"},
+    "search": {"base", "formats", "ir", "ops", "engine", "passes", "models", "data", "train",
+               "hardware"},
     "run": {"base", "formats", "ir", "ops", "engine", "passes", "io", "models", "data", "train", "report",
             "search", "hardware"},
     "cli": {"base", "formats", "ir", "ops", "engine", "passes", "io", "models", "data", "train",
@@ -119,7 +121,8 @@ def main():
                 continue  # another one of the same name
             if not types[name] & own and not re.search(rf"(?:\b(?:struct|class|using) |::){name}\b", code):
                 faults.append(f"{path}: {name} is used without #include \"{min(types[name])}\"")
-        if re.search(r"\bRegister<\w+> registered\b", code) and f"namespace mase::{path.stem}_" not in code:
+        if re.search(r"\bRegister<\w+> registered\b", code) and not re.search(
+                rf"namespace mase::(?:\w+::)?{path.stem}_", code):
             faults.append(f"{path}: keep what it registers in a namespace mase::{path.stem}_...")
         if not text.startswith("// SPDX-License-Identifier: Apache-2.0"):
             faults.append(f"{path}:1: the SPDX line is missing")

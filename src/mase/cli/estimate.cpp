@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// ch estimate: what a quantised network costs in hardware, without synthesis.
+#include "mase/base/file.h"
+#include "mase/base/table.h"
+#include "mase/cli/hardware_setup.h"
+
+namespace mase::estimate_command {
+namespace {
+
+int run(const Arguments& arguments) {
+  const HardwareNetwork network = load_hardware_network(arguments);
+  const Design design = make_design(network.graph, read_design_options(arguments));
+  const Estimate cost = estimate(design.graph);
+  if (!arguments["json"].is_null()) {
+    const std::string text = to_json(to_value(cost), 2) + "\n",
+                      path = arguments["json"].as_string();
+    if (path == "-")
+      fmt::print("{}", text);
+    else
+      write_file_atomically(path, text);
+    return 0;
+  }
+  Table table({"Layer", "LUTs", "Levels", "Adders"});
+  for (const Estimate::Layer& layer : cost.layers)
+    table.add({layer.name, fmt::format("{:.0f}", layer.luts), fmt::format("{:.0f}", layer.levels),
+               std::to_string(layer.adders)});
+  table.add({"total", fmt::format("{:.0f}", cost.luts), fmt::format("{:.0f}", cost.levels), ""});
+  fmt::print("{}\ndelay {:.1f} ns (a model, not placed), {} register bits\n", table.str(),
+             cost.delay_ns, cost.registers);
+  return 0;
+}
+
+const Register<CommandRecord> registered{{
+    .name = "estimate",
+    .group = CommandGroup::hardware,
+    .summary = "Estimate what a quantised network costs in hardware",
+    .help = "From the optimised integer graph, calibrated on designs synthesised with Yosys.",
+    .positionals = hardware_positionals(),
+    .options = {[] {
+      std::vector<Field> fields = hardware_network_options();
+      const std::vector<Field> more = design_options();
+      fields.insert(fields.end(), more.begin(), more.end());
+      fields.push_back({.name = "json",
+                        .type = FieldType::text,
+                        .help = "a file for the figures; - prints them"});
+      return fields;
+    }()},
+    .examples = {"ch estimate --load transformed.mz", "ch estimate --load net.json --json -"},
+    .run = run,
+}};
+
+}  // namespace
+}  // namespace mase::estimate_command

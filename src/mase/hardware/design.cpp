@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/hardware/design.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "mase/base/file.h"
+#include "mase/base/random.h"
+#include "mase/hardware/argmax.h"
+#include "mase/hardware/interpreter.h"
+#include "mase/hardware/pipeline.h"
+#include "mase/hardware/verilog_text.h"
+
+namespace mase {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string make_file(const std::string& top) {
+  return fmt::format(
+      "# make sim: compares every row of sim/vectors.hex (Icarus Verilog). make lint, make synth:\n"
+      "# Verilator and Yosys.\n"
+      "TOP = {}\n\n"
+      "sim: sim/$(TOP)_tb.vvp\n\tcd sim && vvp $(TOP)_tb.vvp\n\n"
+      "sim/$(TOP)_tb.vvp: sim/$(TOP)_tb.sv rtl/$(TOP).sv\n"
+      "\tiverilog -g2012 -o $@ $^\n\n"
+      "lint:\n\tverilator --lint-only -Wall --top-module $(TOP) rtl/$(TOP).sv\n\n"
+      "synth:\n"
+      "\tyosys -p 'read_verilog -sv rtl/$(TOP).sv; synth_xilinx -family xcup -flatten -top $(TOP); "
+      "stat'\n\n"
+      ".PHONY: sim lint synth\n",
+      top);
+}
+
+std::string vivado_script(const std::string& top) {
+  return fmt::format(
+      "# vivado -mode batch -source vivado.tcl. Written for Vivado 2020 and later; not run here.\n"
+      "read_verilog -sv rtl/{0}.sv\n"
+      "synth_design -top {0} -part xcvu13p-flga2577-2-e -mode out_of_context\n"
+      "create_clock -period 5.0 [get_ports -quiet clk]\n"
+      "opt_design\nplace_design\nroute_design\n"
+      "report_utilization -file utilization.rpt\nreport_timing_summary -file timing.rpt\n",
+      top);
+}
+
+std::string quartus_script(const std::string& top) {
+  return fmt::format(
+      "# quartus_sh -t quartus.tcl. Written for Quartus Prime Pro; not run here.\n"
+      "load_package flow\nproject_new {0} -overwrite\n"
+      "set_global_assignment -name FAMILY \"Agilex 7\"\n"
+      "set_global_assignment -name TOP_LEVEL_ENTITY {0}\n"
+      "set_global_assignment -name SYSTEMVERILOG_FILE rtl/{0}.sv\n"
+      "execute_flow -compile\nproject_close\n",
+      top);
+}
+
+Value port_value(const IntegerGraph& graph, const std::vector<IntegerId>& ids) {
+  List ports;
+  int at = 0;
+  for (const IntegerId id : ids) {
+    const IntegerNode& node = graph.at(id);
+    const int width = std::max(1, node.range.width());
+    ports.push_back(Dict{{"name", node.name},
+                         {"low_bit", at},
+                         {"width", width},
+                         {"signed", node.range.is_signed()},
+                         {"fraction_bits", node.frac},
+                         {"lowest", node.range.low},
+                         {"highest", node.range.high}});
+    at += width;
+  }
+  return ports;
+}
+
+Value cost_value(const GraphCost& cost) {
+  return Dict{{"luts", cost.luts},
+              {"levels", cost.levels},
+              {"adders", cost.adders},
+              {"adder_bits", cost.adder_bits}};
+}
+
+}  // namespace
+
+Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
+  const EmitterRecord& style = Registry<EmitterRecord>::instance().get(options.style, "--style");
+  Design design;
+  design.options = options;
+  Optimized optimized = optimize(options.argmax ? with_argmax(lowered) : lowered,
+                                 {.effort = options.effort, .seed = options.seed});
+  design.trace = std::move(optimized.trace);
+  design.graph =
+      options.levels > 0 ? pipeline(optimized.graph, options.levels) : std::move(optimized.graph);
+  if (options.valid && options.levels <= 0)
+    throw Error("--valid", "a valid bit needs registers", "give --levels too");
+  if (options.top.empty() || verilog_name(options.top) != options.top)
+    throw Error("--top", fmt::format("'{}' is no name of a module", printable(options.top)),
+                "use letters, digits and underscores");
+  design.emitted = style.emit(design.graph, {options.top, Dict{{"valid", options.valid}}});
+  return design;
+}
+
+DesignRows rows_of(const IntegerGraph& graph, std::vector<int64_t> inputs, std::string origin) {
+  DesignRows rows{std::move(inputs), {}, std::move(origin)};
+  rows.outputs = IntegerProgram(graph).run(rows.inputs);
+  return rows;
+}
+
+DesignRows random_rows(const IntegerGraph& graph, size_t count, uint64_t seed) {
+  std::vector<int64_t> inputs;
+  Random random(seed, "hardware rows");
+  for (size_t row = 0; row < count; ++row)
+    for (const IntegerId id : graph.inputs) {
+      const IntegerRange& range = graph.at(id).range;
+      if (row == 0)
+        inputs.push_back(range.low);
+      else if (row == 1)
+        inputs.push_back(range.high);
+      else
+        inputs.push_back(range.low + static_cast<int64_t>(random.below(
+                                         static_cast<uint64_t>(range.high - range.low) + 1)));
+    }
+  return rows_of(graph, std::move(inputs),
+                 fmt::format("{} rows drawn over all input codes", count));
+}
+
+EmittedFiles design_files(const Design& design, const DesignRows& rows, const Dict& facts) {
+  const std::string& top = design.options.top;
+  EmittedFiles files = design.emitted.files;
+  files[fmt::format("sim/{}_tb.sv", top)] = testbench_text(design.graph, design.emitted, top);
+  files["sim/vectors.hex"] = vectors_text(design.graph, rows.inputs, rows.outputs);
+  files["Makefile"] = make_file(top);
+  files["vivado.tcl"] = vivado_script(top);
+  files["quartus.tcl"] = quartus_script(top);
+  files["graph.txt"] = to_text(design.graph);
+  files[fmt::format("cpp/{}.h", top)] = cpp_header_text(design.graph, top);
+  const Estimate cost = estimate(design.graph);
+  List trace;
+  for (const OptimizeStep& step : design.trace)
+    trace.push_back(Dict{{"pass", step.pass},
+                         {"before", cost_value(step.before)},
+                         {"after", cost_value(step.after)}});
+  Dict manifest{{"network", design.graph.name},
+                {"style", design.options.style},
+                {"top", top},
+                {"latency_cycles", design.emitted.latency},
+                {"initiation_interval", 1},
+                {"valid", design.emitted.valid},
+                {"inputs", port_value(design.graph, design.graph.inputs)},
+                {"outputs", port_value(design.graph, design.graph.outputs)},
+                {"estimate", to_value(cost)},
+                {"passes", std::move(trace)},
+                {"test_rows", rows.origin}};
+  for (const auto& [key, value] : facts) manifest.set(key, value);
+  files["manifest.json"] = to_json(manifest, 2) + "\n";
+  return files;
+}
+
+void write_design(const std::string& folder, const EmittedFiles& files) {
+  const fs::path target(folder);
+  std::error_code code;
+  if (fs::exists(target, code) && !fs::is_empty(target, code) &&
+      !fs::exists(target / "manifest.json", code))
+    throw Error(folder, "is there and is no emitted design", "choose another --output");
+  const fs::path fresh(folder + ".new"), old(folder + ".old");
+  fs::remove_all(fresh, code);
+  try {
+    for (const auto& [name, text] : files) {
+      make_directories((fresh / name).parent_path().string());
+      write_file_atomically((fresh / name).string(), text);
+    }
+    fs::remove_all(old, code);
+    if (fs::exists(target)) fs::rename(target, old);
+    fs::rename(fresh, target);
+    fs::remove_all(old, code);
+  } catch (const fs::filesystem_error& error) {
+    fs::remove_all(fresh, code);
+    throw Error(folder, error.code().message());
+  } catch (...) {
+    fs::remove_all(fresh, code);
+    throw;
+  }
+}
+
+}  // namespace mase

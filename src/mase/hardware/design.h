@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A design: an integer graph optimised, pipelined, emitted in a style, with everything that goes
+// into its folder; and what the tools say about such a folder.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mase/hardware/emitter.h"
+#include "mase/hardware/integer_graph.h"
+#include "mase/hardware/optimize.h"
+#include "mase/hardware/read_back.h"
+
+namespace mase {
+
+struct DesignOptions {
+  std::string style = "unrolled";
+  std::string top = "top";
+  int effort = 1;
+  uint64_t seed = 0;
+  double levels = 0;  // of logic between registers; 0: no registers
+  bool valid = false;
+  bool argmax = false;  // the class instead of the outputs
+};
+
+struct Design {
+  IntegerGraph graph;  // as emitted
+  std::vector<OptimizeStep> trace;
+  EmittedDesign emitted;
+  DesignOptions options;
+};
+Design make_design(const IntegerGraph& lowered, const DesignOptions& options);
+
+// Rows for the testbench: codes of inputs, and what the interpreter makes of them.
+struct DesignRows {
+  std::vector<int64_t> inputs, outputs;
+  std::string origin;  // what they are: "4000 test rows of jets20k"
+};
+// Rows drawn evenly over all input codes, extremes first; outputs by the interpreter.
+DesignRows random_rows(const IntegerGraph& graph, size_t count, uint64_t seed);
+DesignRows rows_of(const IntegerGraph& graph, std::vector<int64_t> inputs, std::string origin);
+
+// All files of the folder. `facts` goes into manifest.json beside what is known here.
+EmittedFiles design_files(const Design& design, const DesignRows& rows, const Dict& facts);
+// Written beside, then renamed: there is the whole folder or none. An old folder is replaced only
+// if it is one of ours (it has a manifest.json).
+void write_design(const std::string& folder, const EmittedFiles& files);
+
+// Reads rtl/TOP.sv with Yosys and proves it to be the graph. Needs the folder.
+ReadBack prove_folder(const Design& design, const std::string& folder);
+
+struct Simulation {
+  std::string simulator;
+  int64_t rows = 0, mismatches = 0;
+  double build_seconds = 0, run_seconds = 0;
+  std::string output;
+};
+// `simulator`: "iverilog", "verilator" or "auto" (Icarus below some thousand rows). `dump`: a
+// waveform file to write, or empty.
+Simulation simulate_folder(const std::string& folder, const std::string& simulator,
+                           const std::string& dump);
+
+struct Synthesis {
+  std::string flow;  // "synth_xilinx -family xcup -flatten"
+  int64_t luts = 0, carries = 0, inverters = 0, muxes = 0, registers = 0;
+  int64_t levels = 0;
+  double seconds = 0;
+};
+Synthesis synthesize_folder(const std::string& folder);
+
+// What the graph costs by the model, calibrated on synthesis results (estimate.cpp).
+struct Estimate {
+  double luts = 0, levels = 0, delay_ns = 0;
+  int64_t registers = 0;
+  struct Layer {
+    std::string name;
+    double luts = 0, levels = 0;
+    int64_t adders = 0;
+  };
+  std::vector<Layer> layers;
+};
+Estimate estimate(const IntegerGraph& graph);
+Value to_value(const Estimate& estimate);
+
+}  // namespace mase

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Yosys, Verilator and Icarus Verilog say about an emitted folder. Their files go into a
+// folder of their own inside it.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "mase/base/file.h"
+#include "mase/hardware/design.h"
+#include "mase/hardware/tool.h"
+
+namespace mase {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t verilator_from = 20000;  // rows from which its compile time pays
+
+std::string top_of(const std::string& folder) {
+  return read_json((fs::path(folder) / "manifest.json").string())["top"].as_string("top");
+}
+
+std::string work_folder(const std::string& folder, const char* name) {
+  const std::string path = (fs::path(folder) / "build" / name).string();
+  make_directories(path);
+  return path;
+}
+
+void must_work(const ToolResult& result, const std::string& what) {
+  if (result.exit_code == 0) return;
+  std::string last;
+  for (const std::string& line : split(result.output, '\n'))
+    if (!strip(line).empty()) last = strip(line);
+  throw Error(what, result.exit_code >= 128
+                        ? fmt::format("was ended by signal {}", result.exit_code - 128)
+                        : printable(last));
+}
+
+int64_t number_after(const std::string& text, const std::string& word) {
+  const size_t at = text.rfind(word);
+  if (at == std::string::npos) return -1;
+  const size_t first = text.find_first_of("0123456789", at + word.size());
+  if (first == std::string::npos) return -1;
+  return parse_integer(text.substr(first, text.find_first_not_of("0123456789", first) - first))
+      .value_or(-1);
+}
+
+}  // namespace
+
+ReadBack prove_folder(const Design& design, const std::string& folder) {
+  require_tool("yosys");
+  const std::string work = work_folder(folder, "proof");
+  const std::string& top = design.options.top;
+  must_work(run_tool({"yosys", "-q", "-p",
+                      fmt::format("read_verilog -sv ../../rtl/{0}.sv; hierarchy -top {0}; proc; "
+                                  "flatten; write_json netlist.json",
+                                  top)},
+                     work),
+            "yosys");
+  const std::string path = work + "/netlist.json";
+  ReadBack result =
+      read_back(design.graph, design.emitted.signals, netlist_from(read_json(path), top, path));
+  std::error_code code;
+  fs::remove_all(work, code);
+  return result;
+}
+
+Simulation simulate_folder(const std::string& folder, const std::string& simulator,
+                           const std::string& dump) {
+  const std::string top = top_of(folder);
+  const fs::path root = fs::absolute(folder);
+  const std::string vectors = (root / "sim" / "vectors.hex").string();
+  const std::string text = read_text_file(vectors);
+  const int64_t rows = std::count(text.begin(), text.end(), '\n');
+  Simulation result;
+  result.simulator = simulator;
+  if (simulator == "auto") {
+    const bool large = rows >= verilator_from;
+    result.simulator = large && tool_exists("verilator") ? "verilator" : "iverilog";
+    if (result.simulator == "iverilog" && !tool_exists("iverilog") && tool_exists("verilator"))
+      result.simulator = "verilator";
+  }
+  const std::string design = (root / "rtl" / (top + ".sv")).string(),
+                    bench = (root / "sim" / (top + "_tb.sv")).string();
+  const std::string work = work_folder(folder, result.simulator.c_str());
+  std::error_code code;
+  fs::copy_file(vectors, fs::path(work) / "vectors.hex", fs::copy_options::overwrite_existing,
+                code);
+  std::vector<std::string> command;
+  if (result.simulator == "iverilog") {
+    require_tool("iverilog");
+    const ToolResult built = run_tool({"iverilog", "-g2012", "-o", "bench", bench, design}, work);
+    must_work(built, "iverilog");
+    result.build_seconds = built.seconds;
+    command = {"vvp", "bench"};
+  } else if (result.simulator == "verilator") {
+    require_tool("verilator");
+    std::vector<std::string> build = {"verilator", "--binary", "-O3", "-Wno-fatal", "--top-module",
+                                      top + "_tb", "-Mdir",    "obj", bench,        design};
+    if (!dump.empty()) build.push_back("--trace");
+    const ToolResult built = run_tool(build, work);
+    must_work(built, "verilator");
+    result.build_seconds = built.seconds;
+    command = {(fs::path(work) / "obj" / ("V" + top + "_tb")).string()};
+  } else {
+    throw Error("--simulator", fmt::format("unknown simulator '{}'", printable(simulator)),
+                "use auto, iverilog or verilator");
+  }
+  if (!dump.empty()) command.push_back("+dump=" + fs::absolute(dump).string());
+  const ToolResult run = run_tool(command, work);
+  must_work(run, result.simulator);
+  result.run_seconds = run.seconds;
+  result.output = run.output;
+  result.rows =
+      number_after(run.output, run.output.find("PASS:") != std::string::npos ? "PASS:" : "FAIL:");
+  result.mismatches =
+      run.output.find("PASS:") != std::string::npos ? 0 : number_after(run.output, " rows, ");
+  if (result.rows != rows)
+    throw Error(result.simulator, fmt::format("{} rows of {} were compared",
+                                              std::max<int64_t>(0, result.rows), rows));
+  return result;
+}
+
+Synthesis synthesize_folder(const std::string& folder) {
+  require_tool("yosys");
+  const std::string top = top_of(folder);
+  const std::string work = work_folder(folder, "synth");
+  Synthesis result;
+  // Paths end at registers: without them the longest path lies between two.
+  result.flow = "synth_xilinx -family xcup -flatten";
+  const ToolResult run = run_tool(
+      {"yosys", "-q", "-p",
+       fmt::format("read_verilog -sv ../../rtl/{0}.sv; {1} -top {0}; tee -o stat.txt stat; "
+                   "delete t:FD*; tee -o ltp.txt ltp",
+                   top, result.flow)},
+      work);
+  must_work(run, "yosys");
+  result.seconds = run.seconds;
+  for (const std::string& line : split(read_text_file(work + "/stat.txt"), '\n')) {
+    std::vector<std::string> words;
+    for (const std::string& word : split(line, ' '))
+      if (!word.empty()) words.push_back(word);
+    if (words.size() != 2) continue;
+    const int64_t count = parse_integer(words[1]).value_or(0);
+    const std::string& cell = words[0];
+    if (starts_with(cell, "LUT")) result.luts += count;
+    if (cell == "CARRY4" || cell == "CARRY8") result.carries += count;
+    if (cell == "INV") result.inverters += count;
+    if (starts_with(cell, "MUXF")) result.muxes += count;
+    if (starts_with(cell, "FD")) result.registers += count;
+  }
+  result.levels = std::max<int64_t>(0, number_after(read_text_file(work + "/ltp.txt"), "length="));
+  return result;
+}
+
+}  // namespace mase

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// The unrolled style: every node of the graph is a signal, a new input every clock cycle. With
+// registers in the graph (pipeline.cpp) there are a clock and, on request, a valid bit that travels
+// along; without, the module is combinational.
+#include <algorithm>
+#include <map>
+
+#include "mase/hardware/emitter.h"
+#include "mase/hardware/optimize.h"
+#include "mase/hardware/verilog_text.h"
+
+namespace mase::emit_unrolled_style {
+namespace {
+
+class Writer {
+ public:
+  Writer(const IntegerGraph& graph, const EmitOptions& options) : graph_(graph), options_(options) {
+    name_signals();
+  }
+
+  EmittedDesign write() {
+    EmittedDesign design;
+    design.latency = latency();
+    design.clocked = design.latency > 0;
+    design.valid = design.clocked && options_.values["valid"].as_bool();
+    for (const IntegerId id : graph_.inputs) design.input_bits += port_width(id);
+    for (const IntegerId id : graph_.outputs) design.output_bits += port_width(id);
+    design.signals = names_;
+    design.files[fmt::format("rtl/{}.sv", options_.top)] = module_text(design);
+    return design;
+  }
+
+ private:
+  int port_width(IntegerId id) const { return std::max(1, graph_.at(id).range.width()); }
+
+  // Registers between an input and an output: the same on every path, or the pipeline is broken.
+  int latency() const {
+    std::vector<int> stage(graph_.nodes.size(), 0);
+    int last = 0;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      for (const IntegerId input : graph_.nodes[i].inputs)
+        stage[i] = std::max(stage[i], stage[static_cast<size_t>(input)]);
+      stage[i] += graph_.nodes[i].op->name == "register";
+    }
+    for (const IntegerId id : graph_.outputs) last = std::max(last, stage[static_cast<size_t>(id)]);
+    return last;
+  }
+
+  void name_signals() {
+    std::map<std::string, int> used;
+    names_.resize(graph_.nodes.size());
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const IntegerNode& node = graph_.nodes[i];
+      std::string name = node.name;
+      if (name.empty()) {
+        const std::string layer =
+            node.layer >= 0 ? graph_.layers[static_cast<size_t>(node.layer)] : graph_.name;
+        name = fmt::format("{}_{}", layer, i);
+      }
+      name = verilog_name(name);
+      const int count = used[name]++;
+      names_[i] = count == 0 ? name : fmt::format("{}_v{}", name, count);
+    }
+  }
+
+  VerilogOperand operand(IntegerId id) const {
+    return {names_[static_cast<size_t>(id)], graph_.at(id).range};
+  }
+
+  std::string ports_text(const EmittedDesign& design) const {
+    std::vector<std::string> ports;
+    if (design.clocked) ports.push_back("    input  logic clk");
+    if (design.valid) {
+      ports.push_back("    input  logic rst");
+      ports.push_back("    input  logic in_valid");
+      ports.push_back("    output logic out_valid");
+    }
+    ports.push_back(fmt::format("    input  logic {}in_data", vector_range(design.input_bits)));
+    ports.push_back(fmt::format("    output logic {}out_data", vector_range(design.output_bits)));
+    return join(ports, ",\n");
+  }
+
+  std::string format_text(const IntegerNode& node) const {
+    return fmt::format("{}{} bits, {} after the point, [{}, {}]",
+                       node.range.is_signed() ? "signed " : "", node.range.width(), node.frac,
+                       node.range.low, node.range.high);
+  }
+
+  std::string module_text(const EmittedDesign& design) {
+    std::string text = fmt::format(
+        "// {}: {}\n// Every value is a whole number; its binary point and range stand beside "
+        "it.\n",
+        options_.top, graph_.name);
+    text += fmt::format(
+        "// {} inputs, {} outputs, {}.\n", graph_.inputs.size(), graph_.outputs.size(),
+        design.clocked ? fmt::format("{} clock cycles, one result every cycle", design.latency)
+                       : "combinational");
+    text += fmt::format(
+        "// Bits that no sum below needs stay unread.\n/* verilator lint_off UNUSEDSIGNAL "
+        "*/\n`default_nettype none\n\nmodule {} (\n{}\n);\n",
+        options_.top, ports_text(design));
+    int at = 0;
+    for (const IntegerId id : graph_.inputs) {
+      const int width = port_width(id);
+      text += fmt::format("  wire {}{} = in_data[{}:{}];  // {}\n", vector_range(width),
+                          names_[static_cast<size_t>(id)], at + width - 1, at,
+                          format_text(graph_.at(id)));
+      at += width;
+    }
+    int layer = -2;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const IntegerNode& node = graph_.nodes[i];
+      if (!node.op->evaluate) continue;
+      if (node.layer != layer) {
+        layer = node.layer;
+        if (layer >= 0)
+          text += fmt::format("\n  // ---- {}\n", graph_.layers[static_cast<size_t>(layer)]);
+      }
+      text += node_text(i);
+    }
+    text += registers_text(design);
+    std::vector<std::string> outputs;
+    for (auto it = graph_.outputs.rbegin(); it != graph_.outputs.rend(); ++it)
+      outputs.push_back(names_[static_cast<size_t>(*it)]);
+    text += "\n";
+    at = 0;
+    for (const IntegerId id : graph_.outputs) {
+      text += fmt::format("  // out_data[{}:{}]: {}\n", at + port_width(id) - 1, at,
+                          format_text(graph_.at(id)));
+      at += port_width(id);
+    }
+    text += fmt::format("  assign out_data = {{{}}};\nendmodule\n\n`default_nettype wire\n",
+                        join(outputs, ", "));
+    return text;
+  }
+
+  std::string node_text(size_t index) {
+    const IntegerNode& node = graph_.nodes[index];
+    const std::string& name = names_[index];
+    const int width = std::max(1, node.range.width());
+    const std::string note = fmt::format("  // {}", format_text(node));
+    if (node.op->name == "register") {
+      registers_.push_back(index);
+      return fmt::format("  logic {}{};{}\n", vector_range(width), name, note);
+    }
+    if (node.op->name == "table") return table_text(index, note);
+    std::vector<VerilogOperand> operands;
+    for (const IntegerId input : node.inputs) operands.push_back(operand(input));
+    MASE_CHECK(node.op->verilog != nullptr, "{} has no SystemVerilog", node.op->name);
+    return fmt::format("  wire {}{} = {};{}\n", vector_range(width), name,
+                       node.op->verilog(context_of(graph_, node), operands), note);
+  }
+
+  // One constant vector for each bit of the result, chosen from by the operand's bits.
+  std::string table_text(size_t index, const std::string& note) {
+    const IntegerNode& node = graph_.nodes[index];
+    const VerilogOperand in = operand(node.inputs[0]);
+    const int in_width = std::max(1, in.range.width()), width = std::max(1, node.range.width());
+    std::string text = fmt::format("  wire {}{};{}\n", vector_range(width), names_[index], note);
+    for (int bit = 0; bit < width; ++bit) {
+      const size_t size = size_t{1} << in_width;
+      std::string digits;
+      for (size_t first = 0; first < size; first += 4) {
+        int nibble = 0;
+        for (size_t k = first; k < std::min(size, first + 4); ++k) {
+          int64_t code = static_cast<int64_t>(k);
+          if (in.range.is_signed() && code >= int64_t{1} << (in_width - 1))
+            code -= int64_t{1} << in_width;
+          // Codes that never come are as good as the nearest that does.
+          code = std::clamp(code, in.range.low, in.range.high);
+          const int64_t value = node.numbers[static_cast<size_t>(code - node.numbers[0] + 2)];
+          nibble |= static_cast<int>(value >> bit & 1) << (k - first);
+        }
+        digits += "0123456789abcdef"[nibble];
+      }
+      std::reverse(digits.begin(), digits.end());
+      const std::string table = fmt::format("{}_t{}", names_[index], bit);
+      text += fmt::format("  localparam [{}:0] {} = {}'h{};\n", size - 1, table, size, digits);
+      text += fmt::format("  assign {}{} = {}[{}];\n", names_[index],
+                          width == 1 ? "" : fmt::format("[{}]", bit), table, in.signal);
+    }
+    return text;
+  }
+
+  std::string registers_text(const EmittedDesign& design) const {
+    if (!design.clocked) return "";
+    std::string text = "\n  always_ff @(posedge clk) begin\n";
+    for (const size_t index : registers_)
+      text += fmt::format("    {} <= {};\n", names_[index],
+                          names_[static_cast<size_t>(graph_.nodes[index].inputs[0])]);
+    text += "  end\n";
+    if (!design.valid) return text;
+    text +=
+        fmt::format("\n  logic {}valid;\n  always_ff @(posedge clk)\n    if (rst) valid <= {};\n",
+                    vector_range(design.latency), literal_bits(0, design.latency));
+    text += design.latency == 1
+                ? "    else valid <= in_valid;\n  assign out_valid = valid;\n"
+                : fmt::format(
+                      "    else valid <= {{valid[{}:0], in_valid}};\n  assign out_valid = "
+                      "valid[{}];\n",
+                      design.latency - 2, design.latency - 1);
+    return text;
+  }
+
+  const IntegerGraph& graph_;
+  const EmitOptions& options_;
+  std::vector<std::string> names_;
+  std::vector<size_t> registers_;
+};
+
+const Register<EmitterRecord> registered{{
+    .name = "unrolled",
+    .summary = "every operation its own hardware, one result each clock cycle",
+    .help = "For networks of up to some tens of thousands of additions.",
+    .schema = {{{.name = "valid",
+                 .type = FieldType::boolean,
+                 .default_value = false,
+                 .help = "a valid bit travels with the data (needs a pipeline)"}}},
+    .emit = [](const IntegerGraph& graph,
+               const EmitOptions& options) { return Writer(graph, options).write(); },
+}};
+
+}  // namespace
+}  // namespace mase::emit_unrolled_style

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/hardware/lower_graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "mase/hardware/linear_form.h"
+#include "mase/hardware/quantizer_format.h"
+#include "mase/ir/evaluate.h"
+#include "mase/ir/learned.h"
+
+namespace mase {
+namespace {
+
+// A value in software has no integers.
+using Features = std::optional<std::vector<IntegerId>>;
+
+constexpr int64_t table_limit = 1 << 14;
+
+class GraphLowering {
+ public:
+  explicit GraphLowering(const Graph& graph)
+      : graph_(graph), builder_(graph.name.empty() ? "network" : graph.name) {}
+
+  LoweredNetwork run() {
+    shapes_ = infer_shapes(graph_, 1);
+    std::vector<Features> values(graph_.id_limit());
+    for (const NodeId id : graph_.order()) {
+      const Node& node = graph_.node(id);
+      if (node.kind == NodeKind::output) break;
+      if (node.kind == NodeKind::placeholder) continue;
+      builder_.add_layer(node.name);
+      values[static_cast<size_t>(id)] = lower_node(node, values);
+      if (!values[static_cast<size_t>(id)]) result_.software.push_back(node.name);
+    }
+    for (const NodeId id : graph_.outputs()) {
+      const Features& features = values[static_cast<size_t>(id)];
+      if (!features)
+        throw Error(graph_.node(id).name, "its result is never rounded to a number format",
+                    "quantise the layers before it (ch transform)");
+      for (const IntegerId feature : *features) builder_.output(feature);
+    }
+    std::vector<IntegerId> renamed;
+    result_.graph = without_dead_nodes(builder_.graph(), &renamed);
+    verify(result_.graph);
+    for (const NodeId id : graph_.order()) {
+      const Features& features = values[static_cast<size_t>(id)];
+      if (!features) continue;
+      std::vector<IntegerId> ids;
+      for (const IntegerId feature : *features)
+        ids.push_back(renamed[static_cast<size_t>(feature)]);
+      if (std::find(ids.begin(), ids.end(), -1) == ids.end())
+        result_.values.emplace_back(id, std::move(ids));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  [[noreturn]] static void refuse(const Node& node, const std::string& cause,
+                                  const std::string& remedy) {
+    throw Error(node.name, cause, remedy);
+  }
+
+  size_t features_of(NodeId id) const {
+    const Shape& shape = shapes_[static_cast<size_t>(id)];
+    return static_cast<size_t>(element_count(shape)) /
+           static_cast<size_t>(std::max<int64_t>(1, shape[0]));
+  }
+
+  Features lower_node(const Node& node, const std::vector<Features>& values) {
+    const BoundCall call = bind_call(graph_, node);
+    const Quantization& quantization = graph_.quantization_of(node);
+    const auto quantizer = [&](const std::string& operand) {
+      return current_quantizer(quantization, call.module, operand);
+    };
+    std::vector<Features> inputs;
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const QuantizerPtr format = quantizer(input_operand(*call.op, i, call.module != nullptr));
+      Features features = values[static_cast<size_t>(call.inputs[i])];
+      if (format)
+        features =
+            features ? rounded(node, *features, format) : source(node, call.inputs[i], format);
+      inputs.push_back(std::move(features));
+    }
+    const bool any =
+        std::any_of(inputs.begin(), inputs.end(), [](const Features& f) { return f.has_value(); });
+    const bool all =
+        std::all_of(inputs.begin(), inputs.end(), [](const Features& f) { return f.has_value(); });
+    if (!any) {
+      const QuantizerPtr out = quantizer("data_out");
+      // Its own result is the first one rounded.
+      return out ? source_of_result(node, out) : Features{};
+    }
+    if (!all)
+      refuse(node, "one of its operands is rounded to a number format and another is not",
+             "quantise what feeds it");
+    Features result = compute(node, call, inputs, quantizer);
+    if (const QuantizerPtr out = quantizer("data_out")) result = rounded(node, *result, out);
+    return result;
+  }
+
+  Features compute(const Node& node, const BoundCall& call, const std::vector<Features>& inputs,
+                   const auto& quantizer) {
+    const std::string& op = call.op->name;
+    const std::vector<IntegerId>& first = *inputs[0];
+    if (op == "linear") return linear(node, call, first, quantizer);
+    if (op == "identity" || op == "dropout" || op == "flatten" || op == "reshape") return first;
+    if (op == "relu") return each(first, [&](IntegerId x) { return builder_.relu(x); });
+    if (op == "relu6") return limited(first, 0, 6);
+    if (op == "hardtanh")
+      return limited(first, call.attributes["min_val"].as_double(),
+                     call.attributes["max_val"].as_double());
+    if (op == "neg") return each(first, [&](IntegerId x) { return builder_.negate(x); });
+    if ((op == "add" || op == "sub") && inputs.size() == 2)
+      return sum(node, first, *inputs[1], op == "sub");
+    if (op == "cat") {
+      std::vector<IntegerId> result;
+      if (shapes_[static_cast<size_t>(node.id)].size() != 2)
+        refuse(node, "joins something else than features", "join along the last dimension");
+      for (const Features& features : inputs)
+        result.insert(result.end(), features->begin(), features->end());
+      return result;
+    }
+    if (op == "batch_norm1d")
+      refuse(node, "a batch norm after a rounded layer has no exact integers",
+             "run fuse_batch_norm before quantize");
+    return by_table(node, call, first, quantizer);
+  }
+
+  template <class Function>
+  std::vector<IntegerId> each(const std::vector<IntegerId>& features, const Function& function) {
+    std::vector<IntegerId> result;
+    for (const IntegerId feature : features) result.push_back(function(feature));
+    return result;
+  }
+
+  // Limits that are whole steps of the features' own formats.
+  std::vector<IntegerId> limited(const std::vector<IntegerId>& features, double low, double high) {
+    return each(features, [&](IntegerId x) {
+      int frac = builder_.at(x).frac;
+      for (const double limit : {low, high})
+        if (limit != 0) frac = std::max(frac, dyadic(limit, "a limit").frac);
+      const IntegerId fine = builder_.aligned(x, frac);
+      return builder_.clamp(fine, std::llround(std::ldexp(low, frac)),
+                            std::llround(std::ldexp(high, frac)));
+    });
+  }
+
+  Features sum(const Node& node, const std::vector<IntegerId>& a, const std::vector<IntegerId>& b,
+               bool subtract) {
+    if (a.size() != b.size()) refuse(node, "its operands have different sizes", "give equal ones");
+    std::vector<IntegerId> result;
+    for (size_t i = 0; i < a.size(); ++i) {
+      const int frac = std::max(builder_.at(a[i]).frac, builder_.at(b[i]).frac);
+      result.push_back(builder_.add(a[i], frac - builder_.at(a[i]).frac, b[i],
+                                    frac - builder_.at(b[i]).frac, subtract));
+    }
+    return result;
+  }
+
+  std::vector<IntegerId> linear(const Node& node, const BoundCall& call,
+                                const std::vector<IntegerId>& inputs, const auto& quantizer) {
+    if (!call.module || inputs.size() != features_of(call.inputs[0]) ||
+        shapes_[static_cast<size_t>(node.id)].size() != 2)
+      refuse(node, "is not a layer with constant weights on one row of features",
+             "use a Linear module");
+    const auto parameter = [&](const char* name) -> std::optional<Tensor> {
+      const Tensor* tensor = call.module->find(name);
+      if (!tensor) return {};
+      const QuantizerPtr format = quantizer(name);
+      if (!format)
+        refuse(node, fmt::format("its {} is not rounded to a number format", name),
+               fmt::format("give {}_width in its quantisation", name));
+      return quantize(*format, *tensor);
+    };
+    const Tensor weight = *parameter("weight");
+    const std::optional<Tensor> bias = parameter("bias");
+    const size_t out = static_cast<size_t>(weight.shape()[0]),
+                 in = static_cast<size_t>(weight.shape()[1]);
+    std::vector<std::vector<double>> weights(in, std::vector<double>(out));
+    for (size_t o = 0; o < out; ++o)
+      for (size_t i = 0; i < in; ++i) {
+        weights[i][o] = weight.item(static_cast<int64_t>(o * in + i));
+        check_constant(node, "weight", weights[i][o]);
+      }
+    std::vector<double> biases;
+    for (size_t o = 0; bias && o < out; ++o) {
+      biases.push_back(bias->item(static_cast<int64_t>(o)));
+      check_constant(node, "bias", biases.back());
+    }
+    const std::vector<IntegerId> sums = lower_linear(builder_, inputs, weights, biases, node.name);
+    note_exactness(node, inputs, weights, biases, sums);
+    return sums;
+  }
+
+  // A scale that is no power of two makes numbers of 24 significant bits, which no sum in single
+  // precision adds exactly.
+  void check_constant(const Node& node, const char* what, double value) const {
+    const Dyadic number = dyadic(value, node.name);
+    if (std::abs(number.mantissa) >= int64_t{1} << 16)
+      refuse(node, fmt::format("its {} {} has more than 16 significant bits", what, value),
+             "use a format whose scale is a power of two (integer, minifloat, block formats)");
+  }
+
+  void note_exactness(const Node& node, const std::vector<IntegerId>& inputs,
+                      const std::vector<std::vector<double>>& weights,
+                      const std::vector<double>& biases, const std::vector<IntegerId>& sums) {
+    int bits = 0;
+    for (size_t o = 0; o < sums.size(); ++o) {
+      const int frac = builder_.at(sums[o]).frac;
+      double largest = biases.empty() ? 0 : std::abs(std::ldexp(biases[o], frac));
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const IntegerNode& x = builder_.at(inputs[i]);
+        const double most = std::max(std::abs(static_cast<double>(x.range.low)),
+                                     std::abs(static_cast<double>(x.range.high)));
+        largest += most * std::abs(std::ldexp(weights[i][o], frac - x.frac));
+      }
+      bits = std::max(bits, static_cast<int>(std::ceil(std::log2(std::max(largest, 1.0)))));
+    }
+    result_.float32.push_back({node.name, bits <= 24, bits});
+  }
+
+  // The hardware's inputs: whatever codes the format has.
+  std::vector<IntegerId> source(const Node& node, NodeId from, const QuantizerPtr& format) {
+    const size_t count = features_of(from);
+    LoweredNetwork::Source entry{from, format, {}};
+    std::vector<IntegerId> result;
+    const std::string& name = graph_.node(from).name;
+    const auto fixed = fixed_formats(*format, count);
+    for (size_t i = 0; i < count; ++i) {
+      IntegerRange range;
+      int frac = 0;
+      if (fixed) {
+        range = (*fixed)[i].range();
+        frac = (*fixed)[i].frac;
+      } else {
+        if (!is_function_of_value(*format) || !format->lowest || !format->largest ||
+            !format->smallest_positive)
+          refuse(node, fmt::format("{} has no integers for a network's inputs", format->format),
+                 "use integer, minifloat, binary or ternary there");
+        frac = dyadic(*format->smallest_positive, node.name).frac;
+        for (const double end : {*format->lowest, *format->largest})
+          if (end != 0) frac = std::max(frac, dyadic(end, node.name).frac);
+        range = {static_cast<int64_t>(std::ldexp(*format->lowest, frac)),
+                 static_cast<int64_t>(std::ldexp(*format->largest, frac))};
+        if (range.width() > 32)
+          refuse(node,
+                 fmt::format("{} needs {} bits as fixed point", format->format, range.width()),
+                 "use fewer exponent bits");
+      }
+      entry.fracs.push_back(frac);
+      result.push_back(builder_.input(range, frac, fmt::format("{}_{}", name, i)));
+    }
+    result_.sources.push_back(std::move(entry));
+    return result;
+  }
+
+  std::vector<IntegerId> source_of_result(const Node& node, const QuantizerPtr& format) {
+    return source(node, node.id, format);
+  }
+
+  std::vector<IntegerId> rounded(const Node& node, const std::vector<IntegerId>& features,
+                                 const QuantizerPtr& format) {
+    std::vector<IntegerId> result;
+    if (const auto fixed = fixed_formats(*format, features.size())) {
+      for (size_t i = 0; i < features.size(); ++i)
+        result.push_back(builder_.requantize(features[i], (*fixed)[i]));
+      return result;
+    }
+    if (!is_function_of_value(*format))
+      refuse(
+          node,
+          fmt::format("{} rounds a value by what stands beside it, or by chance: it has no exact "
+                      "integers for results of layers",
+                      format->format),
+          "use integer, minifloat, log, binary or ternary there; weights may stay as they are");
+    for (const IntegerId feature : features)
+      result.push_back(table_of(node, feature, [&](std::vector<float> values) {
+        format->quantize(values.data(), values.data(), {static_cast<int64_t>(values.size())});
+        return values;
+      }));
+    return result;
+  }
+
+  // A function of one number as a table over the interval.
+  template <class Function>
+  IntegerId table_of(const Node& node, IntegerId feature, const Function& function) {
+    const IntegerNode x = builder_.at(feature);
+    const int64_t entries = x.range.high - x.range.low + 1;
+    if (entries > table_limit)
+      refuse(node, fmt::format("a table of {} entries is too large", entries),
+             "round its input to fewer bits first");
+    std::vector<float> values;
+    for (int64_t code = x.range.low; code <= x.range.high; ++code)
+      values.push_back(static_cast<float>(std::ldexp(static_cast<double>(code), -x.frac)));
+    const std::vector<float> results = function(std::move(values));
+    int frac = 0;
+    for (const float value : results)
+      if (value != 0) frac = std::max(frac, dyadic(value, node.name).frac);
+    std::vector<int64_t> codes;
+    for (const float value : results) {
+      const double code = std::ldexp(static_cast<double>(value), frac);
+      if (std::abs(code) > 0x1p40)
+        refuse(node, "its results need more than 40 bits", "round them to a coarser format");
+      codes.push_back(static_cast<int64_t>(code));
+    }
+    return builder_.table(feature, x.range.low, frac, codes);
+  }
+
+  // Any other function of one number whose result is rounded: the op's own reference and the
+  // format's own rounding, code by code.
+  Features by_table(const Node& node, const BoundCall& call, const std::vector<IntegerId>& features,
+                    const auto& quantizer) {
+    const QuantizerPtr out = quantizer("data_out");
+    const std::optional<std::vector<FixedFormat>> fixed =
+        out ? fixed_formats(*out, features.size()) : std::nullopt;
+    if (call.inputs.size() != 1 || call.op->class_name.empty() ||
+        (call.module && !call.module->parameters.empty()))
+      refuse(node, fmt::format("'{}' has no integer form", call.op->name),
+             "hardware has linear, relu, clamps, add, cat and functions of one number");
+    if (!out || !is_function_of_value(*out))
+      refuse(node,
+             fmt::format("the result of '{}' is not rounded to a number format", call.op->name),
+             "give data_out_width in its quantisation");
+    return each(features, [&](IntegerId feature) {
+      return table_of(node, feature, [&](std::vector<float> values) {
+        Array in({static_cast<int64_t>(values.size()), 1});
+        std::copy(values.begin(), values.end(), in.data.begin());
+        OpCall op_call{call.attributes, {&in}};
+        const Array result = call.op->eval(op_call);
+        for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(result.data[i]);
+        out->quantize(values.data(), values.data(), {static_cast<int64_t>(values.size())});
+        return values;
+      });
+    });
+  }
+
+  const Graph& graph_;
+  IntegerBuilder builder_;
+  LoweredNetwork result_;
+  std::vector<Shape> shapes_;
+};
+
+}  // namespace
+
+LoweredNetwork lower(const Graph& graph) { return GraphLowering(graph).run(); }
+
+std::vector<int64_t> input_codes(const LoweredNetwork& network, const std::vector<Tensor>& values) {
+  MASE_CHECK(values.size() == network.sources.size(), "{} values for {} sources", values.size(),
+             network.sources.size());
+  const int64_t rows = values.empty() ? 0 : values[0].shape()[0];
+  std::vector<int64_t> codes(static_cast<size_t>(rows) * network.graph.inputs.size());
+  size_t offset = 0;
+  for (size_t s = 0; s < values.size(); ++s) {
+    const LoweredNetwork::Source& source = network.sources[s];
+    const Tensor rounded = quantize(*source.quantizer, values[s].to(DType::f32));
+    const size_t width = source.fracs.size();
+    for (int64_t row = 0; row < rows; ++row)
+      for (size_t i = 0; i < width; ++i) {
+        const float value = rounded.data<float>()[static_cast<size_t>(row) * width + i];
+        if (!std::isfinite(value))
+          throw Error(fmt::format("row {}, feature {}", row, i), fmt::format("is {}", value),
+                      "hardware takes finite numbers");
+        codes[static_cast<size_t>(row) * network.graph.inputs.size() + offset + i] =
+            static_cast<int64_t>(std::ldexp(static_cast<double>(value), source.fracs[i]));
+      }
+    offset += width;
+  }
+  return codes;
+}
+
+std::vector<double> output_values(const IntegerGraph& graph, const std::vector<int64_t>& codes) {
+  std::vector<double> values;
+  values.reserve(codes.size());
+  for (size_t i = 0; i < codes.size(); ++i)
+    values.push_back(std::ldexp(static_cast<double>(codes[i]),
+                                -graph.at(graph.outputs[i % graph.outputs.size()]).frac));
+  return values;
+}
+
+}  // namespace mase

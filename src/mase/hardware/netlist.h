@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A module as Yosys reads it (write_json after proc and flatten): named wires, cells of its word
+// library, and their evaluation for 64 inputs at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mase/base/value.h"
+
+namespace mase {
+
+// A wire's number, or one of the constants.
+using NetBit = int;
+inline constexpr NetBit net_zero = -1, net_one = -2, net_unknown = -3;
+using NetBits = std::vector<NetBit>;  // lowest first
+
+struct NetCell {
+  std::string type;
+  std::map<std::string, NetBits> ports;
+  std::map<std::string, int64_t> parameters;
+
+  const NetBits& port(const std::string& name) const;
+  bool has(const std::string& name) const { return ports.count(name) > 0; }
+};
+
+struct Netlist {
+  std::map<std::string, NetBits> wires;
+  std::vector<NetCell> cells;
+  std::map<NetBit, std::pair<int, int>> driver;  // bit -> cell and place in its output
+};
+
+Netlist netlist_from(const Value& json, const std::string& top, const std::string& place);
+
+// 64 values of each bit at once, found from the bits that were set.
+class NetSimulator {
+ public:
+  explicit NetSimulator(const Netlist& netlist) : netlist_(netlist) {}
+  void set(NetBit bit, uint64_t lanes) { known_[bit] = lanes; }
+  void clear() { known_.clear(); }
+  // An error text is left in `fault` if a cell is not known or a bit has no driver.
+  uint64_t get(NetBit bit);
+  std::string fault;
+
+ private:
+  void evaluate(const NetCell& cell);
+
+  const Netlist& netlist_;
+  std::map<NetBit, uint64_t> known_;
+};
+
+}  // namespace mase

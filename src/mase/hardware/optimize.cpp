@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/hardware/optimize.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "mase/hardware/builder.h"
+
+namespace mase {
+namespace {
+
+bool is_adder(const IntegerNode& node) {
+  return node.op->name == "add" || node.op->name == "subtract";
+}
+
+void add_cost(GraphCost& cost, const IntegerGraph& graph, const IntegerNode& node) {
+  const IntegerContext context = context_of(graph, node);
+  if (node.op->luts) cost.luts += node.op->luts(context);
+  if (is_adder(node)) {
+    ++cost.adders;
+    cost.adder_bits += static_cast<int64_t>(node.op->luts(context));
+  }
+  if (node.op->name == "register") cost.registers += node.range.width();
+}
+
+// floor(relu(source) + constant), the constant less than what is dropped.
+struct RoundedRelu {
+  IntegerId source;
+  int64_t constant;
+};
+std::optional<RoundedRelu> rounded_relu(const IntegerGraph& graph, const IntegerNode& node) {
+  if (node.op->name != "floor") return {};
+  const IntegerNode* below = &graph.at(node.inputs[0]);
+  int64_t constant = 0;
+  if (below->op->name == "add" && below->numbers == std::vector<int64_t>{0, 0, 0}) {
+    const IntegerNode& second = graph.at(below->inputs[1]);
+    if (second.op->name != "constant") return {};
+    constant = second.numbers[0];
+    below = &graph.at(below->inputs[0]);
+  }
+  if (below->op->name != "relu" || constant < 0 || constant >= int64_t{1} << node.numbers[0])
+    return {};
+  return RoundedRelu{below->inputs[0], constant};
+}
+
+}  // namespace
+
+std::vector<double> arrival_times(const IntegerGraph& graph) {
+  std::vector<double> times(graph.nodes.size(), 0);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const IntegerNode& node = graph.nodes[i];
+    if (node.op->name == "register") continue;
+    for (const IntegerId input : node.inputs)
+      times[i] = std::max(times[i], times[static_cast<size_t>(input)]);
+    if (node.op->delay) times[i] += node.op->delay(context_of(graph, node));
+  }
+  return times;
+}
+
+GraphCost cost_of(const IntegerGraph& graph) {
+  GraphCost cost;
+  for (const IntegerNode& node : graph.nodes) add_cost(cost, graph, node);
+  for (const double time : arrival_times(graph)) cost.levels = std::max(cost.levels, time);
+  return cost;
+}
+
+std::vector<GraphCost> cost_by_layer(const IntegerGraph& graph) {
+  std::vector<GraphCost> costs(graph.layers.size());
+  const std::vector<double> times = arrival_times(graph);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].layer < 0) continue;
+    GraphCost& cost = costs[static_cast<size_t>(graph.nodes[i].layer)];
+    add_cost(cost, graph, graph.nodes[i]);
+    cost.levels = std::max(cost.levels, times[i]);
+  }
+  // Of a layer itself: what it adds to the layers before it.
+  double before = 0;
+  for (GraphCost& cost : costs) {
+    const double last = std::max(before, cost.levels);
+    cost.levels = last - before;
+    before = last;
+  }
+  return costs;
+}
+
+IntegerGraph merge_rounding(const IntegerGraph& graph) {
+  IntegerBuilder builder(IntegerGraph{graph.name, graph.layers, {}, {}, {}});
+  std::vector<IntegerId> renamed(graph.nodes.size(), -1);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const IntegerNode& node = graph.nodes[i];
+    builder.set_layer(node.layer);
+    if (!node.op->evaluate) {
+      renamed[i] = builder.input(node.range, node.frac, node.name);
+      continue;
+    }
+    if (node.op->name == "constant") {
+      renamed[i] = builder.constant(node.numbers[0], node.frac);
+      continue;
+    }
+    if (const std::optional<RoundedRelu> found = rounded_relu(graph, node)) {
+      const IntegerId sum =
+          builder.add_constant(renamed[static_cast<size_t>(found->source)], found->constant);
+      renamed[i] = builder.relu(builder.node("floor", {sum}, node.numbers));
+    } else {
+      std::vector<IntegerId> inputs;
+      for (const IntegerId input : node.inputs)
+        inputs.push_back(renamed[static_cast<size_t>(input)]);
+      renamed[i] = builder.node(node.op->name, std::move(inputs), node.numbers);
+    }
+    if (!node.name.empty()) builder.name(renamed[i], node.name);
+  }
+  for (const IntegerId output : graph.outputs) builder.output(renamed[static_cast<size_t>(output)]);
+  return builder.finish();
+}
+
+IntegerGraph merge_equal(const IntegerGraph& graph) {
+  IntegerGraph result = graph;
+  using Key = std::pair<const IntegerOpRecord*,
+                        std::pair<std::vector<IntegerId>, std::pair<std::vector<int64_t>, int>>>;
+  std::map<Key, IntegerId> seen;
+  std::vector<IntegerId> renamed(graph.nodes.size());
+  for (size_t i = 0; i < result.nodes.size(); ++i) {
+    IntegerNode& node = result.nodes[i];
+    for (IntegerId& input : node.inputs) input = renamed[static_cast<size_t>(input)];
+    renamed[i] = static_cast<IntegerId>(i);
+    if (node.op->name == "input") continue;
+    const auto [entry, fresh] =
+        seen.try_emplace({node.op, {node.inputs, {node.numbers, node.frac}}}, renamed[i]);
+    if (fresh) continue;
+    renamed[i] = entry->second;
+    // Both intervals hold.
+    IntegerRange& range = result.at(entry->second).range;
+    range = {std::max(range.low, node.range.low), std::min(range.high, node.range.high)};
+  }
+  for (IntegerId& output : result.outputs) output = renamed[static_cast<size_t>(output)];
+  return without_dead_nodes(result);
+}
+
+Optimized optimize(const IntegerGraph& graph, const OptimizeOptions& options) {
+  Optimized result{graph, {}};
+  const auto step = [&](const std::string& pass, IntegerGraph next) {
+    OptimizeStep entry{pass, cost_of(result.graph), {}};
+    verify(next);
+    entry.after = cost_of(next);
+    result.graph = std::move(next);
+    result.trace.push_back(std::move(entry));
+  };
+  step("merge_rounding", merge_rounding(result.graph));
+  step("share_additions", share_additions(result.graph, options));
+  step("merge_equal", merge_equal(result.graph));
+  return result;
+}
+
+}  // namespace mase

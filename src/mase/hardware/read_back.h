@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Read-back: what another program reads in the emitted SystemVerilog is proved to be the integer
+// graph, node by node and for all inputs. Sums are rebuilt as affine forms from the additions,
+// subtractions and slices of the netlist, and compared with the graph's linear forms; everything
+// else is computed for every value its operands can take.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "mase/hardware/integer_graph.h"
+#include "mase/hardware/netlist.h"
+
+namespace mase {
+
+struct ReadBack {
+  int64_t sums = 0;                  // affine nodes, proved by their forms
+  int64_t functions = 0;             // other nodes, proved by all values of their operands
+  int64_t wires = 0;                 // slices and registers, proved by their bits
+  std::vector<std::string> skipped;  // too many operand bits to try all values
+  std::string fault;                 // the first difference; empty: none
+
+  bool proved() const { return fault.empty() && skipped.empty(); }
+};
+
+// `names` are the emitted signals of all nodes.
+ReadBack read_back(const IntegerGraph& graph, const std::vector<std::string>& names,
+                   const Netlist& netlist);
+
+}  // namespace mase

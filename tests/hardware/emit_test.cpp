@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emitted designs: the folder, the simulation, the read-back proof, and faults in the SystemVerilog
+// that each check must see. Tools that are not installed are said and left out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "hardware/fixtures.h"
+#include "mase/hardware/argmax.h"
+#include "mase/hardware/design.h"
+#include "mase/hardware/interpreter.h"
+#include "mase/hardware/pipeline.h"
+#include "mase/hardware/tool.h"
+
+namespace mase::test {
+namespace {
+
+struct Emitted {
+  Design design;
+  std::string folder;
+};
+
+Emitted emitted(const std::string& name, const DesignOptions& options, size_t rows = 200) {
+  const Fixture fixture = read_fixture(golden_path("hardware"), name);
+  Emitted result{make_design(lower(fixture.network), options), temporary_folder() + "/design"};
+  const std::vector<int64_t> inputs(
+      fixture.inputs.begin(),
+      fixture.inputs.begin() +
+          static_cast<std::ptrdiff_t>(rows * result.design.graph.inputs.size()));
+  write_design(
+      result.folder,
+      design_files(result.design, rows_of(result.design.graph, inputs, "golden rows"), {}));
+  return result;
+}
+
+void replace_once(const std::string& path, const std::string& from, const std::string& to) {
+  std::string text = read(path);
+  const size_t at = text.find(from, text.find("---- layer1"));
+  ASSERT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+  write(path, text);
+}
+
+TEST(emit, the_same_every_time) {
+  const Emitted a = emitted("w4_toy", {}), b = emitted("w4_toy", {});
+  EXPECT_EQ(read(a.folder + "/rtl/top.sv"), read(b.folder + "/rtl/top.sv"));
+  const std::string text = read(a.folder + "/rtl/top.sv");
+  for (const char* never : {"<<", ">>", "$readmem", "$signed"})
+    EXPECT_EQ(text.find(never), std::string::npos) << never;
+}
+
+TEST(emit, pipelines_and_classes_keep_the_function) {
+  const Fixture fixture = read_fixture(golden_path("hardware"), "w4_toy");
+  const IntegerGraph plain = lower(fixture.network);
+  const std::vector<int64_t> wanted = interpret_reference(plain, fixture.inputs);
+  const Design piped = make_design(plain, {.levels = 10});
+  EXPECT_GT(piped.emitted.latency, 3);
+  EXPECT_EQ(IntegerProgram(piped.graph).run(fixture.inputs), wanted);
+  const IntegerGraph classes = with_argmax(plain);
+  const std::vector<int64_t> found = interpret_reference(classes, fixture.inputs);
+  for (size_t row = 0; row < found.size(); ++row) {
+    const auto first = wanted.begin() + static_cast<std::ptrdiff_t>(5 * row);
+    EXPECT_EQ(found[row], std::max_element(first, first + 5) - first);
+  }
+}
+
+TEST(emit, a_folder_of_others_is_left_alone) {
+  const Emitted design = emitted("w4_toy", {});
+  write_design(design.folder, {{"manifest.json", "{}"}});  // ours: replaced
+  EXPECT_FALSE(std::filesystem::exists(design.folder + "/rtl"));
+  const std::string other = temporary_folder();
+  write(other + "/thesis.tex", "text");
+  EXPECT_THROW(write_design(other, {{"manifest.json", "{}"}}), Error);
+  EXPECT_EQ(read(other + "/thesis.tex"), "text");
+  EXPECT_FALSE(std::filesystem::exists(other + ".new"));
+}
+
+TEST(emit, simulation_passes_and_sees_faults) {
+  if (!tool_exists("iverilog")) GTEST_SKIP() << "iverilog is not installed";
+  for (const DesignOptions& options :
+       {DesignOptions{}, DesignOptions{.levels = 12}, DesignOptions{.levels = 8, .valid = true},
+        DesignOptions{.levels = 12, .argmax = true}}) {
+    const Emitted design = emitted("w4_toy", options);
+    const Simulation result = simulate_folder(design.folder, "iverilog", "");
+    EXPECT_EQ(result.rows, 200);
+    EXPECT_EQ(result.mismatches, 0);
+  }
+  const Emitted faulty = emitted("w4_toy", {});
+  replace_once(faulty.folder + "/rtl/top.sv", " + ", " - ");
+  EXPECT_GT(simulate_folder(faulty.folder, "iverilog", "").mismatches, 0);
+}
+
+TEST(emit, read_back_proves_and_names_faults) {
+  if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";
+  for (const char* name : {"w4_toy", "hgq_64_32_32_small"}) {
+    const Emitted design = emitted(name, {});
+    const ReadBack proof = prove_folder(design.design, design.folder);
+    EXPECT_EQ(proof.fault, "");
+    EXPECT_TRUE(proof.proved());
+    EXPECT_GT(proof.sums, 100);
+    EXPECT_GT(proof.functions, 20);
+  }
+  const Emitted piped = emitted("w4_toy", {.levels = 10, .argmax = true});
+  EXPECT_TRUE(prove_folder(piped.design, piped.folder).proved());
+  // A flipped sign, a carry forgotten, a dropped bit, a gate that is missing.
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {" + ", " - "}, {" - ~", " - "}, {"[3]", "[2]"}, {" & {", " | {"}}) {
+    const Emitted faulty = emitted("w4_toy", {});
+    replace_once(faulty.folder + "/rtl/top.sv", from, to);
+    EXPECT_THAT(prove_folder(faulty.design, faulty.folder).fault, testing::HasSubstr("layer"))
+        << from;
+  }
+}
+
+TEST(emit, lint_is_clean) {
+  if (!tool_exists("verilator")) GTEST_SKIP() << "verilator is not installed";
+  for (const DesignOptions& options :
+       {DesignOptions{}, DesignOptions{.levels = 8, .valid = true}}) {
+    const Emitted design = emitted("hgq_64_32_32_small", options);
+    const ToolResult result = run_tool(
+        {"verilator", "--lint-only", "-Wall", "--top-module", "top", "rtl/top.sv"}, design.folder);
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+  }
+}
+
+TEST(emit, the_cpp_header_is_the_same_function) {
+  const Emitted design = emitted("hgq_64_32_32_small", {}, 300);
+  const Fixture fixture = read_fixture(golden_path("hardware"), "hgq_64_32_32_small");
+  std::string program =
+      "#include \"cpp/top.h\"\n#include <cstdio>\nint main() {\n"
+      "  std::int64_t in[16], out[5];\n"
+      "  for (;;) {\n    for (auto& x : in) { long v; if (std::scanf(\"%ld\", &v) != 1)"
+      " return 0; x = v; }\n    top::run(in, out);\n"
+      "    for (auto y : out) std::printf(\"%ld\\n\", (long)y);\n  }\n}\n";
+  write(design.folder + "/main.cpp", program);
+  const ToolResult built =
+      run_tool({"g++", "-std=c++11", "-O0", "-Wall", "-Wextra", "-Werror", "-o", "run", "main.cpp"},
+               design.folder);
+  ASSERT_EQ(built.exit_code, 0) << built.output;
+  std::string rows;
+  const std::vector<int64_t> inputs(fixture.inputs.begin(), fixture.inputs.begin() + 16 * 300);
+  for (const int64_t code : inputs) rows += std::to_string(code) + "\n";
+  write(design.folder + "/rows.txt", rows);
+  const ToolResult ran = run_tool({"sh", "-c", "./run < rows.txt"}, design.folder);
+  std::string wanted;
+  for (const int64_t code : interpret_reference(design.design.graph, inputs))
+    wanted += std::to_string(code) + "\n";
+  EXPECT_EQ(ran.output, wanted);
+}
+
+}  // namespace
+}  // namespace mase::test
