@@ -62,6 +62,8 @@ TEST(Transform, TakesTheLabsFileAndLeavesItsFolder) {
   EXPECT_EQ(page["layers"].as_list().size(), 3u);
   EXPECT_EQ(page["before_after"].as_list().size(), 14u);
   EXPECT_TRUE(page["accuracy"]["after"].is_number());
+  EXPECT_EQ(page["accuracy"]["split"].as_string(), "test");
+  EXPECT_GT(page["accuracy"]["rows"].as_int(), 0);
   EXPECT_TRUE(page["costs"]["after"]["bitops"].is_number());
   bool limited = false;
   for (const Value& histogram : page["histograms"].as_list()) {
