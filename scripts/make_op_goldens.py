@@ -250,6 +250,23 @@ case(name, {"scale": 0.3}, lambda q, k, v, m: attention(q, k, v, m, scale=0.3),
      [(2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 2), (3, 5)])
 case(name, {}, attention, [(2, 4, 3, 2), (2, 2, 5, 2), (2, 2, 5, 3)])
 
+x = torch.randn(2, 3, 4)
+for attributes in ({}, {"dim": 1}, {"dim": -1, "keepdim": True}):
+    value = torch.argmax(x, **attributes).double()
+    cases.append({"op": "argmax", "attributes": attributes, "training": False,
+                  "inputs": [plain(x)], "params": {}, "output": plain(value),
+                  "grad_output": plain(torch.zeros_like(value)), "grad_inputs": None})
+case("cumsum", {"dim": 1}, lambda x: torch.cumsum(x, 1), [(2, 3, 4)])
+case("pad", {"pad": [1, 2, 0, 1], "value": 0.5}, lambda x: F.pad(x, (1, 2, 0, 1), value=0.5),
+     [(2, 3, 4)])
+case("pad", {"pad": [-1, 2]}, lambda x: F.pad(x, (-1, 2)), [(2, 3, 4)])
+for attributes in (dict(scale_factor=2), dict(scale_factor=1.5), dict(size=[5, 3])):
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in attributes.items()}
+    case("upsample", attributes, None, [(1, 2, 3, 4)], nn.Upsample(**given))
+    for corners in (False, True):
+        case("upsample", {**attributes, "mode": "bilinear", "align_corners": corners}, None,
+             [(1, 2, 3, 4)], nn.Upsample(**given, mode="bilinear", align_corners=corners))
+
 path = pathlib.Path(__file__).parent.parent / "tests" / "golden" / "ops" / "torch.json"
 path.parent.mkdir(parents=True, exist_ok=True)
 lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// cumsum: the sum of all values up to each one along a dimension.
+#include "mase/ops/dimensions.h"
+
+namespace mase::cumsum_op {
+namespace {
+
+Array sums(const Value& attributes, const Array& x, bool backwards) {
+  Array y = x;
+  if (x.shape.empty()) return y;
+  const auto dim = static_cast<size_t>(checked_dim(attributes["dim"].as_int(), x.shape.size()));
+  size_t outer = 1, inner = 1;
+  for (size_t i = 0; i < dim; ++i) outer *= static_cast<size_t>(x.shape[i]);
+  for (size_t i = dim + 1; i < x.shape.size(); ++i) inner *= static_cast<size_t>(x.shape[i]);
+  const auto size = static_cast<size_t>(x.shape[dim]);
+  for (size_t o = 0; o < outer; ++o)
+    for (size_t i = 0; i < inner; ++i)
+      for (size_t k = 1; k < size; ++k) {
+        const size_t here = backwards ? size - 1 - k : k, before = backwards ? here + 1 : k - 1;
+        y.data[(o * size + here) * inner + i] += y.data[(o * size + before) * inner + i];
+      }
+  return y;
+}
+
+const Register<OpRecord> registered{{
+    .name = "cumsum",
+    .function = "torch.cumsum",
+    .mase_type = "builtin_func",
+    .summary = "sums up to each value",
+    .attributes = {{{.name = "dim",
+                     .type = FieldType::integer,
+                     .default_value = -1,
+                     .help = "the dimension"}}},
+    .infer =
+        [](const Value& attributes, const std::vector<Shape>& inputs) {
+          checked_dim(attributes["dim"].as_int(), inputs[0].size());
+          return inputs[0];
+        },
+    .eval = [](const OpCall& call) { return sums(call.attributes, *call.inputs[0], false); },
+    .grad =
+        [](const OpCall& call, const Array&, const Array& g) {
+          OpGradients result;
+          result.inputs.push_back(sums(call.attributes, g, true));
+          return result;
+        },
+    .cost =
+        [](const Value&, const std::vector<Shape>&, const Shape& out) {
+          return OpCost{0, element_count(out)};
+        },
+}};
+
+}  // namespace
+}  // namespace mase::cumsum_op

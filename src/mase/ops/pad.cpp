@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// pad: further indices around the last dimensions, filled with a value. `pad` names pairs from the
+// last dimension backwards, as PyTorch's; negative ones cut off.
+#include "mase/ir/op.h"
+
+namespace mase::pad_op {
+namespace {
+
+struct Padding {
+  Shape out;
+  std::vector<int64_t> before;
+
+  Padding(const Value& attributes, const Shape& x) : out(x), before(x.size(), 0) {
+    const std::vector<int64_t> pads = attributes["pad"].as_int_list("pad");
+    if (pads.size() % 2 != 0 || pads.size() / 2 > x.size())
+      throw Error("", fmt::format("{} numbers pad no {} dimensions", pads.size(), x.size()),
+                  "give two for each dimension, the last one first");
+    for (size_t i = 0; i < pads.size() / 2; ++i) {
+      const size_t dim = x.size() - 1 - i;
+      before[dim] = pads[2 * i];
+      out[dim] += pads[2 * i] + pads[2 * i + 1];
+      if (out[dim] < 0) throw Error("", "more is cut off than there is");
+    }
+    element_count(out);
+  }
+
+  // visit(place in x, place in y) for what both have.
+  template <class Visit>
+  void each(const Shape& x, const Visit& visit) const {
+    const auto count = static_cast<size_t>(element_count(x));
+    for (size_t i = 0; i < count; ++i) {
+      size_t rest = i, place = 0, stride = 1;
+      bool inside = true;
+      for (size_t d = x.size(); d-- > 0;) {
+        const auto size = static_cast<size_t>(x[d]);
+        const int64_t at = static_cast<int64_t>(rest % size) + before[d];
+        inside = inside && at >= 0 && at < out[d];
+        if (inside) place += static_cast<size_t>(at) * stride;
+        stride *= static_cast<size_t>(out[d]);
+        rest /= size;
+      }
+      if (inside) visit(i, place);
+    }
+  }
+};
+
+Array eval(const OpCall& call) {
+  const Array& x = *call.inputs[0];
+  const Padding padding(call.attributes, x.shape);
+  Array y(padding.out, call.attributes["value"].as_double());
+  padding.each(x.shape, [&](size_t from, size_t to) { y.data[to] = x.data[from]; });
+  return y;
+}
+
+OpGradients grad(const OpCall& call, const Array&, const Array& g) {
+  const Shape& x = call.inputs[0]->shape;
+  OpGradients result;
+  result.inputs.emplace_back(x);
+  Padding(call.attributes, x).each(x, [&](size_t to, size_t from) {
+    result.inputs[0].data[to] = g.data[from];
+  });
+  return result;
+}
+
+const Register<OpRecord> registered{{
+    .name = "pad",
+    .function = "torch.nn.functional.pad",
+    .mase_type = "builtin_func",
+    .summary = "further indices filled with a value",
+    .attributes =
+        {{{.name = "pad",
+           .type = FieldType::list,
+           .help = "how many before and after, the last dimension first",
+           .required = true},
+          {.name = "mode",
+           .type = FieldType::text,
+           .default_value = "constant",
+           .help = "what fills them",
+           .choices = {"constant"}},
+          {.name = "value", .type = FieldType::number, .default_value = 0.0, .help = "the value"}}},
+    .infer = [](const Value& attributes,
+                const std::vector<Shape>& inputs) { return Padding(attributes, inputs[0]).out; },
+    .eval = eval,
+    .grad = grad,
+    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
+    .complete =
+        [](Dict& attributes, const std::vector<Shape>&, int64_t) {
+          if (!attributes.contains("pad")) attributes.set("pad", List{1, 2});
+        },
+}};
+
+}  // namespace
+}  // namespace mase::pad_op
