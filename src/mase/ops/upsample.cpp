@@ -112,10 +112,14 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   return lowering.reshape(lowering.map(Expr::operand(0) * Expr::operand(1), {apart, blocks}), y);
 }
 
-std::string number_text(const Value& value) {
-  if (!value.is_list()) return python_repr(value);
+// PyTorch keeps factors as floating-point numbers and sizes as they were given.
+std::string number_text(const Value& value, bool size) {
+  const auto text = [&](const Value& part) {
+    return python_repr(size ? part : Value(part.as_double()));
+  };
+  if (!value.is_list()) return text(value);
   std::vector<std::string> parts;
-  for (const Value& part : value.as_list()) parts.push_back(python_repr(part));
+  for (const Value& part : value.as_list()) parts.push_back(text(part));
   return fmt::format("({})", fmt::join(parts, ", "));
 }
 
@@ -147,9 +151,9 @@ const Register<OpRecord> registered{{
     .repr =
         [](const Value& attributes) {
           const bool sized = !attributes["size"].is_null();
-          return fmt::format("{}={}, mode={}", sized ? "size" : "scale_factor",
-                             number_text(attributes[sized ? "size" : "scale_factor"]),
-                             python_repr(attributes["mode"]));
+          const char* name = sized ? "size" : "scale_factor";
+          return fmt::format("{}={}, mode={}", name, number_text(attributes[name], sized),
+                             attributes["mode"].as_string());
         },
     .lower = lower,
     .complete =
