@@ -32,7 +32,20 @@ Planes::Planes(const Windows& windows, const Shape& x, const Shape& out, Padding
   if (direct) {
     height = size[0];
     phase_width = size[1];
+    return;
   }
+  for (int64_t y = 0; y < height; ++y) row_source_.push_back(source(y, 0));
+  for (int64_t phase = 0; phase < stride[1]; ++phase)
+    for (int64_t j = 0; j < phase_width; ++j) {
+      const int64_t from = source(j * stride[1] + phase, 1);
+      const bool goes_on = j > 0 && (from < 0 ? runs_.back().from < 0
+                                              : runs_.back().from >= 0 &&
+                                                    from == runs_.back().from + runs_.back().count);
+      if (goes_on)
+        ++runs_.back().count;
+      else
+        runs_.push_back({phase * phase_width + j, from, 1});
+    }
 }
 
 int64_t Planes::source(int64_t index, int axis) const {
@@ -53,41 +66,24 @@ int64_t Planes::source(int64_t index, int axis) const {
   return -1;
 }
 
-// Calls visit(column of the plane, column of x or -1) run by run: `count` columns that are
-// neighbours on both sides.
-template <class Visit>
-void Planes::each_column(const Visit& visit) const {
-  for (int64_t phase = 0; phase < stride[1]; ++phase)
-    for (int64_t j = 0; j < phase_width;) {
-      const auto from = [&](int64_t at) { return source(at * stride[1] + phase, 1); };
-      const int64_t first = from(j);
-      int64_t count = 1;
-      while (j + count < phase_width &&
-             (first < 0 ? from(j + count) < 0 : from(j + count) == first + count))
-        ++count;
-      visit(phase * phase_width + j, first, count);
-      j += count;
-    }
-}
-
 void Planes::fill(const float* x, int64_t x_stride, float* planes, int64_t to_stride,
                   int64_t channels, int64_t n) const {
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t y = 0; y < height; ++y) {
       float* to = planes + c * to_stride + y * pitch(n);
-      const int64_t row = source(y, 0);
+      const int64_t row = row_source_[static_cast<size_t>(y)];
       if (row < 0) {
         std::fill_n(to, pitch(n), 0.0f);
         continue;
       }
       const float* from = x + c * x_stride + row * size[1] * n;
-      each_column([&](int64_t column, int64_t own, int64_t count) {
-        if (own < 0)
-          std::fill_n(to + column * n, count * n, 0.0f);
+      for (const ColumnRun& run : runs_) {
+        if (run.from < 0)
+          std::fill_n(to + run.column * n, run.count * n, 0.0f);
         else
-          std::memcpy(to + column * n, from + own * n,
-                      static_cast<size_t>(count * n) * sizeof(float));
-      });
+          std::memcpy(to + run.column * n, from + run.from * n,
+                      static_cast<size_t>(run.count * n) * sizeof(float));
+      }
     }
 }
 
@@ -97,12 +93,11 @@ void Planes::send_back(const float* planes, int64_t from_stride, float* dx, int6
     if (!accumulate) std::fill_n(dx + c * x_stride, size[0] * size[1] * n, 0.0f);
     for (int64_t y = 0; y < height; ++y) {
       const float* from = planes + c * from_stride + y * pitch(n);
-      const int64_t row = source(y, 0);
+      const int64_t row = row_source_[static_cast<size_t>(y)];
       if (row < 0) continue;
       float* to = dx + c * x_stride + row * size[1] * n;
-      each_column([&](int64_t column, int64_t own, int64_t count) {
-        if (own >= 0) kernels::add_to(to + own * n, from + column * n, count * n);
-      });
+      for (const ColumnRun& run : runs_)
+        if (run.from >= 0) kernels::add_to(to + run.from * n, from + run.column * n, run.count * n);
     }
   }
 }

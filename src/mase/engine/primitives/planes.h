@@ -38,9 +38,14 @@ struct Planes {
                  int64_t n, bool accumulate) const;
 
  private:
+  // Columns that are neighbours both in the plane and in x; `from` -1: zeros.
+  struct ColumnRun {
+    int64_t column, from, count;
+  };
   int64_t source(int64_t index, int axis) const;  // index of x, or -1: zero
-  template <class Visit>
-  void each_column(const Visit& visit) const;
+
+  std::vector<int64_t> row_source_;
+  std::vector<ColumnRun> runs_;
 };
 
 }  // namespace mase::engine
