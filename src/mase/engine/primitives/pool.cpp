@@ -93,12 +93,13 @@ void pool_row_gradient(const Geometry& g, const float* x, const float* y, const 
           for (int64_t b = 0; b < n; ++b) dx[from + b] += up[at + b] * share;
           return;
         }
+        // Without branches, so that compilers make vectors of it.
         for (int64_t b = 0; b < n; ++b) {
           const float value = x[from + b], most = y[at + b];
-          const bool takes =
-              taken[b] == 0 && (value == most || (std::isnan(most) && std::isnan(value)));
-          dx[from + b] += takes ? up[at + b] : 0.0f;
-          if (takes) taken[b] = 1;
+          const bool equal = (value == most) | ((value != value) & (most != most));
+          const float takes = equal ? 1.0f - taken[b] : 0.0f;
+          dx[from + b] += takes != 0 ? up[at + b] : 0.0f;
+          taken[b] += takes;
         }
       });
     });
