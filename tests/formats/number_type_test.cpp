@@ -311,8 +311,9 @@ TEST(Fixed, ClippedGradientKnowsTheRangeOfEachGroup) {
   EXPECT_EQ(std::vector<float>(dx, dx + 4), (std::vector<float>{1, 0, 1, 0}));
 }
 
-// (round(clamp(x / s + z)) - z) s, the rule of QONNX's Quant node, per channel.
-TEST(GivenScale, RoundsByTheRuleOfItsNode) {
+// clamp(round(x / s) + z), the rule of ONNX's QuantizeLinear, per channel. QONNX's Quant rounds
+// x / s + z, which is the same but for ties at an odd zero point.
+TEST(GivenScale, RoundsByTheRuleOfQuantizeLinear) {
   const auto q = make_quantizer("scale_integer", Dict{{"width", 4},
                                                       {"is_signed", false},
                                                       {"step", List{Value(0.5), Value(0.1)}},
@@ -325,7 +326,7 @@ TEST(GivenScale, RoundsByTheRuleOfItsNode) {
   q->quantize(x.data(), y.data(), {2, 100});
   for (size_t i = 0; i < x.size(); ++i) {
     const double s = steps[i / 100], z = zeros[i / 100];
-    const double k = std::nearbyint(std::clamp(x[i] / s + z, 0.0, 15.0));
+    const double k = std::clamp(std::nearbyint(x[i] / s) + z, 0.0, 15.0);
     EXPECT_EQ(y[i], static_cast<float>((k - z) * s)) << x[i];
   }
   EXPECT_TRUE(misfit(*q, {3, 100}));

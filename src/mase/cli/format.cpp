@@ -32,7 +32,11 @@ std::string value_text(float value) {
 void print_codes(const Quantizer& quantizer) {
   const std::vector<float> values = code_values(quantizer);
   if (values.empty()) {
-    fmt::print("\nNo table: the format has no codes of at most 16 bits with these keys.\n");
+    const Fixed* fixed = quantizer.type ? quantizer.type->as<Fixed>() : nullptr;
+    fmt::print("\nNo table: {}.\n",
+               fixed && group_count(*fixed) > 1
+                   ? "every group of values has numbers of its own"
+                   : "the format has no codes of at most 16 bits with these keys");
     return;
   }
   // Small formats in full; of larger ones the first and last rows.
@@ -83,6 +87,8 @@ int show(const Arguments& arguments) {
   fmt::print("{}: {}\n", record.name, record.summary);
   const std::string config = config_text(record, quantizer->config);
   if (!config.empty()) fmt::print("{}\n", config);
+  fmt::print("Number type: {}\n",
+             quantizer->type ? type_text(*quantizer->type) : "none: " + quantizer->untyped);
   Table table({"Property", "Value"});
   table.add({"bits per value (tensor of 1024 x 1024)",
              fmt::format("{:.6g}", quantizer->bits_per_value({1024, 1024}))});
@@ -93,9 +99,8 @@ int show(const Arguments& arguments) {
     table.add({"smallest positive", fmt::format("{:.9g}", *quantizer->smallest_positive)});
   if (quantizer->code_bits) {
     table.add({"bits of a code", std::to_string(quantizer->code_bits)});
-    if (quantizer->code_bits <= 16)
-      table.add(
-          {"distinct finite values", std::to_string(representable_values(*quantizer).size())});
+    if (const size_t values = representable_values(*quantizer).size(); values > 0)
+      table.add({"distinct finite values", std::to_string(values)});
   }
   fmt::print("{}", table.str());
   print_codes(*quantizer);

@@ -16,8 +16,11 @@ Array quantized(const Array& array, const QuantizerPtr& quantizer) {
 }  // namespace
 
 std::string input_operand(const OpRecord& op, size_t index, bool is_module) {
-  const bool has_weight = std::count(op.operands.begin(), op.operands.end(), "weight") > 0;
-  return index > 0 && has_weight && !is_module ? "weight" : "data_in";
+  const auto has = [&](const char* operand) {
+    return std::count(op.operands.begin(), op.operands.end(), operand) > 0;
+  };
+  if (index == 0 || is_module || !has("weight")) return "data_in";
+  return index == 1 || !has("bias") ? "weight" : "bias";
 }
 
 BoundCall bind_call(const Graph& graph, const Node& node) {

@@ -22,7 +22,7 @@ struct BoundCall {
 BoundCall bind_call(const Graph& graph, const Node& node);
 
 // The operand that input `index` of a call is. MASE's rule: the first input is data_in; the second
-// is `weight` for products, else data_in too.
+// is `weight` for products, and the third their bias; else they are data_in too.
 std::string input_operand(const OpRecord& op, size_t index, bool is_module);
 
 struct EvaluateOptions {

@@ -86,14 +86,24 @@ double product_bits(const OpRecord& op, const Tensor& weight,
   const Shape& shape = weight.shape();
   const auto features = static_cast<int64_t>(input.per_group.size());
   const auto axis = static_cast<size_t>(op.product ? op.product->in_axis : 1);
-  const bool paired = !input.uniform() && axis < shape.size() && shape[axis] == features;
-  int64_t inner = 1;
-  for (size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
+  const bool paired =
+      !input.uniform() && axis < shape.size() && shape[axis] > 0 && features % shape[axis] == 0;
+  const Grouping columns =
+      paired ? grouping(shape, {Granularity::Kind::axis, static_cast<int64_t>(axis)}) : Grouping{};
+  // The outputs of a grouped product lie before its input channels, group after group.
+  const int64_t per_group = paired ? shape[axis] : 1, groups = features / per_group;
+  const int64_t outputs = std::max<int64_t>(1, columns.outer / std::max<int64_t>(1, groups));
   const double mean = input.mean();
   double sum = 0;
-  for (int64_t i = 0; i < weight.numel(); ++i)
-    sum += weight_bits[static_cast<size_t>(i)] *
-           (paired ? input.per_group[static_cast<size_t>(i / inner % features)] : mean);
+  for (int64_t i = 0; i < weight.numel(); ++i) {
+    double bits = mean;
+    if (paired) {
+      const int64_t group = groups > 1 ? i / columns.inner / per_group / outputs : 0;
+      const int64_t channel = group * per_group + i / columns.inner % per_group;
+      bits = input.per_group[static_cast<size_t>(channel)];
+    }
+    sum += weight_bits[static_cast<size_t>(i)] * bits;
+  }
   return sum;
 }
 

@@ -29,6 +29,23 @@ std::set<std::string> all_operands() {
   return operands;
 }
 
+// The features of an activation are its channels, and the op knows where they are. The last
+// dimension is every format's own idea. Formats whose rows are samples have no batch to skip.
+Value with_channel_axes(const Value& config, const OpRecord& op) {
+  int64_t axis = -1;
+  if (op.product) axis = op.product->channel_axis;
+  if (op.channel_norm) axis = op.channel_norm->channel_axis;
+  if (axis == -1 || !config.is_dict() || !config["name"].is_string()) return config;
+  const FormatRecord* format = Registry<FormatRecord>::instance().find(config["name"].as_string());
+  if (!format || !format->schema.find("skip_first_dim")) return config;
+  Value result = config;
+  for (const std::string operand : {"data_in", "data_out"})
+    if (config[operand + "_granularity"] == Value("row") &&
+        !config.as_dict().contains(operand + "_axis"))
+      result.dict().set(operand + "_axis", axis);
+  return result;
+}
+
 // A rule is a table that holds a table called config.
 bool read_rule(const std::string& key, const Value& value, const std::string& path, Rule& rule,
                Problems& problems) {
@@ -147,9 +164,9 @@ class Planner {
   PlannedNode parsed(const Rule& rule, NodeId id, const OpRecord& op) {
     PlannedNode entry{id, rule.key, {}, ""};
     Problems found;
-    entry.quantization =
-        parse_quantization(config_for_op(rule.config, op.operands), op.operands,
-                           op.required_operands, op.unsigned_operands, rule.path, found);
+    entry.quantization = parse_quantization(
+        with_channel_axes(config_for_op(rule.config, op.operands), op), op.operands,
+        op.required_operands, op.unsigned_operands, rule.path, found);
     if (!entry.quantization.backward.empty() && !op.product)
       found.add(Error(rule.config["backward"].position(), rule.path + ".backward",
                       fmt::format("'{}' does not quantise its backward pass", op.name),

@@ -193,6 +193,12 @@ void choose(Values& operand, const Value& args) {
   operand.squared_error = squared_error(operand, operand.frac);
 }
 
+// Of an op's activations.
+int64_t channel_axis(const OpRecord& op) {
+  if (op.product) return op.product->channel_axis;
+  return op.channel_norm ? op.channel_norm->channel_axis : -1;
+}
+
 // The layers that multiply by a weight, if nothing else is asked for.
 std::vector<NodeId> targets(const Graph& graph, const Value& args, const std::string& path,
                             Problems& problems) {
@@ -230,7 +236,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
     // As the config will be read: rows of a parameter, features of an activation.
     const bool batch = is_activation(name);
     if (operand.granularity == "row")
-      operand.groups = {Granularity::Kind::axis, batch ? -1 : 0};
+      operand.groups = {Granularity::Kind::axis, batch ? channel_axis(op) : 0};
     else if (operand.granularity == "element")
       operand.groups = {Granularity::Kind::element, 0, batch};
     return operand;

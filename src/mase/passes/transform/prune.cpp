@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// prune: sets the least important weights of linear layers to zero and keeps a mask, so that
+// prune: sets the least important weights of products to zero and keeps a mask, so that
 // retraining leaves them there. Exactly the asked share is removed: round(sparsity * n) values (or
 // channels), ties broken by index. `activation` removes input features: a masked input is the same
 // as a zeroed column of weights, so it becomes part of the same mask.
@@ -10,6 +10,7 @@
 
 #include "mase/base/random.h"
 #include "mase/base/table.h"
+#include "mase/formats/groups.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/metadata.h"
 #include "mase/passes/observe.h"
@@ -29,6 +30,7 @@ struct Item {
 struct Layer {
   std::string path, node;
   NodeId id = -1;
+  Grouping outputs, inputs;  // of the weight, by channel
   std::vector<Item> weight_items, input_items;
   Tensor mask;
 };
@@ -63,6 +65,12 @@ bool is_prunable(const Graph& graph, const Node& node) {
   return module && op->product && module->find("weight");
 }
 
+// Channels of a grouped product meet only some of the weights.
+bool has_groups(const Graph& graph, const Node& node) {
+  const std::string& attribute = op_of(graph, node)->product->groups_attribute;
+  return !attribute.empty() && graph.module_of(node)->attributes[attribute].as_int() > 1;
+}
+
 std::vector<NodeId> targets(const Graph& graph, const Value& args, const std::string& path,
                             Problems& problems) {
   std::vector<NodeId> nodes;
@@ -88,7 +96,16 @@ void check(const Graph& graph, const Value& args, const std::string& path, Probl
                        "add a table [" + path + ".weight] with a sparsity"));
   const std::vector<NodeId> nodes = targets(graph, args, path, problems);
   if (nodes.empty() && problems.errors().size() == before)
-    problems.add(Error(args.position(), path, "there is no linear layer to prune"));
+    problems.add(Error(args.position(), path, "there is no layer with a weight to prune"));
+  const Value& granularity = args["weight"]["granularity"];
+  const bool channels = granularity.is_string() && granularity.as_string() == "channel";
+  if (channels || !args["activation"].is_null())
+    for (const NodeId id : nodes)
+      if (has_groups(graph, graph.node(id)))
+        problems.add(Error(args.position(), path,
+                           fmt::format("'{}' multiplies in groups: its channels are not pruned",
+                                       graph.node(id).name),
+                           "leave it out of target_nodes, or prune single weights"));
 }
 
 // Marks round(sparsity * n) items as removed, least important first, ties by layer and index.
@@ -114,17 +131,16 @@ void choose_all(const std::vector<Layer>& layers, std::vector<Item> Layer::*item
   if (!all.empty()) choose(std::move(all), sparsity, drop);
 }
 
-std::vector<Item> weight_items(const Tensor& weight, size_t layer, const Value& options,
-                               Random& random) {
+std::vector<Item> weight_items(const Tensor& weight, const Grouping& outputs, size_t layer,
+                               const Value& options, Random& random) {
   const bool channel = options["granularity"].as_string() == "channel";
   const bool chance = options["method"].as_string() == "random";
-  const int64_t rows = weight.shape()[0], row_size = rows > 0 ? weight.numel() / rows : 0;
   std::vector<Item> items;
   const float* values = weight.data<float>();
-  for (int64_t i = 0; i < (channel ? rows : weight.numel()); ++i) {
+  for (int64_t i = 0; i < (channel ? outputs.groups : weight.numel()); ++i) {
     double importance = 0;
     if (channel)
-      for (int64_t j = 0; j < row_size; ++j) importance += std::abs(values[i * row_size + j]);
+      outputs.for_each(i, [&](int64_t at) { importance += std::abs(values[at]); });
     else
       importance = std::abs(values[i]);
     items.push_back({layer, i, chance ? random.uniform() : importance});
@@ -132,20 +148,28 @@ std::vector<Item> weight_items(const Tensor& weight, size_t layer, const Value& 
   return items;
 }
 
-// Mean absolute value of every input feature of the layers, on the samples.
+// Sum of absolute values of every input channel of the layers, on the samples.
 std::map<NodeId, std::vector<double>> input_importance(const Graph& graph,
                                                        const std::vector<Layer>& layers,
                                                        PassContext& context, int64_t rows) {
-  std::map<NodeId, std::vector<double>> sums;
+  std::map<NodeId, std::vector<double>> sums;  // by layer
   std::vector<NodeId> sources;
   for (const Layer& layer : layers) sources.push_back(graph.inputs_of(layer.id).front());
   observe_nodes(graph, sample_inputs(graph, context, rows), sources,
-                [&](NodeId id, const Tensor& result) {
-                  const int64_t features = result.shape().back();
-                  std::vector<double>& sum = sums[id];
-                  sum.resize(static_cast<size_t>(features));
-                  for (int64_t i = 0; i < result.numel(); ++i)
-                    sum[static_cast<size_t>(i % features)] += std::abs(result.data<float>()[i]);
+                [&](NodeId source, const Tensor& result) {
+                  for (const Layer& layer : layers) {
+                    if (graph.inputs_of(layer.id).front() != source) continue;
+                    const OpRecord& op = *op_of(graph, graph.node(layer.id));
+                    const Grouping channels = grouping(
+                        result.shape(), {Granularity::Kind::axis, op.product->channel_axis});
+                    std::vector<double>& sum = sums[layer.id];
+                    sum.resize(static_cast<size_t>(channels.groups));
+                    const float* values = result.data<float>();
+                    for (int64_t c = 0; c < channels.groups; ++c)
+                      channels.for_each(c, [&](int64_t at) {
+                        sum[static_cast<size_t>(c)] += std::abs(values[at]);
+                      });
+                  }
                 });
   return sums;
 }
@@ -162,34 +186,44 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   for (const NodeId id : targets(graph, args, "prune", problems)) {
     const Node& node = graph.node(id);
     const Tensor& weight = *graph.module_of(node)->find("weight");
-    Layer layer{node.target, node.name, id, {}, {}, Tensor(weight.shape())};
+    const ProductInfo& product = *op_of(graph, node)->product;
+    using Kind = Granularity::Kind;
+    Layer layer{node.target,
+                node.name,
+                id,
+                grouping(weight.shape(), {Kind::axis, product.out_axis}),
+                grouping(weight.shape(), {Kind::axis, product.in_axis}),
+                {},
+                {},
+                Tensor(weight.shape())};
     std::fill_n(layer.mask.mutable_data<float>(), layer.mask.numel(), 1.0f);
     if (!weight_options.is_null())
-      layer.weight_items = weight_items(weight, layers.size(), weight_options, random);
+      layer.weight_items =
+          weight_items(weight, layer.outputs, layers.size(), weight_options, random);
     layers.push_back(std::move(layer));
   }
   if (!weight_options.is_null()) {
     const bool channel = weight_options["granularity"].as_string() == "channel";
     choose_all(layers, &Layer::weight_items, weight_options, [&](const Item& item) {
-      Tensor& mask = layers[item.layer].mask;
-      const int64_t size = channel ? mask.numel() / mask.shape()[0] : 1;
-      std::fill_n(mask.mutable_data<float>() + item.index * size, size, 0.0f);
+      float* mask = layers[item.layer].mask.mutable_data<float>();
+      if (channel)
+        layers[item.layer].outputs.for_each(item.index, [&](int64_t at) { mask[at] = 0; });
+      else
+        mask[item.index] = 0;
     });
   }
   if (!input_options.is_null()) {
     const bool chance = input_options["method"].as_string() == "random";
     const auto importance = input_importance(graph, layers, context, args["num_samples"].as_int());
     for (size_t l = 0; l < layers.size(); ++l) {
-      const std::vector<double>& sums = importance.at(graph.inputs_of(layers[l].id).front());
+      const std::vector<double>& sums = importance.at(layers[l].id);
       for (size_t i = 0; i < sums.size(); ++i)
         layers[l].input_items.push_back(
             {l, static_cast<int64_t>(i), chance ? random.uniform() : sums[i]});
     }
     choose_all(layers, &Layer::input_items, input_options, [&](const Item& item) {
-      Tensor& mask = layers[item.layer].mask;
-      const int64_t columns = mask.shape()[1];
-      for (int64_t row = 0; row < mask.shape()[0]; ++row)
-        mask.mutable_data<float>()[row * columns + item.index] = 0;
+      float* mask = layers[item.layer].mask.mutable_data<float>();
+      layers[item.layer].inputs.for_each(item.index, [&](int64_t at) { mask[at] = 0; });
     });
   }
 
@@ -243,7 +277,7 @@ const Register<PassRecord> registered{{
         by_field(),
         {.name = "target_nodes",
          .type = FieldType::list,
-         .help = "the layers; all linear ones if not given"},
+         .help = "the layers; all that multiply by a weight if not given"},
         {.name = "num_samples",
          .type = FieldType::integer,
          .default_value = 256,
