@@ -194,7 +194,7 @@ Tensor Experiment::predict(const PredictSpec& spec) {
   reading.notify = [this](const std::string& line) { observer_.warning(line); };
   rows.x = input_rows(spec, network_, reading, left_out);
   CompileOptions options;
-  options.batch_size = spec_.batch_size;
+  options.batch_size = batch_for(spec_.batch_size, rows.rows());
   options.threads = spec_.threads;
   Program program = Program::compile(network_.graph, options);
   const Tensor outputs = predict_rows(program, rows);
