@@ -10,28 +10,28 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cp -r "$MASE_SOURCE/src" "$scratch/src"
 
-cat >"$scratch/src/mase/ops/mish.cpp" <<'TEXT'
+cat >"$scratch/src/mase/ops/squareplus.cpp" <<'TEXT'
 // SPDX-License-Identifier: Apache-2.0
-// Mish: x tanh(softplus(x)).
+// Squareplus: (x + sqrt(x^2 + 4)) / 2.
 #include "mase/ops/elementwise.h"
 
-namespace mase::mish_op {
+namespace mase::squareplus_op {
 namespace {
 
 Expr expr(const Value&) {
   const Expr x = Expr::operand(0);
-  return x * tanh(softplus(x));
+  return 0.5 * (x + sqrt(x * x + 4.0));
 }
 
-const Register<OpRecord> registered{activation({.name = "mish",
-                                                .class_name = "Mish",
-                                                .function = "torch.nn.functional.mish",
+const Register<OpRecord> registered{activation({.name = "squareplus",
+                                                .class_name = "Squareplus",
+                                                .function = "torch.nn.functional.squareplus",
                                                 .mase_type = {},
-                                                .summary = "x * tanh(softplus(x))"},
+                                                .summary = "(x + sqrt(x^2 + 4)) / 2"},
                                                expr)};
 
 }  // namespace
-}  // namespace mase::mish_op
+}  // namespace mase::squareplus_op
 TEXT
 cat >"$scratch/src/mase/passes/analysis/count_nodes.cpp" <<'TEXT'
 // SPDX-License-Identifier: Apache-2.0
@@ -214,7 +214,7 @@ compile() {
   g++ -std=c++20 -O0 -Wall -Wextra -Werror -Wno-missing-field-initializers -fPIC -shared \
     -I "$scratch/src" "$scratch/src/mase/$1" -L "$library" -lmase -lfmt -o "$scratch/$2.so"
 }
-compile ops/mish.cpp op & a=$!
+compile ops/squareplus.cpp op & a=$!
 compile passes/analysis/count_nodes.cpp pass & b=$!
 compile formats/sign_only.cpp format & c=$!
 wait $a; wait $b; wait $c
@@ -230,20 +230,20 @@ loaded="$scratch/op.so $scratch/pass.so $scratch/format.so"
 training="$scratch/loss.so $scratch/metric.so $scratch/optimizer.so $scratch/schedule.so $scratch/task.so"
 
 LD_PRELOAD=$loaded "$MASE_CH" --info all >"$scratch/info"
-grep -q "^mish  *Mish  *torch.nn.functional.mish" "$scratch/info"
+grep -q "^squareplus  *Squareplus  *torch.nn.functional.squareplus" "$scratch/info"
 grep -q "^count_nodes  *analysis" "$scratch/info"
 grep -q "^sign_only  *step" "$scratch/info"
 
 # The op can be used at once, and the sweep over the registry tests its gradient.
-printf 'input = [4]\nseq_blocks = [{type = "Linear", out_features = 3}, {type = "Mish"}]\n' \
+printf 'input = [4]\nseq_blocks = [{type = "Linear", out_features = 3}, {type = "Squareplus"}]\n' \
   >"$scratch/net.toml"
-LD_PRELOAD=$loaded "$MASE_CH" summary "$scratch/net.toml" | grep -q "seq_blocks.1 (Mish)"
+LD_PRELOAD=$loaded "$MASE_CH" summary "$scratch/net.toml" | grep -q "seq_blocks.1 (Squareplus)"
 if [[ -x $MASE_BUILD/tests/test_ops_gradient ]]; then
   LD_PRELOAD=$loaded "$MASE_BUILD/tests/test_ops_gradient" --gtest_filter='*EveryOp*' >"$scratch/gradient"
 fi
 # All three appear in the reference.
 LD_PRELOAD=$loaded "$MASE_CH" reference >"$scratch/reference"
-for name in mish count_nodes sign_only; do grep -q "^### \`$name\`" "$scratch/reference"; done
+for name in squareplus count_nodes sign_only; do grep -q "^### \`$name\`" "$scratch/reference"; done
 
 # What belongs to training is there by name, and trains: its own task chooses the new loss and the new
 # figure by itself.

@@ -148,6 +148,16 @@ HWY_INLINE void AddFourChannels(const NormShape& s, const float* x, int64_t chan
   }
 }
 
+// Equal values have that value as their mean, whatever their sum was rounded to: a relu behind this
+// would otherwise let all of them through, or none, by the last bit.
+void SettleEqualValues(const NormShape& s, const float* x, float& mean, float& variance) {
+  for (int64_t q = 0; q < s.positions; ++q)
+    for (int64_t b = 0; b < s.n; ++b)
+      if (x[q * s.stride + b] != x[0]) return;
+  mean = x[0];
+  variance = 0;
+}
+
 // First all sums, then all squares: a mean is known long before it is needed.
 void StatisticsGroup(const NormShape& s, const float* x, float* mean, float* variance,
                      int64_t channels) {
@@ -176,6 +186,8 @@ void StatisticsGroup(const NormShape& s, const float* x, float* mean, float* var
     for (int64_t r = 0; r < 4 && c + r < channels; ++r) {
       mean[c + r] = means[c + r];
       variance[c + r] = static_cast<float>(squares[r] * share);
+      if (variance[c + r] <= 1e-12f * (means[c + r] * means[c + r]))
+        SettleEqualValues(s, x + (c + r) * size, mean[c + r], variance[c + r]);
     }
   }
 }
