@@ -44,7 +44,7 @@ def curve(name):
                 for row in csv.DictReader(file)]
 
 
-def follows(what, words, counts):
+def follows(what, words, counts, steps=None):
     run(words + ["--project", what], 1)
     for processes in counts:
         name = "%s%d" % (what, processes)
@@ -55,7 +55,7 @@ def follows(what, words, counts):
         if len(wanted) != len(got):
             sys.exit("%d rows, not %d" % (len(got), len(wanted)))
         worst = 0
-        for (e1, s1, loss1), (e2, s2, loss2) in zip(wanted, got):
+        for (e1, s1, loss1), (e2, s2, loss2) in list(zip(wanted, got))[:steps]:
             if (e1, s1) != (e2, s2):
                 sys.exit("rows differ: %s %s" % ((e1, s1), (e2, s2)))
             worst = max(worst, abs(float(loss1) - float(loss2)))
@@ -105,7 +105,10 @@ seq_blocks = [{type = "Linear", out_features = 32}, {type = "ReLU"}, {type = "Dr
 try:
     follows("one", OPTIONS, (2, 3))
     for what, config in CONFIGS.items():
-        follows(what, OPTIONS + ["--config", file_of(what + ".toml", LINEAR + config)], (2,))
+        # Every process draws the same numbers. Sooner or later a value that lies within the rounding
+        # of a sum of its own draw goes the other way; from there on random rounding is another run.
+        follows(what, OPTIONS + ["--config", file_of(what + ".toml", LINEAR + config)], (2,),
+                10 if what == "stochastic" else None)
     network = [word if word != "jsc-toy" else file_of("dropout.toml", DROPOUT) for word in OPTIONS]
     # 97 rows in a batch: shards of 48 and 49, and draws that begin in the middle of a block.
     network[network.index("96")] = "97"
