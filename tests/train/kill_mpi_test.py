@@ -18,7 +18,8 @@ if not shutil.which("mpirun") or not os.path.exists(MODULE):
 os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
 os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                   OMPI_MCA_rmaps_base_oversubscribe="1",
-                  OMPI_MCA_btl_vader_single_copy_mechanism="none", OMP_NUM_THREADS="1")
+                  OMPI_MCA_btl_vader_single_copy_mechanism="none",
+                  OMPI_MCA_mpi_yield_when_idle="1", OMP_NUM_THREADS="1")
 
 OPTIONS = ["jsc-toy", "jsc-sim", "--sim-rows", "2000", "--max-epochs", "8", "--batch-size", "32",
            "--learning-rate", "1e-2", "--log-every-n-steps", "20", "--checkpoint-steps", "23"]
