@@ -203,7 +203,7 @@ EventWriter EventWriter::open(const std::string& folder) {
                   host_name(), static_cast<int64_t>(::getpid()));
   for (int number = 0; state->fd < 0; ++number) {
     state->path = fmt::format("{}.{}", stem, number);
-    state->fd = ::open(state->path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    state->fd = ::open(state->path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (state->fd < 0 && errno != EEXIST)
       throw Error(state->path, fmt::format("cannot create the file: {}", std::strerror(errno)));
   }

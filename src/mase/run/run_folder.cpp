@@ -2,9 +2,7 @@
 #include "mase/run/run_folder.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include <thread>
 
 #include "mase/base/file.h"
+#include "mase/base/temporary_folder.h"
 #include "mase/base/text.h"
 
 namespace mase {
@@ -112,20 +111,14 @@ RunFolder RunFolder::create(const std::string& project_dir, const std::string& p
   run.record_["machine"] = machine_record();
   // The folder is filled under another name and then renamed: whoever sees it sees a run.json in
   // it, and two runs started at once never share one.
-  std::string hidden = project_dir + "/.new-run-XXXXXX";
-  if (!::mkdtemp(hidden.data())) cannot_create(project_dir);
-  ::chmod(hidden.c_str(), 0755);
-  run.path_ = hidden;
-  try {
-    run.save();
-    for (int number = 1;; ++number) {
-      run.path_ = project_dir + "/" + project + (number == 1 ? "" : fmt::format("_{}", number));
-      if (rename_to_new(hidden, run.path_)) return run;
-    }
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(hidden, ignored);
-    throw;
+  TemporaryFolder hidden(project_dir + "/.new-run-");
+  run.path_ = hidden.path();
+  run.save();
+  for (int number = 1;; ++number) {
+    run.path_ = project_dir + "/" + project + (number == 1 ? "" : fmt::format("_{}", number));
+    if (!rename_to_new(hidden.path(), run.path_)) continue;
+    hidden.release();
+    return run;
   }
 }
 
