@@ -309,7 +309,7 @@ void File::add_dataset(const std::vector<Message>& all, const std::string& path)
     if (message.shared && message.type != type_message &&
         (message.type == space_message || message.type == filter_message))
       reader.fail("is described in a place shared with others");
-    if (message.type == space_message) set.shape = parse_space(reader, *this, simple);
+    if (message.type == space_message) simple = parse_space(reader, *this, set);
     if (message.type == type_message) {
       set.type = type_of(message, 0);
       typed = true;

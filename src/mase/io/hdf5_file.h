@@ -35,7 +35,7 @@ struct Filter {
 };
 
 enum class Storage : uint8_t { none, compact, contiguous, chunked };
-enum class ChunkIndex : uint8_t { tree, single, implicit, fixed_array };
+enum class ChunkIndex : uint8_t { tree, single, implicit, fixed_array, extensible_array };
 
 struct Layout {
   Storage storage = Storage::none;
@@ -51,6 +51,7 @@ struct Layout {
 struct Dataset {
   std::string path;
   std::vector<uint64_t> shape;
+  std::vector<uint64_t> most = {};  // the extent it may grow to; all ones: without end
   Type type;
   Layout layout;
   std::vector<Filter> filters;
@@ -58,6 +59,7 @@ struct Dataset {
 };
 
 constexpr size_t most_dimensions = 8;
+constexpr uint64_t most_chunks_across = 65536;
 constexpr uint64_t undefined_address = ~uint64_t{0};
 
 class File {
@@ -111,7 +113,7 @@ class File {
 
 // hdf5_messages.cpp: what the messages of an object header say.
 Type parse_type(ByteReader& reader, int depth = 0);
-std::vector<uint64_t> parse_space(ByteReader& reader, const File& file, bool& simple);
+bool parse_space(ByteReader& reader, const File& file, Dataset& set);  // whether it is an array
 void parse_layout(ByteReader& reader, const File& file, Dataset& set);
 std::vector<Filter> parse_filters(ByteReader& reader);
 
@@ -141,6 +143,7 @@ class Rows {
   void size_chunks();
   void index_tree(uint64_t address, int level, uint64_t& entries);
   void index_fixed_array();
+  void index_extensible_array();
   void put_chunk(uint64_t number, const Chunk& chunk);
   void check_chunks() const;
   void load_band(uint64_t band);

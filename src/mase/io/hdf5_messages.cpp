@@ -178,17 +178,20 @@ Type parse_type(ByteReader& reader, int depth) {
   return type;
 }
 
-std::vector<uint64_t> parse_space(ByteReader& reader, const File& file, bool& simple) {
+bool parse_space(ByteReader& reader, const File& file, Dataset& set) {
   const uint8_t version = reader.u8(), rank = reader.u8(), flags = reader.u8();
   if (version < 1 || version > 2) reader.fail("an extent is of an unknown version");
   const uint8_t kind = reader.u8();  // reserved in version 1
-  simple = rank > 0 && (version == 1 || kind == 1);
   if (version == 1) reader.take(4);
   if (rank > 32) reader.fail("a data set has too many dimensions", "the file is damaged");
-  static_cast<void>(flags);  // largest extents and permutations follow, which nobody needs here
-  std::vector<uint64_t> shape;
-  for (uint8_t i = 0; i < rank; ++i) shape.push_back(file.length(reader));
-  return shape;
+  const auto extents = [&] {
+    std::vector<uint64_t> all;
+    for (uint8_t i = 0; i < rank; ++i) all.push_back(file.length(reader));
+    return all;
+  };
+  set.shape = extents();
+  set.most = flags & 1 ? extents() : set.shape;
+  return rank > 0 && (version == 1 || kind == 1);
 }
 
 std::vector<Filter> parse_filters(ByteReader& reader) {
@@ -243,8 +246,12 @@ void parse_chunks_v4(ByteReader& reader, const File& file, Dataset& set) {
       layout.index = ChunkIndex::fixed_array;
       reader.u8();  // the array's header has it too
       break;
+    case 4:
+      layout.index = ChunkIndex::extensible_array;
+      reader.take(5);  // the array's header has them too
+      break;
     default:
-      set.problem = "is stored in chunks that may grow, with an index of the newest kind";
+      set.problem = "is stored in chunks that may grow in several directions";
       return;
   }
   layout.address = file.address(reader);

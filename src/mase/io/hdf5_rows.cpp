@@ -181,6 +181,9 @@ void Rows::size_chunks() {
     case ChunkIndex::fixed_array:
       index_fixed_array();
       break;
+    case ChunkIndex::extensible_array:
+      index_extensible_array();
+      break;
   }
 }
 
@@ -221,57 +224,6 @@ void Rows::index_tree(uint64_t address, int level, uint64_t& entries) {
     if (row >= rows_ || column >= width_) continue;  // left over from a larger table
     if (row % chunk_rows_ != 0 || column % chunk_width_ != 0) damaged("a chunk lies askew");
     put_chunk(row / chunk_rows_ * across_ + column / chunk_width_, {child, size, mask});
-  }
-}
-
-// Fixed array: a header, a block of entries, in pages each with its checksum if there are many.
-void Rows::index_fixed_array() {
-  const uint64_t at = set_.layout.address;
-  const size_t offset_size = file_.offset_size(), length_size = file_.length_size();
-  const std::vector<std::byte> head = file_.structure(at, 8 + length_size + offset_size + 4);
-  ByteReader reader(head, place_, at);
-  if (reader.text(4) != "FAHD") reader.fail("its chunks have no index", "the file is damaged");
-  check_structure(head, at, place_);
-  reader.u8();
-  const bool filtered = reader.u8() == 1;
-  const size_t entry = reader.u8();
-  const uint64_t page = uint64_t{1} << std::min<int>(reader.u8(), 40);
-  const uint64_t count = file_.length(reader);
-  const uint64_t block = file_.address(reader);
-  const size_t size_bytes = filtered ? entry - offset_size - 4 : 0;
-  if (count != chunks_.size() || block == undefined_address ||
-      (filtered ? entry < offset_size + 5 || size_bytes > 8 : entry != offset_size))
-    reader.fail("the index of its chunks does not fit", "the file is damaged");
-  const auto read_entries = [&](ByteReader& items, uint64_t first, uint64_t number) {
-    for (uint64_t i = 0; i < number; ++i) {
-      Chunk chunk{file_.address(items), chunk_bytes_, 0};
-      if (filtered) {
-        chunk.size = items.number(size_bytes);
-        chunk.mask = items.u32();
-      }
-      if (chunk.address != undefined_address) put_chunk(first + i, chunk);
-    }
-  };
-  const uint64_t pages = count > page ? divided_up(count, page) : 0;
-  const uint64_t front = 6 + offset_size + (pages ? divided_up(pages, 8) : count * entry) + 4;
-  const std::vector<std::byte> body = file_.structure(block, front);
-  check_structure(body, block, place_);
-  ByteReader items(body, place_, block);
-  if (items.text(4) != "FADB") items.fail("its chunks have no index", "the file is damaged");
-  items.take(2 + offset_size);
-  if (pages == 0) return read_entries(items, 0, count);
-  const auto written = items.take(divided_up(pages, 8));
-  uint64_t next = block + front;
-  for (uint64_t i = 0; i < pages; ++i) {
-    const uint64_t number = std::min(page, count - i * page), size = number * entry + 4;
-    const bool there = (std::to_integer<int>(written[i / 8]) >> (7 - i % 8)) & 1;
-    if (there) {
-      const std::vector<std::byte> bytes = file_.structure(next, size);
-      check_structure(bytes, next, place_);
-      ByteReader entries(bytes, place_, next);
-      read_entries(entries, i * page, number);
-    }
-    next += size;
   }
 }
 
