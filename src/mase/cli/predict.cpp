@@ -114,15 +114,22 @@ int run(const Arguments& arguments) {
     throw Error("--input", "is missing", "name the rows to predict: --input rows.csv or rows.npy");
   ExperimentSpec spec = experiment_spec(settings);
   spec.data.name.clear();
-  Experiment experiment(spec, log.observer());
+  // Predictions on stdout leave no place for log lines, but warnings go to stderr.
+  const Logger warnings(settings, true);
+  Observer observer = log.observer();
+  if (output == "-")
+    observer.log = [warnings](LogLevel level, const std::string& line) {
+      if (level == LogLevel::warning) warnings.warning(line);
+    };
+  Experiment experiment(spec, observer);
   experiment.prepare();
   PredictSpec wanted{.input = settings["input"].as_string(),
                      .preprocess = settings["preprocess"].as_bool(),
                      .keep_places = settings["keep_places"].as_bool()};
   if (settings.has("tensor")) wanted.tensor = settings["tensor"].as_string();
   if (wanted.preprocess && !experiment.network().notes.preprocessing)
-    log.warning(fmt::format("{} does not say how features are scaled: rows go in as they are",
-                            experiment.spec().network.load));
+    warnings.warning(fmt::format("{} does not say how features are scaled: rows go in as they are",
+                                 experiment.spec().network.load));
   Tensor result = experiment.predict(wanted);
   if (settings["classes"].as_bool() && experiment.network().notes.task == "regression")
     throw Error("--classes", "the network predicts numbers, not classes", "leave it out");

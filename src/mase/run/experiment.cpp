@@ -4,7 +4,9 @@
 
 #include <filesystem>
 
+#include "mase/base/file.h"
 #include "mase/base/text.h"
+#include "mase/io/table_source.h"
 #include "mase/passes/metadata.h"
 #include "mase/run/describe.h"
 
@@ -27,6 +29,8 @@ void check_data_name(const DataSpec& spec) {
   std::error_code ignored;
   if (spec.name.empty() || known.find(spec.name) || std::filesystem::exists(spec.name, ignored))
     return;
+  if (has_table_extension(spec.name) || ends_with(lower_case(spec.name), ".toml"))
+    return static_cast<void>(InputFile(spec.name));  // says why it cannot be opened
   throw Error(spec.position, spec.position ? "dataset" : "",
               fmt::format("unknown data set '{}'", printable(spec.name)),
               suggestion(spec.name, known.names()) +
