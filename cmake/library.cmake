@@ -14,8 +14,12 @@ endif()
 # Highway compiles a kernel once for each instruction set. Left out are those that no machine of note
 # has as its best; with sanitizers also those that show what the remaining two show.
 file(GLOB_RECURSE MASE_VECTOR_CODE CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mase/*/kernels/*.cpp)
+set(MASE_SKIPPED_TARGETS "HWY_AVX3_DL|HWY_SSSE3")
+if(MASE_SANITIZE)
+  string(APPEND MASE_SKIPPED_TARGETS "|HWY_AVX3|HWY_SSE4")
+endif()
 set_source_files_properties(${MASE_VECTOR_CODE} PROPERTIES COMPILE_DEFINITIONS
-  "HWY_DISABLED_TARGETS=HWY_AVX3_DL|HWY_SSSE3$<$<BOOL:${MASE_SANITIZE}>:|HWY_AVX3|HWY_SSE4>")
+  "HWY_DISABLED_TARGETS=${MASE_SKIPPED_TARGETS}")
 add_library(mase SHARED ${MASE_SOURCES})
 target_compile_features(mase PUBLIC cxx_std_20)  # an outside project's compiler is told so too
 target_include_directories(mase PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
