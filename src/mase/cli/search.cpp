@@ -230,8 +230,8 @@ const Register<CommandRecord> registered{{
     .options = {general_options() + config_options() + data_options() + trainer_options() +
                 own_options() + machine_options()},
     .tables = {"search", "passes"},
-    .examples = {"ch search --config search.toml --load best.ckpt",
-                 "ch search jsc-tiny jsc --load best.ckpt --space bits=2..8 --objective "
+    .examples = {"ch search --config configs/examples/search_jsc_tiny.toml",
+                 "ch search jsc-10x jsc --load best.ckpt --space bits=4,8 --objective "
                  "accuracy,bitops"},
     .run = run,
 }};
