@@ -59,7 +59,8 @@ TEST(Frame, InfoTables) {
     EXPECT_NE(all.out.find(one.out), std::string::npos) << kind;
     EXPECT_EQ(ch({fmt::format("--info={}", kind)}).out, one.out);
   }
-  EXPECT_NE(all.out.find("jsc-10x          3,363      11   3,040"), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("jsc-10x              3,363      11          3,040"), std::string::npos)
+      << all.out;
 }
 
 TEST(Frame, SummaryTotals) {

@@ -15,7 +15,7 @@ namespace {
 std::string models() {
   Table table({"Model", "Parameters", "Layers", "MACs", "What it is"});
   for (const ModelRecord* model : Registry<ModelRecord>::instance().all()) {
-    const Graph graph = model->build({});
+    const Graph graph = model->build({.values = false});
     const std::vector<Shape> shapes = infer_shapes(graph, 1);
     int64_t macs = 0, layers = 0;
     for (const NodeId id : graph.order()) {

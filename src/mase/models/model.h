@@ -15,6 +15,7 @@ struct ModelInputs {
   Shape sample_shape = {};  // of the data set; empty: the network's own default
   int64_t outputs = 0;      // classes or targets; 0: the network's own default
   uint64_t seed = 0;
+  bool values = true;  // false: parameters are zeros, for who only counts them
 };
 
 struct ModelRecord {

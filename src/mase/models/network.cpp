@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/models/network.h"
 
+#include "mase/ir/empty_module.h"
 #include "mase/ir/evaluate.h"
 
 namespace mase {
 
 Network::Network(const std::string& name, const ModelInputs& inputs, Shape default_sample,
                  int64_t default_outputs)
-    : seed_(inputs.seed), outputs_(inputs.outputs > 0 ? inputs.outputs : default_outputs) {
+    : seed_(inputs.seed),
+      values_(inputs.values),
+      outputs_(inputs.outputs > 0 ? inputs.outputs : default_outputs) {
   graph_.name = name;
   Shape sample = inputs.sample_shape.empty() ? std::move(default_sample) : inputs.sample_shape;
   Shape shape = sample;
@@ -23,7 +26,8 @@ NodeId Network::module(const std::string& path, const std::string& op_name, Dict
                        NodeId x) {
   const OpRecord& op = find_op(op_name);
   if (op.complete) op.complete(attributes, {shape(x)}, 0);
-  Module made = make_module(op_name, Value(std::move(attributes)), seed_, path);
+  Module made = values_ ? make_module(op_name, Value(std::move(attributes)), seed_, path)
+                        : make_empty_module(op_name, Value(std::move(attributes)), path);
   const Shape result = op.infer(made.attributes, {shape(x)});
   const NodeId id = graph_.add_module(path, std::move(made), {x});
   shapes_.resize(static_cast<size_t>(id) + 1);

@@ -39,6 +39,7 @@ class Network {
   Graph graph_;
   std::vector<Shape> shapes_;  // by node
   uint64_t seed_;
+  bool values_;
   NodeId input_ = -1;
   int64_t outputs_ = 0;
 };
