@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "mase/base/random.h"
@@ -199,27 +200,36 @@ Compared compare_with_engine(const HardwareNetwork& network, const Arguments& ar
     x = drawn_rows(graph, wanted, seed);
     result.origin = fmt::format("{} drawn rows", wanted);
   }
-  std::vector<Tensor> values;
-  for (const LoweredNetwork::Source& source : network.source->sources) {
-    if (graph.node(source.node).kind == NodeKind::placeholder) {
-      values.push_back(x);
-      continue;
-    }
-    std::vector<float> collected;
-    Shape shape;
-    run_observed(graph, {x}, {source.node}, 256, [&](NodeId, const Tensor& part) {
-      collected.insert(collected.end(), part.data<float>(), part.data<float>() + part.numel());
-      shape = part.shape();
-    });
+  // Inputs and outputs of one and the same run: what stays in software is single precision, and
+  // another program may round it differently.
+  std::vector<NodeId> observed = graph.outputs();
+  for (const LoweredNetwork::Source& source : network.source->sources)
+    if (graph.node(source.node).kind != NodeKind::placeholder) observed.push_back(source.node);
+  std::sort(observed.begin(), observed.end());
+  observed.erase(std::unique(observed.begin(), observed.end()), observed.end());
+  std::map<NodeId, std::vector<float>> collected;
+  std::map<NodeId, Shape> shapes;
+  run_observed(graph, {x}, observed, 256, [&](NodeId node, const Tensor& part) {
+    std::vector<float>& all = collected[node];
+    all.insert(all.end(), part.data<float>(), part.data<float>() + part.numel());
+    shapes[node] = part.shape();
+  });
+  const auto result_of = [&](NodeId node) {
+    Shape shape = shapes[node];
     shape[0] = x.shape()[0];
-    values.push_back(Tensor::of(shape, collected));
-  }
+    return Tensor::of(shape, collected[node]);
+  };
+  std::vector<Tensor> values;
+  for (const LoweredNetwork::Source& source : network.source->sources)
+    values.push_back(
+        graph.node(source.node).kind == NodeKind::placeholder ? x : result_of(source.node));
   result.inputs = input_codes(*network.source, values);
   const std::vector<double> mine =
       output_values(network.graph, IntegerProgram(network.graph).run(result.inputs));
   size_t offset = 0;
   const size_t rows = static_cast<size_t>(x.shape()[0]), width = network.graph.outputs.size();
-  const std::vector<Tensor> outputs = run(graph, {x});
+  std::vector<Tensor> outputs;
+  for (const NodeId node : graph.outputs()) outputs.push_back(result_of(node));
   for (const Tensor& output : outputs) {
     const size_t own = static_cast<size_t>(output.numel()) / std::max<size_t>(1, rows);
     for (size_t row = 0; row < rows; ++row)

@@ -129,8 +129,8 @@ CmvmProblem cmvm_from_text(const std::string& text, const std::string& place) {
     for (const std::string& word : split(line, ' ')) {
       if (strip(word).empty()) continue;
       const std::optional<int64_t> number = parse_integer(strip(word));
-      if (!number || *number > INT32_MAX || *number < INT32_MIN)
-        throw Error(place, fmt::format("'{}' is not a whole number of 32 bits", printable(word)));
+      if (!number || *number > 1 << 24 || *number < -(1 << 24))
+        throw Error(place, fmt::format("'{}' is not a whole number of 24 bits", printable(word)));
       numbers.push_back(*number);
     }
   if (numbers.size() < 2 || numbers[0] < 1 || numbers[1] < 1 || numbers[0] > 1 << 16 ||

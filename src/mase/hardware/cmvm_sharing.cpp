@@ -350,7 +350,9 @@ int CmvmSharing::cost_of(const Pair& pair) {
   const int shift_a = std::max(0, -pair.distance), shift_b = std::max(0, pair.distance);
   // Ranges of the operands give the width to within a bit: this is called for every pair seen.
   IntegerRange range;
-  const auto up = [](int64_t value, int shift) { return value * (int64_t{1} << shift); };
+  const auto up = [](int64_t value, int shift) {
+    return checked_multiply(value, int64_t{1} << shift);
+  };
   range.low = up(a.range.low, shift_a) +
               (pair.opposite ? -up(b.range.high, shift_b) : up(b.range.low, shift_b));
   range.high = up(a.range.high, shift_a) +
@@ -427,7 +429,9 @@ CmvmTerm CmvmSharing::sum_of_column(CmvmColumn column, const SharingOptions& opt
                           &ny = nodes_[static_cast<size_t>(b.node)];
         IntegerRange range;
         const bool subtract = a.negative != b.negative;
-        const auto up = [](int64_t value, int shift) { return value * (int64_t{1} << shift); };
+        const auto up = [](int64_t value, int shift) {
+          return checked_multiply(value, int64_t{1} << shift);
+        };
         range.low = up(nx.range.low, a.shift) +
                     (subtract ? -up(ny.range.high, b.shift) : up(ny.range.low, b.shift));
         range.high = up(nx.range.high, a.shift) +

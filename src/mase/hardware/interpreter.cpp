@@ -32,6 +32,12 @@ IntegerProgram::IntegerProgram(const IntegerGraph& graph) : graph_(graph) {
     narrow_ = narrow_ && node.range.low >= std::numeric_limits<int32_t>::min() &&
               node.range.high <= std::numeric_limits<int32_t>::max();
     if (!node.op->evaluate) continue;
+    if (node.inputs.empty()) {  // a constant: written once, in memory of its own
+      slot[i] = slots_++;
+      last_use[i] = count;
+      constants_.emplace_back(slot[i], node.op->evaluate(nullptr, node));
+      continue;
+    }
     Step step;
     for (const IntegerId input : node.inputs) step.from.push_back(slot[static_cast<size_t>(input)]);
     // Operands that end here may be written over: every kernel reads a lane before it writes it.
@@ -64,6 +70,8 @@ void IntegerProgram::run_blocks(const T* rows, size_t count, T* results) const {
       aligned_bytes(static_cast<size_t>(std::max(slots_, 1)) * lane_block * sizeof(T));
   T* const base = reinterpret_cast<T*>(memory.get());
   const auto lanes = [&](int slot) { return base + static_cast<size_t>(slot) * lane_block; };
+  for (const auto& [slot, value] : constants_)
+    std::fill(lanes(slot), lanes(slot) + lane_block, static_cast<T>(value));
   std::vector<int64_t> operands;
   for (size_t first = 0; first < count; first += lane_block) {
     const size_t filled = std::min<size_t>(lane_block, count - first);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "mase/hardware/integer_graph.h"
@@ -38,6 +39,7 @@ class IntegerProgram {
 
   IntegerGraph graph_;  // owns the nodes of general steps
   std::vector<Step> steps_;
+  std::vector<std::pair<int, int64_t>> constants_;  // slot and value
   std::vector<int> input_slots_, output_slots_;
   std::vector<IntegerRange> input_ranges_;
   int slots_ = 0;

@@ -117,6 +117,11 @@ const Register<IntegerOpRecord> invert{{
     .summary = "-a - 1: every bit turned over",
     .affine = true,
     .evaluate = [](const int64_t* in, const IntegerNode&) { return -in[0] - 1; },
+    // a - 2 a - 1: a step has its only operand twice.
+    .lanes =
+        [](const IntegerNode&) {
+          return LaneStep{LaneOp::subtract, 0, 1, 1};
+        },
     .range =
         [](const IntegerContext& c) {
           return IntegerRange{-c.ranges[0].high - 1, -c.ranges[0].low - 1};
