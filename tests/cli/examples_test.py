@@ -19,6 +19,8 @@ left_out = {
     "ch view": "serves until Ctrl-C; tests/report has it",
     "./ch train jsc-tiny jsc ": "README's first lines are the launcher's; tests/house has it",
     "ch trian": "shows a mistake",
+    "ch simulate": "needs Icarus Verilog or Verilator; tests/hardware has it",
+    "ch synth": "needs Yosys; tests/hardware has it",
 }
 
 

@@ -113,6 +113,18 @@ TEST(emit, read_back_proves_and_names_faults) {
   }
 }
 
+// The better of da4ml and alkaid has 1133 LUTs and 51 levels for the same weights in the same flow.
+TEST(emit, synthesis_stays_small_and_near_the_estimate) {
+  if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";
+  const Emitted design = emitted("w4_toy", {}, 2);
+  const Synthesis result = synthesize_folder(design.folder);
+  EXPECT_LE(result.luts, 950);
+  EXPECT_LE(result.levels, 46);
+  EXPECT_EQ(result.registers, 0);
+  const Estimate expected = estimate(design.design.graph);
+  EXPECT_NEAR(expected.luts / static_cast<double>(result.luts), 1, 0.15);
+}
+
 TEST(emit, lint_is_clean) {
   if (!tool_exists("verilator")) GTEST_SKIP() << "verilator is not installed";
   for (const DesignOptions& options :

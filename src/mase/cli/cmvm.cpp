@@ -52,7 +52,7 @@ const Register<CommandRecord> registered{{
                   .help = "how much a late result counts against one of more bits",
                   .minimum = 0,
                   .maximum = 1000}}},
-    .examples = {"ch cmvm layer0.txt layer1.txt"},
+    .examples = {"ch cmvm tests/golden/hardware/w4_toy.1.txt"},
     .run = run,
 }};
 

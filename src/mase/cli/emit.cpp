@@ -114,8 +114,8 @@ const Register<CommandRecord> registered{{
                         .help = "print no table"});
       return fields;
     }()},
-    .examples = {"ch emit --load transformed.mz --output top",
-                 "ch emit --load transformed.mz --dataset jsc-sim --levels 12 --valid --argmax"},
+    .examples = {"ch emit --load best.mz --config configs/examples/hardware_8bit.toml",
+                 "ch emit --load tests/golden/hardware/w4_toy.json --levels 12 --valid --argmax"},
     .run = run,
 }};
 
