@@ -61,8 +61,10 @@ std::string first_difference(const Graph& graph, const LoweredNetwork& lowered, 
                              const std::vector<int64_t>& codes) {
   const std::vector<int64_t> all = interpret_all(lowered.graph, codes.data());
   std::string found;
-  for (const auto& [node, ids] : lowered.values) {
+  for (const auto& value : lowered.values) {
     if (!found.empty()) break;
+    const NodeId node = value.first;
+    const auto& ids = value.second;
     run_observed(graph, {row}, {node}, 1, [&](NodeId, const Tensor& result) {
       for (size_t i = 0; i < ids.size(); ++i) {
         const IntegerNode& integer = lowered.graph.at(ids[i]);
