@@ -11,10 +11,10 @@
 namespace mase {
 namespace {
 
-List numbers(int64_t count, int first, int span) {
-  List list;
-  for (int64_t i = 0; i < count; ++i) list.push_back(first + static_cast<int>(i * 7 % span));
-  return list;
+Value numbers(int64_t count, int64_t first, int64_t span) {
+  std::vector<int64_t> list;
+  for (int64_t i = 0; i < count; ++i) list.push_back(first + i * 5 % span);
+  return Value::of(list);
 }
 
 // Narrow enough for sums to be exact in single precision.

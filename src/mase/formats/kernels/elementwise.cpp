@@ -48,10 +48,9 @@ void stochastic_sweep(const IntegerSpec& spec, const float* in, float* out, size
   const V low = hn::Set(d, spec.low), high = hn::Set(d, spec.high), wrap = hn::Set(d, spec.wrap);
   sweep(in, out, count, [&](V x, size_t index) HWY_ATTR {
     V y = hn::Mul(x, scale);
-    y = spec.wrap > 0 ? wrapped(stochastic(y, key, index), low, wrap)
-                      : stochastic(hn::Max(hn::Min(y, high), low), key, index);
-    y = hn::Add(hn::Mul(y, inverse), hn::Zero(d));  // an integer 0 has no sign
-    return hn::IfThenElse(hn::IsNaN(x), x, y);
+    y = spec.wrap > 0 ? hn::Add(wrapped(stochastic(y, key, index), low, wrap), hn::Zero(d))
+                      : with_sign(stochastic(hn::Max(hn::Min(y, high), low), key, index), x, low);
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(y, inverse));
   });
 }
 
@@ -187,7 +186,9 @@ float integer_reference(const IntegerSpec& spec, float x, uint32_t key, uint32_t
     return static_cast<float>(rest) * spec.inverse + 0.0f;
   }
   y = y > spec.high ? spec.high : y < spec.low ? spec.low : y;
-  return round_to_whole(y, spec.rounding, uniform) * spec.inverse + 0.0f;
+  const float value = round_to_whole(y, spec.rounding, uniform) * spec.inverse;
+  if (value != 0) return value;
+  return spec.low < 0 ? std::copysign(0.0f, x) : 0.0f;
 }
 
 void float_kernel(const FloatSpec& spec, const float* in, float* out, size_t count) {

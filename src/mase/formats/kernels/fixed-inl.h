@@ -26,18 +26,25 @@ HWY_INLINE V wrapped(V y, V low, V wrap) {
   return hn::IfThenElse(hn::Ge(r, hn::Add(low, wrap)), hn::Sub(r, wrap), r);
 }
 
+// A clamped number has the sign of x, zero included, as PyTorch's does, or none where the range has
+// none: instruction sets differ in what rounding makes of the sign of zero.
+HWY_INLINE V with_sign(V y, V x, V low) {
+  const F d;
+  const V sign = hn::IfThenElseZero(hn::Lt(low, hn::Zero(d)), hn::SignBit(d));
+  return hn::Or(hn::Abs(y), hn::And(x, sign));
+}
+
 // Not for stochastic rounding, which needs a draw.
 template <Rounding rounding, bool wraps>
 HWY_INLINE V to_fixed(V x, V scale, V inverse, V low, V high, V wrap) {
   V y = hn::Mul(x, scale);
   if constexpr (wraps) {
-    y = wrapped(to_whole<rounding>(y), low, wrap);
+    y = hn::Add(wrapped(to_whole<rounding>(y), low, wrap), hn::Zero(F()));  // 0 has no sign
   } else {
     // Clamping first keeps every intermediate finite; whole limits make the order irrelevant.
-    y = to_whole<rounding>(hn::Max(hn::Min(y, high), low));
+    y = with_sign(to_whole<rounding>(hn::Max(hn::Min(y, high), low)), x, low);
   }
-  y = hn::Add(hn::Mul(y, inverse), hn::Zero(F()));  // an integer 0 has no sign
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(y, inverse));
 }
 
 // Calls `body.template operator()<rounding>()` for every rounding but the stochastic one.

@@ -27,7 +27,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
 
 const Register<PassRecord> registered{{
     .name = "calculate_flops_bitops",
-    .aliases = {"calculate_flops_bitops_pass", "calculate_flops_bitops_analysis_pass"},
+    .aliases = {"calculate_flops_bitops_analysis_pass", "calculate_flops_bitops_pass"},
     .summary = "FLOPs, and bit operations beside the operand bits a lab called so",
     .help = "calculate_bitops has these per layer, with EBOPs, memory and averages.",
     .schema = {{batch_size_field()}},
