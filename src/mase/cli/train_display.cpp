@@ -13,7 +13,6 @@ std::string three_digits(double value) { return fmt::format("{:.3f}", value); }
 TrainDisplay::TrainDisplay(Observer& observer, const Logger& log)
     : live_(std::make_unique<LiveLine>(log.shows_info())) {
   observer.started = [this](const TrainStart& start) { start_ = start; };
-  observer.training.on_notice = [log](const std::string& line) { log.warning(line); };
   observer.training.on_step = [this](const StepEvent& event) { on_step(event); };
   observer.training.on_epoch = [this](const EpochEvent& event, const Program&) { on_epoch(event); };
 }

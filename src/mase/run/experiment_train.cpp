@@ -46,6 +46,8 @@ Value figures_of(const Value& evaluation) {
 TrainObserver observed(const Observer& observer, EventLog* events) {
   TrainObserver calls = observer.training;
   if (!calls.stop_requested) calls.stop_requested = observer.cancelled;
+  if (!calls.on_notice)
+    calls.on_notice = [&observer](const std::string& line) { observer.warning(line); };
   if (!events) return calls;
   calls.on_log = [events, then = calls.on_log](const StepEvent& event) {
     events->on_log(event);
