@@ -318,8 +318,9 @@ TEST_F(WholeNetwork, OptionsOfTheRecordsReachFlagsAndTables) {
               "[optimizer]\nname = \"adamw\"\nbeta1 = 0.5\n[schedule]\nname = \"one-cycle\"\n"
               "pct_start = 0.2\n");
   const auto effective = [&](const std::string& run, const std::string& name) {
-    for (const Value& row : record(run)["options"].as_list())
-      if (row["name"] == Value(name)) return row["effective"];
+    const Value whole = record(run);
+    for (const Value& row : whole["options"].as_list())
+      if (row["name"] == Value(name)) return Value(row["effective"]);
     return Value();
   };
   ASSERT_EQ(

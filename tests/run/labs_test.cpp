@@ -163,7 +163,8 @@ TEST(Labs, TwoTransformsAtOnceDoWhatTheCommandDoes) {
     EXPECT_NE(command.out.find(done->text), std::string::npos) << command.out << done->text;
     const std::string theirs = fmt::format("{}/command-{}/software/transform", folder, model);
     expect_same_bits(*load_checkpoint(theirs + "/transformed.mz").graph, done->graph);
-    EXPECT_EQ(without_times(theirs + "/results.json"),
+    // They name the files that passes wrote, each in its own folder.
+    EXPECT_EQ(replace_all(without_times(theirs + "/results.json"), "/command-", "/"),
               without_times(done->folder + "/software/transform/results.json"));
   }
 }

@@ -93,8 +93,9 @@ void write_result(const std::string& path, const Tensor& result, const std::stri
 // The columns a regression was trained to predict.
 std::vector<std::string> target_names(const NetworkNotes& notes) {
   if (!notes.preprocessing || !notes.preprocessing->description.is_dict()) return {};
-  const Value& columns = notes.preprocessing->description["target_columns"];
-  return columns.is_list() ? columns.as_string_list("target_columns") : std::vector<std::string>();
+  const Value& target = notes.preprocessing->description["target"];
+  if (!target.is_dict() || !target["columns"].is_list()) return {};
+  return target["columns"].as_string_list("target.columns");
 }
 
 int run(const Arguments& arguments) {
