@@ -69,6 +69,7 @@ def write_files(folder):
     with open(f"{folder}/cases.json", "w") as out:
         json.dump([{"quantizer": "integer", "config": {"width": 8, "frac_width": 4}, "input": "w", "output": "w8"}], out)
     shutil.copy(f"{source}/configs/examples/jsc_toy_by_type.toml", f"{folder}/quantize.toml")
+    shutil.copy(f"{source}/configs/examples/search_jsc_tiny.toml", f"{folder}/search.toml")
     with open(f"{folder}/iris.csv", "w") as out:
         out.write("length,width,species\n")
         out.writelines(f"{dice.random()},{dice.random()},{dice.choice(['setosa', 'virginica'])}\n" for _ in range(60))
@@ -98,9 +99,12 @@ def main():
         for project in ("ten", "batch_64", "batch_256", "jsc-tiny_classification_jsc_2024-01-31",
                         "jsc-tiny_classification_jsc_2024-02-10"):
             run(train.format("jsc-10x" if project == "ten" else "jsc-tiny", project), "set-up")
-        for name in ("best.ckpt", "best.mz"):
-            shutil.copy(f"{folder}/mase_output/ten/software/training_ckpts/{name}", folder)
-        shutil.copy(f"{folder}/best.mz", f"{folder}/transformed.mz")
+
+        def use(project):  # the files that examples call best.ckpt and best.mz are of the network they name
+            for name in ("best.ckpt", "best.mz"):
+                shutil.copy(f"{folder}/mase_output/{project}/software/training_ckpts/{name}", folder)
+            shutil.copy(f"{folder}/best.mz", f"{folder}/transformed.mz")
+
         seen = set()
         for page, command in examples():
             if command in seen:
@@ -110,6 +114,7 @@ def main():
                 continue
             if command.startswith("mpirun") and not shutil.which("mpirun"):
                 continue
+            use("batch_64" if re.search("jsc[-_]tiny|search.toml", command) else "ten")
             run(command, page)
     finally:
         shutil.rmtree(folder)
