@@ -26,9 +26,10 @@ bool attempt(Problems& problems, const Step& step) {
 
 void check_data_name(const DataSpec& spec) {
   const auto& known = Registry<DatasetRecord>::instance();
-  std::error_code ignored;
-  if (spec.name.empty() || known.find(spec.name) || std::filesystem::exists(spec.name, ignored))
+  std::error_code failure;
+  if (spec.name.empty() || known.find(spec.name) || std::filesystem::exists(spec.name, failure))
     return;
+  if (failure) return;  // a name that cannot be, no permission: opening it says which
   if (has_table_extension(spec.name) || ends_with(lower_case(spec.name), ".toml"))
     return static_cast<void>(InputFile(spec.name));  // says why it cannot be opened
   throw Error(spec.position, spec.position ? "dataset" : "",

@@ -218,8 +218,8 @@ std::string guess_model(const TensorTable& tensors) {
 
 std::optional<Checkpoint> open_checkpoint(const NetworkSpec& spec) {
   if (spec.load.empty()) return {};
-  std::error_code ignored;
-  if (!std::filesystem::exists(spec.load, ignored))
+  std::error_code failure;  // a name that cannot be, no permission: opening it says which
+  if (!std::filesystem::exists(spec.load, failure) && !failure)
     throw Error(spec.load_position, spec.load_position ? "load_name" : "--load",
                 fmt::format("no such file: {}", printable(spec.load)));
   Checkpoint checkpoint = load_checkpoint(spec.load, spec.load_type);
