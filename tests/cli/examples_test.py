@@ -70,6 +70,12 @@ def write_files(folder):
         json.dump([{"quantizer": "integer", "config": {"width": 8, "frac_width": 4}, "input": "w", "output": "w8"}], out)
     shutil.copy(f"{source}/configs/examples/jsc_toy_by_type.toml", f"{folder}/quantize.toml")
     shutil.copy(f"{source}/configs/examples/search_jsc_tiny.toml", f"{folder}/search.toml")
+    os.makedirs(f"{folder}/mnist")  # ~/mnist in the guides
+    for name, count in (("train", 200), ("t10k", 50)):
+        with open(f"{folder}/mnist/{name}-images-idx3-ubyte", "wb") as out:
+            out.write(struct.pack(">4i", 2051, count, 28, 28) + dice.randbytes(count * 28 * 28))
+        with open(f"{folder}/mnist/{name}-labels-idx1-ubyte", "wb") as out:
+            out.write(struct.pack(">2i", 2049, count) + bytes(i % 10 for i in range(count)))
     with open(f"{folder}/iris.csv", "w") as out:
         out.write("length,width,species\n")
         out.writelines(f"{dice.random()},{dice.random()},{dice.choice(['setosa', 'virginica'])}\n" for _ in range(60))
@@ -80,7 +86,7 @@ def main():
     os.makedirs(folder + "/data")
     os.makedirs(folder + "/bin")
     os.symlink(ch, folder + "/bin/ch")
-    environment = dict(os.environ, MASE_DATA=folder + "/data", PATH=folder + "/bin:" + os.environ["PATH"],
+    environment = dict(os.environ, HOME=folder, MASE_DATA=folder + "/data", PATH=folder + "/bin:" + os.environ["PATH"],
                        OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                        OMPI_MCA_rmaps_base_oversubscribe="1")
     failures = 0

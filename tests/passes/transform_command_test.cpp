@@ -110,10 +110,12 @@ TEST(Transform, ReadyConfigsAreValid) {
     const Value config = read_toml(entry.path().string());
     if (config["passes"].is_null()) continue;
     ++count;
-    const test::RunResult result =
-        test::ch({"transform", "--config", entry.path().string(), "--sim-rows", "500", "--data-dir",
-                  folder, "--dry-run"},
-                 folder);
+    std::vector<std::string> words = {"transform"};
+    if (config["model"].is_null())
+      words.insert(words.end(), {"jsc-tiny", "jsc"});  // for any network
+    words.insert(words.end(), {"--config", entry.path().string(), "--sim-rows", "500", "--data-dir",
+                               folder, "--dry-run"});
+    const test::RunResult result = test::ch(words, folder);
     EXPECT_EQ(result.exit_code, 0) << entry.path() << result.err;
   }
   EXPECT_GE(count, 4);
