@@ -47,8 +47,8 @@ struct PredictSpec {
   std::string input;        // a file of rows
   std::string tensor = {};  // which tensor of a .safetensors file
   bool preprocess = true;   // scale raw rows as the network's file says
-  // Rows left out for missing or infinite values (the data's drop_bad_rows) keep their places: their
-  // outputs are NaN.
+  // Rows left out for missing or infinite values (the data's drop_bad_rows) keep their places:
+  // their outputs are NaN.
   bool keep_places = false;
 };
 

@@ -143,7 +143,8 @@ std::vector<Field> trainer_options() {
       text(trainer, "metrics", {},
            "figures to measure after each epoch besides: balanced_accuracy,top_k_accuracy"),
       flag(trainer, "deterministic",
-           "the same bits on every x86-64 machine, with vectors of 4 numbers: up to four times as slow"),
+           "the same bits on every x86-64 machine, with vectors of 4 numbers: up to four times as "
+           "slow"),
       text(trainer, "schedule", "cosine", "of the learning rate",
            Registry<ScheduleRecord>::instance().names(), {"lr_schedule"}),
       integer(trainer, "warmup_steps", 0, "rise linearly over so many steps first", 0),
