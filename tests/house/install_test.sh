@@ -32,7 +32,7 @@ int main() {
 }
 TEXT
 cd "$scratch/outside"
-cmake -G Ninja -S . -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_STANDARD=20 >log 2>&1 &&
+cmake -G Ninja -S . -B build -DCMAKE_PREFIX_PATH="$prefix" >log 2>&1 &&
   cmake --build build >>log 2>&1 || { cat log; exit 1; }
 [[ $(build/outside) == "327 parameters, [2, 5]" ]]
 
