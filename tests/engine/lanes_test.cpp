@@ -139,12 +139,13 @@ class LaneGraph {
       case 9: {  // four heads of queries that share two of keys and values
         const auto heads = [&](int64_t count) {
           const NodeId y = module("linear", {{"out_features", count * 3}}, x);
-          return function("permute", {function("reshape", {y}, {List{-1, positions, count, 3}})},
-                          {List{0, 2, 1, 3}});
+          return function("permute",
+                          {function("reshape", {y}, {Value(List{-1, positions, count, 3})})},
+                          {Value(List{0, 2, 1, 3})});
         };
         const NodeId q = heads(4), k = heads(2), v = heads(2);
         const NodeId y = function("scaled_dot_product_attention", {q, k, v}, {true});
-        function("reshape", {function("transpose", {y}, {1, 2})}, {List{-1, positions, 12}});
+        function("reshape", {function("transpose", {y}, {1, 2})}, {Value(List{-1, positions, 12})});
         return;
       }
       case 0:
@@ -157,7 +158,7 @@ class LaneGraph {
       case 3: {  // attention of one or two heads
         const int64_t heads = width % 2 == 0 ? 2 : 1;
         const auto split = [&](NodeId y) {
-          y = function("reshape", {y}, {List{-1, positions, heads, width / heads}});
+          y = function("reshape", {y}, {Value(List{-1, positions, heads, width / heads})});
           return function("transpose", {y}, {1, 2});
         };
         const NodeId q = split(module("linear", {{"out_features", width}}, x));
@@ -166,7 +167,7 @@ class LaneGraph {
         NodeId scores = function("matmul", {q, function("transpose", {k}, {2, 3})}, {});
         scores = function("softmax", {scores}, {-1});
         NodeId y = function("transpose", {function("matmul", {scores, v}, {})}, {1, 2});
-        function("reshape", {y}, {List{-1, positions, width}});
+        function("reshape", {y}, {Value(List{-1, positions, width})});
         return;
       }
       case 4:

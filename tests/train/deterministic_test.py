@@ -16,6 +16,11 @@ if platform.machine() != "x86_64":
     print("skipped: not an x86-64 machine")
     sys.exit(77)
 
+with open(os.path.join(os.environ["MASE_BUILD"], "CMakeCache.txt"), encoding="utf-8") as cache:
+    if "MASE_SANITIZE:STRING=\n" not in cache.read():
+        print("skipped: sanitizer builds leave SSE4 out")
+        sys.exit(77)
+
 scratch = tempfile.mkdtemp(prefix="mase-deterministic-")
 os.environ["MASE_DATA"] = os.path.join(scratch, "data")
 OPTIONS = ["train", "jsc-toy", "jsc-sim", "--sim-rows", "2000", "--max-epochs", "2",

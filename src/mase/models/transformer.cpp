@@ -15,14 +15,14 @@ struct Sizes {
 // [N, S, heads * d] => [N, heads, S, d]
 NodeId split_heads(Network& net, NodeId x, int64_t heads) {
   const Shape shape = net.shape(x);
-  x = net.function("reshape", {x}, {List{-1, shape[1], heads, shape[2] / heads}});
+  x = net.function("reshape", {x}, {Value(List{-1, shape[1], heads, shape[2] / heads})});
   return net.function("transpose", {x}, {1, 2});
 }
 
 NodeId join_heads(Network& net, NodeId x) {
   x = net.function("transpose", {x}, {1, 2});
   const Shape shape = net.shape(x);
-  return net.function("reshape", {x}, {List{-1, shape[1], shape[2] * shape[3]}});
+  return net.function("reshape", {x}, {Value(List{-1, shape[1], shape[2] * shape[3]})});
 }
 
 NodeId norm(Network& net, const std::string& path, NodeId x) {

@@ -50,9 +50,10 @@ void FixedGroups::add(const IntegerSpec& spec) {
 }
 
 void FixedGroups::finish() {
-  // The last vector reads beyond the end: ones, so that nothing is divided by zero.
-  for (std::vector<float>& column : columns_)
-    column.resize(column.size() + HWY_MAX_BYTES / sizeof(float), 1.0f);
+  // The last vector reads beyond the end: ones, so that nothing is divided by zero. HWY_MAX_BYTES
+  // is no measure here: this code is compiled for the smallest instruction set only.
+  constexpr size_t widest = 64 / sizeof(float);
+  for (std::vector<float>& column : columns_) column.resize(column.size() + widest, 1.0f);
 }
 
 void fixed_groups_kernel(const FixedGroups& groups, const Grouping& grouping, const float* in,
