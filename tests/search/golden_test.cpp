@@ -6,6 +6,7 @@
 #include "mase/base/file.h"
 #include "mase/search/cma.h"
 #include "mase/search/crossover.h"
+#include "mase/search/gaussian_process.h"
 #include "mase/search/genetic.h"
 #include "mase/search/importance.h"
 #include "mase/search/low_discrepancy.h"
@@ -361,6 +362,35 @@ TEST(SearchGolden, CovarianceMatrixAdaptation) {
           expect_close(cma.covariance()[i][j], theirs[i][j], 1e-9, "C");
     }
   }
+}
+
+TEST(SearchGolden, GaussianProcess) {
+  const Value all = golden("gp");
+  GpParameters parameters{numbers(all["inverse_squared_lengthscales"]),
+                          all["kernel_scale"].as_double(), all["noise"].as_double()};
+  std::vector<bool> categorical;
+  for (const Value& flag : all["categorical"].as_list()) categorical.push_back(flag.as_bool());
+  const std::vector<double> values = numbers(all["y"]);
+  const GaussianProcess process(rows(all["X"]), categorical, values, parameters);
+  const std::vector<Losses> covariance = process.covariance(), theirs = rows(all["K"]);
+  for (size_t i = 0; i < theirs.size(); ++i)
+    for (size_t j = 0; j < theirs.size(); ++j)
+      expect_close(covariance[i][j], theirs[i][j], 1e-12, "K");
+  expect_close(process.log_likelihood(), all["log_marginal_likelihood"].as_double(), 1e-9, "mll");
+  const double best = *std::max_element(values.begin(), values.end());
+  const std::vector<Losses> queries = rows(all["queries"]);
+  for (size_t i = 0; i < queries.size(); ++i) {
+    const GaussianProcess::Posterior at = process.at(queries[i]);
+    expect_close(at.mean, numbers(all["mean"])[i], 1e-9, "mean");
+    expect_close(at.variance, numbers(all["variance"])[i], 1e-9, "variance");
+    expect_close(
+        log_expected_improvement(numbers(all["mean"])[i], numbers(all["variance"])[i], best),
+        numbers(all["log_ei"])[i], 1e-6, "log EI");
+  }
+  const GpParameters fitted = GaussianProcess::fit(rows(all["X"]), categorical, values, parameters);
+  const GaussianProcess better(rows(all["X"]), categorical, values, fitted);
+  EXPECT_GE(better.log_likelihood() + GaussianProcess::log_prior(fitted),
+            process.log_likelihood() + GaussianProcess::log_prior(parameters));
 }
 
 Value pruner_named(const std::string& name) {

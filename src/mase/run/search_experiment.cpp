@@ -88,8 +88,8 @@ int64_t SearchExperiment::rows() const {
   return std::min(spec_.rows, rows_called(*experiment_.dataset(), spec_.split).rows());
 }
 
-Measurement SearchExperiment::measure(const Point& point) const {
-  const search::Figures figures = evaluator_->measure(point);
+Measurement SearchExperiment::measure(const Point& point, search::PrefixRunner& runner) const {
+  const search::Figures figures = evaluator_->measure(point, runner);
   Measurement result;
   Dict scaled, hardware;
   const auto keep = [&](const std::string& name) {
@@ -128,11 +128,14 @@ search::StudyEnd SearchExperiment::run(search::Storage* storage, const std::stri
   const search::SamplerSetup setup{&space_->space(), objectives_.size(), spec_.study.trials};
   search::Study loop(std::move(history), spec_.sampler->make(spec_.sampler_options, setup), nullptr,
                      storage, spec_.study);
-  const search::Objective objective = [this](const Point& point, const search::Report&) {
-    return measure(point);
-  };
-  const search::StudyEnd end = loop.run(
-      std::vector<search::Objective>(static_cast<size_t>(spec_.study.jobs), objective), observer);
+  std::vector<search::Objective> objectives;
+  for (int job = 0; job < spec_.study.jobs; ++job) {
+    const auto runner = std::make_shared<search::PrefixRunner>(evaluator_->runner());
+    objectives.push_back([this, runner](const Point& point, const search::Report&) {
+      return measure(point, *runner);
+    });
+  }
+  const search::StudyEnd end = loop.run(objectives, observer);
   trials_ = std::make_unique<search::Trials>(loop.trials());
   return end;
 }

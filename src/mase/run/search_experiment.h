@@ -50,7 +50,7 @@ class SearchExperiment {
   std::vector<TestScore> test_best() const;
 
  private:
-  search::Measurement measure(const search::Point& point) const;
+  search::Measurement measure(const search::Point& point, search::PrefixRunner& runner) const;
 
   const Experiment& experiment_;
   SearchSpec spec_;

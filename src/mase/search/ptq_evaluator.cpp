@@ -42,10 +42,14 @@ Score PtqEvaluator::score(const Graph& quantised, const Split& split, int64_t ro
   return score_rows(program, split, 0, std::min(rows, split.rows()));
 }
 
-Figures PtqEvaluator::measure(const Point& point) const {
+PrefixRunner PtqEvaluator::runner() const {
+  return {graph_, space_, *rows_.dataset, *rows_.split, rows_.rows, batch_size_};
+}
+
+Figures PtqEvaluator::measure(const Point& point, PrefixRunner& runner) const {
   Figures figures;
   const Graph graph = quantised(point);
-  const Score result = score(graph, *rows_.split, rows_.rows);
+  const Score result = runner.run(point);
   figures.software.set("loss", result.loss());
   if (rows_.dataset->classification) figures.software.set("accuracy", result.accuracy());
   const NetworkCost cost = network_cost(graph, 1);

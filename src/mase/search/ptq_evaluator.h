@@ -9,6 +9,7 @@
 
 #include "mase/data/dataset.h"
 #include "mase/ir/graph.h"
+#include "mase/search/prefix_runner.h"
 #include "mase/search/quantize_space.h"
 #include "mase/train/evaluation.h"
 
@@ -35,7 +36,9 @@ class PtqEvaluator {
   PtqEvaluator(const Graph& graph, const QuantizeSpace& space, EvaluationRows rows,
                int64_t batch_size, double compare_to);
 
-  Figures measure(const Point& point) const;
+  // A runner for one thread, over the rows given.
+  PrefixRunner runner() const;
+  Figures measure(const Point& point, PrefixRunner& runner) const;
   Score score(const Graph& quantised, const Split& split, int64_t rows) const;
   Graph quantised(const Point& point) const;
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs many configurations of one network over the same rows and computes only what changed. The
+// network is cut before each quantised layer that everything flows through; a piece is compiled
+// once for each of its configurations, and its results are kept while the pieces before it stay as
+// they are. In the order of an exhaustive search most configurations differ in the last piece only.
+//   x -> [bn relu] -> [linear bn relu] -> [linear bn relu] -> [linear relu] -> loss
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mase/data/dataset.h"
+#include "mase/engine/program.h"
+#include "mase/search/quantize_space.h"
+#include "mase/train/evaluation.h"
+
+namespace mase::search {
+
+// The graph's nodes from one place of its order to another, fed by the result of `input`, as a
+// graph of its own; `input` -1: from the beginning. Its result is that of `output`; -1: the graph's
+// own.
+Graph piece_of(const Graph& graph, size_t from, size_t to, NodeId input, NodeId output);
+
+class PrefixRunner {
+ public:
+  // For one thread. The split is cut to its first `rows` rows.
+  PrefixRunner(const Graph& graph, const QuantizeSpace& space, const Dataset& dataset,
+               const Split& split, int64_t rows, int64_t batch_size);
+
+  // What a program of the whole network gives on these rows.
+  Score run(const Point& point);
+
+  size_t pieces() const { return pieces_.size(); }
+  size_t computed() const { return computed_; }  // pieces that were run, of all runs
+
+ private:
+  struct Piece {
+    size_t from = 0, to = 0;  // places in the graph's order
+    NodeId input = -1, output = -1;
+    std::vector<size_t> parameters = {};  // of the space, that belong to its layers
+    std::map<std::vector<double>, Program> programs = {};
+    std::vector<double> last = {};  // the configuration that `result` is of
+    bool known = false;
+    Tensor result = {};
+  };
+  Program& program(Piece& piece, const std::vector<double>& key, const Point& point, bool is_last);
+
+  const Graph& graph_;
+  const QuantizeSpace& space_;
+  const Dataset& dataset_;
+  Split rows_;
+  int64_t batch_size_;
+  std::vector<Piece> pieces_;
+  size_t computed_ = 0;
+};
+
+}  // namespace mase::search

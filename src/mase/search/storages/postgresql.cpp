@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PostgreSQL database, for studies that several machines work on.
+#include <libpq-fe.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "mase/search/sql_storage.h"
+
+namespace mase::postgresql_storage {
+namespace {
+
+using namespace search;
+
+// As Optuna creates them, in one go: two that come first at the same time wait for each other.
+constexpr const char* tables = R"sql(
+CREATE TYPE studydirection AS ENUM ('NOT_SET', 'MINIMIZE', 'MAXIMIZE');
+CREATE TYPE trialstate AS ENUM ('RUNNING', 'COMPLETE', 'PRUNED', 'FAIL', 'WAITING');
+CREATE TYPE trialvaluetype AS ENUM ('FINITE', 'INF_POS', 'INF_NEG');
+CREATE TYPE trialintermediatevaluetype AS ENUM ('FINITE', 'INF_POS', 'INF_NEG', 'NAN');
+CREATE TABLE studies (study_id SERIAL PRIMARY KEY, study_name VARCHAR(512) NOT NULL);
+CREATE UNIQUE INDEX ix_studies_study_name ON studies (study_name);
+CREATE TABLE version_info (version_info_id SERIAL PRIMARY KEY, schema_version INTEGER,
+  library_version VARCHAR(256), CHECK (version_info_id = 1));
+CREATE TABLE study_directions (study_direction_id SERIAL PRIMARY KEY,
+  direction studydirection NOT NULL, study_id INTEGER NOT NULL REFERENCES studies (study_id),
+  objective INTEGER NOT NULL, UNIQUE (study_id, objective));
+CREATE TABLE study_user_attributes (study_user_attribute_id SERIAL PRIMARY KEY,
+  study_id INTEGER REFERENCES studies (study_id), key VARCHAR(512), value_json TEXT,
+  UNIQUE (study_id, key));
+CREATE TABLE study_system_attributes (study_system_attribute_id SERIAL PRIMARY KEY,
+  study_id INTEGER REFERENCES studies (study_id), key VARCHAR(512), value_json TEXT,
+  UNIQUE (study_id, key));
+CREATE TABLE trials (trial_id SERIAL PRIMARY KEY, number INTEGER,
+  study_id INTEGER REFERENCES studies (study_id), state trialstate NOT NULL,
+  datetime_start TIMESTAMP, datetime_complete TIMESTAMP);
+CREATE INDEX ix_trials_study_id ON trials (study_id);
+CREATE TABLE trial_user_attributes (trial_user_attribute_id SERIAL PRIMARY KEY,
+  trial_id INTEGER REFERENCES trials (trial_id), key VARCHAR(512), value_json TEXT,
+  UNIQUE (trial_id, key));
+CREATE TABLE trial_system_attributes (trial_system_attribute_id SERIAL PRIMARY KEY,
+  trial_id INTEGER REFERENCES trials (trial_id), key VARCHAR(512), value_json TEXT,
+  UNIQUE (trial_id, key));
+CREATE TABLE trial_params (param_id SERIAL PRIMARY KEY,
+  trial_id INTEGER REFERENCES trials (trial_id), param_name VARCHAR(512),
+  param_value DOUBLE PRECISION, distribution_json TEXT, UNIQUE (trial_id, param_name));
+CREATE TABLE trial_values (trial_value_id SERIAL PRIMARY KEY,
+  trial_id INTEGER NOT NULL REFERENCES trials (trial_id), objective INTEGER NOT NULL,
+  value DOUBLE PRECISION, value_type trialvaluetype NOT NULL, UNIQUE (trial_id, objective));
+CREATE TABLE trial_intermediate_values (trial_intermediate_value_id SERIAL PRIMARY KEY,
+  trial_id INTEGER NOT NULL REFERENCES trials (trial_id), step INTEGER NOT NULL,
+  intermediate_value DOUBLE PRECISION,
+  intermediate_value_type trialintermediatevaluetype NOT NULL, UNIQUE (trial_id, step));
+CREATE TABLE trial_heartbeats (trial_heartbeat_id SERIAL PRIMARY KEY,
+  trial_id INTEGER NOT NULL UNIQUE REFERENCES trials (trial_id), heartbeat TIMESTAMP NOT NULL);
+CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL
+  CONSTRAINT alembic_version_pkc PRIMARY KEY);
+INSERT INTO version_info VALUES (1, 12, '5.0.0');
+INSERT INTO alembic_version VALUES ('v3.2.0.a');
+)sql";
+
+// "postgresql://user:secret@host/db" without the secret.
+std::string without_password(const std::string& address) {
+  const size_t scheme = address.find("://");
+  const size_t at = address.find('@', scheme + 3);
+  const size_t colon = address.find(':', scheme + 3);
+  if (at == std::string::npos || colon == std::string::npos || colon > at) return address;
+  return address.substr(0, colon) + address.substr(at);
+}
+
+struct Freed {
+  void operator()(PGresult* result) const { PQclear(result); }
+};
+using Result = std::unique_ptr<PGresult, Freed>;
+
+class PostgresqlConnection final : public SqlConnection {
+ public:
+  explicit PostgresqlConnection(const std::string& address) : place_(without_password(address)) {
+    connection_ = PQconnectdb(address.c_str());
+    if (PQstatus(connection_) == CONNECTION_OK) return;
+    const std::string cause = first_line(PQerrorMessage(connection_));
+    PQfinish(connection_);
+    throw Error(place_, cause, "check server, name and password");
+  }
+  ~PostgresqlConnection() override { PQfinish(connection_); }
+  PostgresqlConnection(const PostgresqlConnection&) = delete;
+  PostgresqlConnection& operator=(const PostgresqlConnection&) = delete;
+
+  std::vector<SqlRow> run(const std::string& sql,
+                          const std::vector<SqlValue>& parameters) override {
+    std::vector<std::optional<std::string>> texts;
+    for (const SqlValue& value : parameters) texts.push_back(text_of(value));
+    std::vector<const char*> pointers;
+    for (const auto& text : texts) pointers.push_back(text ? text->c_str() : nullptr);
+    const Result result(PQexecParams(connection_, sql.c_str(), static_cast<int>(pointers.size()),
+                                     nullptr, pointers.data(), nullptr, nullptr, 0));
+    check(result);
+    std::vector<SqlRow> rows(static_cast<size_t>(PQntuples(result.get())));
+    for (size_t r = 0; r < rows.size(); ++r)
+      for (int c = 0; c < PQnfields(result.get()); ++c) {
+        const int row = static_cast<int>(r);
+        if (PQgetisnull(result.get(), row, c))
+          rows[r].emplace_back();
+        else
+          rows[r].emplace_back(PQgetvalue(result.get(), row, c));
+      }
+    return rows;
+  }
+
+  void begin() override { run("BEGIN", {}); }
+
+  void make_tables() override {
+    run("BEGIN", {});
+    // A lock of our own: two that find no tables must not both make them.
+    run("SELECT pg_advisory_xact_lock(7061746)", {});
+    if (run("SELECT to_regclass('alembic_version')", {})[0][0]) {
+      run("COMMIT", {});
+      return;
+    }
+    check(Result(PQexec(connection_, tables)));
+    run("COMMIT", {});
+  }
+
+  // Before ids are drawn: a trial with a smaller id that is committed later is never seen by
+  // Optuna's cache.
+  void lock_study(int64_t study) override {
+    run("SELECT study_id FROM studies WHERE study_id = $1 FOR UPDATE", {study});
+  }
+  const std::string& place() const override { return place_; }
+
+ private:
+  static std::string first_line(const std::string& text) {
+    return strip(text.substr(0, text.find('\n')));
+  }
+
+  static std::optional<std::string> text_of(const SqlValue& value) {
+    if (const auto* whole = std::get_if<int64_t>(&value)) return std::to_string(*whole);
+    if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+    if (const auto* text = std::get_if<std::string>(&value)) return *text;
+    return {};
+  }
+
+  void check(const Result& result) const {
+    const ExecStatusType status = PQresultStatus(result.get());
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return;
+    throw Error(place_, first_line(PQerrorMessage(connection_)));
+  }
+
+  std::string place_;
+  PGconn* connection_ = nullptr;
+};
+
+bool takes(const std::string& address) {
+  return starts_with(address, "postgresql://") || starts_with(address, "postgresql+psycopg2://") ||
+         starts_with(address, "postgres://");
+}
+
+const Register<StorageRecord> registered{{
+    .name = "postgresql",
+    .summary = "postgresql://USER@HOST/DATABASE",
+    .takes = takes,
+    .open = [](const std::string& address) -> std::unique_ptr<Storage> {
+      return make_sql_storage(std::make_unique<PostgresqlConnection>(
+          replace_all(address, "postgresql+psycopg2://", "postgresql://")));
+    },
+}};
+
+}  // namespace
+}  // namespace mase::postgresql_storage
