@@ -144,8 +144,7 @@ double GaussianProcess::log_likelihood() const {
   double log_root = 0;
   const Matrix lower = in.factor.matrixL();
   for (Eigen::Index i = 0; i < lower.rows(); ++i) log_root += std::log(lower(i, i));
-  return -0.5 * in.values.dot(in.alpha) - log_root -
-         static_cast<double>(in.values.size()) * gp_log_root_two_pi;
+  return -0.5 * in.values.dot(in.alpha) - log_root;
 }
 
 double GaussianProcess::log_prior(const GpParameters& parameters) {

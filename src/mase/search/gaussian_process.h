@@ -27,7 +27,7 @@ class GaussianProcess {
   static GpParameters fit(const std::vector<Vector>& points, const std::vector<bool>& categorical,
                           const Vector& values, GpParameters start);
 
-  double log_likelihood() const;
+  double log_likelihood() const;  // without the constant of the normal density
   static double log_prior(const GpParameters& parameters);
   std::vector<Vector> covariance() const;  // of the points, without noise
 
