@@ -10,15 +10,17 @@
 #include <chrono>
 #include <cmath>
 #include <future>
-#include <numeric>
 
 #include "mase/base/file.h"
-#include "mase/base/random.h"
 #include "mase/base/text.h"
 #include "mase/engine/kernels/instruction_set.h"
 #include "mase/engine/kernels/optimizer.h"
+#include "mase/train/divergence.h"
+#include "mase/train/epoch_order.h"
 #include "mase/train/evaluation.h"
 #include "mase/train/optimizer.h"
+#include "mase/train/optimizer_state.h"
+#include "mase/train/resumption.h"
 #include "mase/train/schedule.h"
 #include "mase/train/task.h"
 
@@ -34,21 +36,6 @@ double seconds_since(Clock::time_point start) {
 bool file_exists(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0;
-}
-
-// The rows of an epoch in the order they are taken, and their labels (empty: the data has none).
-// Labels lie in that order too: picked one by one they cost a cache miss each, like a whole sample.
-struct EpochOrder {
-  std::vector<uint32_t> rows;
-  std::vector<int32_t> labels;
-};
-
-// A function of seed and epoch alone: a resumed run finds the same order.
-void shuffle_rows(EpochOrder& order, const int32_t* labels, uint64_t seed, int64_t epoch) {
-  std::iota(order.rows.begin(), order.rows.end(), 0u);
-  Random(seed, "shuffle", static_cast<uint64_t>(epoch))
-      .shuffle(order.rows.data(), order.rows.size());
-  for (size_t i = 0; i < order.labels.size(); ++i) order.labels[i] = labels[order.rows[i]];
 }
 
 // The network without its weights and without what analyses noted, so that a checkpoint can be read
@@ -269,33 +256,13 @@ class Loop {
             {"processes", processes_.size()}};
   }
 
-  std::string difference(const Value& before) const {
-    if (!before.is_dict()) return "";
-    std::vector<std::string> differences;
-    for (const auto& [name, now] : made_by()) {
-      const Value& then = before[name];
-      if (then == now) continue;
-      differences.push_back(
-          fmt::format("{} {}, was {}", replace_all(name, "_", " "),
-                      now.is_int() ? std::to_string(now.as_int()) : now.as_string(),
-                      then.is_int()      ? std::to_string(then.as_int())
-                      : then.is_string() ? printable(then.as_string())
-                                         : "unknown"));
-    }
-    if (differences.empty()) return "";
-    return fmt::format(
-        "resumed elsewhere ({}): its last bits may differ from those of a run that "
-        "was not interrupted",
-        fmt::join(differences, "; "));
-  }
-
   void load(const std::string& path) {
     if (!file_exists(path)) return;  // killed before the first checkpoint: start at the beginning
     restored_ = load_checkpoint(path, CheckpointType::pl);
     restored_from_ = path;
     const Value& ours = restored_->contents["mase"];
     state_ = TrainState::from_value(ours.is_dict() ? ours["state"] : Value(), path);
-    tell(difference(ours["made_by"]));
+    tell(difference_of_makers(ours["made_by"], made_by()));
     if (ours["optimizer"].as_string("mase.optimizer") != options_.optimizer)
       throw Error(path, "was written with another optimiser", "resume with the options of the run");
     if (ours["dataset_identity"].as_string("mase.dataset_identity") != data_.identity ||
@@ -314,28 +281,8 @@ class Loop {
 
   void restore_optimizer() {
     if (!restored_) return;
-    TensorTable flat;
-    const TensorTable empty = optimizer_->state();
-    const float* base = program_->parameter_memory().data();
-    for (const auto& [name, zeros] : empty) {
-      Tensor block = zeros;
-      float* values = block.mutable_data<float>();
-      size_t index = 0;
-      for (const ParameterView& parameter : program_->parameters()) {
-        const std::string key = fmt::format("optimizer_states.0.state.{}.{}", index++, name);
-        for (const auto& [other, tensor] : restored_->others) {
-          if (other != key) continue;
-          if (tensor.dtype() != DType::f32 ||
-              tensor.numel() != static_cast<int64_t>(parameter.value.size()))
-            throw Error(restored_from_, fmt::format("{} does not fit {}", key, parameter.name),
-                        "resume with the network of the run");
-          std::copy_n(tensor.data<float>(), tensor.numel(),
-                      values + (parameter.value.data() - base));
-        }
-      }
-      flat.emplace_back(name, std::move(block));
-    }
-    optimizer_->restore(flat, optimizer_steps(), restored_from_);
+    restore_optimizer_state(*optimizer_, *program_, restored_->others, optimizer_steps(),
+                            restored_from_);
     restored_.reset();
   }
 
@@ -346,24 +293,9 @@ class Loop {
       state_.csv_bytes = log_->csv_bytes();
       state_.jsonl_bytes = log_->jsonl_bytes();
     }
+    TensorTable tensors = optimizer_state_tensors(*optimizer_, *program_, optimizer_steps());
     List indices;
-    TensorTable tensors;
-    const TensorTable flat = optimizer_->state();
-    const float* base = program_->parameter_memory().data();
-    int64_t index = 0;
-    for (const ParameterView& parameter : program_->parameters()) {
-      indices.emplace_back(index);
-      tensors.emplace_back(fmt::format("optimizer_states.0.state.{}.step", index),
-                           Tensor::scalar(static_cast<float>(optimizer_steps())));
-      for (const auto& [state_name, block] : flat)
-        tensors.emplace_back(
-            fmt::format("optimizer_states.0.state.{}.{}", index, state_name),
-            Tensor::of<float>(
-                parameter.shape,
-                block.values<float>().subspan(static_cast<size_t>(parameter.value.data() - base),
-                                              parameter.value.size())));
-      ++index;
-    }
+    for (size_t i = 0; i < program_->parameters().size(); ++i) indices.emplace_back(i);
     tensors.emplace_back("optimizer_states.0.param_groups.0.lr",
                          Tensor::of<double>({}, std::vector<double>{rate()}));
     Dict ours{{"format", 1},
@@ -508,9 +440,10 @@ class Loop {
       event.loss = sums[0];
       event.accuracy = sums[1] / static_cast<double>(global_size);
       if (!std::isfinite(event.loss)) {
-        diverged(outcome, fmt::format("the loss became {} in epoch {}, step {}",
-                                      std::isnan(event.loss) ? "NaN" : "infinite", state_.epoch,
-                                      state_.step));
+        explain_divergence(
+            outcome, data_,
+            fmt::format("the loss became {} in epoch {}, step {}",
+                        std::isnan(event.loss) ? "NaN" : "infinite", state_.epoch, state_.step));
         return TrainStatus::diverged;
       }
       if (last_of_group) {
@@ -576,26 +509,6 @@ class Loop {
     if (observer_.on_log) observer_.on_log(event);
   }
 
-  // Features near the limit of float32 overflow in the first products, at any learning rate.
-  void diverged(TrainOutcome& outcome, std::string message) const {
-    outcome.message = std::move(message);
-    outcome.remedy = "Try a lower --learning-rate or --gradient-clip-val.";
-    const Tensor& x = data_.train.x;
-    const int64_t width = rows_ > 0 ? x.numel() / rows_ : 0;
-    const float* values = x.data<float>();
-    int64_t largest = 0;
-    for (int64_t i = 1; i < x.numel(); ++i)
-      if (std::abs(values[i]) > std::abs(values[largest])) largest = i;
-    if (x.numel() == 0 || std::abs(values[largest]) < 1e12f) return;
-    const auto feature = static_cast<size_t>(largest % width);
-    const auto& names = data_.preprocessing.feature_names;
-    outcome.message += fmt::format(
-        "; feature {} of {} is {:g} in training row {}",
-        feature < names.size() ? "'" + printable(names[feature]) + "'" : std::to_string(feature),
-        data_.name, values[largest], largest / width);
-    outcome.remedy = "Numbers of that size overflow: scale the feature, or leave the column out.";
-  }
-
   void validate(EpochEvent& event) {
     if (processes_.size() > 1 && !options_.sync_batch_norm) {
       const std::span<float> buffers = program_->buffer_memory();
@@ -638,9 +551,10 @@ class Loop {
       validate(event);
       measure = stream_.value(monitored_);
       if (event.val_loss && !std::isfinite(*event.val_loss)) {
-        diverged(outcome,
-                 fmt::format("val_loss_epoch became {} after epoch {}",
-                             std::isnan(*event.val_loss) ? "NaN" : "infinite", state_.epoch));
+        explain_divergence(
+            outcome, data_,
+            fmt::format("val_loss_epoch became {} after epoch {}",
+                        std::isnan(*event.val_loss) ? "NaN" : "infinite", state_.epoch));
         return TrainStatus::diverged;
       }
     }
