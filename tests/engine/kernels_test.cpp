@@ -220,6 +220,15 @@ TEST(Kernels, CrossEntropyMatchesReference) {
       }
 }
 
+TEST(Kernels, LargestRowMatchesReference) {
+  for (const int64_t n : {0, 1, 7, 8, 16, 31, 32, 33, 64, 255, 256, 257})
+    for (int64_t place = 0; place < std::max<int64_t>(n, 1); ++place) {
+      std::vector<uint32_t> rows(static_cast<size_t>(n), 5);
+      if (n) rows[static_cast<size_t>(place)] = 0xffffffffu - static_cast<uint32_t>(place);
+      EXPECT_EQ(largest_row(rows.data(), n), reference::largest_row(rows.data(), n)) << n;
+    }
+}
+
 TEST(Kernels, GatherAndScatterMatchReference) {
   for (const int64_t n : sizes)
     for (const int64_t features : {1, 2, 3, 4, 5, 6, 7, 8, 16, 17}) {

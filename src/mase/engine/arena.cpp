@@ -19,6 +19,7 @@ struct Life {
 }  // namespace
 
 void place_tensors(Plan& plan) {
+  for (TensorInfo& info : plan.tensors) info.sample_lanes = info.positions();
   const int end =
       static_cast<int>(plan.forward.size() + plan.losses.size() + plan.backward.size()) + 1;
   std::vector<Life> lives(plan.tensors.size(), Life{-1, 0, end, -1});

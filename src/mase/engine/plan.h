@@ -37,6 +37,7 @@ struct TensorInfo {
   bool pinned = false;          // readable after a run
   NodeId node = -1;             // whose result it is
   int counter = -1;             // integer buffers: index of the counter
+  int64_t sample_lanes = 1;     // positions(), kept for the loop by place_tensors
 
   Shape row_shape() const;  // the sizes of the row axes, in their order
   int64_t rows() const;
@@ -132,7 +133,7 @@ struct Plan {
   int64_t row_stride(int tensor) const;  // floats from one row to the next
   int64_t lanes(int tensor, const Run& run) const {
     const TensorInfo& info = at(tensor);
-    return info.layout == Layout::batch ? run.n * info.positions() : 1;
+    return info.layout == Layout::batch ? run.n * info.sample_lanes : 1;
   }
   size_t floats(int tensor) const;  // memory it takes
   // Scratch of a step: `count` floats, alive during that step only.

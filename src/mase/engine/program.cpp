@@ -137,9 +137,7 @@ void Program::Impl::check(const Batch& batch) {
     if (batch.first_row < 0)
       throw Error(place, fmt::format("a batch that begins at row {}", batch.first_row));
   } else {
-    uint32_t largest = 0;
-    for (const uint32_t row : batch.rows) largest = std::max(largest, row);
-    last = largest;
+    last = kernels::largest_row(batch.rows.data(), batch.size);
   }
   const auto take = [&](const RowTensor& tensor, std::string_view what, int64_t width, DType dtype,
                         int64_t last_row) {

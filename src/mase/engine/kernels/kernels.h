@@ -56,6 +56,8 @@ struct Samples {
 
 namespace reference {
 
+// The largest of n row numbers, 0 for none.
+uint32_t largest_row(const uint32_t* rows, int64_t n);
 // Row-major samples => rows of features. `rows` null: first, first + 1, ...
 void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
             float* out, int64_t stride, const Normalizer* normalizer = nullptr);
@@ -117,6 +119,7 @@ CrossEntropyResult cross_entropy(const float* logits, int64_t classes, int64_t s
 using reference::CrossEntropyResult;
 
 // The fast ones, meaning the same.
+uint32_t largest_row(const uint32_t* rows, int64_t n);
 void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
             float* out, int64_t stride, const Normalizer* normalizer = nullptr);
 inline bool can_gather_linear(int64_t out, int64_t in) { return out >= 1 && out <= 8 && in <= 64; }

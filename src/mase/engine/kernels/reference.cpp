@@ -10,6 +10,12 @@
 
 namespace mase::kernels::reference {
 
+uint32_t largest_row(const uint32_t* rows, int64_t n) {
+  uint32_t largest = 0;
+  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, rows[i]);
+  return largest;
+}
+
 void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
             float* out, int64_t stride, const Normalizer* normalizer) {
   for (int64_t b = 0; b < n; ++b) {

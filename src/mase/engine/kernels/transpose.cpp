@@ -93,6 +93,20 @@ HWY_INLINE void GatherRows(const float* source, int64_t features, const uint32_t
   }
 }
 
+uint32_t LargestRow(const uint32_t* rows, int64_t n) {
+  const hn::ScalableTag<uint32_t> d;
+  const auto width = static_cast<int64_t>(hn::Lanes(d));
+  auto even = hn::Zero(d), odd = even;
+  int64_t i = 0;
+  for (; i + 2 * width <= n; i += 2 * width) {
+    even = hn::Max(even, hn::LoadU(d, rows + i));
+    odd = hn::Max(odd, hn::LoadU(d, rows + i + width));
+  }
+  uint32_t largest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even, odd)));
+  for (; i < n; ++i) largest = rows[i] > largest ? rows[i] : largest;
+  return largest;
+}
+
 void Gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
             float* out, int64_t stride, const Normalizer* normalizer) {
   if (normalizer)
@@ -192,8 +206,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace mase::kernels {
 
+HWY_EXPORT(LargestRow);
 HWY_EXPORT(Gather);
 HWY_EXPORT(Scatter);
+
+uint32_t largest_row(const uint32_t* rows, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(LargestRow)(rows, n);
+}
 
 void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
             float* out, int64_t stride, const Normalizer* normalizer) {
