@@ -23,7 +23,7 @@ struct Emitted {
 
 Emitted emitted(const std::string& name, const DesignOptions& options, size_t rows = 200) {
   const Fixture fixture = read_fixture(golden_path("hardware"), name);
-  Emitted result{make_design(lower(fixture.network), options), temporary_folder() + "/design"};
+  Emitted result{make_design(fixture.plain, options), temporary_folder() + "/design"};
   const std::vector<int64_t> inputs(
       fixture.inputs.begin(),
       fixture.inputs.begin() +
@@ -52,7 +52,7 @@ TEST(emit, the_same_every_time) {
 
 TEST(emit, pipelines_and_classes_keep_the_function) {
   const Fixture fixture = read_fixture(golden_path("hardware"), "w4_toy");
-  const IntegerGraph plain = lower(fixture.network);
+  const IntegerGraph plain = fixture.plain;
   const std::vector<int64_t> wanted = interpret_reference(plain, fixture.inputs);
   const Design piped = make_design(plain, {.levels = 10});
   EXPECT_GT(piped.emitted.latency, 3);

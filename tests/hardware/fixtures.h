@@ -5,14 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "mase/hardware/fixed_network.h"
+#include "mase/hardware/lower_graph.h"
 #include "mase/io/checkpoint.h"
+#include "mase/io/importer.h"
 #include "support/support.h"
 
 namespace mase::test {
 
 struct Fixture {
-  FixedNetwork network;
+  Graph network;
+  IntegerGraph plain;                    // its integers, nothing optimised
   std::vector<int64_t> inputs, outputs;  // codes by rows
   std::vector<int> fracs;                // of the outputs
 };
@@ -34,8 +36,8 @@ inline const Tensor& tensor_of(const TensorTable& table, const std::string& name
 inline Fixture read_fixture(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name;
   Fixture fixture;
-  fixture.network = fixed_network(name, read_json(path + ".json"),
-                                  load_safetensors(path + ".safetensors"), path + ".safetensors");
+  fixture.network = import_network(path + ".json").graph;
+  fixture.plain = lower(fixture.network).graph;
   const TensorTable vectors = load_safetensors(path + ".vectors.safetensors");
   fixture.inputs = integers(tensor_of(vectors, "x_codes"));
   fixture.outputs = integers(tensor_of(vectors, "y_codes"));

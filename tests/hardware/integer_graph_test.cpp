@@ -31,7 +31,7 @@ class Fixtures : public testing::TestWithParam<const char*> {};
 
 TEST_P(Fixtures, every_row_bit_for_bit) {
   const Fixture fixture = read_fixture(golden_path("hardware"), GetParam());
-  const IntegerGraph plain = lower(fixture.network);
+  const IntegerGraph plain = fixture.plain;
   const Optimized optimized = optimize(plain);
   for (const IntegerGraph* graph : {&plain, &optimized.graph}) {
     EXPECT_EQ(at_fracs(*graph, interpret_reference(*graph, fixture.inputs), fixture.fracs),
@@ -43,13 +43,13 @@ TEST_P(Fixtures, every_row_bit_for_bit) {
 }
 
 TEST_P(Fixtures, same_seed_same_graph) {
-  const IntegerGraph plain = lower(read_fixture(golden_path("hardware"), GetParam()).network);
+  const IntegerGraph plain = read_fixture(golden_path("hardware"), GetParam()).plain;
   EXPECT_EQ(to_text(optimize(plain).graph), to_text(optimize(plain).graph));
 }
 
 TEST_P(Fixtures, text_reads_back) {
   const IntegerGraph graph =
-      optimize(lower(read_fixture(golden_path("hardware"), GetParam()).network)).graph;
+      optimize(read_fixture(golden_path("hardware"), GetParam()).plain).graph;
   const std::string text = to_text(graph);
   EXPECT_EQ(to_text(integer_graph_from_text(text, "text")), text);
 }
@@ -57,7 +57,7 @@ TEST_P(Fixtures, text_reads_back) {
 // A sign turned over anywhere is seen by the rows.
 TEST_P(Fixtures, a_flipped_sign_is_seen) {
   const Fixture fixture = read_fixture(golden_path("hardware"), GetParam());
-  const IntegerGraph graph = optimize(lower(fixture.network)).graph;
+  const IntegerGraph graph = optimize(fixture.plain).graph;
   const std::vector<int64_t> right = interpret_reference(graph, fixture.inputs);
   int tried = 0;
   for (size_t i = 0; i < graph.nodes.size() && tried < 10; i += 17) {

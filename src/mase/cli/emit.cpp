@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch emit: a quantised network as SystemVerilog, compared and proved before anything is said.
-#include <algorithm>
-
 #include "mase/base/table.h"
 #include "mase/cli/hardware_setup.h"
-#include "mase/hardware/tool.h"
 
 namespace mase::emit_command {
 namespace {
@@ -19,69 +16,29 @@ void print_trace(const Design& design) {
   fmt::print("{}\n", table.str());
 }
 
-Value exactness_value(const LoweredNetwork& lowered) {
-  List list;
-  for (const LoweredNetwork::Exactness& entry : lowered.float32)
-    list.push_back(
-        Dict{{"node", entry.node}, {"sum_bits", entry.bits}, {"exact_in_float32", entry.exact}});
-  return list;
-}
-
 int run(const Arguments& arguments) {
-  const HardwareNetwork network = load_hardware_network(arguments);
-  const Compared compared = compare_with_engine(network, arguments);
-  const Design design = make_design(network.graph, read_design_options(arguments));
-  const DesignRows rows = rows_of(design.graph, compared.inputs, compared.origin);
-  Dict facts{{"source", network.origin}};
-  Dict comparison{{"rows", compared.origin}};
-  comparison.set("engine", compared.engine ? Value("engine = integers on every row, 0 mismatches")
-                                           : Value("no engine: the network is given in integers"));
-  facts.set("compared", comparison);
-  if (network.source) {
-    facts.set("software", Value::of(network.source->software));
-    facts.set("float32", exactness_value(*network.source));
-  }
+  const HardwareSpec spec = read_hardware_spec(arguments);
+  const HardwareNetwork network = load_hardware_network(spec);
+  const Compared compared = compare_with_engine(network, spec);
   const std::string folder = arguments["output"].as_string();
-  const auto files = [&](const std::string& proof) {
-    facts.set("proved", proof);
-    return design_files(design, rows, facts);
-  };
-  const std::string forms =
-      "every sum of the optimised graph has the linear form of the network's own, for all inputs";
-  write_design(folder, files(forms + "; the SystemVerilog was not read back"));
-  if (!arguments["quiet"].as_bool()) print_trace(design);
-  if (compared.engine) fmt::print("engine = integers on {}: 0 mismatches\n", compared.origin);
-  if (network.source && !network.source->software.empty())
+  const EmitResult result = emit_hardware(network, compared, read_design_options(arguments), folder,
+                                          arguments["prove"].as_bool());
+  if (!arguments["quiet"].as_bool()) print_trace(result.design);
+  if (compared.engine)
+    fmt::print("engine = integers on {}: 0 mismatches\n", compared.origin);
+  else
+    fmt::print("not compared with the engine: {}\n", compared.reason);
+  if (!network.lowered.software.empty())
     fmt::print("in software, before the first rounding: {}\n",
-               join(network.source->software, ", "));
-  if (!arguments["prove"].as_bool()) {
-    fmt::print("not read back (--no-prove)\n");
-  } else if (!tool_exists("yosys")) {
-    fmt::print("not read back: yosys is not installed (apt-get install yosys)\n");
-  } else if (design.emitted.signals.empty()) {
-    fmt::print("not read back: style {} has no proof\n", design.options.style);
-  } else {
-    const ReadBack proof = prove_folder(design, folder);
-    if (!proof.fault.empty())
-      throw Error(folder + "/rtl", "the SystemVerilog is not the graph: " + proof.fault);
-    const std::string text = fmt::format(
-        "Yosys reads the same graph, for all inputs: {} sums by their affine forms, {} functions "
-        "by "
-        "all values of their operands, {} slices and registers by their bits{}",
-        proof.sums, proof.functions, proof.wires,
-        proof.skipped.empty() ? ""
-                              : fmt::format("; {} functions have too many operand bits and were "
-                                            "only simulated: {}",
-                                            proof.skipped.size(), join(proof.skipped, ", ")));
-    fmt::print("{}\n", text);
-    write_design(folder, files(forms + "; " + text));
-  }
-  const Estimate cost = estimate(design.graph);
+               join(network.lowered.software, ", "));
+  fmt::print("{}\n", result.proof_text);
+  const Estimate cost = estimate(result.design.graph);
+  const EmittedDesign& emitted = result.design.emitted;
   fmt::print("estimate: {:.0f} LUTs, {:.0f} levels, {:.1f} ns (a model, not placed){}\n", cost.luts,
              cost.levels, cost.delay_ns,
-             design.emitted.clocked ? fmt::format(", {} register bits, {} cycles", cost.registers,
-                                                  design.emitted.latency)
-                                    : "");
+             emitted.clocked
+                 ? fmt::format(", {} register bits, {} cycles", cost.registers, emitted.latency)
+                 : "");
   fmt::print("written to {}\n", folder);
   return 0;
 }

@@ -8,8 +8,8 @@ namespace mase::estimate_command {
 namespace {
 
 int run(const Arguments& arguments) {
-  const HardwareNetwork network = load_hardware_network(arguments);
-  const Design design = make_design(network.graph, read_design_options(arguments));
+  const HardwareNetwork network = load_hardware_network(read_hardware_spec(arguments));
+  const Design design = make_design(network.lowered.graph, read_design_options(arguments));
   const Estimate cost = estimate(design.graph);
   if (!arguments["json"].is_null()) {
     const std::string text = to_json(to_value(cost), 2) + "\n",

@@ -12,34 +12,6 @@
 namespace mase {
 namespace {
 
-// The kernels' numbers. Whole elements are kept as whole numbers, so their point moves into the
-// exponent.
-BlockSpec block_spec(const Block& type) {
-  BlockSpec spec;
-  int point = 0, precision = 0;  // of whole elements; bits after the leading one
-  if (const Fixed* fixed = std::get_if<Fixed>(&type.element)) {
-    spec.whole = true;
-    spec.element.mantissa = 0;
-    spec.element.largest = static_cast<float>(largest_code(*fixed));
-    spec.element.rounding = fixed->rounding;
-    point = fixed->frac;
-    precision = fixed->width - 2;
-  } else if (const Float* element = std::get_if<Float>(&type.element)) {
-    spec.whole = false;
-    spec.element = float_spec(*element);
-    spec.element.has_infinity = false;  // elements saturate
-    precision = element->mantissa;
-  } else {
-    spec.whole = false;
-    spec.element = float_spec(std::get<Log>(type.element));
-  }
-  spec.carry_bits = type.carry ? precision : -1;
-  spec.offset = std::ilogb(spec.element.largest);
-  spec.least = type.least - point;
-  spec.most = type.most - point;
-  return spec;
-}
-
 Coding element_coding(const Block& type) {
   if (const Fixed* fixed = std::get_if<Fixed>(&type.element))
     return coding_of(
@@ -201,6 +173,34 @@ void add_codes(Quantizer& q, const std::shared_ptr<const Blocks>& format) {
 }
 
 }  // namespace
+
+// The kernels' numbers. Whole elements are kept as whole numbers, so their point moves into the
+// exponent.
+BlockSpec block_spec(const Block& type) {
+  BlockSpec spec;
+  int point = 0, precision = 0;  // of whole elements; bits after the leading one
+  if (const Fixed* fixed = std::get_if<Fixed>(&type.element)) {
+    spec.whole = true;
+    spec.element.mantissa = 0;
+    spec.element.largest = static_cast<float>(largest_code(*fixed));
+    spec.element.rounding = fixed->rounding;
+    point = fixed->frac;
+    precision = fixed->width - 2;
+  } else if (const Float* element = std::get_if<Float>(&type.element)) {
+    spec.whole = false;
+    spec.element = float_spec(*element);
+    spec.element.has_infinity = false;  // elements saturate
+    precision = element->mantissa;
+  } else {
+    spec.whole = false;
+    spec.element = float_spec(std::get<Log>(type.element));
+  }
+  spec.carry_bits = type.carry ? precision : -1;
+  spec.offset = std::ilogb(spec.element.largest);
+  spec.least = type.least - point;
+  spec.most = type.most - point;
+  return spec;
+}
 
 Quantizer block_quantizer(const Block& type) {
   const auto format =

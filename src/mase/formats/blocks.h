@@ -12,6 +12,8 @@
 namespace mase {
 
 Quantizer block_quantizer(const Block& type);
+// The rule of such a type in the kernels' numbers.
+BlockSpec block_spec(const Block& type);
 
 // rounding = "reference": `shared` turns a block's largest magnitude (zeros replaced as MASE does)
 // into whatever `element` needs. Blocks and bits are those of the type whose place it takes.

@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "mase/hardware/linear_form.h"
+#include "mase/hardware/lower_linear.h"
+#include "mase/hardware/lower_rounding.h"
 #include "mase/hardware/quantizer_format.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/learned.h"
@@ -16,8 +18,6 @@ namespace {
 
 // A value in software has no integers.
 using Features = std::optional<std::vector<IntegerId>>;
-
-constexpr int64_t table_limit = 1 << 14;
 
 class GraphLowering {
  public:
@@ -225,35 +225,16 @@ class GraphLowering {
   // The hardware's inputs: whatever codes the format has.
   std::vector<IntegerId> source(const Node& node, NodeId from, const QuantizerPtr& format) {
     const size_t count = features_of(from);
-    LoweredNetwork::Source entry{from, format, {}};
-    std::vector<IntegerId> result;
     const std::string& name = graph_.node(from).name;
-    const auto fixed = fixed_formats(*format, count);
+    InputCodes codes = input_codes_of(*format, count, node.name);
+    std::vector<IntegerId> result;
     for (size_t i = 0; i < count; ++i) {
-      IntegerRange range;
-      int frac = 0;
-      if (fixed) {
-        range = (*fixed)[i].range();
-        frac = (*fixed)[i].frac;
-      } else {
-        if (!is_function_of_value(*format) || !format->lowest || !format->largest ||
-            !format->smallest_positive)
-          refuse(node, fmt::format("{} has no integers for a network's inputs", format->format),
-                 "use integer, minifloat, binary or ternary there");
-        frac = dyadic(*format->smallest_positive, node.name).frac;
-        for (const double end : {*format->lowest, *format->largest})
-          if (end != 0) frac = std::max(frac, dyadic(end, node.name).frac);
-        range = {static_cast<int64_t>(std::ldexp(*format->lowest, frac)),
-                 static_cast<int64_t>(std::ldexp(*format->largest, frac))};
-        if (range.width() > 32)
-          refuse(node,
-                 fmt::format("{} needs {} bits as fixed point", format->format, range.width()),
-                 "use fewer exponent bits");
-      }
-      entry.fracs.push_back(frac);
-      result.push_back(builder_.input(range, frac, fmt::format("{}_{}", name, i)));
+      IntegerId input =
+          builder_.input(codes.ranges[i], codes.fracs[i], fmt::format("{}_{}", name, i));
+      if (codes.sign_bits) input = builder_.add_constant(builder_.scale(input, 2, 0), -1);
+      result.push_back(input);
     }
-    result_.sources.push_back(std::move(entry));
+    result_.sources.push_back({from, format, std::move(codes.fracs), codes.sign_bits});
     return result;
   }
 
@@ -263,50 +244,7 @@ class GraphLowering {
 
   std::vector<IntegerId> rounded(const Node& node, const std::vector<IntegerId>& features,
                                  const QuantizerPtr& format) {
-    std::vector<IntegerId> result;
-    if (const auto fixed = fixed_formats(*format, features.size())) {
-      for (size_t i = 0; i < features.size(); ++i)
-        result.push_back(builder_.requantize(features[i], (*fixed)[i]));
-      return result;
-    }
-    if (!is_function_of_value(*format))
-      refuse(
-          node,
-          fmt::format("{} rounds a value by what stands beside it, or by chance: it has no exact "
-                      "integers for results of layers",
-                      format->format),
-          "use integer, minifloat, log, binary or ternary there; weights may stay as they are");
-    for (const IntegerId feature : features)
-      result.push_back(table_of(node, feature, [&](std::vector<float> values) {
-        format->quantize(values.data(), values.data(), {static_cast<int64_t>(values.size())});
-        return values;
-      }));
-    return result;
-  }
-
-  // A function of one number as a table over the interval.
-  template <class Function>
-  IntegerId table_of(const Node& node, IntegerId feature, const Function& function) {
-    const IntegerNode x = builder_.at(feature);
-    const int64_t entries = x.range.high - x.range.low + 1;
-    if (entries > table_limit)
-      refuse(node, fmt::format("a table of {} entries is too large", entries),
-             "round its input to fewer bits first");
-    std::vector<float> values;
-    for (int64_t code = x.range.low; code <= x.range.high; ++code)
-      values.push_back(static_cast<float>(std::ldexp(static_cast<double>(code), -x.frac)));
-    const std::vector<float> results = function(std::move(values));
-    int frac = 0;
-    for (const float value : results)
-      if (value != 0) frac = std::max(frac, dyadic(value, node.name).frac);
-    std::vector<int64_t> codes;
-    for (const float value : results) {
-      const double code = std::ldexp(static_cast<double>(value), frac);
-      if (std::abs(code) > 0x1p40)
-        refuse(node, "its results need more than 40 bits", "round them to a coarser format");
-      codes.push_back(static_cast<int64_t>(code));
-    }
-    return builder_.table(feature, x.range.low, frac, codes);
+    return lower_rounding(builder_, features, *format, node.name);
   }
 
   // Any other function of one number whose result is rounded: the op's own reference and the
@@ -314,8 +252,6 @@ class GraphLowering {
   Features by_table(const Node& node, const BoundCall& call, const std::vector<IntegerId>& features,
                     const auto& quantizer) {
     const QuantizerPtr out = quantizer("data_out");
-    const std::optional<std::vector<FixedFormat>> fixed =
-        out ? fixed_formats(*out, features.size()) : std::nullopt;
     if (call.inputs.size() != 1 || call.op->class_name.empty() ||
         (call.module && !call.module->parameters.empty()))
       refuse(node, fmt::format("'{}' has no integer form", call.op->name),
@@ -325,7 +261,7 @@ class GraphLowering {
              fmt::format("the result of '{}' is not rounded to a number format", call.op->name),
              "give data_out_width in its quantisation");
     return each(features, [&](IntegerId feature) {
-      return table_of(node, feature, [&](std::vector<float> values) {
+      const auto function = [&](std::vector<float> values) {
         Array in({static_cast<int64_t>(values.size()), 1});
         std::copy(values.begin(), values.end(), in.data.begin());
         OpCall op_call{call.attributes, {&in}};
@@ -333,7 +269,8 @@ class GraphLowering {
         for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(result.data[i]);
         out->quantize(values.data(), values.data(), {static_cast<int64_t>(values.size())});
         return values;
-      });
+      };
+      return lower_table(builder_, feature, function, node.name);
     });
   }
 
@@ -364,7 +301,9 @@ std::vector<int64_t> input_codes(const LoweredNetwork& network, const std::vecto
           throw Error(fmt::format("row {}, feature {}", row, i), fmt::format("is {}", value),
                       "hardware takes finite numbers");
         codes[static_cast<size_t>(row) * network.graph.inputs.size() + offset + i] =
-            static_cast<int64_t>(std::ldexp(static_cast<double>(value), source.fracs[i]));
+            source.sign_bits
+                ? value > 0
+                : static_cast<int64_t>(std::ldexp(static_cast<double>(value), source.fracs[i]));
       }
     offset += width;
   }

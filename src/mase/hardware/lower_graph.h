@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "mase/hardware/builder.h"
-#include "mase/hardware/fixed_network.h"
 #include "mase/ir/graph.h"
 
 namespace mase {
@@ -21,6 +20,7 @@ struct LoweredNetwork {
     NodeId node;
     QuantizerPtr quantizer;
     std::vector<int> fracs;  // of the codes, one per feature
+    bool sign_bits = false;  // one bit each: 0 is -1, 1 is +1
   };
   std::vector<Source> sources;
   std::vector<std::string> software;  // nodes that stay in software

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/hardware/lower_linear.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace mase {
+
+Dyadic dyadic(double value, const std::string& place) {
+  if (!std::isfinite(value))
+    throw Error(place, fmt::format("{} is no finite number", value), "train without infinities");
+  if (value == 0) return {};
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  int64_t mantissa = static_cast<int64_t>(std::ldexp(fraction, 53));
+  int frac = 53 - exponent;
+  while ((mantissa & 1) == 0) {
+    mantissa /= 2;
+    --frac;
+  }
+  return {mantissa, frac};
+}
+
+std::vector<IntegerId> lower_linear(IntegerBuilder& builder, const std::vector<IntegerId>& inputs,
+                                    const std::vector<std::vector<double>>& weights,
+                                    const std::vector<double>& bias, const std::string& place) {
+  std::vector<IntegerId> results;
+  for (size_t o = 0; o < weights[0].size(); ++o) {
+    // The binary point at which every term of the sum is whole.
+    int frac = std::numeric_limits<int>::min();
+    std::vector<std::pair<IntegerId, Dyadic>> terms;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Dyadic weight = dyadic(weights[i][o], place);
+      const IntegerRange& range = builder.at(inputs[i]).range;
+      if (weight.mantissa == 0 || (range.low == 0 && range.high == 0)) continue;
+      terms.emplace_back(inputs[i], weight);
+      frac = std::max(frac, weight.frac + builder.at(inputs[i]).frac);
+    }
+    const Dyadic constant = bias.empty() ? Dyadic{} : dyadic(bias[o], place);
+    if (constant.mantissa != 0) frac = std::max(frac, constant.frac);
+    if (terms.empty() && constant.mantissa == 0) frac = 0;
+    const auto scaled = [&](const Dyadic& number, int own) {
+      const int up = frac - number.frac - own;
+      if (up > 60 || std::abs(std::ldexp(static_cast<double>(number.mantissa), up)) > 0x1p60)
+        throw Error(place, fmt::format("its sums need more than {} bits", integer_limit_bits),
+                    "give the weights fewer fraction bits");
+      return number.mantissa * (int64_t{1} << up);
+    };
+    IntegerId sum = builder.constant(constant.mantissa == 0 ? 0 : scaled(constant, 0), frac);
+    for (const auto& [id, weight] : terms)
+      sum = builder.add(sum, 0, builder.scale(id, scaled(weight, builder.at(id).frac), frac), 0);
+    results.push_back(sum);
+  }
+  return results;
+}
+
+}  // namespace mase

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/run/hardware.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "mase/base/random.h"
+#include "mase/engine/program.h"
+#include "mase/hardware/interpreter.h"
+#include "mase/hardware/tool.h"
+#include "mase/io/importer.h"
+#include "mase/run/experiment.h"
+
+namespace mase {
+namespace {
+
+// Half of the rows lie evenly over the codes of the first format, so that every code and both ends
+// come; the others are standardised features, now and then one far outside every format.
+Tensor drawn_rows(const HardwareNetwork& network, int64_t count, uint64_t seed) {
+  const Graph& graph = network.network;
+  const NodeId input = graph.placeholders().at(0);
+  Shape shape = {count};
+  const Shape& sample = graph.node(input).sample_shape;
+  shape.insert(shape.end(), sample.begin(), sample.end());
+  Tensor rows(shape);
+  Random random(seed, "hardware inputs");
+  float* const values = rows.mutable_data<float>();
+  const int64_t features = element_count(sample);
+  const auto& sources = network.lowered.sources;
+  const bool at_input = sources.size() == 1 && sources[0].node == input;
+  for (int64_t row = 0; row < count; ++row)
+    for (int64_t i = 0; i < features; ++i) {
+      double value = (random.below(50) == 0 ? 1000 : 1.5) * random.normal();
+      if (at_input && row % 2 == 0) {
+        const IntegerNode& code =
+            network.lowered.graph.at(network.lowered.graph.inputs[static_cast<size_t>(i)]);
+        const IntegerRange& range = code.range;
+        const int64_t drawn =
+            row == 0   ? range.low
+            : row == 2 ? range.high
+                       : range.low + static_cast<int64_t>(random.below(
+                                         static_cast<uint64_t>(range.high - range.low) + 1));
+        value = sources[0].sign_bits ? static_cast<double>(2 * drawn - 1)
+                                     : std::ldexp(static_cast<double>(drawn), -code.frac);
+      }
+      values[row * features + i] = static_cast<float>(value);
+    }
+  return rows;
+}
+
+// The node whose value the interpreter gets wrong first, by the graph's order.
+std::string first_difference(const Graph& graph, const LoweredNetwork& lowered, const Tensor& row,
+                             const int64_t* codes) {
+  const std::vector<int64_t> all = interpret_all(lowered.graph, codes);
+  std::string found;
+  for (const auto& value : lowered.values) {
+    if (!found.empty()) break;
+    const NodeId node = value.first;
+    const auto& ids = value.second;
+    run_observed(graph, {row}, {node}, 1, [&](NodeId, const Tensor& result) {
+      for (size_t i = 0; i < ids.size(); ++i) {
+        const IntegerNode& integer = lowered.graph.at(ids[i]);
+        const double mine =
+            std::ldexp(static_cast<double>(all[static_cast<size_t>(ids[i])]), -integer.frac);
+        if (mine != result.item(static_cast<int64_t>(i)) && found.empty())
+          found = fmt::format("{} feature {}: {} in integers, {} in the engine",
+                              graph.node(node).name, i, mine, result.item(static_cast<int64_t>(i)));
+      }
+    });
+  }
+  return found;
+}
+
+// Results of these nodes for all rows, of one run.
+std::map<NodeId, Tensor> observed_results(const Graph& graph, const Tensor& x,
+                                          std::vector<NodeId> nodes) {
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  std::map<NodeId, std::vector<float>> collected;
+  std::map<NodeId, Shape> shapes;
+  run_observed(graph, {x}, nodes, 256, [&](NodeId node, const Tensor& part) {
+    std::vector<float>& all = collected[node];
+    all.insert(all.end(), part.data<float>(), part.data<float>() + part.numel());
+    shapes[node] = part.shape();
+  });
+  std::map<NodeId, Tensor> results;
+  for (auto& [node, values] : collected) {
+    Shape shape = shapes[node];
+    shape[0] = x.shape()[0];
+    results.emplace(node, Tensor::of(shape, values));
+  }
+  return results;
+}
+
+// Layers whose sums single precision may round.
+std::string inexact_layers(const LoweredNetwork& lowered) {
+  std::vector<std::string> names;
+  for (const LoweredNetwork::Exactness& entry : lowered.float32)
+    if (!entry.exact) names.push_back(fmt::format("{} ({} bits)", entry.node, entry.bits));
+  return join(names, ", ");
+}
+
+Value exactness_value(const LoweredNetwork& lowered) {
+  List list;
+  for (const LoweredNetwork::Exactness& entry : lowered.float32)
+    list.push_back(
+        Dict{{"node", entry.node}, {"sum_bits", entry.bits}, {"exact_in_float32", entry.exact}});
+  return list;
+}
+
+std::string proof_text(const ReadBack& proof) {
+  std::string text = fmt::format(
+      "Yosys reads the same graph, for all inputs: {} sums by their affine forms, {} functions by "
+      "all values of their operands, {} slices and registers by their bits",
+      proof.sums, proof.functions, proof.wires);
+  if (!proof.skipped.empty())
+    text += fmt::format("; {} functions have too many operand bits and were only simulated: {}",
+                        proof.skipped.size(), join(proof.skipped, ", "));
+  return text;
+}
+
+}  // namespace
+
+HardwareNetwork load_hardware_network(const HardwareSpec& spec) {
+  HardwareNetwork result;
+  const std::string& path = spec.network.load;
+  result.origin = path;
+  const bool foreign = spec.network.model.empty() && std::filesystem::is_regular_file(path);
+  if (const ImporterRecord* importer = foreign ? find_importer(path) : nullptr) {
+    if (!spec.passes.calls.empty() || !spec.data.name.empty())
+      throw Error(path, "is another program's file",
+                  fmt::format("turn it into an .mz first: ch import {}", path));
+    ImportedNetwork imported = import_network(path, importer->name);
+    result.network = std::move(imported.graph);
+    result.integers_given = imported.integers;
+  } else {
+    Experiment experiment(
+        {.network = spec.network, .data = spec.data, .passes = spec.passes, .seed = spec.seed});
+    experiment.prepare();
+    experiment.apply_passes();
+    result.network = experiment.graph();
+    if (const Dataset* dataset = experiment.dataset()) {
+      result.test_rows = dataset->test.x;
+      result.rows_origin = fmt::format("{} test rows of {} ({})", dataset->test.rows(),
+                                       printable(dataset->name), printable(dataset->variant));
+    }
+  }
+  result.lowered = lower(result.network);
+  return result;
+}
+
+Compared compare_with_engine(const HardwareNetwork& network, const HardwareSpec& spec) {
+  const Graph& graph = network.network;
+  const LoweredNetwork& lowered = network.lowered;
+  Compared result;
+  const Tensor x =
+      network.test_rows ? *network.test_rows : drawn_rows(network, spec.rows, spec.seed);
+  result.origin = network.test_rows ? network.rows_origin : fmt::format("{} drawn rows", spec.rows);
+  // Inputs and outputs of one and the same run: what stays in software is single precision, and
+  // another program may round it differently.
+  std::vector<NodeId> observed = graph.outputs();
+  for (const LoweredNetwork::Source& source : lowered.sources)
+    if (graph.node(source.node).kind != NodeKind::placeholder) observed.push_back(source.node);
+  const std::map<NodeId, Tensor> results = observed_results(graph, x, observed);
+  std::vector<Tensor> values;
+  for (const LoweredNetwork::Source& source : lowered.sources)
+    values.push_back(
+        graph.node(source.node).kind == NodeKind::placeholder ? x : results.at(source.node));
+  result.inputs = input_codes(lowered, values);
+  const std::vector<double> mine =
+      output_values(lowered.graph, IntegerProgram(lowered.graph).run(result.inputs));
+  const size_t rows = static_cast<size_t>(x.shape()[0]), width = lowered.graph.outputs.size();
+  size_t offset = 0;
+  for (const NodeId node : graph.outputs()) {
+    const Tensor& output = results.at(node);
+    const size_t own = static_cast<size_t>(output.numel()) / std::max<size_t>(1, rows);
+    for (size_t row = 0; row < rows; ++row)
+      for (size_t i = 0; i < own; ++i) {
+        const double engine = output.item(static_cast<int64_t>(row * own + i));
+        if (engine == mine[row * width + offset + i]) continue;
+        const std::string inexact = inexact_layers(lowered);
+        if (network.integers_given && !inexact.empty()) {
+          result.reason = fmt::format("single precision is too narrow for the sums of {}", inexact);
+          return result;
+        }
+        const size_t per_row = static_cast<size_t>(x.numel()) / rows;
+        Shape one = x.shape();
+        one[0] = 1;
+        const Tensor single =
+            Tensor::of(one, std::vector<float>(x.data<float>() + row * per_row,
+                                               x.data<float>() + (row + 1) * per_row));
+        throw Error(fmt::format("row {}, output {}", row, offset + i),
+                    fmt::format("the engine has {}, integers have {}", engine,
+                                mine[row * width + offset + i]),
+                    first_difference(graph, lowered, single,
+                                     result.inputs.data() + row * lowered.graph.inputs.size()));
+      }
+    offset += own;
+  }
+  result.engine = true;
+  return result;
+}
+
+EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compared,
+                         const DesignOptions& options, const std::string& folder, bool prove) {
+  EmitResult result;
+  result.design = make_design(network.lowered.graph, options);
+  const DesignRows rows = rows_of(result.design.graph, compared.inputs, compared.origin);
+  Dict facts{{"source", network.origin}};
+  facts.set("compared",
+            Dict{{"rows", compared.origin},
+                 {"engine", compared.engine ? "engine = integers on every row, 0 mismatches"
+                                            : "not compared: " + compared.reason}});
+  facts.set("software", Value::of(network.lowered.software));
+  facts.set("float32", exactness_value(network.lowered));
+  const auto write = [&](const std::string& proof) {
+    facts.set("proved",
+              "every sum of the optimised graph has the linear form of the network's own, for all "
+              "inputs; " +
+                  proof);
+    write_design(folder, design_files(result.design, rows, facts));
+  };
+  const auto unproved = [&](std::string reason) {
+    result.proof_text = "not read back: " + std::move(reason);
+    write(result.proof_text);
+    return std::move(result);
+  };
+  if (!prove) return unproved("--no-prove");
+  if (!tool_exists("yosys")) return unproved("yosys is not installed (apt-get install yosys)");
+  if (result.design.emitted.signals.empty())
+    return unproved(fmt::format("style {} has no proof", options.style));
+  write("not read back yet");
+  result.proof = prove_folder(result.design, folder);
+  if (!result.proof->fault.empty())
+    throw Error(folder + "/rtl", "the SystemVerilog is not the graph: " + result.proof->fault);
+  result.proof_text = proof_text(*result.proof);
+  write(result.proof_text);
+  return result;
+}
+
+}  // namespace mase

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a quantised network to a folder of hardware, without a terminal: the network in integers,
+// the rows on which the engine and the integers are compared, the design written and proved.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mase/hardware/design.h"
+#include "mase/hardware/lower_graph.h"
+#include "mase/run/spec.h"
+
+namespace mase {
+
+struct HardwareSpec {
+  NetworkSpec network = {};  // `load` may also be a file that import_network() reads
+  DataSpec data = {};        // whose test rows are compared; no name: drawn rows
+  PassList passes = {};      // run on the loaded network
+  int64_t rows = 2000;       // so many are drawn
+  uint64_t seed = 0;         // of drawn rows
+};
+
+struct HardwareNetwork {
+  Graph network;
+  LoweredNetwork lowered;  // nothing optimised
+  std::string origin;      // the file
+  std::optional<Tensor> test_rows;
+  std::string rows_origin;  // what those are: "4000 test rows of jsc (...)"
+  // The file gives integers (a fixed-point network): they are the network, and single precision may
+  // be too narrow to follow them.
+  bool integers_given = false;
+};
+HardwareNetwork load_hardware_network(const HardwareSpec& spec);
+
+struct Compared {
+  std::vector<int64_t> inputs;  // codes of all rows
+  std::string origin;           // what the rows are
+  bool engine = false;          // all rows are equal
+  std::string reason = {};      // why not, where that is no fault
+};
+// The engine's outputs against the interpreter's. A difference is an error that names the first
+// node that differs.
+Compared compare_with_engine(const HardwareNetwork& network, const HardwareSpec& spec);
+
+struct EmitResult {
+  Design design;
+  std::optional<ReadBack> proof;
+  std::string proof_text;  // what was proved, or why nothing was
+};
+// Writes the folder. `prove`: Yosys, where it is installed, reads it back; a fault is an error.
+EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compared,
+                         const DesignOptions& options, const std::string& folder, bool prove);
+
+}  // namespace mase
