@@ -48,21 +48,34 @@ def kill_itself(process):
     process.send_signal(signal.SIGKILL)
 
 
-def kill_runs(options, scratch, launcher=(), kill=kill_itself):
+def end_by_itself(process):
+    """What it said on stderr, and whether it had to be ended though nobody had killed the run."""
+    return process.communicate()[1], False
+
+
+def start(words):
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def kill_runs(options, scratch, launcher=(), kill=kill_itself, end=end_by_itself):
     """Leaves the undisturbed run in scratch/calm."""
     calm, rough = os.path.join(scratch, "calm"), os.path.join(scratch, "rough")
-    start = time.monotonic()
-    subprocess.run(command(calm, *options, launcher=launcher), check=True,
-                   stdout=subprocess.DEVNULL)
-    duration = time.monotonic() - start
+    ended = True
+    while ended:
+        shutil.rmtree(calm, ignore_errors=True)
+        began = time.monotonic()
+        process = start(command(calm, *options, launcher=launcher))
+        error, ended = end(process)
+    if process.returncode != 0:
+        sys.exit("exit %d: %s" % (process.returncode, error.decode()))
+    duration = time.monotonic() - began
     chance = random.Random(20240210)
     kills, attempts = 0, 0
     run = os.path.join(rough, "run")
     while True:
         attempts += 1
         words = ["--resume", run] if os.path.exists(run) else options
-        process = subprocess.Popen(command(rough, *words, launcher=launcher),
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        process = start(command(rough, *words, launcher=launcher))
         killed = False
         if kills < KILLS:
             # Mostly early moments, so that there is a run left to kill twenty times.
@@ -71,14 +84,14 @@ def kill_runs(options, scratch, launcher=(), kill=kill_itself):
                 kill(process)
                 killed = True
                 kills += 1
-        _, error = process.communicate()
+        error, ended = end(process)
         if process.returncode == 0:
             if kills >= KILLS:
                 break
             # Finished too early: the result must be right, and the killing goes on afresh.
             compare(calm, rough)
             shutil.rmtree(rough)
-        elif not killed:
+        elif not killed and not ended:
             sys.exit("exit %d: %s" % (process.returncode, error.decode()))
         if attempts > 400:
             sys.exit("no progress after 400 starts")
