@@ -4,17 +4,25 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all test test-long asan tsan install bench fuzz reference format format-check check clean help
+.PHONY: all test test-long python asan tsan install bench fuzz reference format format-check check clean help
 
 all:  ## build the program and the library
 	@scripts/build.sh --packages build ch
 
 test:  ## build and run all tests
+	@scripts/install_packages.sh build test
+	@scripts/python_tools.sh
 	@scripts/build.sh --packages "build test" -DMASE_TESTS=ON all
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 test-long: test  ## the tests and those that take minutes (accuracies, a million jets)
 	@ctest --test-dir $(BUILD) --output-on-failure -C long -L long
+
+python:  ## build the Python package and install it into build/python, an environment of its own
+	@scripts/install_packages.sh python
+	@scripts/python_tools.sh --needed
+	@scripts/build.sh --packages build mase
+	@scripts/python_wheel.sh $(BUILD)
 
 asan:  ## the tests under the address and undefined-behaviour sanitizers (clang)
 	@scripts/build.sh --preset asan --packages "build test check" all

@@ -35,4 +35,11 @@ case ${1:-} in
     done
     ;;
 esac
+# Python with our packages first in line.
+case ${1:-} in
+  python | notebook)
+    # shellcheck source=scripts/python.sh
+    source "$root/scripts/python.sh"
+    ;;
+esac
 exec "$binary" "$@"

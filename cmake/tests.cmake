@@ -32,6 +32,14 @@ endforeach()
 # Scripts that are tests of their own (Python or shell): tests/FOLDER/NAME_test.{py,sh}.
 file(GLOB_RECURSE MASE_TEST_SCRIPTS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.py
      ${CMAKE_SOURCE_DIR}/tests/*_test.sh)
+if(MASE_SANITIZE)
+  set(runtime asan)
+  if(MASE_SANITIZE MATCHES "thread")
+    set(runtime tsan)
+  endif()
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libclang_rt.${runtime}-x86_64.so
+                  OUTPUT_VARIABLE MASE_SANITIZER_LIBRARY OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
 foreach(script ${MASE_TEST_SCRIPTS})
   file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/tests ${script})
   string(REGEX REPLACE "_test\\.(py|sh)$" "" name ${name})
@@ -47,7 +55,12 @@ foreach(script ${MASE_TEST_SCRIPTS})
     set(label long)
     set(configuration CONFIGURATIONS long)
   endif()
+  # Python itself is built without sanitizers: their library is loaded before it.
+  set(environment "")
+  if(MASE_SANITIZE AND name MATCHES "^python/")
+    set(environment "LD_PRELOAD=${MASE_SANITIZER_LIBRARY};ASAN_OPTIONS=detect_leaks=0;MASE_SANITIZE=${MASE_SANITIZE}")
+  endif()
   add_test(NAME ${name} COMMAND ${interpreter} ${script} ${configuration})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS ${label}
-    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache")
+    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache;${environment}")
 endforeach()

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neural networks from training to number formats to hardware, on a native core.
+
+    import mase
+
+    run = mase.train("jsc-tiny", "jsc", max_epochs=10, learning_rate=1e-2)
+    graph = run.graph.quantize(linear=mase.formats.integer(8, 4))
+    print(mase.test(graph, "jsc").accuracy, graph.cost().average_weight_bits)
+
+The package chop has the same things under the names of MASE's own package.
+"""
+from mase import formats
+from mase._native import Error, InternalError, __version__
+from mase.checkpoint import Checkpoint, read_checkpoint, save_checkpoint
+from mase.data import Dataset, Split, load_dataset
+from mase.experiment import predict, search, test, train, transform
+from mase.formats import Format
+from mase.graph import Cost, Graph, Layer, Node, load
+from mase.hardware import Estimate, estimate
+from mase.plugin import load_plugin, register_pass
+from mase.results import Evaluation, SearchResult, TrainResult, TransformResult
+
+__all__ = [
+    "Checkpoint", "Cost", "Dataset", "Error", "Estimate", "Evaluation", "Format", "Graph",
+    "InternalError", "Layer", "Node", "SearchResult", "Split", "TrainResult", "TransformResult",
+    "__version__", "estimate", "formats", "from_torch", "load", "load_dataset",
+    "load_plugin", "models", "datasets", "passes", "predict", "read_checkpoint", "register_pass",
+    "save_checkpoint", "search", "test", "to_torch", "train", "transform",
+]
+
+
+def models() -> dict:
+    """The built-in networks and what they are."""
+    from mase import _native
+
+    return _native.models()
+
+
+def datasets() -> dict:
+    """The data sets that have names and what they are."""
+    from mase import _native
+
+    return _native.datasets()
+
+
+def passes() -> dict:
+    """The passes, with summary, help and options."""
+    from mase import _native
+
+    return _native.passes()
+
+
+def from_torch(module, example=None, *, name=None) -> Graph:
+    """The graph of a torch module, traced by torch.fx; weights are shared.
+
+    `example` is an input, or a tuple or dict of inputs, whose first dimension is the batch. It may
+    be left out where the first layer says how wide its input is. Operations that this library does
+    not have are an error that names them.
+    """
+    from mase.torch_bridge import from_torch as convert
+
+    return convert(module, example, name=name)
+
+
+def to_torch(graph: Graph):
+    """A torch.fx.GraphModule with the graph's layers, weights and state-dict keys, which trains."""
+    from mase.torch_bridge import to_torch as convert
+
+    return convert(graph)

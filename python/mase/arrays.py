@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays as the library takes them: contiguous, in host memory, without a copy where they are."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from mase.lazy import numpy as np
+
+
+def is_torch(value: Any) -> bool:
+    """True for a torch tensor, without importing torch."""
+    return type(value).__module__.partition(".")[0] == "torch" or _has_torch_base(type(value))
+
+
+def _has_torch_base(kind: type) -> bool:
+    return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in kind.__mro__)
+
+
+def host_array(value: Any, dtype: Any = "float32") -> np.ndarray:
+    """The values as a contiguous NumPy array of this type; shared where nothing must change.
+
+    Numbers of other types are converted, so that float64 loses precision: the library computes in
+    single precision.
+    """
+    if is_torch(value):
+        value = value.detach()
+        if value.device.type != "cpu":
+            value = value.cpu()
+        value = value.numpy()
+    array = np.asarray(value)
+    if array.dtype == object or array.dtype.kind in "SUmMV":
+        from mase._native import Error
+
+        raise Error(f"expected an array of numbers, got {array.dtype}")
+    return np.ascontiguousarray(array, dtype=dtype).reshape(array.shape)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What experiments give back: figures as attributes, tables on request."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Optional
+
+
+from mase.graph import Graph, _dataframe
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from mase.lazy import numpy as np
+
+
+class Evaluation:
+    """Figures of a network on one split. `split` says which: figures are named after it."""
+
+    def __init__(self, parts: dict):
+        self.split: str = parts["split"]
+        self.rows: int = parts["rows"]
+        self.loss: float = parts["loss"]
+        self.figures: Dict[str, float] = parts["figures"]
+        self.record: Dict[str, Any] = parts["record"]
+        self.seconds: float = parts["seconds"]
+        self.outputs: np.ndarray = parts["outputs"]
+
+    @property
+    def accuracy(self) -> float:
+        """Share of rows whose largest output is their class; an AttributeError for regression."""
+        if "accuracy" not in self.record:
+            raise AttributeError("accuracy: the targets are numbers, not classes")
+        return self.record["accuracy"]
+
+    def to_dict(self) -> dict:
+        return {"split": self.split, "rows": self.rows, **self.figures, "record": self.record}
+
+    def __repr__(self) -> str:
+        return f"<{self.split}, {self.rows:,} rows: " + ", ".join(f"{k} {v:.4f}" for k, v in self.figures.items()) + ">"
+
+    def _repr_html_(self) -> str:
+        from mase.html import figures
+
+        return figures(f"{self.split}, {self.rows:,} rows", [[k, f"{v:.6f}"] for k, v in self.figures.items()])
+
+
+class TrainResult:
+    """What a training run came to. `graph` has the best weights where something was written."""
+
+    def __init__(self, parts: dict, graph: Graph, history: List[dict]):
+        self.status: str = parts["status"]
+        self.message: str = parts["message"]
+        self.remedy: str = parts["remedy"]
+        self.folder: str = parts["folder"]
+        self.monitor: str = parts["monitor"]
+        self.epochs: int = parts["epochs"]
+        self.steps: int = parts["steps"]
+        self.best_epoch: int = parts["best_epoch"]
+        self.best: Dict[str, float] = parts["best"]
+        self.seconds: float = parts["seconds"]
+        self.samples: int = parts["samples"]
+        self.stopped_early: bool = parts["stopped_early"]
+        self.validation: Optional[Evaluation] = Evaluation(parts["validation"]) if parts["validation"] else None
+        self.test: Optional[Evaluation] = Evaluation(parts["test"]) if parts["test"] else None
+        self.graph, self.history = graph, history
+
+    @property
+    def best_checkpoint(self) -> str:
+        return f"{self.folder}/software/training_ckpts/best.ckpt" if self.folder else ""
+
+    def to_dict(self) -> dict:
+        keys = ("status", "message", "folder", "monitor", "epochs", "steps", "best_epoch", "best", "seconds", "history")
+        parts = {key: getattr(self, key) for key in keys}
+        for name in ("validation", "test"):
+            evaluation = getattr(self, name)
+            parts[name] = evaluation.to_dict() if evaluation else None
+        return parts
+
+    def to_dataframe(self) -> Any:
+        """One row per epoch."""
+        return _dataframe(self.history)
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{k} {v:.4f}" for k, v in self.best.items())
+        return f"<training {self.status}: {self.steps:,} steps, {self.epochs} epochs; best epoch {self.best_epoch}: {best}>"
+
+    def _repr_html_(self) -> str:
+        from mase.html import figures
+
+        rows = [["steps", f"{self.steps:,}"], ["epochs", self.epochs], ["best epoch", self.best_epoch]]
+        rows += [[f"best {k}", f"{v:.6f}"] for k, v in self.best.items()]
+        for evaluation in (self.validation, self.test):
+            if evaluation:
+                rows += [[k, f"{v:.6f}"] for k, v in evaluation.figures.items()]
+        return figures(f"Training {self.status}", rows + [["folder", self.folder]])
+
+
+class TransformResult:
+    """What passes did: `passes` in order, each with its result, and `record` with the comparison."""
+
+    def __init__(self, parts: dict, graph: Graph, original: Graph):
+        self.passes: List[dict] = parts["passes"]
+        self.record: Dict[str, Any] = parts["record"]
+        self.folder: str = parts["folder"]
+        self.graph, self.original = graph, original
+
+    def __getitem__(self, name: str) -> Any:
+        for outcome in self.passes:
+            if outcome["pass"] == name:
+                return outcome["data"]
+        raise KeyError(name)
+
+    def to_dict(self) -> dict:
+        return {"passes": self.passes, "record": self.record, "folder": self.folder}
+
+    def __repr__(self) -> str:
+        return "<transformed by " + ", ".join(outcome["pass"] for outcome in self.passes) + ">"
+
+    def _repr_html_(self) -> str:
+        from mase.html import table
+
+        return table(["Pass", "Changed the graph", "Seconds"],
+                     [[p["pass"], p["changed"], f"{p['seconds']:.3f}"] for p in self.passes])
+
+
+class SearchResult:
+    """The trials of a search, and the best of them as networks and configurations."""
+
+    def __init__(self, parts: dict, extra: Any):
+        self.status: str = parts["status"]
+        self.folder: str = parts["folder"]
+        self.trials: List[dict] = parts["trials"]
+        self.best: Any = parts["best"]
+        self.log: Any = parts["log"]
+        self.table: str = parts["table"]
+        self.test: List[dict] = parts["test"]
+        self.objectives: List[str] = parts["objectives"]
+        self.configurations: List[dict] = parts["configurations"]
+        self.networks: List[Graph] = [Graph(native, extra) for native in parts["networks"]]
+
+    def to_dict(self) -> dict:
+        keys = ("status", "folder", "objectives", "trials", "best", "test", "configurations")
+        return {key: getattr(self, key) for key in keys}
+
+    def to_dataframe(self) -> Any:
+        """One row per trial: its number, objectives and what was measured."""
+        return _dataframe([{"number": t["number"], "state": t["state"],
+                            **dict(zip(self.objectives, t["values"])), **t["user_attributes"]} for t in self.trials])
+
+    def __str__(self) -> str:
+        return self.table
+
+    def __repr__(self) -> str:
+        return f"<search {self.status}: {len(self.trials)} trials for {', '.join(self.objectives)}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.table)}</pre>"

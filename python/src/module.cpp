@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extension module mase._native: the library as plain functions and a few classes. The packages
+// mase and chop, written in Python, are what people use.
+#include "module.h"
+
+namespace {
+
+// A second import in the same interpreter (somebody cleared sys.modules) gets what the first one
+// made: types cannot be registered twice. Another interpreter would share objects that are not its
+// own, so it is refused.
+bool imported_before(nanobind::module_& module) {
+  static PyObject* first = nullptr;
+  static PyInterpreterState* owner = nullptr;
+  if (!first) {
+    first = module.inc_ref().ptr();
+    owner = PyInterpreterState_Get();
+    return false;
+  }
+  if (owner != PyInterpreterState_Get())
+    throw nanobind::import_error("mase cannot be imported in a second interpreter of one process");
+  module.attr("__dict__").attr("update")(nanobind::handle(first).attr("__dict__"));
+  return true;
+}
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+  if (imported_before(module)) return;
+  module.doc() = "The library libmase; use the packages mase and chop.";
+  module.attr("__version__") = MASE_VERSION;
+  mase::python::bind_errors(module);
+  mase::python::bind_registries(module);
+  mase::python::bind_formats(module);
+  mase::python::bind_graph(module);
+  mase::python::bind_passes(module);
+  mase::python::bind_checkpoints(module);
+  mase::python::bind_data(module);
+  mase::python::bind_experiment(module);
+  mase::python::bind_search(module);
+  mase::python::bind_hardware(module);
+}

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training, testing, predicting, transforming and searching from Python: the same figures as the
+program's, results as objects, callbacks, interrupts, and two runs at once."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import package
+import numpy as np
+
+import mase
+
+OPTIONS = dict(target="kind", max_epochs=3, batch_size=16, learning_rate=0.01, progress=False)
+QUANTIZE = {"quantize": {"by": "type", "linear": {"config": {
+    "name": "integer", "data_in_width": 8, "data_in_frac_width": 4, "weight_width": 8, "weight_frac_width": 4}}}}
+
+
+def run_record(folder):
+    with open(os.path.join(folder, "run.json")) as file:
+        return json.load(file)
+
+
+class Experiments(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.folder = self.scratch.name
+        self.table = package.write_table(os.path.join(self.folder, "table.csv"))
+        os.environ["MASE_DATA"] = os.path.join(self.folder, "data")
+
+    def train(self, **options):
+        return mase.train("jsc-toy", self.table, project_dir=os.path.join(self.folder, "out"), **{**OPTIONS, **options})
+
+    def test_same_bits_as_the_program(self):
+        run = self.train()
+        done = subprocess.run([os.environ["MASE_CH"], "train", "jsc-toy", self.table, "--target", "kind", "--max-epochs",
+                               "3", "--batch-size", "16", "--learning-rate", "0.01", "--project-dir",
+                               os.path.join(self.folder, "program"), "--project", "run"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        theirs = mase.load(os.path.join(self.folder, "program/run/software/training_ckpts/best.mz")).state_dict()
+        for name, array in run.graph.state_dict().items():
+            np.testing.assert_array_equal(array, theirs[name], err_msg=name)
+        record = run_record(os.path.join(self.folder, "program/run"))
+        self.assertEqual(run.test.figures["test_acc_epoch"], record["test_acc_epoch"])
+
+    def test_results_are_objects(self):
+        run = self.train()
+        self.assertEqual((run.status, run.epochs, len(run.history)), ("finished", 3, 3))
+        self.assertGreater(run.test.accuracy, 0.7)
+        self.assertEqual(run.test.outputs.shape, (run.test.rows, 3))
+        self.assertTrue(os.path.exists(run.best_checkpoint))
+        self.assertIn("val_loss_epoch", run.history[0])
+        json.dumps(run.to_dict())
+        self.assertIn("test_acc_epoch", run._repr_html_())
+        self.assertIn("finished", repr(run))
+        again = mase.test(run.graph, self.table, target="kind", progress=False)
+        self.assertEqual(again.accuracy, run.test.accuracy)
+        rows = mase.predict(os.path.join(run.folder, "software/training_ckpts/best.mz"), self.table)
+        self.assertEqual(rows.shape, (400, 3))
+
+    def test_nothing_is_written_unless_wanted(self):
+        run = self.train(save=False)
+        self.assertEqual(run.folder, "")
+        self.assertEqual(sorted(os.listdir(self.folder)), sorted({"table.csv"} | ({"data"} & set(os.listdir(self.folder)))))
+
+    def test_quantisation_aware_training_and_transform(self):
+        run = self.train(passes=QUANTIZE)
+        self.assertIn("LinearInteger", [node.class_name for node in run.graph])
+        result = None
+
+        def transform():
+            nonlocal result
+            result = mase.transform(run.graph, self.table, target="kind", passes=QUANTIZE, progress=False)
+
+        text = package.printed(transform)
+        self.assertIn("Quantized graph histogram", text)
+        self.assertEqual(result["summarize_quantization"]["changed"], 0)  # it was quantised already
+        self.assertEqual(repr(result), "<transformed by quantize, summarize_quantization>")
+
+    def test_callbacks(self):
+        epochs = []
+        self.train(on_epoch=epochs.append, save=False)
+        self.assertEqual([row["epoch"] for row in epochs], [0, 1, 2])
+
+        def stop(row):
+            if row["epoch"] == 1:
+                raise LookupError("enough")
+
+        with self.assertRaisesRegex(LookupError, "enough"):
+            self.train(on_epoch=stop, max_epochs=50, project="stopped")
+        folder = os.path.join(self.folder, "out/stopped")
+        self.assertEqual(run_record(folder)["status"], "interrupted")
+        run = mase.train(resume=folder, progress=False, max_epochs=4)
+        whole = self.train(max_epochs=4, save=True, project="whole", schedule="constant")
+        self.assertEqual((run.status, run.epochs), ("finished", 4))
+        self.assertEqual(whole.status, "finished")
+
+    def test_interrupt_leaves_a_resumable_run(self):
+        code = ("import mase, sys\n"
+                f"mase.train('jsc-toy', {self.table!r}, target='kind', max_epochs=100000, batch_size=16, progress=False,\n"
+                f"           project_dir={os.path.join(self.folder, 'out')!r}, project='killed',\n"
+                "           on_epoch=lambda row: (print(row['epoch'], flush=True)))\n")
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child.stdout.readline()
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+        self.assertIn("KeyboardInterrupt", err)
+        folder = os.path.join(self.folder, "out/killed")
+        self.assertIn("continue with mase.train(resume=", err)
+        self.assertEqual(run_record(folder)["status"], "interrupted")
+        run = mase.train(resume=folder, max_epochs=1, progress=False)
+        self.assertEqual(run.status, "finished")
+
+    def test_two_at_once(self):
+        alone = self.train(project="a").graph.state_dict()
+        results = {}
+
+        def work(name, seed):
+            results[name] = self.train(project=name, seed=seed).graph.state_dict()
+
+        threads = [threading.Thread(target=work, args=(f"t{i}", i % 2)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for name in ("t0", "t2"):
+            for key, array in alone.items():
+                np.testing.assert_array_equal(array, results[name][key])
+
+    def test_search(self):
+        run = self.train()
+        space = {"search_space": {"name": "graph/quantize/mixed_precision_ptq", "setup": {"by": "type"},
+                                  "seed": {"linear": {"config": {"name": ["integer"], "data_in_width": [8],
+                                                                 "data_in_frac_width": ["NA"], "weight_width": [4, 8],
+                                                                 "weight_frac_width": ["NA"]}}}},
+                 "strategy": {"name": "optuna", "setup": {"sampler": "brute-force"},
+                              "metrics": {"accuracy": {"scale": 1.0, "direction": "maximize"},
+                                          "average_bitwidth": {"scale": 0.2, "direction": "minimize"}}}}
+        found = mase.search(run.graph, self.table, target="kind", search=space, progress=False)
+        self.assertIn(found.status, ("finished", "space_exhausted"))
+        self.assertEqual(len(found.trials), 8)  # two widths for each of three layers
+        self.assertTrue(found.networks and found.networks[0].parameter_count)
+        self.assertIn("number", str(found))
+        json.dumps(found.to_dict())
+
+    def test_data(self):
+        data = mase.load_dataset(self.table, target="kind", progress=False)
+        self.assertEqual((data.train.x.dtype, data.train.y.dtype), (np.float32, np.int32))
+        self.assertEqual(sorted(data.class_names), ["blue", "green", "red"])
+        self.assertEqual(len(data.train) + len(data.validation) + len(data.test), 400)
+        with self.assertRaises(ValueError):
+            data.train.x[0, 0] = 1
+
+    def test_mistakes(self):
+        with self.assertRaisesRegex(mase.Error, "did you mean 'max_epochs'"):
+            self.train(max_epoch=3)
+        with self.assertRaisesRegex(mase.Error, "unknown data set"):
+            mase.train("jsc-tiny", "jcs", progress=False)
+        with self.assertRaises(mase.Error):
+            mase.train(resume=self.folder)
+        with self.assertRaises(mase.Error):
+            mase.test("jsc-toy", self.table, target="kind", split="tset", progress=False)
+
+
+if __name__ == "__main__":
+    package.main()
