@@ -45,11 +45,11 @@ uint64_t index_limit(const Graph& graph, NodeId placeholder) {
   return 0;
 }
 
-// As many rows as fit into 256 MB, whole batches.
+// As many rows as fit into 64 MB, more than a cache, whole batches.
 int64_t fitting_rows(const Graph& graph, int64_t wanted, int64_t batch_size) {
   int64_t floats = 1;
   for (const NodeId id : graph.placeholders()) floats += element_count(graph.node(id).sample_shape);
-  const int64_t most = (int64_t{1} << 26) / floats / batch_size * batch_size;
+  const int64_t most = (int64_t{1} << 24) / floats / batch_size * batch_size;
   return std::min(wanted, std::max(most, 4 * batch_size));
 }
 
