@@ -54,6 +54,11 @@ format:  ## format all sources
 format-check:
 	@git ls-files '*.h' '*.cpp' | xargs clang-format-14 --dry-run --Werror
 
+tidy:  ## clang-tidy over the library and the program (.clang-tidy), a folder at a time
+	@scripts/build.sh --preset asan --packages "build test check" ch
+	@sed -n 's/^ *"file": "\(.*Unity.*\|.*kernels.*\)",*$$/\1/p' build/asan/compile_commands.json | sort -u | \
+	  xargs -n 1 -P $(JOBS) clang-tidy-14 -p build/asan --quiet 2>/dev/null
+
 check: format-check  ## format, include directions, generated reference
 	@python3 scripts/check_includes.py
 	@$(BUILD)/bin/ch reference | diff -u docs/reference.md - >/dev/null || \

@@ -91,8 +91,8 @@ TEST(Products, ChannelsOfConvolutionsArePruned) {
   for (int64_t c = 0; c < channels; ++c)
     EXPECT_EQ(zeros(*graph.modules().at("conv").find("weight"), 1, c), c == 2 ? outputs * 9 : 0);
 
-  EXPECT_THROW(check_passes(convolution(2),
-                            {{"prune", Dict{{"activation", Dict{{"sparsity", 0.25}}}}, "p"}}),
+  EXPECT_THROW(prepare_passes(convolution(2),
+                              {{"prune", Dict{{"activation", Dict{{"sparsity", 0.25}}}}, "p"}}),
                Error);
 }
 

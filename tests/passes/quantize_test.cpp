@@ -25,7 +25,7 @@ const Value untouched(Dict{{"config", Dict{{"name", "NA"}}}});
 
 std::string fault(const Graph& graph, const Value& args) {
   try {
-    check_passes(graph, {{"quantize", args, "quantize"}});
+    prepare_passes(graph, {{"quantize", args, "quantize"}});
   } catch (const Error& error) {
     return error.what();
   }
@@ -183,7 +183,7 @@ TEST(Quantize, SharedLayersMustAgree) {
 TEST(Quantize, PlanGivesReasons) {
   const Graph graph = make_model("jsc-tiny");
   Problems problems;
-  const std::string text = plan_text(
+  const std::string text = describe_quantize_plan(
       graph,
       plan_quantize(graph, Dict{{"by", "type"}, {"linear", integer_config()}}, "q", problems));
   EXPECT_TRUE(problems.empty());

@@ -303,7 +303,7 @@ Graph after_passes(const Graph& graph, const std::string& path) {
   const Value passes = read_toml(path)["passes"];
   if (passes.is_null()) throw Error(path, "holds no [passes.*]", "see docs/formats.md");
   const std::vector<PassCall> calls = pass_calls(passes, "passes");
-  check_passes(graph, calls);
+  prepare_passes(graph, calls);
   Graph result = graph;
   PassContext context;
   run_passes(result, calls, context);

@@ -3,24 +3,20 @@
 // file says is checked before the first pass runs.
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
-#include "mase/passes/quantize_plan.h"
 #include "mase/run/experiment.h"
 
 namespace mase::transform_command {
 namespace {
 
 void print_plan(const Experiment& experiment) {
-  for (const PassCall& call : experiment.spec().passes.calls) {
-    const PassRecord& record = Registry<PassRecord>::instance().get(call.name);
+  for (const PreparedCall& prepared : experiment.prepared_passes()) {
+    const PassRecord& record = Registry<PassRecord>::instance().get(prepared.call.name);
     fmt::print("{}: {}\n", record.name, record.summary);
-    if (record.name == "quantize") {
-      Problems problems;
-      const Value args = validate(call.args, record.schema, call.path, problems);
-      fmt::print("{}\n", plan_text(experiment.graph(),
-                                   plan_quantize(experiment.graph(), args, call.path, problems)));
-    } else if (!call.args.is_null() && !call.args.as_dict().empty()) {
-      fmt::print("{}\n", python_pprint(call.args));
-    }
+    const Value& args = prepared.call.args;
+    if (record.describe)
+      fmt::print("{}\n", record.describe(experiment.graph(), prepared.plan));
+    else if (!args.is_null() && !args.as_dict().empty())
+      fmt::print("{}\n", python_pprint(args));
   }
   fmt::print("Nothing was run (--dry-run).\n");
 }

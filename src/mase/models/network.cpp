@@ -12,7 +12,7 @@ Network::Network(const std::string& name, const ModelInputs& inputs, Shape defau
       values_(inputs.values),
       outputs_(inputs.outputs > 0 ? inputs.outputs : default_outputs) {
   graph_.name = name;
-  Shape sample = inputs.sample_shape.empty() ? std::move(default_sample) : inputs.sample_shape;
+  Shape sample = inputs.sample_shape.empty() ? default_sample : inputs.sample_shape;
   Shape shape = sample;
   shape.insert(shape.begin(), 1);
   input_ = graph_.add_placeholder("x", std::move(sample));

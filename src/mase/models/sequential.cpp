@@ -7,7 +7,7 @@ Sequential::Sequential(const std::string& name, const ModelInputs& inputs, Shape
                        int64_t default_outputs)
     : seed_(inputs.seed), outputs_(inputs.outputs > 0 ? inputs.outputs : default_outputs) {
   graph_.name = name;
-  Shape sample = inputs.sample_shape.empty() ? std::move(default_sample) : inputs.sample_shape;
+  Shape sample = inputs.sample_shape.empty() ? default_sample : inputs.sample_shape;
   features_ = element_count(sample);
   const bool flat = sample.size() == 1;
   last_ = graph_.add_placeholder("x", std::move(sample));

@@ -54,7 +54,7 @@ OpRecord group_norm_record(OpRecord record,
   record.required_operands = {"data_in"};
   record.params = [channels_attribute](const Value& attributes) {
     std::vector<ParamSpec> specs;
-    const Shape shape = {attributes[channels_attribute.c_str()].as_int()};
+    const Shape shape = {attributes[channels_attribute].as_int()};
     if (attributes["affine"].as_bool()) {
       specs.push_back({"weight", shape, true, 1});
       specs.push_back({"bias", shape, true, 0});
@@ -64,7 +64,7 @@ OpRecord group_norm_record(OpRecord record,
   const std::string name = record.class_name;
   record.infer = [=](const Value& attributes, const std::vector<Shape>& inputs) {
     const Shape& x = inputs[0];
-    const int64_t channels = attributes[channels_attribute.c_str()].as_int();
+    const int64_t channels = attributes[channels_attribute].as_int();
     if (x.size() < 2 || x[1] != channels)
       throw Error("", fmt::format("{} wants [N, {}, ...], got {}", name, channels, shape_text(x)));
     const int64_t groups = count(attributes, channels);

@@ -125,7 +125,7 @@ std::vector<LayerError> compare_layers(const Graph& original, const Graph& trans
           count_saturated(new_module->quantization.find(name), *tensor, error);
     }
     place[id] = errors.size();
-    errors.push_back(std::move(error));
+    errors.push_back(error);
     outputs.push_back(id);
     watched.push_back(id);
     for (const NodeId input : transformed.inputs_of(id)) watched.push_back(input);

@@ -54,6 +54,8 @@ struct PassRecord {
   std::function<std::any(const Graph& graph, const Value& args, const std::string& path,
                          Problems& problems)>
       plan = {};
+  // What a plan would do, as text: for a dry run. Optional.
+  std::function<std::string(const Graph& graph, const std::any& plan)> describe = {};
   std::function<PassResult(Graph& graph, const Value& args, PassContext& context)> run;
   double tolerance = 0;  // largest change of outputs a transform may cause; < 0: any
 };
@@ -81,9 +83,6 @@ struct PreparedCall {
 };
 // Throws all problems of all calls.
 std::vector<PreparedCall> prepare_passes(const Graph& graph, const std::vector<PassCall>& calls);
-inline void check_passes(const Graph& graph, const std::vector<PassCall>& calls) {
-  prepare_passes(graph, calls);
-}
 // `calls` were prepared for this graph. What an earlier pass changed is prepared again.
 std::vector<PassOutcome> run_passes(Graph& graph, std::vector<PreparedCall> calls,
                                     PassContext& context);

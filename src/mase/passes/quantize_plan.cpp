@@ -340,9 +340,9 @@ PassResult apply_quantize_plan(Graph& graph, const std::vector<PlannedNode>& pla
   return {Dict{{"quantized", nodes.size()}, {"nodes", nodes}}, changed};
 }
 
-std::string plan_text(const Graph& graph, const std::vector<PlannedNode>& plan) {
+std::string describe_quantize_plan(const Graph& graph, const std::any& plan) {
   Table table({"Node name", "Mase op", "Rule", "Becomes", "Formats, or why it is left alone"});
-  for (const PlannedNode& entry : plan) {
+  for (const PlannedNode& entry : std::any_cast<const std::vector<PlannedNode>&>(plan)) {
     const Node& node = graph.node(entry.node);
     std::string becomes = "-";
     if (entry.changes()) {

@@ -4,6 +4,7 @@
 // --dry-run prints it, and every mistake in the table is found while making it.
 #pragma once
 
+#include <any>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ PassResult apply_quantize_plan(Graph& graph, const std::vector<PlannedNode>& pla
                                const PassContext& context);
 
 // The plan as a table: node, op, rule, formats or reason.
-std::string plan_text(const Graph& graph, const std::vector<PlannedNode>& plan);
+std::string describe_quantize_plan(const Graph& graph, const std::any& plan);
 
 // A config with only the keys that an op has operands for: one table may serve several ops.
 Value config_for_op(const Value& config, const std::vector<std::string>& operands);

@@ -76,7 +76,7 @@ void Experiment::check(Problems& problems) {
   attempt(problems, [&] { check_data_name(spec_.data); });
   if (spec_.data.needed && problems.empty()) attempt(problems, [&] { need_data(spec_.data); });
   if (outline)
-    attempt(problems, [&] { check_passes(*outline, spec_.passes.calls); });
+    attempt(problems, [&] { prepare_passes(*outline, spec_.passes.calls); });
   else
     check_pass_arguments(spec_.passes.calls, problems);
 }
@@ -137,7 +137,7 @@ void Experiment::prepare() {
     task_ = spec_.task;
   else if (dataset_ && !dataset_->classification)
     task_ = "regression";
-  check_passes(network_.graph, spec_.passes.calls);
+  prepared_passes_ = prepare_passes(network_.graph, spec_.passes.calls);
   original_ = network_.graph;
 }
 
@@ -188,7 +188,7 @@ std::vector<PassOutcome> Experiment::apply_passes(const std::string& save_dir, b
   if (!spec_.passes.calls.empty()) {
     PassContext context = pass_context(save_dir);
     if (describe) ensure_metadata(network_.graph, context);
-    outcomes = run_passes(network_.graph, spec_.passes.calls, context);
+    outcomes = run_passes(network_.graph, std::move(prepared_passes_), context);
   }
   take_quantizer_state(network_, observer_);
   return outcomes;

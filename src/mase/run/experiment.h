@@ -85,6 +85,8 @@ class Experiment {
   Value file_contents() const;
 
   const ExperimentSpec& spec() const { return spec_; }
+  // The spec's passes as prepare() found them good, until they run.
+  const std::vector<PreparedCall>& prepared_passes() const { return prepared_passes_; }
   const Graph& graph() const { return network_.graph; }
   const Network& network() const { return network_; }
   const Dataset* dataset() const { return dataset_ ? &*dataset_ : nullptr; }
@@ -110,6 +112,7 @@ class Experiment {
   std::optional<Dataset> dataset_;
   Network network_;
   Graph original_;  // before the passes
+  std::vector<PreparedCall> prepared_passes_;
   std::string task_ = "classification";
   bool passes_ran_ = false;
 };

@@ -46,7 +46,7 @@ Schema setup_schema(const SamplerRecord* sampler) {
 // The splits behind MASE's names of loaders.
 std::string split_of(const Value& loader, Problems& problems, const std::string& path) {
   if (loader.is_null()) return "validation";
-  const std::string name = loader.as_string(path);
+  const std::string& name = loader.as_string(path);
   static const std::map<std::string, std::string> splits = {{"val_dataloader", "validation"},
                                                             {"validation_dataloader", "validation"},
                                                             {"test_dataloader", "test"},

@@ -127,7 +127,7 @@ std::vector<size_t> subset_of_two(const std::vector<Losses>& points,
         best = i;
       }
     }
-    const Losses taken = points[left[best].index];
+    const Losses& taken = points[left[best].index];
     chosen.push_back(left[best].index);
     left.erase(left.begin() + static_cast<std::ptrdiff_t>(best));
     for (size_t i = 0; i < left.size(); ++i) {

@@ -8,6 +8,8 @@
 //   EBOPs, exact  the same, each weight counted by the bits between its first and last one
 //   operand bits  bits of the inputs and weights of all products (what a lab called BitOPs)
 // Average bits count the width alone: the fraction bits are part of it.
+#include <cmath>
+
 #include "mase/base/table.h"
 #include "mase/passes/compare.h"
 #include "mase/passes/costs.h"
@@ -17,7 +19,7 @@
 namespace mase::calculate_bitops_pass {
 namespace {
 
-std::string whole(double number) { return with_thousands(static_cast<int64_t>(number + 0.5)); }
+std::string whole(double number) { return with_thousands(std::llround(number)); }
 std::string bits(double number) { return fmt::format("{:.4g}", number); }
 
 Table layer_table(const NetworkCost& cost) {

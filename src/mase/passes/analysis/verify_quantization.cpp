@@ -62,7 +62,7 @@ Tensor random_sample(const Shape& shape, uint64_t seed, const std::string& name)
 // The layer alone, on this input.
 Tensor layer_output(const Module& module, const Tensor& input) {
   Graph graph;
-  Shape sample = input.shape();
+  const Shape& sample = input.shape();
   const NodeId x = graph.add_placeholder("x", sample);
   graph.add_output({graph.add_module("layer", module, {x})});
   Shape batched = sample;

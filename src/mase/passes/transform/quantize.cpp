@@ -39,6 +39,7 @@ const Register<PassRecord> registered{{
         "in a linear layer's config quantises its backward pass: see training_base.",
     .schema = quantize_schema(),
     .plan = plan,
+    .describe = describe_quantize_plan,
     .run = run,
     .tolerance = -1,
 }};

@@ -91,6 +91,7 @@ const Register<PassRecord> registered{{
             "in float.",
     .schema = quantize_schema(),
     .plan = plan,
+    .describe = describe_quantize_plan,
     .run = run,
     .tolerance = -1,
 }};
