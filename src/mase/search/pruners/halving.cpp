@@ -75,7 +75,7 @@ class Halving {
 
 class HalvingPruner final : public Pruner {
  public:
-  explicit HalvingPruner(Halving halving) : halving_(std::move(halving)) {}
+  explicit HalvingPruner(Halving halving) : halving_(halving) {}
   bool prune(const Trials& trials, Trial& trial) override {
     return halving_.prune(trials, trial, [](const Trial&) { return true; });
   }
