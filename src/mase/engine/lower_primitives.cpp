@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "mase/base/broadcast.h"
 #include "mase/engine/lowerer.h"
 #include "mase/engine/payloads.h"
 
@@ -11,17 +12,6 @@ namespace {
 
 int64_t normalized(int64_t dim, size_t rank) {
   return dim < 0 ? dim + static_cast<int64_t>(rank) : dim;
-}
-
-std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
-  Shape out(std::max(a.size(), b.size()), 1);
-  for (size_t i = 0; i < out.size(); ++i) {
-    const int64_t x = i < out.size() - a.size() ? 1 : a[i - (out.size() - a.size())];
-    const int64_t y = i < out.size() - b.size() ? 1 : b[i - (out.size() - b.size())];
-    if (x != y && x != 1 && y != 1) return {};
-    out[i] = x == 1 ? y : x;
-  }
-  return out;
 }
 
 Shape padded_left(const Shape& shape, size_t rank) {
@@ -114,7 +104,7 @@ Slot Lowerer::map(const Expr& expr, const std::vector<Slot>& operands) {
   bool batch = false;
   for (const Slot operand : operands) {
     if (!known(operand)) return -1;
-    const auto wider = broadcast(shape, this->shape(operand));
+    const auto wider = broadcast_shape(shape, this->shape(operand));
     if (!wider) return -1;
     shape = *wider;
     batch = batch || is_batch(operand);
@@ -198,7 +188,8 @@ Slot Lowerer::matmul(Slot a, Slot b) {
                result, Layout::batch, plan_.at(a).axes);
   }
   const bool batch = is_batch(a) || is_batch(b);
-  const auto lead = broadcast(Shape(as.begin(), as.end() - 2), Shape(bs.begin(), bs.end() - 2));
+  const auto lead =
+      broadcast_shape(Shape(as.begin(), as.end() - 2), Shape(bs.begin(), bs.end() - 2));
   if (!lead) return -1;
   Shape result = *lead;
   result.push_back(as[as.size() - 2]);

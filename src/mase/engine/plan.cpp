@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "mase/base/broadcast.h"
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/primitive.h"
 
@@ -186,33 +187,14 @@ void from_row_major(const TensorView& view, const float* in, int64_t n, float* o
 }
 
 std::vector<int32_t> broadcast_rows(const Shape& result, const Shape& operand) {
-  const size_t rank = result.size();
   // A leading 1 of a fixed operand stands where the batch is.
-  const size_t skip = operand.size() > rank ? operand.size() - rank : 0;
-  const size_t pad = rank - (operand.size() - skip);
-  std::vector<int64_t> strides(rank, 0);
-  int64_t stride = 1;
-  for (size_t i = rank; i-- > pad;) {
-    const int64_t dim = operand[i - pad + skip];
-    strides[i] = dim == 1 ? 0 : stride;
-    stride *= dim;
-  }
-  const int64_t rows = element_count(result);
-  std::vector<int32_t> index(static_cast<size_t>(rows));
-  bool same = stride == rows;
-  std::vector<int64_t> position(rank, 0);
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t at = 0;
-    for (size_t i = 0; i < rank; ++i) at += position[i] * strides[i];
-    index[static_cast<size_t>(row)] = static_cast<int32_t>(at);
-    same = same && at == row;
-    for (size_t i = rank; i-- > 0;) {
-      if (++position[i] < result[i]) break;
-      position[i] = 0;
-    }
-  }
-  if (same) index.clear();
-  return index;
+  const size_t skip = operand.size() > result.size() ? operand.size() - result.size() : 0;
+  const Shape own(operand.begin() + static_cast<std::ptrdiff_t>(skip), operand.end());
+  const std::vector<size_t> places = broadcast_places(own, result);
+  std::vector<int32_t> index(places.begin(), places.end());
+  for (size_t row = 0; row < places.size(); ++row)
+    if (places[row] != row) return index;
+  return {};
 }
 
 const PrimitiveRecord& find_primitive(const std::string& name) {

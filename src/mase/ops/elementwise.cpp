@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "mase/base/broadcast.h"
+
 namespace mase {
 namespace {
 
@@ -59,43 +61,12 @@ void complete(OpRecord& record, ExprOf expr) {
 }  // namespace
 
 Shape broadcast(const Shape& a, const Shape& b) {
-  const size_t rank = std::max(a.size(), b.size());
-  Shape out(rank);
-  for (size_t i = 1; i <= rank; ++i) {
-    const int64_t left = i <= a.size() ? a[a.size() - i] : 1;
-    const int64_t right = i <= b.size() ? b[b.size() - i] : 1;
-    if (left != right && left != 1 && right != 1)
-      throw Error("",
-                  fmt::format("shapes {} and {} do not fit together", shape_text(a), shape_text(b)),
-                  "sizes must agree from the right, or be 1");
-    out[rank - i] = left == 1 ? right : left;
-  }
-  return out;
-}
-
-std::vector<size_t> broadcast_places(const Shape& operand, const Shape& out) {
-  const size_t count = static_cast<size_t>(element_count(out));
-  // Stride of each dimension of `out` in the operand; 0 where it is repeated.
-  std::vector<size_t> strides(out.size(), 0);
-  size_t stride = 1;
-  for (size_t i = 1; i <= operand.size(); ++i) {
-    const int64_t size = operand[operand.size() - i];
-    if (size != 1) strides[out.size() - i] = stride;
-    stride *= static_cast<size_t>(size);
-  }
-  std::vector<size_t> places(count);
-  std::vector<int64_t> index(out.size(), 0);
-  size_t place = 0;
-  for (size_t i = 0; i < count; ++i) {
-    places[i] = place;
-    for (size_t d = out.size(); d-- > 0;) {
-      place += strides[d];
-      if (++index[d] < out[d]) break;
-      place -= strides[d] * static_cast<size_t>(out[d]);
-      index[d] = 0;
-    }
-  }
-  return places;
+  std::optional<Shape> shape = broadcast_shape(a, b);
+  if (!shape)
+    throw Error("",
+                fmt::format("shapes {} and {} do not fit together", shape_text(a), shape_text(b)),
+                "sizes must agree from the right, or be 1");
+  return *std::move(shape);
 }
 
 Array sum_to_shape(const Array& array, const Shape& shape) {

@@ -26,12 +26,9 @@ OpRecord activation(OpRecord record, ExprOf expr);
 Field inplace_field();
 std::string inplace_repr(const Value& attributes);  // "inplace=True" or ""
 
-// PyTorch's broadcasting: sizes agree from the right, or are 1.
+// The shape of both together; an Error where they do not fit.
 Shape broadcast(const Shape& a, const Shape& b);
 // Sums what was broadcast, so that the gradient has the operand's own shape.
 Array sum_to_shape(const Array& array, const Shape& shape);
-
-// The place of every element of `out` in an operand that was broadcast to it.
-std::vector<size_t> broadcast_places(const Shape& operand, const Shape& out);
 
 }  // namespace mase

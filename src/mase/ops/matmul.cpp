@@ -3,6 +3,7 @@
 // leading dimensions are broadcast.
 #include "mase/ops/matmul.h"
 
+#include "mase/base/broadcast.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase {

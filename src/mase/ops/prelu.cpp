@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PReLU: x, or a learned slope times x where it is negative; one slope, or one for each channel,
 // dim 1 (He et al., 2015).
+#include "mase/base/broadcast.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::prelu_op {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sum and mean share: a reduction over all or some dimensions.
 #include "mase/ops/reduction.h"
+
+#include "mase/base/broadcast.h"
 #include "mase/ops/dimensions.h"
 #include "mase/ops/elementwise.h"
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "mase/base/broadcast.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::scaled_dot_product_attention_op {
