@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every vector kernel against its plain twin: odd sizes, padding full of NaN, hostile values.
 #include "mase/engine/kernels/kernels.h"
+#include "mase/engine/kernels/pool.h"
 #include "mase/engine/kernels/sample_norm.h"
 
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -304,6 +307,28 @@ TEST(Kernels, GatherLinearTakesSmallLayersOnly) {
   EXPECT_FALSE(can_gather_linear(9, 16));
   EXPECT_FALSE(can_gather_linear(5, 65));
   EXPECT_TRUE(can_gather_linear(8, 64));
+}
+
+TEST(Kernels, MaxPoolMatchesReferenceOnHostileValues) {
+  const float values[] = {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 3.4e38f, 1e-45f};
+  Random random(5, "pool");
+  for (const int64_t n : {1, 3, 7, 8, 9, 15, 16, 17, 33, 64})
+    for (const int64_t count : {0, 1, 4, 9}) {
+      std::vector<float> x(static_cast<size_t>(12 * n)), up(static_cast<size_t>(n));
+      for (float& value : x) value = values[random.below(std::size(values))];
+      for (float& value : up) value = static_cast<float>(random.normal());
+      std::vector<int64_t> taps;
+      for (int64_t t = 0; t < count; ++t) taps.push_back((t * 5 % 12) * n);
+      // One value more behind each: nothing may be written there.
+      std::vector<float> fast(static_cast<size_t>(n) + 1, 7.0f), plain = fast;
+      max_pool(x.data(), taps, fast.data(), n);
+      reference::max_pool(x.data(), taps, plain.data(), n);
+      EXPECT_EQ(std::memcmp(fast.data(), plain.data(), fast.size() * 4), 0) << n << " " << count;
+      std::vector<float> dx(x.size() + 1, 0.5f), expected = dx;
+      max_pool_gradient(x.data(), taps, plain.data(), up.data(), dx.data(), n);
+      reference::max_pool_gradient(x.data(), taps, plain.data(), up.data(), expected.data(), n);
+      EXPECT_EQ(dx, expected) << n << " " << count;
+    }
 }
 
 TEST(Kernels, SoftmaxMatchesReference) {

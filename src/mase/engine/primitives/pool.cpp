@@ -3,8 +3,10 @@
 // of equal maxima takes the gradient, as in PyTorch.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "mase/engine/kernels/kernels.h"
+#include "mase/engine/kernels/pool.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
 
@@ -56,51 +58,76 @@ Geometry geometry_of(const Plan& plan, const Primitive& p) {
   return g;
 }
 
-void pool_row(const Geometry& g, const float* x, float* y, int64_t row, int64_t n) {
-  const ScalarOp op = g.maximum ? ScalarOp::max : ScalarOp::add;
+// Where the taps of a result position are in x, whose lanes of one position are n. The room is made
+// once: nothing is allocated in the loop.
+class Taps {
+ public:
+  explicit Taps(const Geometry& g) : places_(static_cast<size_t>(g.kernel[0] * g.kernel[1])) {}
+
+  std::span<const int64_t> window(const Geometry& g, int64_t row, int64_t column, int64_t n) {
+    size_t count = 0;
+    g.taps(0, row, [&](int64_t iy) {
+      g.taps(1, column, [&](int64_t ix) { places_[count++] = (iy * g.size[1] + ix) * n; });
+    });
+    return {places_.data(), count};
+  }
+  std::span<const int64_t> rows(const Geometry& g, int64_t row, int64_t n) {
+    size_t count = 0;
+    g.taps(0, row, [&](int64_t iy) { places_[count++] = iy * g.size[1] * n; });
+    return {places_.data(), count};
+  }
+
+ private:
+  std::vector<int64_t> places_;
+};
+
+// One row of results. Few samples leave most of a vector empty: then the rows of x are compared
+// with one another first, which are as long as the image is wide.
+void max_row(const Geometry& g, const float* x, float* y, float* tallest, Taps& taps, int64_t row,
+             int64_t n) {
+  if (n >= 8) {
+    for (int64_t column = 0; column < g.result[1]; ++column)
+      kernels::max_pool(x, taps.window(g, row, column, n), y + column * n, n);
+    return;
+  }
+  kernels::max_pool(x, taps.rows(g, row, n), tallest, g.size[1] * n);
+  for (int64_t column = 0; column < g.result[1]; ++column)
+    for (int64_t b = 0; b < n; ++b) {
+      float most = -INFINITY;
+      g.taps(1, column, [&](int64_t ix) {
+        const float value = tallest[ix * n + b];
+        most = most >= value || std::isnan(most) ? most : value;
+      });
+      y[column * n + b] = most;
+    }
+}
+
+void mean_row(const Geometry& g, const float* x, float* y, int64_t row, int64_t n) {
   for (int64_t column = 0; column < g.result[1]; ++column) {
-    float* to = y + (row * g.result[1] + column) * n;
-    std::fill_n(to, n, g.maximum ? -INFINITY : 0.0f);
+    float* to = y + column * n;
+    std::fill_n(to, n, 0.0f);
     g.taps(0, row, [&](int64_t iy) {
       g.taps(1, column, [&](int64_t ix) {
         const float* from = x + (iy * g.size[1] + ix) * n;
-        if (n >= 8) {
-          kernels::apply(op, to, from, nullptr, to, n);
-        } else {
-          for (int64_t b = 0; b < n; ++b)
-            to[b] = g.maximum ? (to[b] >= from[b] || std::isnan(to[b]) ? to[b] : from[b])
-                              : to[b] + from[b];
-        }
+        if (n >= 8)
+          kernels::apply(ScalarOp::add, to, from, nullptr, to, n);
+        else
+          for (int64_t b = 0; b < n; ++b) to[b] += from[b];
       });
     });
-    if (g.maximum) continue;
     const auto share = static_cast<float>(1 / (g.divisor(0, row) * g.divisor(1, column)));
     for (int64_t b = 0; b < n; ++b) to[b] *= share;
   }
 }
 
-void pool_row_gradient(const Geometry& g, const float* x, const float* y, const float* up,
-                       float* dx, float* taken, int64_t row, int64_t n) {
+void mean_row_gradient(const Geometry& g, const float* up, float* dx, int64_t row, int64_t n) {
   for (int64_t column = 0; column < g.result[1]; ++column) {
-    const int64_t at = (row * g.result[1] + column) * n;
-    const auto share =
-        g.maximum ? 1.0f : static_cast<float>(1 / (g.divisor(0, row) * g.divisor(1, column)));
-    if (g.maximum) std::fill_n(taken, n, 0.0f);
+    const auto share = static_cast<float>(1 / (g.divisor(0, row) * g.divisor(1, column)));
+    const float* from = up + column * n;
     g.taps(0, row, [&](int64_t iy) {
       g.taps(1, column, [&](int64_t ix) {
-        const int64_t from = (iy * g.size[1] + ix) * n;
-        if (!g.maximum) {
-          for (int64_t b = 0; b < n; ++b) dx[from + b] += up[at + b] * share;
-          return;
-        }
-        // Without branches, so that compilers make vectors of it.
-        for (int64_t b = 0; b < n; ++b) {
-          const float value = x[from + b], most = y[at + b];
-          const bool equal = (value == most) | ((value != value) & (most != most));
-          const float takes = equal ? 1.0f - taken[b] : 0.0f;
-          dx[from + b] += takes != 0 ? up[at + b] : 0.0f;
-          taken[b] += takes;
-        }
+        float* to = dx + (iy * g.size[1] + ix) * n;
+        for (int64_t b = 0; b < n; ++b) to[b] += from[b] * share;
       });
     });
   }
@@ -110,11 +137,20 @@ Step forward(Plan& plan, Primitive& p) {
   const Geometry g = geometry_of(plan, p);
   Step step{g.maximum ? "max_pool" : "mean_pool", "", p.in, {p.out}};
   step.detail = fmt::format("{}x{}", g.kernel[0], g.kernel[1]);
-  step.bind = [g, in = p.in[0], out = p.out](const Memory& memory) -> Kernel {
-    return [g, from = memory[in], to = memory[out]](const Run& run) {
+  const int tallest = plan.scratch("tallest", g.maximum ? g.size[1] * 8 : 0);
+  step.write({tallest});
+  step.bind = [=, in = p.in[0], out = p.out](const Memory& memory) -> Kernel {
+    return [g, from = memory[in], to = memory[out], rows = memory[tallest],
+            taps = Taps(g)](const Run& run) mutable {
       for (int64_t c = 0; c < g.channels; ++c)
-        for (int64_t row = 0; row < g.result[0]; ++row)
-          pool_row(g, from + c * g.x_stride, to + c * g.y_stride, row, run.n);
+        for (int64_t row = 0; row < g.result[0]; ++row) {
+          const float* x = from + c * g.x_stride;
+          float* y = to + c * g.y_stride + row * g.result[1] * run.n;
+          if (g.maximum)
+            max_row(g, x, y, rows, taps, row, run.n);
+          else
+            mean_row(g, x, y, row, run.n);
+        }
     };
   };
   return step;
@@ -127,18 +163,23 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
   const Geometry g = geometry_of(plan, p);
   Step step{g.maximum ? "max_pool_gradient" : "mean_pool_gradient", "", {gradient}, {t.tensor}};
   if (g.maximum) step.read({p.in[0], p.out});
-  const int taken = plan.scratch("taken", plan.options.batch_size);
-  step.write({taken});
   step.bind = [=, in = p.in[0], out = p.out](const Memory& memory) -> Kernel {
     return [=, x = memory[in], y = memory[out], up = memory[gradient], dx = memory[t.tensor],
-            used = memory[taken]](const Run& run) {
-      const int64_t lanes = g.size[0] * g.size[1] * run.n;
+            taps = Taps(g)](const Run& run) mutable {
       for (int64_t c = 0; c < g.channels; ++c) {
         float* to = dx + c * g.x_stride;
-        if (!t.accumulate) std::fill_n(to, lanes, 0.0f);
-        for (int64_t row = 0; row < g.result[0]; ++row)
-          pool_row_gradient(g, x + c * g.x_stride, y + c * g.y_stride, up + c * g.y_stride, to,
-                            used, row, run.n);
+        if (!t.accumulate) std::fill_n(to, g.size[0] * g.size[1] * run.n, 0.0f);
+        for (int64_t row = 0; row < g.result[0]; ++row) {
+          const int64_t at = c * g.y_stride + row * g.result[1] * run.n;
+          if (!g.maximum) {
+            mean_row_gradient(g, up + at, to, row, run.n);
+            continue;
+          }
+          for (int64_t column = 0; column < g.result[1]; ++column)
+            kernels::max_pool_gradient(x + c * g.x_stride, taps.window(g, row, column, run.n),
+                                       y + at + column * run.n, up + at + column * run.n, to,
+                                       run.n);
+        }
       }
     };
   };
