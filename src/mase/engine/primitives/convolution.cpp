@@ -21,6 +21,7 @@ struct Geometry {
   int64_t groups, image_channels, result_channels;  // of one group
   int64_t image_stride, result_stride, plane_stride;
   int threads;
+  int64_t wide_stride = 0;  // of results as wide as the planes; 0: they are written row by row
 
   int64_t terms() const { return image_channels * planes.taps(); }
   int64_t plane_floats() const { return planes.direct ? 0 : image_channels * plane_stride; }
@@ -75,13 +76,25 @@ void add_segments(const Geometry& g, int64_t n, kernels::ShiftedShape& shape) {
   const Planes& planes = g.planes;
   shape.n = planes.result[1] * n;
   shape.segments = planes.result[0];
-  shape.x_step = planes.stride[0] * planes.pitch(n);
+  shape.x_step = planes.pitch(n);
   shape.y_step = planes.result[1] * n;
   if (shape.x_step == shape.y_step) {
     shape.n *= shape.segments;
     shape.segments = 1;
   }
   shape.threads = g.threads;
+}
+
+// Rows of few lanes, as those of a small image of one sample, leave vectors half empty. Then all
+// rows are computed as one, the places between them too, and what is wanted is copied out. Costs
+// are in vectors of lanes; those that do not fill a tile cost more.
+bool worth_whole_planes(const Planes& planes, int64_t n) {
+  const auto cost = [](int64_t lanes) {
+    return static_cast<double>(lanes / 64 * 4) + 1.3 * static_cast<double>((lanes % 64 + 15) / 16);
+  };
+  const int64_t rows = planes.result[0], row = planes.result[1] * n;
+  return rows > 1 &&
+         1.1 * cost((rows - 1) * planes.pitch(n) + row) < static_cast<double>(rows) * cost(row);
 }
 
 const float* planes_of(const Geometry& g, const float* image, int64_t group, float* scratch,
@@ -95,7 +108,7 @@ const float* planes_of(const Geometry& g, const float* image, int64_t group, flo
 // result = w * image
 void run_forward(const Geometry& g, Tables& tables, const float* w, const float* bias,
                  const float* image, float* result, float* scratch, int64_t n, bool relu,
-                 bool accumulate) {
+                 bool accumulate, float* wide = nullptr) {
   tables.make(g, n);
   for (int64_t group = 0; group < g.groups; ++group) {
     const float* planes = planes_of(g, image, group, scratch, n);
@@ -107,9 +120,22 @@ void run_forward(const Geometry& g, Tables& tables, const float* w, const float*
     shape.offsets = tables.image.data();
     shape.y_stride = g.result_stride;
     add_segments(g, n, shape);
-    kernels::shifted_linear(shape, w + group * shape.out * shape.in,
-                            bias ? bias + group * shape.out : nullptr, planes,
-                            result + group * shape.out * g.result_stride, relu, accumulate);
+    const float* own_bias = bias ? bias + group * shape.out : nullptr;
+    const float* own_weights = w + group * shape.out * shape.in;
+    float* to = result + group * shape.out * g.result_stride;
+    if (!wide || shape.segments == 1) {
+      kernels::shifted_linear(shape, own_weights, own_bias, planes, to, relu, accumulate);
+      continue;
+    }
+    const int64_t rows = shape.segments, row = shape.n;
+    shape.n = (rows - 1) * shape.x_step + row;
+    shape.segments = 1;
+    shape.y_stride = g.wide_stride;
+    kernels::shifted_linear(shape, own_weights, own_bias, planes, wide, relu, false);
+    for (int64_t o = 0; o < shape.out; ++o)
+      for (int64_t y = 0; y < rows; ++y)
+        std::copy_n(wide + o * g.wide_stride + y * shape.x_step, row,
+                    to + o * g.result_stride + y * row);
   }
 }
 
@@ -248,7 +274,9 @@ Step forward(Plan& plan, Primitive& p) {
   const int weight = own.norm >= 0 ? own.folded_weight : p.weight;
   const int bias = own.norm >= 0 ? own.folded_bias : p.bias;
   if (own.norm >= 0) plan.prepare.push_back(prepare_folded(plan, p, own.norm, weight, bias));
-  const Geometry g = geometry_of(plan, p);
+  Geometry g = geometry_of(plan, p);
+  if (!own.transposed && worth_whole_planes(g.planes, plan.options.batch_size))
+    g.wide_stride = padded_lanes(g.planes.result[0] * g.planes.pitch(plan.options.batch_size));
   Step step{own.transposed ? "transposed_convolution" : "convolution",
             detail_of(g),
             {p.in[0], weight},
@@ -268,11 +296,13 @@ Step forward(Plan& plan, Primitive& p) {
   }
   const int scratch = plan.scratch("planes", g.plane_floats());
   step.write({scratch});
+  const int wide = g.wide_stride ? plan.scratch("wide", g.result_channels * g.wide_stride) : -1;
+  step.write({wide});
   step.bind = [=](const Memory& memory) -> Kernel {
     const auto tables = tables_of(g);
     return [=, w = memory[weight], b = memory.at(bias), from = memory[in], to = memory[out],
-            planes = memory[scratch]](const Run& run) {
-      run_forward(g, *tables, w, b, from, to, planes, run.n, relu, false);
+            planes = memory[scratch], rows = memory.at(wide)](const Run& run) {
+      run_forward(g, *tables, w, b, from, to, planes, run.n, relu, false, rows);
     };
   };
   return step;

@@ -23,28 +23,26 @@ Planes::Planes(const Windows& windows, const Shape& x, const Shape& out, Padding
     result[i] = given ? out[j + 2] : 1;
     const int64_t needed = (result[i] - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1;
     padded = padded || before[i] > 0 || needed > size[i];
-    if (i == 0)
-      height = needed;
-    else
-      phase_width = (needed + stride[1] - 1) / stride[1];
+    if (i == 0) height = needed;
+    (i == 0 ? phase_height : phase_width) = (needed + stride[i] - 1) / stride[i];
   }
-  direct = !padded && stride[1] == 1;
+  direct = !padded && stride[0] == 1 && stride[1] == 1;
   if (direct) {
-    height = size[0];
+    height = phase_height = size[0];
     phase_width = size[1];
     return;
   }
   for (int64_t y = 0; y < height; ++y) row_source_.push_back(source(y, 0));
-  for (int64_t phase = 0; phase < stride[1]; ++phase)
+  for (int64_t remainder = 0; remainder < stride[1]; ++remainder)
     for (int64_t j = 0; j < phase_width; ++j) {
-      const int64_t from = source(j * stride[1] + phase, 1);
+      const int64_t from = source(j * stride[1] + remainder, 1);
       const bool goes_on = j > 0 && (from < 0 ? runs_.back().from < 0
                                               : runs_.back().from >= 0 &&
                                                     from == runs_.back().from + runs_.back().count);
       if (goes_on)
         ++runs_.back().count;
       else
-        runs_.push_back({phase * phase_width + j, from, 1});
+        runs_.push_back({remainder * phase() + j, from, 1});
     }
 }
 
@@ -70,15 +68,11 @@ void Planes::fill(const float* x, int64_t x_stride, float* planes, int64_t to_st
                   int64_t channels, int64_t n) const {
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t y = 0; y < height; ++y) {
-      float* to = planes + c * to_stride + y * pitch(n);
+      float* to = planes + c * to_stride + row_place(y) * n;
       const int64_t row = row_source_[static_cast<size_t>(y)];
-      if (row < 0) {
-        std::fill_n(to, pitch(n), 0.0f);
-        continue;
-      }
       const float* from = x + c * x_stride + row * size[1] * n;
       for (const ColumnRun& run : runs_) {
-        if (run.from < 0)
+        if (row < 0 || run.from < 0)
           std::fill_n(to + run.column * n, run.count * n, 0.0f);
         else
           std::memcpy(to + run.column * n, from + run.from * n,
@@ -92,7 +86,7 @@ void Planes::send_back(const float* planes, int64_t from_stride, float* dx, int6
   for (int64_t c = 0; c < channels; ++c) {
     if (!accumulate) std::fill_n(dx + c * x_stride, size[0] * size[1] * n, 0.0f);
     for (int64_t y = 0; y < height; ++y) {
-      const float* from = planes + c * from_stride + y * pitch(n);
+      const float* from = planes + c * from_stride + row_place(y) * n;
       const int64_t row = row_source_[static_cast<size_t>(y)];
       if (row < 0) continue;
       float* to = dx + c * x_stride + row * size[1] * n;
