@@ -109,6 +109,19 @@ HWY_INLINE void Column(const ShiftedShape& s, const float* w, const float* bias,
   }
 }
 
+// The whole vectors that are left of a segment, fewer than kWide, as one column.
+template <int kVectors = 1>
+HWY_INLINE void LastColumn(int64_t vectors, const ShiftedShape& s, const float* w,
+                           const float* bias, const float* x, float* y, bool relu,
+                           bool accumulate) {
+  if constexpr (kVectors < kWide) {
+    if (vectors == kVectors)
+      Column<kVectors, false>(s, w, bias, x, y, 0, relu, accumulate);
+    else
+      LastColumn<kVectors + 1>(vectors, s, w, bias, x, y, relu, accumulate);
+  }
+}
+
 // One segment.
 void LinearSegment(const ShiftedShape& s, const float* w, const float* bias, const float* x,
                    float* y, bool relu, bool accumulate) {
@@ -119,8 +132,9 @@ void LinearSegment(const ShiftedShape& s, const float* w, const float* bias, con
       Tile<1, 8, false>(s, w, bias, x + first, y + first, 0, relu, accumulate);
   for (; first + kWide * lanes <= s.n; first += kWide * lanes)
     Column<kWide, false>(s, w, bias, x + first, y + first, 0, relu, accumulate);
-  for (; first + lanes <= s.n; first += lanes)
-    Column<1, false>(s, w, bias, x + first, y + first, 0, relu, accumulate);
+  const int64_t vectors = (s.n - first) / lanes;
+  if (vectors > 0) LastColumn(vectors, s, w, bias, x + first, y + first, relu, accumulate);
+  first += vectors * lanes;
   if (first < s.n) Column<1, true>(s, w, bias, x + first, y + first, s.n - first, relu, accumulate);
 }
 

@@ -15,6 +15,9 @@
 namespace mase::engine::convolution_primitive {
 namespace {
 
+// Whole planes are rounded up to whole vectors; behind the last one there is room for that.
+constexpr int64_t spare_lanes = 16;
+
 // The convolution from `image` (C channels) to `result` (O channels), whatever way it is run.
 struct Geometry {
   Planes planes;
@@ -24,7 +27,9 @@ struct Geometry {
   int64_t wide_stride = 0;  // of results as wide as the planes; 0: they are written row by row
 
   int64_t terms() const { return image_channels * planes.taps(); }
-  int64_t plane_floats() const { return planes.direct ? 0 : image_channels * plane_stride; }
+  int64_t plane_floats() const {
+    return planes.direct ? 0 : image_channels * plane_stride + spare_lanes;
+  }
 };
 
 Geometry geometry_of(const Plan& plan, const Primitive& p) {
@@ -129,6 +134,7 @@ void run_forward(const Geometry& g, Tables& tables, const float* w, const float*
     }
     const int64_t rows = shape.segments, row = shape.n;
     shape.n = (rows - 1) * shape.x_step + row;
+    if (!g.planes.direct) shape.n = (shape.n + spare_lanes - 1) / spare_lanes * spare_lanes;
     shape.segments = 1;
     shape.y_stride = g.wide_stride;
     kernels::shifted_linear(shape, own_weights, own_bias, planes, wide, relu, false);
