@@ -4,52 +4,14 @@
 // smaller batches; threads; and that a step allocates nothing.
 #include "mase/engine/program.h"
 
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
-#include <new>
 
 #include "mase/base/random.h"
 #include "mase/ir/evaluate.h"
 #include "mase/models/model.h"
 #include "mase/train/loss.h"
+#include "support/counted_memory.h"
 #include "support/support.h"
-
-namespace {
-
-std::atomic<int64_t> allocations{0};
-
-void* counted(size_t size, size_t alignment) {
-  ++allocations;
-  void* memory = alignment > alignof(std::max_align_t)
-                     ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
-                     : std::malloc(size ? size : 1);
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-// Both sides of the pair are replaced, which GCC does not see once they are inlined.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-#endif
-void* operator new(size_t size) { return counted(size, 0); }
-void* operator new[](size_t size) { return counted(size, 0); }
-void* operator new(size_t size, std::align_val_t a) { return counted(size, size_t(a)); }
-void* operator new[](size_t size, std::align_val_t a) { return counted(size, size_t(a)); }
-void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  ++allocations;
-  return std::malloc(size ? size : 1);
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
-void operator delete[](void* p, size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, size_t, std::align_val_t) noexcept { std::free(p); }
 
 namespace mase {
 namespace {
@@ -354,7 +316,7 @@ TEST(Program, StepAllocatesNothing) {
   std::vector<float> logits(256 * 5);
   training.forward_backward(batch);
   inference.forward(batch);
-  const int64_t before = allocations;
+  const int64_t before = test::allocations;
   for (int i = 0; i < 10; ++i) {
     training.forward_backward(batch);
     training.parameters_changed();
@@ -362,7 +324,7 @@ TEST(Program, StepAllocatesNothing) {
     inference.forward(batch);
     inference.read_output(0, logits.data());
   }
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(test::allocations - before, 0);
 }
 
 TEST(Program, TypicalFusionsAreInTheDump) {

@@ -1,49 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A corpus of hostile checkpoints, built here. Every one must end in the one Error or in a harmless
 // leaf: nothing runs, nothing crashes, nothing takes more memory than the file and 64 MB.
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <new>
 
 #include "mase/base/random.h"
 #include "mase/io/checkpoint.h"
 #include "mase/io/torch_file.h"
 #include "mase/io/zip_writer.h"
+#include "support/counted_memory.h"
 #include "support/support.h"
-
-// Counts what is allocated, so that "no more than 64 MB above the file's size" can be held.
-namespace {
-std::atomic<size_t> live{0}, peak{0};
-constexpr size_t header = 64;  // keeps every alignment up to a cache line
-
-void* counted(size_t size) {
-  auto* block = static_cast<unsigned char*>(
-      std::aligned_alloc(header, (size + 2 * header) / header * header));
-  if (!block) throw std::bad_alloc();
-  *reinterpret_cast<size_t*>(block) = size;
-  const size_t now = live += size;
-  size_t seen = peak;
-  while (now > seen && !peak.compare_exchange_weak(seen, now)) {
-  }
-  return block + header;
-}
-
-void uncounted(void* pointer) noexcept {
-  if (!pointer) return;
-  auto* block = static_cast<unsigned char*>(pointer) - header;
-  live -= *reinterpret_cast<size_t*>(block);
-  std::free(block);
-}
-}  // namespace
-
-void* operator new(size_t size) { return counted(size); }
-void* operator new[](size_t size) { return counted(size); }
-void operator delete(void* pointer) noexcept { uncounted(pointer); }
-void operator delete[](void* pointer) noexcept { uncounted(pointer); }
-void operator delete(void* pointer, size_t) noexcept { uncounted(pointer); }
-void operator delete[](void* pointer, size_t) noexcept { uncounted(pointer); }
 
 namespace mase {
 namespace {
@@ -68,22 +35,22 @@ std::string torch_zip(const std::string& pickle) {
 std::string verdict(const std::string& content) {
   static const std::string path = test::temporary_folder() + "/hostile.ckpt";
   test::write(path, content);
-  peak = live.load();
-  const size_t before = live;
+  test::peak_bytes = test::live_bytes.load();
+  const size_t before = test::live_bytes;
   std::string said = "no error";
   try {
     inspect_checkpoint(path);
   } catch (const Error& error) {
     said = error.what();
   }
-  EXPECT_LE(peak - before, content.size() + allowed) << said;
+  EXPECT_LE(test::peak_bytes - before, content.size() + allowed) << said;
   return said;
 }
 
 // The same without the file: for the many.
 std::string quick_verdict(const std::string& content) {
-  peak = live.load();
-  const size_t before = live;
+  test::peak_bytes = test::live_bytes.load();
+  const size_t before = test::live_bytes;
   std::string said = "no error";
   try {
     TorchFile file(std::as_bytes(std::span(content)), nullptr, "x");
@@ -92,7 +59,7 @@ std::string quick_verdict(const std::string& content) {
   } catch (const Error& error) {
     said = error.what();
   }
-  EXPECT_LE(peak - before, content.size() + allowed) << said;
+  EXPECT_LE(test::peak_bytes - before, content.size() + allowed) << said;
   return said;
 }
 

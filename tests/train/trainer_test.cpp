@@ -4,36 +4,17 @@
 #include "mase/train/trainer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <new>
 
 #include "mase/base/random.h"
 #include "mase/models/model.h"
 #include "mase/run/run_folder.h"
 #include "mase/train/evaluation.h"
+#include "support/counted_memory.h"
 #include "support/graph_bits.h"
 #include "support/support.h"
-
-namespace {
-std::atomic<int64_t> allocations{0};
-}
-
-// Both are replaced, and agree; the compiler sees only one of them inlined.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-void* operator new(size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size ? size : 1)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  ++allocations;
-  return std::malloc(size ? size : 1);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace mase {
 namespace {
@@ -511,8 +492,8 @@ TEST(Trainer, AStepAllocatesNothing) {
   options.log_every_n_steps = 1 << 20;
   int64_t before = 0, after = 0;
   train_clouds(options, data, nullptr, false, {.on_step = [&](const StepEvent& event) {
-                 if (event.step == 10) before = allocations;
-                 if (event.step == 110) after = allocations;
+                 if (event.step == 10) before = test::allocations;
+                 if (event.step == 110) after = test::allocations;
                }});
   EXPECT_EQ(before, after);
 }
