@@ -42,5 +42,6 @@ set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/search/storages/postgre
 set_target_properties(mase PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 compile_folders_together(mase ${MASE_SOURCES})
 set(MASE_EXPORTED ${CMAKE_SOURCE_DIR}/cmake/exported_symbols.map)
-target_link_options(mase PRIVATE LINKER:--version-script=${MASE_EXPORTED})
+# Calls within the library go straight to their functions: nobody is to put others in their place.
+target_link_options(mase PRIVATE LINKER:--version-script=${MASE_EXPORTED} LINKER:-Bsymbolic-functions)
 set_target_properties(mase PROPERTIES LINK_DEPENDS ${MASE_EXPORTED})
