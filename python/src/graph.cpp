@@ -194,11 +194,14 @@ void bind_graph(nb::module_& module) {
                       int64_t batch) { return from_value(network_cost(graph, batch).to_value()); })
       .def("dot", [](const Graph& graph) { return graph_dot(graph); })
       .def("svg", [](const Graph& graph) { return graph_svg(graph); })
-      .def("save", [](const Graph& graph, const std::string& path, nb::handle extra) {
-        const Value contents = to_value(extra, "extra");
-        nb::gil_scoped_release unlocked;
-        save_mz(path, graph, contents);
-      });
+      .def(
+          "save",
+          [](const Graph& graph, const std::string& path, nb::handle extra) {
+            const Value contents = to_value(extra, "extra");
+            nb::gil_scoped_release unlocked;
+            save_mz(path, graph, contents);
+          },
+          nb::arg("path"), nb::arg("extra").none());
   module.def("described_graph", &described_graph, nb::arg("description"), nb::arg("tensors"));
 }
 

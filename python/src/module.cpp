@@ -26,6 +26,7 @@ bool imported_before(nanobind::module_& module) {
 
 NB_MODULE(_native, module) {
   if (imported_before(module)) return;
+  nanobind::set_leak_warnings(false);  // layers live as long as torch keeps their modules
   module.doc() = "The library libmase; use the packages mase and chop.";
   module.attr("__version__") = MASE_VERSION;
   mase::python::bind_errors(module);

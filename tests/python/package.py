@@ -9,6 +9,7 @@ import random
 import sys
 import unittest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks on a machine that runs other tests too
 TREE = os.path.join(os.environ["MASE_BUILD"], "python")
 SOURCE = os.environ["MASE_SOURCE"]
 

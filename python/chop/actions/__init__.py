@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""train, test and search with MASE's arguments, on the library's engine. The model that comes in has the
+trained weights afterwards."""
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Optional
+
+from mase._native import Error
+
+
+def _native_graph(model: Any, data_module: Any) -> Any:
+    from mase.graph import Graph
+
+    if isinstance(model, Graph):
+        return model
+    if type(model).__name__ == "NumpyNetwork":
+        return model.graph
+    if hasattr(model, "native"):
+        return model.native()
+    from mase.torch_bridge import from_torch
+    import torch
+
+    shape = data_module.data.sample_shape
+    graph = from_torch(getattr(model, "model", model) if not isinstance(model, torch.nn.Module) else model,
+                       torch.zeros(1, *shape))
+    return graph
+
+
+def _write_back(model: Any, graph: Any) -> None:
+    """The trained weights into the caller's model."""
+    from mase.graph import Graph
+
+    if isinstance(model, Graph) or type(model).__name__ == "NumpyNetwork":
+        (model if isinstance(model, Graph) else model.graph).load_state_dict(graph.state_dict())
+        return
+    import numpy
+    import torch
+
+    target = model.model if hasattr(model, "fx_graph") else model
+    with torch.no_grad():
+        state = target.state_dict()
+        for name, array in graph.state_dict().items():
+            key = name if name in state else name.replace(".weight", ".parametrizations.weight.original")
+            if key in state:
+                state[key].copy_(torch.from_numpy(numpy.array(array)))
+
+
+def _load(model: Any, load_name: Any, load_type: Any) -> Any:
+    if load_name is None:
+        return model
+    from chop.tools.checkpoint_load import load_model
+
+    return load_model(load_name, load_type or "mz", model)
+
+
+_TRAINER = {"max_epochs": "max_epochs", "max_steps": "max_steps", "accumulate_grad_batches": "accumulate_grad_batches",
+            "log_every_n_steps": "log_every_n_steps"}
+_IGNORED = {"devices", "num_nodes", "accelerator", "strategy", "fast_dev_run", "precision", "callbacks", "plugins",
+            "enable_progress_bar", "logger", "profiler"}
+
+
+def _trainer_options(plt_trainer_args: Optional[dict]) -> Dict[str, Any]:
+    options: Dict[str, Any] = {}
+    for key, value in (plt_trainer_args or {}).items():
+        if key in _TRAINER:
+            if value is not None:
+                options[_TRAINER[key]] = value
+        elif key not in _IGNORED:
+            raise Error(f"plt_trainer_args: unknown key '{key}'; it takes {', '.join(sorted(_TRAINER))}")
+    if options.get("max_steps") in (-1, 0):
+        options.pop("max_steps")
+    return options
+
+
+def train(model: Any, model_info: Any = None, data_module: Any = None, dataset_info: Any = None, task: str = "cls",
+          optimizer: str = "adam", learning_rate: float = 1e-5, weight_decay: float = 0.0,
+          plt_trainer_args: Optional[dict] = None, auto_requeue: bool = False, save_path: Any = None, visualizer: Any = None,
+          load_name: Any = None, load_type: Any = None, scheduler_args: Optional[dict] = None, **options: Any) -> Any:
+    """Trains the model in place and returns the run (mase.TrainResult). Files go below `save_path`."""
+    import mase
+
+    model = _load(model, load_name, load_type)
+    keys: Dict[str, Any] = {"training_optimizer": optimizer, "learning_rate": float(learning_rate),
+                            "batch_size": data_module.batch_size, **_trainer_options(plt_trainer_args), **options}
+    if weight_decay:
+        keys["optimizer"] = {"weight_decay": float(weight_decay)}
+    if save_path is not None:
+        parent, name = os.path.split(os.path.normpath(os.fspath(save_path)))
+        keys.update(project_dir=parent or ".", project=name)
+    run = mase.train(_native_graph(model, data_module), data_module.name, save=save_path is not None,
+                     **{**{k: v for k, v in data_module.options.items() if v}, **keys})
+    _write_back(model, run.graph)
+    return run
+
+
+def test(model: Any, model_info: Any = None, data_module: Any = None, dataset_info: Any = None, task: str = "cls",
+         optimizer: Any = None, learning_rate: Any = None, weight_decay: Any = None, plt_trainer_args: Optional[dict] = None,
+         auto_requeue: bool = False, save_path: Any = None, visualizer: Any = None, load_name: Any = None,
+         load_type: Any = None, **options: Any) -> Any:
+    """Figures of the model on the test rows, printed as MASE prints them; returns mase.Evaluation."""
+    import mase
+
+    model = _load(model, load_name, load_type)
+    _trainer_options(plt_trainer_args)
+    result = mase.test(_native_graph(model, data_module), data_module.name, batch_size=data_module.batch_size,
+                       **{**{k: v for k, v in data_module.options.items() if v}, **options})
+    rule = "─" * 60
+    print(rule)
+    print(f"{'Test metric':^28}{'DataLoader 0':^28}".rstrip())
+    print(rule)
+    for name, value in result.figures.items():
+        print(f"{name:^28}{value!s:^28}".rstrip())
+    print(rule)
+    return result
+
+
+def search(model: Any, model_info: Any = None, task: str = "cls", dataset_info: Any = None, data_module: Any = None,
+           search_config: Any = None, save_path: Any = None, accelerator: str = "auto", load_name: Any = None,
+           load_type: Any = None, visualizer: Any = None, **options: Any) -> Any:
+    """A search as [search] of the configuration says; returns mase.SearchResult and prints its table."""
+    import mase
+    from chop.tools.config_load import convert_none_to_str_na, load_config
+
+    model = _load(model, load_name, load_type)
+    config = load_config(search_config) if not isinstance(search_config, dict) else search_config
+    table = convert_none_to_str_na(config.get("search", config))
+    keys = {k: v for k, v in data_module.options.items() if v}
+    if save_path is not None:
+        parent, name = os.path.split(os.path.normpath(os.fspath(save_path)))
+        keys.update(project_dir=parent or ".", project=name)
+    found = mase.search(_native_graph(model, data_module), data_module.name, search=table, save=save_path is not None,
+                        batch_size=data_module.batch_size, **{**keys, **options})
+    from chop.tools.logger import get_logger
+
+    logger = get_logger("chop.actions.search")
+    logger.info("Best trial(s):")
+    logger.info("\n" + found.table.rstrip("\n"))
+    return found
+
+
+def simulate(*args: Any, **keys: Any) -> Any:
+    raise Error("simulate: hardware is simulated by ch emit and ch simulate")
+
+
+def get_model_wrapper(model_info: Any, task: str) -> Any:
+    raise Error("get_model_wrapper: there is no Lightning here; actions.train trains the model itself")

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MaseGraph: a torch.fx.GraphModule whose nodes carry metadata. Without torch it is a graph of the
+library with the same surface as far as that goes."""
+from __future__ import annotations
+
+import copy
+import os
+from typing import Any, Dict, Optional
+
+from mase._native import Error
+
+
+class MaseGraph:
+    """A network that passes work on.
+
+    `model` is any module that torch.fx can trace. `mg.model` is a real GraphModule, `mg.fx_graph.nodes`
+    its nodes with `node.meta["mase"]`, `mg.modules` its layers by path. Layers are those of the model
+    that came in, so its weights are shared until a pass replaces a layer.
+    """
+
+    def __new__(cls, model: Any = None, *args: Any, **keys: Any) -> Any:
+        from mase.graph import Graph
+
+        if cls is MaseGraph and (isinstance(model, Graph) or type(model).__name__ == "NumpyNetwork"):
+            from chop.ir.graph.numpy_graph import NumpyMaseGraph
+
+            return super().__new__(NumpyMaseGraph)
+        return super().__new__(cls)
+
+    def __init__(self, model: Any, cf_args: Optional[Dict[str, Any]] = None, custom_ops: Optional[dict] = None,
+                 hf_input_names: Optional[list] = None, skip_init_metadata: bool = False,
+                 add_metadata_args: Optional[dict] = None):
+        if isinstance(model, (str, os.PathLike)):
+            raise Error(f"MaseGraph: {model!r} is a name; give the network itself: get_model(...) or mase.load(...)")
+        try:
+            import torch
+        except ImportError:
+            raise Error("MaseGraph: a torch module needs torch; without it, give what get_model returned") from None
+        if not isinstance(model, torch.nn.Module):
+            raise Error(f"MaseGraph: expected a torch module, got {type(model).__name__}")
+        if hf_input_names is not None:
+            raise Error("hf_input_names: networks of Hugging Face are not traced here; trace the module with "
+                        "transformers.utils.fx and give the GraphModule")
+        from mase.torch_bridge import trace
+
+        leaves = tuple((custom_ops or {}).get("modules", {}))
+        self.cf_args, self.custom_ops = cf_args, custom_ops
+        self.model = trace(model, cf_args, leaves)
+        self.meta: Dict[str, Any] = {}
+
+    @property
+    def fx_graph(self) -> Any:
+        return self.model.graph
+
+    @fx_graph.setter
+    def fx_graph(self, graph: Any) -> None:
+        self.model.graph = graph
+
+    @property
+    def modules(self) -> Dict[str, Any]:
+        return dict(self.model.named_modules())
+
+    @property
+    def nodes_in(self) -> list:
+        return [node for node in self.fx_graph.nodes if node.op == "placeholder"]
+
+    @property
+    def nodes_out(self) -> list:
+        return [node for node in self.fx_graph.nodes if node.op == "output"]
+
+    def native(self, example: Any = None) -> Any:
+        """The same network as a graph of the library; weights are shared."""
+        from mase.torch_bridge import from_torch
+
+        if example is None:
+            values = {}
+            for node in self.nodes_in:
+                entry = getattr(node.meta.get("mase"), "parameters", {}).get("common", {})
+                value = entry.get("results", {}).get("data_out_0", {}).get("value")
+                if value is not None:
+                    values[node.name] = value
+            example = values or None
+        return from_torch(self.model, example)
+
+    def draw(self, file: Any = "mase_graph.svg") -> None:
+        """The graph as a picture."""
+        self.native().draw(file)
+
+    def export(self, fname: Any = "masegraph", save_format: str = "full_model") -> None:
+        """FNAME.pt with the module (or its state dict) and FNAME.mz with graph, formats and weights."""
+        import torch
+
+        if save_format not in ("full_model", "state_dict"):
+            raise Error(f"save_format: expected full_model or state_dict, got {save_format!r}")
+        name = os.fspath(fname)
+        clean = copy.deepcopy(self)
+        for node in clean.fx_graph.nodes:
+            node.meta.pop("mase", None)
+        torch.save(clean.model if save_format == "full_model" else clean.model.state_dict(), f"{name}.pt")
+        self.native().save(f"{name}.mz")
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Any, propagate_missing_metadata: bool = True) -> "MaseGraph":
+        """What export wrote."""
+        from chop.passes.graph.metadata import add_software_metadata_analysis_pass, init_metadata_analysis_pass
+        from mase import load, to_torch
+
+        graph = cls(to_torch(load(f"{os.fspath(checkpoint)}.mz")))
+        graph, _ = init_metadata_analysis_pass(graph)
+        graph, _ = add_software_metadata_analysis_pass(graph)
+        return graph
+
+    def __deepcopy__(self, memo: dict) -> "MaseGraph":
+        """A graph of its own: layers, weights and metadata are copied."""
+        from chop.ir.graph.mase_metadata import MaseMetadata
+
+        other = type(self).__new__(type(self))
+        other.cf_args, other.custom_ops = self.cf_args, self.custom_ops
+        other.model = copy.deepcopy(self.model, memo)
+        other.meta = {}
+        own = {id(p): name for name, p in self.model.named_parameters()}
+        theirs = dict(other.model.named_parameters())
+
+        def copied(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {key: copied(item) for key, item in value.items()}
+            if isinstance(value, list):
+                return [copied(item) for item in value]
+            return theirs[own[id(value)]] if id(value) in own else value
+
+        for old, new in zip(self.fx_graph.nodes, other.fx_graph.nodes):
+            if "mase" in old.meta:
+                new.meta["mase"] = MaseMetadata(new, other.model, copied(old.meta["mase"].parameters))
+        if "mase" in self.meta:
+            other.meta["mase"] = MaseMetadata(None, other.model, copied(self.meta["mase"].parameters))
+        return other
+
+    def __repr__(self) -> str:
+        return f"<MaseGraph of {type(self.model).__name__}: {len(self.fx_graph.nodes)} nodes>"
+
+    def _repr_html_(self) -> str:
+        return self.native().draw()

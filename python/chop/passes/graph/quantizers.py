@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantizers as functions: integer_quantizer(x, width, frac_width), ... on tensors and arrays."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from mase import _native
+from mase.formats import Format
+
+
+def integer_quantizer(x: Any, width: int, frac_width: Any = None, is_signed: bool = True) -> Any:
+    """Fixed point; without a frac_width half of the bits stand behind the point."""
+    if isinstance(x, int):
+        return x
+    return Format("integer", {"width": width, "frac_width": width // 2 if frac_width is None else frac_width,
+                              "is_signed": is_signed})(x)
+
+
+def integer_floor_quantizer(x: Any, width: int, frac_width: Any = None, is_signed: bool = True) -> Any:
+    return Format("integer", {"width": width, "frac_width": width // 2 if frac_width is None else frac_width,
+                              "is_signed": is_signed, "rounding": "floor"})(x)
+
+
+def binary_quantizer(x: Any, stochastic: bool = False, bipolar: bool = False) -> Any:
+    return Format("binary", {"stochastic": stochastic, "bipolar": bipolar})(x)
+
+
+def _function(format: str) -> Callable:
+    keys = [option["name"] for option in _native.formats()[format]["options"]]
+
+    def quantizer(x: Any, *values: Any, **config: Any) -> Any:
+        config.update(zip(keys, values))
+        return Format(format, {key: value for key, value in config.items() if value is not None})(x)
+
+    quantizer.__name__ = quantizer.__qualname__ = f"{format}_quantizer"
+    quantizer.__doc__ = f"{_native.formats()[format]['summary']}. Keys: {', '.join(keys)}"
+    return quantizer
+
+
+def __getattr__(name: str) -> Callable:
+    format = name[: -len("_quantizer")] if name.endswith("_quantizer") else ""
+    if format not in _native.formats():
+        raise AttributeError(f"there is no quantizer '{name}'")
+    return _function(format)

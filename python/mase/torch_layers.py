@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantised layers as subclasses of torch's own: LinearInteger, Conv2dBlockFP, ReLUMinifloatIEEE, ...
+
+There is one for every operation that has a torch class and every number format; classes are made when
+they are first asked for. Their parameters are torch's, in float; rounding happens in forward, with
+gradients, by the library's kernels.
+"""
+from __future__ import annotations
+
+import copy
+from functools import lru_cache
+from typing import Any, Dict, Optional, Tuple, Type
+
+import torch
+
+from mase import _native
+from mase.formats import Format
+from mase.torch_quantize import linear
+
+MODULES = "chop.passes.graph.transforms.quantize.quantized_modules"
+FUNCTIONS = "chop.passes.graph.transforms.quantize.quantized_funcs"
+
+
+@lru_cache(maxsize=None)
+def op_records() -> Dict[str, dict]:
+    return _native.ops()
+
+
+@lru_cache(maxsize=None)
+def format_records() -> Dict[str, dict]:
+    return _native.formats()
+
+
+def format_name(name: str) -> str:
+    """The registered name of a format or alias ("fixed" is integer)."""
+    if name in format_records():
+        return name
+    for known, record in format_records().items():
+        if name in record["aliases"]:
+            return known
+    _native.make_quantizer(name, {}, "name")  # says which names are near
+    raise AssertionError(name)
+
+
+@lru_cache(maxsize=None)
+def _ops_by_class() -> Dict[str, str]:
+    return {record["class_name"]: name for name, record in op_records().items() if record["class_name"]}
+
+
+@lru_cache(maxsize=None)
+def op_of_class(kind: type) -> Optional[str]:
+    """The operation a torch class, or a class derived from one, stands for; None: we have none."""
+    for base in kind.__mro__:
+        if base.__module__.startswith("torch.nn") and base.__name__ in _ops_by_class():
+            return _ops_by_class()[base.__name__]
+    return None
+
+
+class QuantizedLayer:
+    """What all quantised layers have: config, bypass, pruning_masks and one quantizer per operand."""
+
+    mase_op = ""
+    format = ""
+    config: Dict[str, Any]
+    bypass: bool
+    pruning_masks: Any
+    x_quantizer: Optional[Format]
+    w_quantizer: Optional[Format]
+    b_quantizer: Optional[Format]
+    out_quantizer: Optional[Format]
+
+    def set_config(self, config: Optional[Dict[str, Any]]) -> None:
+        if config is None:
+            raise _native.Error(f"{type(self).__name__}: config is missing; give the layer's number formats")
+        self.config = config
+        self.bypass = bool(config.get("bypass", False))
+        self.pruning_masks = None
+        self.x_quantizer = self.w_quantizer = self.b_quantizer = self.out_quantizer = None
+        if self.bypass:
+            return
+        flat = {key: value for key, value in config.items() if key != "bypass"}
+        flat["name"] = self.format
+        made = _native.layer_quantizers(self.mase_op, flat, type(self).__name__)
+        for operand, attribute in (("data_in", "x_quantizer"), ("weight", "w_quantizer"), ("bias", "b_quantizer"),
+                                   ("data_out", "out_quantizer")):
+            if operand in made:
+                setattr(self, attribute, Format("", _native_quantizer=made[operand]))
+
+    @classmethod
+    def from_layer(cls, layer: torch.nn.Module, config: Dict[str, Any]) -> torch.nn.Module:
+        """A quantised layer with the attributes and copies of the tensors of a plain (or quantised) one."""
+        new = cls.__new__(cls)
+        torch.nn.Module.__init__(new)  # type: ignore[arg-type]
+        own = new.__dict__
+        for name, value in layer.__dict__.items():
+            if name not in own and name not in ("config", "bypass"):
+                own[name] = value
+        own["training"] = layer.training
+        for name, parameter in layer._parameters.items():
+            own["_parameters"][name] = None if parameter is None else torch.nn.Parameter(
+                parameter.detach().clone(), parameter.requires_grad)
+        for name, buffer in layer._buffers.items():
+            own["_buffers"][name] = None if buffer is None else buffer.detach().clone()
+        own["_non_persistent_buffers_set"] = set(layer._non_persistent_buffers_set)
+        new.set_config(config)
+        return new  # type: ignore[return-value]
+
+    def _with_rounded_parameters(self) -> Any:
+        """This layer, or a passing copy of it whose weight and bias are rounded."""
+        if self.w_quantizer is None and self.b_quantizer is None:
+            return self
+        parameters = dict(self._parameters)  # type: ignore[attr-defined]
+        for name, quantizer in (("weight", self.w_quantizer), ("bias", self.b_quantizer)):
+            if quantizer is not None and parameters.get(name) is not None:
+                parameters[name] = quantizer(parameters[name])
+        passing = object.__new__(type(self))
+        passing.__dict__.update(self.__dict__)
+        passing.__dict__["_parameters"] = parameters
+        return passing
+
+
+class _LinearBase(QuantizedLayer, torch.nn.Linear):
+    """y = q(x) q(W)^T + q(b)."""
+
+    mase_op = "linear"
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None,
+                 config: Optional[dict] = None, out_config: Optional[dict] = None, floor: Any = None):
+        torch.nn.Linear.__init__(self, in_features, out_features, bias, device, dtype)
+        if out_config:
+            config = {**(config or {}), **out_config}
+        if floor and config is not None:
+            config = {**config, **{f"{operand}_rounding": "floor" for operand in ("data_in", "weight", "bias")}}
+        self.set_config(config)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.bypass:
+            return torch.nn.functional.linear(x, self.weight, self.bias)
+        qx, qw, qb = self.x_quantizer, self.w_quantizer, self.b_quantizer
+        if qx is None or qw is None or x.dtype is not torch.float32 or x.device.type != "cpu":
+            layer = self._with_rounded_parameters()
+            y = torch.nn.functional.linear(qx(x) if qx is not None else x, layer.weight, layer.bias)
+        else:
+            y = linear(x, self.weight, self.bias, qx._quantizer, qw._quantizer,
+                       None if qb is None else qb._quantizer)
+        return y if self.out_quantizer is None else self.out_quantizer(y)
+
+
+def _make_class(op: str, format: str) -> type:
+    record = op_records()[op]
+    base = getattr(torch.nn, record["class_name"], None)
+    if base is None:
+        raise _native.Error(f"{record['class_name']}: this torch has no such layer")
+    name = record["class_name"] + format_records()[format]["class_suffix"]
+    body: Dict[str, Any] = {"mase_op": op, "format": format, "__module__": f"{MODULES}.{op}",
+                            "__doc__": f"{record['class_name']} with operands in {format}."}
+    if op == "linear":
+        return type(name, (_LinearBase,), body)
+
+    def __init__(self: Any, *args: Any, config: Optional[dict] = None, **keys: Any) -> None:
+        base.__init__(self, *args, **keys)
+        self.set_config(config)
+
+    def forward(self: Any, x: torch.Tensor, *more: Any, **keys: Any) -> torch.Tensor:
+        if self.bypass:
+            return base.forward(self, x, *more, **keys)
+        if self.x_quantizer is not None:
+            x = self.x_quantizer(x)
+        y = base.forward(self._with_rounded_parameters(), x, *more, **keys)
+        return y if self.out_quantizer is None else self.out_quantizer(y)
+
+    return type(name, (QuantizedLayer, base), {**body, "__init__": __init__, "forward": forward})
+
+
+_classes: Dict[Tuple[str, str], type] = {}
+
+
+def quantized_class(op: str, format: str) -> Type[Any]:
+    """The class of an operation ("linear") in a format ("integer"). Asked twice, it is the same one."""
+    key = (op, format_name(format))
+    if key not in _classes:
+        if op not in op_records() or not op_records()[op]["class_name"] or not op_records()[op]["operands"]:
+            raise _native.Error(f"{op}: there is no layer of this name that takes number formats")
+        _classes[key] = _make_class(*key)
+    return _classes[key]
+
+
+def class_named(name: str, op: Optional[str] = None) -> type:
+    """LinearInteger, Conv2dBlockFP, ...; AttributeError if there is none of this name."""
+    if name == "_LinearBase":
+        return _LinearBase
+    for own, record in op_records().items():
+        if not record["class_name"] or not record["operands"] or (op is not None and own != op):
+            continue
+        for format, about in format_records().items():
+            if name == record["class_name"] + about["class_suffix"]:
+                return quantized_class(own, format)
+    # MASE's names where they differ from the rule.
+    for theirs, ours in (("BinaryScaling", "Binary"), ("Fixed", "Integer")):
+        if name.endswith(theirs):
+            return class_named(name[: -len(theirs)] + ours, op)
+    raise AttributeError(f"there is no quantised layer '{name}'")
+
+
+class QuantizedFunction:
+    """A function of torch whose operands are rounded first: relu_integer, add_block_fp, ..."""
+
+    def __init__(self, function: Any, op: str, format: str, config: Dict[str, Any]):
+        self.function, self.op, self.format, self.config = function, op, format_name(format), config
+        self.__name__ = self.__qualname__ = f"{op}_{self.format}"
+        self.__module__ = FUNCTIONS
+        flat = {key: value for key, value in config.items() if key != "bypass"}
+        made = {} if config.get("bypass") else _native.layer_quantizers(op, dict(flat, name=self.format), self.__name__)
+        self.quantizers = {operand: Format("", _native_quantizer=q) for operand, q in made.items()}
+        self._weight_second = "weight" in op_records()[op]["operands"]
+
+    def operand(self, index: int) -> str:
+        """MASE's rule: the second tensor of a product is its weight, the third its bias."""
+        if index == 0 or not self._weight_second:
+            return "data_in"
+        return "weight" if index == 1 else "bias"
+
+    def __call__(self, *args: Any, **keys: Any) -> Any:
+        rounded, index = [], 0
+        for value in args:
+            if isinstance(value, torch.Tensor):
+                quantizer = self.quantizers.get(self.operand(index))
+                index += 1
+                value = value if quantizer is None else quantizer(value)
+            rounded.append(value)
+        y = self.function(*rounded, **keys)
+        out = self.quantizers.get("data_out")
+        return y if out is None else out(y)
+
+    def __deepcopy__(self, memo: dict) -> "QuantizedFunction":
+        return self
+
+    def __reduce__(self) -> Any:
+        return (QuantizedFunction, (self.function, self.op, self.format, copy.deepcopy(self.config)))
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__}>"

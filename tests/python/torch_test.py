@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch and the library: quantised layers against the original's formulas written in torch, both ways of
+the bridge, tensors that are not what was expected."""
+import copy
+import gc
+import io
+import os
+import unittest
+
+import package
+
+package.need_torch()
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+import mase  # noqa: E402
+from mase import formats  # noqa: E402
+from mase.torch_layers import class_named, op_records, quantized_class  # noqa: E402
+
+CONFIG = {"data_in_width": 8, "data_in_frac_width": 4, "weight_width": 8, "weight_frac_width": 4, "bias_width": 8,
+          "bias_frac_width": 4}
+
+
+class Original(torch.autograd.Function):
+    """MASE's integer quantizer: straight through, saturated values included."""
+
+    @staticmethod
+    def forward(ctx, x, width, frac):
+        return torch.clamp(torch.round(x * 2**frac), -2**(width - 1), 2**(width - 1) - 1) / 2**frac
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None, None
+
+
+class Layers(unittest.TestCase):
+    def pair(self, rows, width_in, width_out, seed=0):
+        torch.manual_seed(seed)
+        layer = class_named("LinearInteger")(width_in, width_out, config=CONFIG)
+        with torch.no_grad():
+            layer.weight.mul_(20)  # some values saturate
+        x = (6 * torch.randn(rows, width_in)).requires_grad_()
+        return layer, x
+
+    def test_linear_integer_is_the_original(self):
+        for rows, width_in, width_out in ((1, 1, 1), (7, 16, 5), (256, 60, 32)):
+            layer, x = self.pair(rows, width_in, width_out)
+            grad = torch.randn(rows, width_out)
+            y = layer(x)
+            y.backward(grad)
+            other = x.detach().clone().requires_grad_()
+            weight, bias = (p.detach().clone().requires_grad_() for p in (layer.weight, layer.bias))
+            expected = torch.nn.functional.linear(Original.apply(other, 8, 4), Original.apply(weight, 8, 4),
+                                                  Original.apply(bias, 8, 4))
+            expected.backward(grad)
+            for ours, theirs in ((y, expected), (x.grad, other.grad), (layer.weight.grad, weight.grad), (layer.bias.grad, bias.grad)):
+                torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-5)
+            self.assertTrue(torch.equal(y, expected))
+
+    def test_golden(self):
+        """Forward and straight-through backward of MASE's own layer."""
+        golden = mase.read_checkpoint(os.path.join(package.SOURCE, "tests/golden/torch/qlinear_ste.safetensors")).to_torch()
+        minifloat = {"width": 8, "exponent_width": 4, "rounding": "reference"}
+        for case, name, keys in (("c0", "LinearInteger", {"width": 8, "frac_width": 4}),
+                                 ("c1", "LinearInteger", {"width": 4, "frac_width": 2}), ("c2", "LinearMinifloatIEEE", minifloat)):
+            x, w, b, go, y, gx, gw, gb = (golden[f"{case}.{part}"] for part in "x w b go y gx gw gb".split())
+            layer = class_named(name)(x.shape[1], w.shape[0],
+                                      config={f"{o}_{k}": v for o in ("data_in", "weight", "bias") for k, v in keys.items()})
+            layer.load_state_dict({"weight": w, "bias": b})
+            x.requires_grad_()
+            out = layer(x)
+            out.backward(go)
+            for ours, theirs in ((out, y), (x.grad, gx), (layer.weight.grad, gw), (layer.bias.grad, gb)):
+                torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6, msg=f"{case} {name}")
+
+    def test_every_layer_in_every_format_that_needs_no_keys_of_its_own(self):
+        integer = {"data_in_width": 8, "data_in_frac_width": 4, "weight_width": 8, "weight_frac_width": 4}
+        inputs = {"conv1d": (2, 3, 9), "conv2d": (2, 3, 9, 9), "conv_transpose1d": (2, 3, 9), "conv_transpose2d": (2, 3, 9, 9),
+                  "batch_norm2d": (2, 3, 9, 9), "instance_norm1d": (2, 3, 9), "instance_norm2d": (2, 3, 9, 9), "group_norm": (2, 3, 9)}
+        arguments = {"linear": (9, 4), "conv1d": (3, 4, 3), "conv2d": (3, 4, 3), "conv_transpose1d": (3, 4, 3),
+                     "conv_transpose2d": (3, 4, 3), "batch_norm1d": (9,), "batch_norm2d": (3,), "layer_norm": (9,),
+                     "group_norm": (3, 3), "instance_norm1d": (3,), "instance_norm2d": (3,)}
+        made = 0
+        for op, record in op_records().items():
+            base = getattr(torch.nn, record["class_name"], None) if record["class_name"] else None
+            if base is None or not record["operands"] or "pool" in op or "softmax" in op or op in ("embedding", "position_embedding", "upsample"):
+                continue
+            operands = record["operands"]
+            config = {k: v for k, v in integer.items() if any(k.startswith(o + "_") for o in operands)}
+            if op.startswith("instance_norm"):
+                config = {k: v for k, v in config.items() if k.startswith("data_in")}
+            layer = quantized_class(op, "integer")(*arguments.get(op, ()), config=config)
+            plain = base(*arguments.get(op, ()))
+            plain.load_state_dict(layer.state_dict())
+            x = torch.randn(*inputs.get(op, (4, 9)))
+            layer.eval(), plain.eval()
+            rounded = layer.x_quantizer(x) if layer.x_quantizer is not None else x
+            with torch.no_grad():
+                if layer.w_quantizer is not None and getattr(plain, "weight", None) is not None:
+                    plain.weight.copy_(layer.w_quantizer(plain.weight))
+                torch.testing.assert_close(layer(x), plain(rounded), msg=op)
+            self.assertIsInstance(layer, base)
+            made += 1
+        self.assertGreater(made, 20)
+
+    def test_formats_on_tensors(self):
+        q = formats.integer(8, 4)
+        x = torch.randn(4, 6, requires_grad=True)
+        q(x).sum().backward()
+        self.assertTrue(torch.equal(x.grad, torch.ones(4, 6)))
+        self.assertTrue(torch.equal(q(x.detach().t()), q(x.detach()).t()))
+        np.testing.assert_array_equal(q(x.detach()).numpy(), q(x.detach().numpy()))
+        self.assertEqual(q(x.double()).dtype, torch.float64)
+        self.assertEqual(q(x.half()).dtype, torch.float16)
+        self.assertEqual(q(torch.zeros(0, 3)).shape, (0, 3))
+        y = q(torch.randn(1000))
+        gc.collect()
+        self.assertTrue(torch.isfinite(y).all())
+
+    def test_copies_and_files(self):
+        layer, x = self.pair(3, 4, 2)
+        self.assertTrue(torch.equal(copy.deepcopy(layer)(x), layer(x)))
+        file = io.BytesIO()
+        torch.save(layer, file)
+        file.seek(0)
+        keys = {"weights_only": False} if "weights_only" in torch.load.__code__.co_varnames else {}
+        self.assertTrue(torch.equal(torch.load(file, **keys)(x), layer(x)))
+
+
+class Bridge(unittest.TestCase):
+    def test_there_and_back(self):
+        torch.manual_seed(1)
+        for name in ("jsc-tiny", "jsc-10x", "toy_convnet", "resnet18-cifar"):
+            graph = mase.load(name)
+            module = mase.to_torch(graph).eval()
+            x = torch.randn(2, *next(iter(graph.inputs.values())))
+            again = mase.from_torch(module, x)
+            self.assertEqual(list(module.state_dict()), list(graph.state_dict()), name)
+            self.assertEqual(str(again), str(graph))
+            self.assertTrue(torch.equal(again(x), graph(x)), name)
+            torch.testing.assert_close(module(x).detach(), graph(x), rtol=1e-4, atol=1e-5)
+
+    def test_quantised_graphs_train_in_torch_and_come_back(self):
+        graph = mase.load("jsc-10x").quantize(linear=formats.integer(8, 4), relu=formats.integer(8, 4)).pruned(0.3)
+        module = mase.to_torch(graph)
+        x, y = torch.randn(64, 16), torch.randint(0, 5, (64,))
+        optimizer = torch.optim.Adam(module.parameters(), lr=1e-2)
+        losses = []
+        for _ in range(30):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(module(x), y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        self.assertLess(losses[-1], losses[0])
+        module.eval()
+        back = mase.from_torch(module)
+        torch.testing.assert_close(back(x), module(x).detach(), rtol=1e-5, atol=1e-6)
+        self.assertEqual(back["seq_blocks_2"].class_name, "LinearInteger")
+        self.assertAlmostEqual(float((back.modules["seq_blocks.5"]["weight"] == 0).mean()), 0.3, places=2)
+
+    def test_weights_are_shared_on_the_way_in(self):
+        layer = torch.nn.Sequential(torch.nn.Linear(4, 2))
+        graph = mase.from_torch(layer)
+        x = torch.randn(3, 4)
+        with torch.no_grad():
+            layer[0].weight.zero_()
+        torch.testing.assert_close(graph(x), layer(x).detach())
+        del layer
+        gc.collect()
+        self.assertTrue(torch.isfinite(graph(x)).all())
+
+    def test_what_cannot_be_converted_is_named(self):
+        class Odd(torch.nn.Module):
+            def forward(self, x):
+                return torch.cummax(x, 1)[0]
+
+        with self.assertRaisesRegex(mase.Error, "cummax"):
+            mase.from_torch(Odd(), torch.zeros(1, 4))
+        with self.assertRaisesRegex(mase.Error, "float64"):
+            mase.from_torch(torch.nn.Sequential(torch.nn.Linear(4, 2)).double(), torch.zeros(1, 4))
+        with self.assertRaisesRegex(mase.Error, "give an example"):
+            mase.from_torch(torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3)))
+
+
+if __name__ == "__main__":
+    package.main()
