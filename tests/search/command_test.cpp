@@ -3,58 +3,34 @@
 #include <filesystem>
 #include <map>
 
-#include "mase/base/random.h"
 #include "mase/base/text.h"
 #include "mase/base/value.h"
-#include "support/support.h"
+#include "search/jets_table.h"
 
 namespace mase {
 namespace {
 
 namespace fs = std::filesystem;
 using test::RunResult;
-
-// A table with the shape of the jets (16 features, 5 classes) that takes no time to load.
-const std::string& folder() {
-  static const std::string path = [] {
-    const std::string fresh = test::temporary_folder();
-    Random random(1, "search_test");
-    std::string csv;
-    for (int f = 0; f < 16; ++f) csv += fmt::format("f{},", f);
-    csv += "kind\n";
-    for (int row = 0; row < 600; ++row) {
-      const uint64_t kind = random.below(5);
-      for (uint64_t f = 0; f < 16; ++f)
-        csv += fmt::format("{:.4f},", random.normal() + (f % 5 == kind ? 2 : 0));
-      csv += fmt::format("class{}\n", kind);
-    }
-    test::write(fresh + "/table.csv", csv);
-    return fresh;
-  }();
-  return path;
-}
-
-RunResult search(std::vector<std::string> words) {
-  std::vector<std::string> all = {"search", "jsc-tiny", "table.csv", "--target", "kind"};
-  all.insert(all.end(), words.begin(), words.end());
-  return test::ch(all, folder(), {"MASE_DATA=" + folder() + "/data"});
-}
+using test::search_folder;
+using test::search_jets;
 
 std::string config(const std::map<std::string, std::string>& changes = {}) {
   std::string text = test::read(test::source_path("configs/examples/search_jsc_tiny.toml"));
   for (const auto& [from, to] : changes) text = replace_all(text, from, to);
   static int count = 0;
   const std::string name = fmt::format("config{}.toml", count++);
-  test::write(folder() + "/" + name, text);
+  test::write(search_folder() + "/" + name, text);
   return name;
 }
 
 std::string results(const std::string& project) {
-  return folder() + "/" + project + "/run/software/search_ckpts";
+  return search_folder() + "/" + project + "/run/software/search_ckpts";
 }
 
 TEST(SearchCommand, TheLabsEighteenConfigurations) {
-  const RunResult first = search({"--config", config(), "--project-dir", "a", "--project", "run"});
+  const RunResult first =
+      search_jets({"--config", config(), "--project-dir", "a", "--project", "run"});
   ASSERT_EQ(first.exit_code, 0) << first.err << first.out;
   EXPECT_NE(first.out.find("18 configurations"), std::string::npos) << first.out;
   EXPECT_NE(first.out.find("|    |   number | software_metrics"), std::string::npos) << first.out;
@@ -65,8 +41,9 @@ TEST(SearchCommand, TheLabsEighteenConfigurations) {
   // The same front from two threads, and from another sampler that covers the space.
   for (const char* sampler : {"brute-force", "tpe", "nsgaii", "random", "qmc"}) {
     const std::string project = std::string("again_") + sampler;
-    const RunResult again = search({"--config", config(), "--project-dir", project, "--project",
-                                    "run", "--n-jobs", "2", "--sampler", sampler});
+    const RunResult again =
+        search_jets({"--config", config(), "--project-dir", project, "--project", "run", "--n-jobs",
+                     "2", "--sampler", sampler});
     ASSERT_EQ(again.exit_code, 0) << again.err;
     const Value other = read_json(results(project) + "/best.json");
     ASSERT_EQ(other.as_dict().size(), best.as_dict().size()) << sampler;
@@ -79,14 +56,16 @@ TEST(SearchCommand, TheLabsEighteenConfigurations) {
 }
 
 TEST(SearchCommand, BestConfigurationsAreReadyForTransform) {
-  ASSERT_EQ(search({"--config", config(), "--project-dir", "t", "--project", "run"}).exit_code, 0);
+  ASSERT_EQ(search_jets({"--config", config(), "--project-dir", "t", "--project", "run"}).exit_code,
+            0);
   const Value best = read_json(results("t") + "/best.json");
   const std::string number = std::to_string(best["0"]["number"].as_int());
   const std::string stem = results("t") + "/best_" + number;
   EXPECT_TRUE(fs::exists(stem + ".mz"));
-  const RunResult transformed = test::ch({"transform", "jsc-tiny", "table.csv", "--target", "kind",
-                                          "--config", stem + ".toml", "--project-dir", "u"},
-                                         folder(), {"MASE_DATA=" + folder() + "/data"});
+  const RunResult transformed =
+      test::ch({"transform", "jsc-tiny", "table.csv", "--target", "kind", "--config",
+                stem + ".toml", "--project-dir", "u"},
+               search_folder(), {"MASE_DATA=" + search_folder() + "/data"});
   EXPECT_EQ(transformed.exit_code, 0) << transformed.err;
 }
 
@@ -96,7 +75,7 @@ TEST(SearchCommand, AStudyGoesOnInItsStorage) {
   const auto with = [&](const char* trials) {
     std::vector<std::string> words = base;
     words.insert(words.end(), {"--n-trials", trials, "--sampler", "tpe"});
-    return search(words);
+    return search_jets(words);
   };
   ASSERT_EQ(with("5").exit_code, 0);
   const RunResult more = with("12");
@@ -105,8 +84,8 @@ TEST(SearchCommand, AStudyGoesOnInItsStorage) {
 }
 
 TEST(SearchCommand, FlagsWithoutAFile) {
-  const RunResult result = search({"--space", "bits=2,4,8", "--objective", "accuracy,bitops",
-                                   "--project-dir", "f", "--project", "run"});
+  const RunResult result = search_jets({"--space", "bits=2,4,8", "--objective", "accuracy,bitops",
+                                        "--project-dir", "f", "--project", "run"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(read_json(results("f") + "/log.json").as_dict().size(), 9u);
 }
@@ -114,7 +93,7 @@ TEST(SearchCommand, FlagsWithoutAFile) {
 TEST(SearchCommand, BoundsAreConstraints) {
   const std::string file =
       config({{"average_bitwidth.scale = 0.2", "average_bitwidth.upper_bound = 4"}});
-  ASSERT_EQ(search({"--config", file, "--project-dir", "b", "--project", "run"}).exit_code, 0);
+  ASSERT_EQ(search_jets({"--config", file, "--project-dir", "b", "--project", "run"}).exit_code, 0);
   const Value best = read_json(results("b") + "/best.json");
   for (const auto& [index, row] : best.as_dict())
     EXPECT_LE(row["hardware_metrics"]["average_bitwidth"].as_double(), 4);
@@ -134,17 +113,17 @@ TEST(SearchCommand, EveryMistakeIsOneLine) {
        {"sum_scaled_metrics = false", "sum_scaled_metrics = true"}},
   };
   for (const auto& [cause, change] : mistakes) {
-    const RunResult result = search({"--config", config({change}), "--project-dir", "none"});
+    const RunResult result = search_jets({"--config", config({change}), "--project-dir", "none"});
     EXPECT_EQ(result.exit_code, 2) << cause << "\n" << result.err;
     EXPECT_NE(result.err.find(cause), std::string::npos) << cause << "\n" << result.err;
   }
-  EXPECT_FALSE(fs::exists(folder() + "/none"));
+  EXPECT_FALSE(fs::exists(search_folder() + "/none"));
   for (const char* storage : {"mongodb://x", "/proc/no/such.db"}) {
     const RunResult result =
-        search({"--config", config(), "--project-dir", "none", "--storage", storage});
+        search_jets({"--config", config(), "--project-dir", "none", "--storage", storage});
     EXPECT_EQ(result.exit_code, 2) << result.err;
   }
-  EXPECT_FALSE(fs::exists(folder() + "/none"));
+  EXPECT_FALSE(fs::exists(search_folder() + "/none"));
 }
 
 }  // namespace

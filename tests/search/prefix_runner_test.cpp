@@ -47,10 +47,12 @@ TEST(PrefixRunner, GivesWhatTheWholeNetworkGives) {
   for (const char* model : {"jsc-tiny", "jsc-toy"}) {
     const Graph graph = make_model(model);
     Problems problems;
-    const QuantizeSpace space(graph, parse_toml(seed_text, "seed"), "type", "seed", problems);
+    const Value seed = parse_toml(seed_text, "seed");
+    const QuantizeSpace space({graph, seed, "type", "seed"}, problems);
     problems.throw_if_any();
-    const PtqEvaluator evaluator(graph, space, {&dataset, &dataset.validation, 600}, 256, 32);
-    PrefixRunner runner = evaluator.runner();
+    const PtqEvaluator evaluator(graph, space, {&dataset, &dataset.validation, 600}, 256, {});
+    PtqEvaluator::Session session = evaluator.session();
+    PrefixRunner& runner = session.runner;
     EXPECT_GE(runner.pieces(), 2u);
     const auto size = static_cast<uint64_t>(space.space().size());
     Random random(3, "order");
@@ -59,7 +61,10 @@ TEST(PrefixRunner, GivesWhatTheWholeNetworkGives) {
         const Point point =
             space.space().nth(static_cast<double>(in_order ? i : random.below(size)));
         const Score ours = runner.run(point);
-        const Score whole = evaluator.score(evaluator.quantised(point), dataset.validation, 600);
+        Candidate candidate{graph, {}};
+        space.apply(point, {}, candidate);
+        const Score whole = score_network(candidate.graph, dataset, dataset.validation, 600, 256);
+        EXPECT_EQ(evaluator.measure(point, session).hardware, hardware_of(candidate.graph, {}));
         EXPECT_EQ(ours.rows, 600);
         EXPECT_EQ(ours.correct, whole.correct) << model << " " << i;
         EXPECT_EQ(ours.loss_sum, whole.loss_sum) << model << " " << i;
@@ -71,7 +76,8 @@ TEST(PrefixRunner, ComputesOnlyWhatChanged) {
   const Dataset dataset = rows_like_jets(100);
   const Graph graph = make_model("jsc-toy");
   Problems problems;
-  const QuantizeSpace space(graph, parse_toml(seed_text, "seed"), "type", "seed", problems);
+  const Value seed = parse_toml(seed_text, "seed");
+  const QuantizeSpace space({graph, seed, "type", "seed"}, problems);
   problems.throw_if_any();
   PrefixRunner runner(graph, space, dataset, dataset.validation, 100, 100);
   const double size = space.space().size();

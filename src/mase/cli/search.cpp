@@ -20,6 +20,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 std::string count_text(double count) {
+  if (std::isinf(count)) return "any number of";
   return count < 1e15 ? with_thousands(static_cast<int64_t>(count)) : human_count(count);
 }
 
@@ -30,8 +31,15 @@ class ProgressText {
       : search_(search), planned_(planned) {}
 
   void take(const search::Trials& trials, const search::Trial& trial) {
-    if (first_ < 0) first_ = trial.number;
+    if (first_ < 0) {
+      first_ = trial.number;
+      for (const search::Trial& before : trials) note(trials, before);
+    }
     done_ = static_cast<int64_t>(trials.size());
+    note(trials, trial);
+  }
+
+  void note(const search::Trials& trials, const search::Trial& trial) {
     if (trial.state != search::TrialState::complete || !trial.feasible()) return;
     const double loss = trials.loss(trial);
     if (!known_ || loss < loss_) {
@@ -60,12 +68,20 @@ class ProgressText {
   Clock::time_point start_ = Clock::now();
 };
 
-std::string test_table(const std::vector<TestScore>& scores) {
-  Table table({"number", "test accuracy", "95 % interval", "test loss", "test rows"});
-  for (const TestScore& score : scores)
-    table.add({std::to_string(score.number), fmt::format("{:.4f}", score.accuracy),
+std::string test_table(const std::vector<TestScore>& scores, const std::string& split) {
+  Table table({"number", split + " accuracy", "test accuracy", "95 % interval", "difference",
+               "95 % interval", "test loss", "test rows"});
+  for (const TestScore& score : scores) {
+    const bool reference = score.difference_low == 0 && score.difference_high == 0;
+    table.add({std::to_string(score.number), fmt::format("{:.4f}", score.searched),
+               fmt::format("{:.4f}", score.accuracy),
                fmt::format("{:.4f} to {:.4f}", score.low, score.high),
+               reference ? "-" : fmt::format("{:+.4f}", score.difference),
+               reference
+                   ? "-"
+                   : fmt::format("{:+.4f} to {:+.4f}", score.difference_low, score.difference_high),
                fmt::format("{:.4f}", score.loss), with_thousands(score.rows)});
+  }
   return table.str(TableStyle::orgtbl);
 }
 
@@ -156,7 +172,7 @@ int run(const Arguments& arguments) {
     throw;
   }
   live.finish(progress.str());
-  write_file_atomically(results + "/log.json", to_json(search.log_record(), 1) + "\n");
+  search.write_log(results + "/log.json");
   write_file_atomically(results + "/best.json", to_json(search.best_record(), 1) + "\n");
   save_best(search, experiment, results, log);
   log.info("Best trial(s):");
@@ -164,7 +180,7 @@ int run(const Arguments& arguments) {
   const std::vector<TestScore> scores = search.test_best();
   if (!scores.empty()) {
     log.info("The same on rows that the search did not see:");
-    log.text(test_table(scores));
+    log.text(test_table(scores, search.spec().split));
   }
   if (end == search::StudyEnd::timeout) log.info("The time given is over.");
   log.info(fmt::format("Results: {}; study '{}' in {}", printable(results), printable(study),
@@ -172,7 +188,8 @@ int run(const Arguments& arguments) {
   const bool stopped = end == search::StudyEnd::interrupted;
   folder.finish(stopped ? "interrupted" : "finished");
   if (stopped)
-    log.info("Interrupted. The same command with --storage and --study goes on with it.");
+    log.info(fmt::format("Interrupted. The same command with --storage {}{} goes on with it.",
+                         settings.has("storage") ? "" : "sqlite:///", printable(address)));
   return stopped ? 130 : 0;
 }
 
@@ -205,6 +222,11 @@ std::vector<Field> own_options() {
           {.name = "objective",
            .type = FieldType::text,
            .help = "without a file: figures to search for, as accuracy,bitops",
+           .group = group},
+          {.name = "rows",
+           .type = FieldType::integer,
+           .help = "rows that a configuration is measured on, the first of the split",
+           .minimum = 1,
            .group = group},
           {.name = "storage",
            .type = FieldType::text,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The jet substructure classifiers: 16 features, five kinds of jet. jsc-tiny, jsc-toy, jsc-s and
 // jsc-trt are MASE's; jsc-m and jsc-l have the widths of LogicNets (Umuroglu et al., 2020); jsc-10x
-// and jsc-toy10x are the labs' larger networks. The last ReLU feeds the loss, as in MASE.
+// and jsc-toy10x are the labs' larger networks, jsc-three-linear-layers the one whose channels they
+// search over. The last ReLU feeds the loss, as in MASE.
 #include "mase/models/sequential.h"
 
 namespace mase::jsc_model {
@@ -32,6 +33,12 @@ Graph build_tiny(const ModelInputs& inputs) {
   return network.linear(network.outputs()).relu().finish();
 }
 
+Graph build_three(const ModelInputs& inputs) {
+  Sequential network = start("jsc-three-linear-layers", inputs);
+  network.linear(16).relu().linear(16).relu();
+  return network.linear(network.outputs()).relu().finish();
+}
+
 Graph build_s(const ModelInputs& inputs) {
   Sequential network = start("jsc-s", inputs).linear(64).batch_norm().relu();
   for (int i = 0; i < 3; ++i) network.linear(32).relu();
@@ -49,6 +56,9 @@ Graph build_trt(const ModelInputs& inputs) {
 const Register<ModelRecord> tiny{
     {.name = "jsc-tiny", .summary = "jets, one linear layer", .build = build_tiny}};
 const Register<ModelRecord> toy{uniform("jsc-toy", "jets, 8-8", {8, 8})};
+const Register<ModelRecord> three{{.name = "jsc-three-linear-layers",
+                                   .summary = "jets, 16-16 without batch norms between",
+                                   .build = build_three}};
 const Register<ModelRecord> s{
     {.name = "jsc-s", .summary = "jets, 64-32-32-32, few batch norms", .build = build_s}};
 const Register<ModelRecord> m{uniform("jsc-m", "jets, 64-32-32-32", {64, 32, 32, 32})};

@@ -9,29 +9,36 @@
 
 #include "mase/run/experiment.h"
 #include "mase/run/search_spec.h"
+#include "mase/search/candidate_evaluator.h"
 #include "mase/search/ptq_evaluator.h"
-#include "mase/search/quantize_space.h"
 #include "mase/search/storage.h"
 
 namespace mase {
 
-// A figure measured again on other rows, with the 95 % interval of its share (Wilson, 1927).
+// The best trials measured again, on rows that the search did not see.
 struct TestScore {
-  int64_t number = 0;  // of the trial
-  double accuracy = 0, low = 0, high = 0, loss = 0;
+  int64_t number = 0;        // of the trial
+  double searched = 0;       // its accuracy on the rows of the search
+  double accuracy = 0;       // on the test rows,
+  double low = 0, high = 0;  // with the 95 % interval of its share (Wilson, 1927)
+  double loss = 0;
   int64_t rows = 0;
+  // Against the one with the best accuracy in the search, row by row: the difference and its 95 %
+  // interval. All of them met the same rows, so it is narrower than the intervals suggest.
+  double difference = 0, difference_low = 0, difference_high = 0;
 };
 
 class SearchExperiment {
  public:
   // The experiment is prepared and outlives this. Everything that can be wrong is told here.
   SearchExperiment(const Experiment& experiment, SearchSpec spec);
+  ~SearchExperiment();
 
   const SearchSpec& spec() const { return spec_; }
   const search::Space& space() const { return space_->space(); }
   const std::vector<std::string>& objectives() const { return objectives_; }
   const std::vector<bool>& maximise() const { return maximise_; }
-  const std::vector<std::string>& unused_seeds() const { return space_->unused(); }
+  std::vector<std::string> unused_seeds() const { return space_->unused(); }
   int64_t rows() const;  // that a configuration is measured on
 
   // Goes on with what the storage (null: none) has of this study.
@@ -41,24 +48,31 @@ class SearchExperiment {
 
   // MASE's files and table.
   Value best_record() const;
-  Value log_record() const;
+  void write_log(const std::string& path) const;  // log.json: every trial
   std::string best_table() const;
 
   Value configuration(int64_t number) const;  // a file for ch transform
+  // Trained as it was in the search: the same bits.
   Graph network(int64_t number) const;
   // The best trials on the test rows; empty if these were searched on, or there are no classes.
   std::vector<TestScore> test_best() const;
 
  private:
-  search::Measurement measure(const search::Point& point, search::PrefixRunner& runner) const;
+  search::Measurement measured(const search::Figures& figures) const;
+  Value log_row(const search::Trial& trial) const;
+  search::Objective objective(const search::StudyObserver& observer) const;
+  void check_training() const;
 
   const Experiment& experiment_;
   SearchSpec spec_;
-  std::unique_ptr<search::QuantizeSpace> space_;
-  std::unique_ptr<search::PtqEvaluator> evaluator_;
+  std::unique_ptr<search::CandidateSpace> space_;
+  std::unique_ptr<search::PtqEvaluator> formats_;           // number formats alone, untrained
+  std::unique_ptr<search::CandidateEvaluator> candidates_;  // any candidate
   std::vector<std::string> objectives_;
   std::vector<bool> maximise_;
   std::unique_ptr<search::Trials> trials_;
+  struct Kept;  // trained networks of trials that are best so far
+  std::unique_ptr<Kept> kept_;
 };
 
 }  // namespace mase

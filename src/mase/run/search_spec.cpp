@@ -6,6 +6,9 @@
 #include <map>
 
 #include "mase/base/text.h"
+#include "mase/ir/op.h"
+#include "mase/run/search_training.h"
+#include "mase/search/pruner.h"
 
 namespace mase {
 namespace {
@@ -16,7 +19,8 @@ using search::SamplerRecord;
 const Schema& space_schema() {
   static const Schema schema{{{.name = "name", .type = FieldType::text},
                               {.name = "setup", .type = FieldType::table},
-                              {.name = "seed", .type = FieldType::table, .required = true}}};
+                              {.name = "seed", .type = FieldType::table},
+                              {.name = "train", .type = FieldType::table}}};
   return schema;
 }
 
@@ -34,6 +38,7 @@ Schema setup_schema(const SamplerRecord* sampler) {
        {.name = "direction", .type = FieldType::text, .choices = {"maximize", "minimize"}},
        {.name = "window", .type = FieldType::integer, .minimum = 1},
        {.name = "repeats", .type = FieldType::boolean, .default_value = false},
+       {.name = "pruner"},
        // Optuna's pickles have no meaning here: every trial is in the study's storage.
        {.name = "pkl_ckpt", .type = FieldType::text},
        {.name = "save_every_n_trials", .type = FieldType::integer, .minimum = 1}}};
@@ -62,16 +67,19 @@ void read_software(const Value& runners, SearchSpec& spec, Problems& problems) {
   const std::string path = "search.strategy.sw_runner";
   for (const auto& [name, table] : runners.as_dict(path)) {
     const std::string inner = path + "." + name;
+    if (name == "basic_train") {
+      read_basic_train(table, inner, spec, problems);
+      continue;
+    }
     if (name != "basic_evaluation") {
       problems.add(Error(table.position(), inner,
                          fmt::format("'{}' is not available", printable(name)),
-                         "known: basic_evaluation"));
+                         "known: basic_evaluation, basic_train"));
       continue;
     }
-    const Schema schema{
-        {{.name = "data_loader", .type = FieldType::text, .aliases = {}},
-         {.name = "dataloader", .type = FieldType::text},
-         {.name = "num_samples", .type = FieldType::integer, .default_value = 512, .minimum = 1}}};
+    const Schema schema{{{.name = "data_loader", .type = FieldType::text},
+                         {.name = "dataloader", .type = FieldType::text},
+                         {.name = "num_samples", .type = FieldType::integer, .minimum = 1}}};
     const Value read = validate(table, schema, inner, problems);
     const char* key = read["data_loader"].is_null() ? "dataloader" : "data_loader";
     spec.split = split_of(read[key], problems, inner + "." + key);
@@ -83,7 +91,8 @@ void read_hardware(const Value& runners, SearchSpec& spec, Problems& problems) {
   if (runners.is_null()) return;
   const std::string path = "search.strategy.hw_runner";
   static const std::vector<std::string> known = {
-      "average_bitwidth", "memory_density", "bitops", "ebops", "flops", "hw_dummy"};
+      "average_bitwidth", "memory_density", "bitops",  "ebops", "flops",
+      "area_luts",        "latency",        "hw_dummy"};
   for (const auto& [name, table] : runners.as_dict(path)) {
     const std::string inner = path + "." + name;
     if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -187,12 +196,66 @@ void read_strategy(const Value& strategy, SearchSpec& spec, Problems& problems) 
   if (setup["timeout"].is_number()) spec.study.seconds = setup["timeout"].as_double();
   if (setup["window"].is_int()) spec.study.window = setup["window"].as_int();
   if (setup["repeats"].is_bool()) spec.study.repeats = setup["repeats"].as_bool();
+  spec.pruner = setup["pruner"];
+  if (!spec.pruner.is_null()) {
+    try {
+      search::make_pruner(spec.pruner, path + ".setup.pruner");
+    } catch (const Error& error) {
+      problems.add(error);
+    }
+  }
   spec.sum_scaled = setup["sum_scaled_metrics"].is_bool() && setup["sum_scaled_metrics"].as_bool();
   if (spec.sum_scaled && !setup["direction"].is_string())
     problems.add(Error(given.position(), path + ".setup", "sum_scaled_metrics needs 'direction'",
                        "say direction = \"maximize\" or \"minimize\""));
   if (setup["direction"].is_string())
     spec.sum_maximise = setup["direction"].as_string() == "maximize";
+}
+
+// Users gave spaces of their own names of their own: what the seeds hold says what they are.
+const search::SpaceRecord* choose_space(const Value& name, const Value& seed, SearchSpec& spec,
+                                        Problems& problems) {
+  const Registry<search::SpaceRecord>& all = Registry<search::SpaceRecord>::instance();
+  if (name.is_null()) return all.find("graph/quantize/mixed_precision_ptq");
+  const std::string wanted = lower_case(name.as_string());
+  if (const search::SpaceRecord* found = all.find(wanted)) return found;
+  for (const search::SpaceRecord* record : all.all()) {
+    if (record->telling_key.empty()) continue;
+    bool tells = false;
+    for (const auto& [key, rule] : seed.is_dict() ? seed.as_dict() : Dict{}) {
+      const bool used = spec.by != "name" || !Registry<OpRecord>::instance().find(key);
+      tells = tells || (used && rule.is_dict() && rule["config"].is_dict() &&
+                        rule["config"].as_dict().contains(record->telling_key));
+    }
+    if (!tells) continue;
+    spec.notices.push_back(
+        fmt::format("search space '{}' is not known here; its seeds give {}: {} is searched",
+                    printable(name.as_string()), record->telling_key, record->name));
+    return record;
+  }
+  problems.add(Error(name.position(), "search.search_space.name",
+                     fmt::format("unknown search space '{}'", printable(name.as_string())),
+                     suggestion(wanted, all.names())));
+  return nullptr;
+}
+
+void read_space(const Value& given, SearchSpec& spec, Problems& problems) {
+  const Value read = validate(given, space_schema(), "search.search_space", problems);
+  const Schema setup{{{.name = "by",
+                       .type = FieldType::text,
+                       .default_value = "name",
+                       .choices = {"name", "type", "regex_name"}}}};
+  const Value by = validate(read["setup"].is_dict() ? read["setup"] : Value(Dict{}), setup,
+                            "search.search_space.setup", problems);
+  if (by["by"].is_string()) spec.by = by["by"].as_string();
+  if (read["seed"].is_dict()) spec.seed = read["seed"];
+  spec.train = read["train"];
+  if (read["seed"].is_dict() || spec.train.is_null())
+    spec.space = choose_space(read["name"], read["seed"], spec, problems);
+  else if (!read["name"].is_null())
+    problems.add(Error(given.position(), "search.search_space", "'seed' is missing",
+                       "write [search.search_space.seed.default.config], or leave 'name' out to "
+                       "search over training alone"));
 }
 
 // "bits=2..8" as a seed: every product's weights and inputs in fixed point of these widths.
@@ -229,6 +292,8 @@ Value seed_of_flag(const std::string& text) {
 void read_flags(const Settings& settings, SearchSpec& spec, Problems& problems) {
   if (settings.has("space")) {
     spec.by = "type";
+    spec.space =
+        Registry<search::SpaceRecord>::instance().find("graph/quantize/mixed_precision_ptq");
     spec.seed = seed_of_flag(settings["space"].as_string());
     spec.seed_path = "--space";
   }
@@ -248,6 +313,7 @@ void read_flags(const Settings& settings, SearchSpec& spec, Problems& problems) 
     spec.sampler_options = validate(Value(Dict{}), spec.sampler->schema, "--sampler", problems);
   }
   if (settings.has("n_trials")) spec.study.trials = settings["n_trials"].as_int();
+  if (settings.has("rows")) spec.rows = settings["rows"].as_int();
   if (settings.has("n_jobs")) spec.study.jobs = static_cast<int>(settings["n_jobs"].as_int());
   if (settings.has("timeout")) spec.study.seconds = settings["timeout"].as_double();
 }
@@ -265,27 +331,22 @@ SearchSpec search_spec(const Settings& settings, Problems& problems) {
         problems.add(Error(value.position(), "search",
                            fmt::format("unknown key '{}'", printable(key)),
                            suggestion(key, {"search_space", "strategy"})));
-    const Value& given = table["search_space"];
-    if (given.is_dict()) {
-      const Value read = validate(given, space_schema(), "search.search_space", problems);
-      if (read["name"].is_string()) spec.space = read["name"].as_string();
-      if (spec.space != "graph/quantize/mixed_precision_ptq")
-        problems.add(Error(given["name"].position(), "search.search_space.name",
-                           fmt::format("unknown search space '{}'", printable(spec.space)),
-                           "known: graph/quantize/mixed_precision_ptq"));
-      const Schema setup{{{.name = "by",
-                           .type = FieldType::text,
-                           .default_value = "name",
-                           .choices = {"name", "type", "regex_name"}}}};
-      const Value by = validate(read["setup"].is_dict() ? read["setup"] : Value(Dict{}), setup,
-                                "search.search_space.setup", problems);
-      if (by["by"].is_string()) spec.by = by["by"].as_string();
-      if (read["seed"].is_dict()) spec.seed = read["seed"];
-    }
+    if (table["search_space"].is_dict()) read_space(table["search_space"], spec, problems);
     if (table["strategy"].is_dict()) read_strategy(table["strategy"], spec, problems);
   }
   read_flags(settings, spec, problems);
-  if (spec.seed.as_dict().empty() && problems.empty())
+  const Settings& base = settings;
+  spec.training = [base, always = spec.train_changes](const Dict& changes) {
+    Settings changed = base;
+    for (const Dict* one : {&always, &changes})
+      for (const auto& [name, value] : *one) changed.values[name] = value;
+    return train_spec(changed);
+  };
+  if (!spec.train.is_null() && !spec.trained)
+    problems.add(Error(spec.train.position(), "search.search_space.train",
+                       "options of training are searched over, and nothing is trained",
+                       "add [search.strategy.sw_runner.basic_train]"));
+  if (spec.seed.as_dict().empty() && spec.train.is_null() && problems.empty())
     problems.add(Error("ch search", "there is nothing to search over",
                        "give --config with [search.search_space], or --space bits=2..8"));
   if (spec.metrics.empty() && problems.empty())

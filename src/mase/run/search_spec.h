@@ -3,11 +3,13 @@
 // nobody reads is an error.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "mase/run/settings.h"
+#include "mase/run/spec.h"
+#include "mase/search/candidate.h"
 #include "mase/search/sampler.h"
 #include "mase/search/study.h"
 
@@ -22,23 +24,32 @@ struct SearchMetric {
 };
 
 struct SearchSpec {
-  std::string space = "graph/quantize/mixed_precision_ptq";
+  const search::SpaceRecord* space = nullptr;  // null: only training is searched over
   std::string by = "name";
   Value seed = Dict{};
   std::string seed_path = "search.search_space.seed";
+  Value train = {};  // [search.search_space.train]; null: its options are not searched over
 
   const search::SamplerRecord* sampler = nullptr;
   Value sampler_options = Dict{};
+  Value pruner = {};                       // a name, or a table with one; null: none
   std::vector<SearchMetric> metrics = {};  // in alphabetical order
   bool sum_scaled = false;
   bool sum_maximise = true;
   search::StudyOptions study = {};
 
   std::string split = "validation";
-  int64_t rows = 512;
+  std::optional<int64_t> rows = {};  // not said: 512 as in MASE, all where networks are trained
   double compare_to = 32;
   std::vector<std::string> hardware = {};  // figures that are kept, beside those of metrics
-  std::vector<std::string> notices = {};   // what the user should know
+
+  bool trained = false;     // every candidate is trained before it is measured
+  bool warm_start = true;   // from the network's weights
+  int64_t train_rows = 0;   // the first so many; 0: all
+  Dict train_changes = {};  // what basic_train says besides the options of training
+  std::function<TrainSpec(const Dict& changes)> training = {};
+
+  std::vector<std::string> notices = {};  // what the user should know
 };
 
 // Every mistake of the tables is added to the problems.

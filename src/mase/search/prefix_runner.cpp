@@ -7,22 +7,13 @@
 
 #include "mase/base/text.h"
 #include "mase/ir/layer_text.h"
+#include "mase/search/figures.h"
 
 namespace mase::search {
 namespace {
 
 // Programs of one piece; beyond that they are compiled again.
 constexpr size_t most_programs = 4096;
-
-Tensor first_rows(const Tensor& tensor, int64_t rows) {
-  if (tensor.numel() == 0 || tensor.shape()[0] <= rows) return tensor;
-  Shape shape = tensor.shape();
-  shape[0] = rows;
-  const auto count = static_cast<size_t>(element_count(shape));
-  if (tensor.dtype() == DType::i32)
-    return Tensor::of<int32_t>(shape, tensor.values<int32_t>().first(count));
-  return Tensor::of<float>(shape, tensor.values<float>().first(count));
-}
 
 Argument moved(const Argument& argument, const std::map<NodeId, NodeId>& ids) {
   if (argument.is_node()) return Argument::node(ids.at(argument.id()));
@@ -91,9 +82,7 @@ Graph piece_of(const Graph& graph, size_t from, size_t to, NodeId input, NodeId 
 PrefixRunner::PrefixRunner(const Graph& graph, const QuantizeSpace& space, const Dataset& dataset,
                            const Split& split, int64_t rows, int64_t batch_size)
     : graph_(graph), space_(space), dataset_(dataset), batch_size_(batch_size) {
-  rows_.x = first_rows(split.x, rows);
-  rows_.labels = first_rows(split.labels, rows);
-  rows_.targets = first_rows(split.targets, rows);
+  rows_ = first_rows(split, rows);
   const std::vector<NodeId>& order = graph.order();
   // Attributes that are read by name have no argument that could be cut.
   const bool plain = std::none_of(order.begin(), order.end(), [&](NodeId id) {

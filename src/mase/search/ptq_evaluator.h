@@ -1,53 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a quantised network is worth and what it costs, without retraining it: loss and accuracy on
-// given rows, bits and operations from the number types.
+// Measures networks of a search over number formats alone, without retraining: what configurations
+// share is computed once (see prefix_runner.h).
 #pragma once
 
 #include <map>
-#include <string>
 #include <vector>
 
-#include "mase/data/dataset.h"
-#include "mase/ir/graph.h"
+#include "mase/passes/costs.h"
+#include "mase/search/figures.h"
 #include "mase/search/prefix_runner.h"
 #include "mase/search/quantize_space.h"
-#include "mase/train/evaluation.h"
 
 namespace mase::search {
 
-struct Figures {
-  Dict software;  // loss, accuracy
-  Dict hardware;  // average_bitwidth, memory_density, bitops, ...
+// What layers cost with each of their configurations: looked up, because a layer's cost depends on
+// its own formats alone.
+class CostTable {
+ public:
+  CostTable(const Graph& graph, const QuantizeSpace& space);
+  NetworkCost cost(const Point& point);
+
+ private:
+  using Key = std::vector<double>;
+  Key key(size_t layer, const Point& point) const;
+
+  const Graph& graph_;
+  const QuantizeSpace& space_;
+  std::vector<std::vector<size_t>> parameters_;  // of each row of the cost
+  std::vector<std::map<Key, LayerCost>> known_;
 };
 
-// Names of what is measured, for checks before a search.
-std::vector<std::string> software_figures(bool classification);
-std::vector<std::string> hardware_figures();
-
-struct EvaluationRows {
-  const Dataset* dataset = nullptr;
-  const Split* split = nullptr;
-  int64_t rows = 0;  // the first so many; all if there are fewer
-};
-
-// May be used by several threads at once.
+// May be used by several threads at once, each with a session of its own.
 class PtqEvaluator {
  public:
   PtqEvaluator(const Graph& graph, const QuantizeSpace& space, EvaluationRows rows,
-               int64_t batch_size, double compare_to);
+               int64_t batch_size, FigureOptions figures);
 
-  // A runner for one thread, over the rows given.
-  PrefixRunner runner() const;
-  Figures measure(const Point& point, PrefixRunner& runner) const;
-  Score score(const Graph& quantised, const Split& split, int64_t rows) const;
-  Graph quantised(const Point& point) const;
+  struct Session {
+    PrefixRunner runner;
+    CostTable costs;
+  };
+  Session session() const;
+  Figures measure(const Point& point, Session& session) const;
 
  private:
   const Graph& graph_;
   const QuantizeSpace& space_;
   EvaluationRows rows_;
   int64_t batch_size_;
-  double compare_to_;
+  FigureOptions figures_;
+  int64_t parameters_;  // of the network
 };
 
 }  // namespace mase::search

@@ -3,24 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "mase/base/text.h"
 #include "mase/ir/layer_text.h"
-#include "mase/passes/select.h"
 
 namespace mase::search {
 namespace {
-
-// A list of values; a single value stands for a list of one.
-List choices_of(const Value& value) {
-  List all = value.is_list() ? value.as_list() : List{value};
-  List distinct;
-  for (const Value& one : all)
-    if (std::find(distinct.begin(), distinct.end(), one) == distinct.end()) distinct.push_back(one);
-  return distinct;
-}
 
 // The key of the format's own schema: "weight_frac_width" -> "frac_width".
 std::string without_operand(const std::string& key, const std::vector<std::string>& operands) {
@@ -29,63 +18,14 @@ std::string without_operand(const std::string& key, const std::vector<std::strin
   return key;
 }
 
-const Value* config_in(const Value& seed, const std::string& key) {
-  const Value* rule = seed.as_dict().find(key);
-  return rule && rule->is_dict() ? rule->as_dict().find("config") : nullptr;
-}
-
 }  // namespace
 
-QuantizeSpace::QuantizeSpace(const Graph& graph, const Value& seed, const std::string& by,
-                             const std::string& path, Problems& problems) {
-  std::set<std::string> nodes, ops;
-  for (const NodeId id : graph.order()) nodes.insert(graph.node(id).name);
-  for (const OpRecord* op : Registry<OpRecord>::instance().all()) ops.insert(op->name);
-  const bool by_expression = by == "regex_name";
-  for (const auto& [key, rule] : seed.as_dict()) {
-    const std::string inner = path + "." + key;
-    if (!rule.is_dict() || !rule.as_dict().contains("config")) {
-      problems.add(
-          Error(rule.position(), inner, "'config' is missing", "write [" + inner + ".config]"));
-      continue;
-    }
-    if (key == "default" || by_expression) continue;
-    const std::set<std::string>& wanted = by == "type" ? ops : nodes;
-    const std::set<std::string>& other = by == "type" ? nodes : ops;
-    if (wanted.count(key)) continue;
-    // MASE's files carry seeds for both ways of naming layers.
-    if (other.count(key) || (by == "type" && starts_with(key, "seq_"))) {
-      unused_.push_back(key);
-      continue;
-    }
-    problems.add(Error(rule.position(), path,
-                       fmt::format("'{}' is no {} of {}", printable(key),
-                                   by == "type" ? "op" : "node", printable(graph.name)),
-                       suggestion(key, {wanted.begin(), wanted.end()})));
-  }
-  std::map<NodeId, std::string> matched;  // by expression: the first that matches
-  if (by_expression)
-    for (const auto& [key, rule] : seed.as_dict()) {
-      if (key == "default") continue;
-      for (const NodeId id :
-           select_nodes(graph, SelectBy::regex_name, key, rule.position(), path, problems))
-        matched.emplace(id, key);
-    }
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
-    const OpRecord* op = op_of(graph, node);
-    if (!op || op->operands.empty()) continue;
-    std::string rule = by == "type" ? op->name : node.name;
-    if (by_expression) rule = matched.count(id) ? matched[id] : "default";
-    const Value* config = config_in(seed, rule);
-    if (!config) {
-      rule = "default";
-      config = config_in(seed, rule);
-    }
-    if (config && config->is_dict())
-      add_layer(graph, id, *config, path + "." + rule + ".config", problems);
-  }
-  if (problems.empty()) check(graph, path, problems);
+QuantizeSpace::QuantizeSpace(const SpaceSetup& setup, Problems& problems) {
+  const Graph& graph = setup.graph;
+  const auto takes = [&](const Node& node) { return !op_of(graph, node)->operands.empty(); };
+  for (const SeededNode& seeded : seeded_nodes(setup, takes, "can be quantised", unused_, problems))
+    add_layer(graph, seeded.node, seeded.config, seeded.path, problems);
+  if (problems.empty()) check(graph, setup.path, problems);
 }
 
 void QuantizeSpace::add_layer(const Graph& graph, NodeId id, const Value& given,
@@ -146,7 +86,7 @@ void QuantizeSpace::add_layer(const Graph& graph, NodeId id, const Value& given,
   layers_.push_back(std::move(layer));
 }
 
-Value QuantizeSpace::sampled_config(const Point& point) const {
+Dict QuantizeSpace::sampled_config(const Point& point) const {
   Dict all;
   for (const Layer& layer : layers_) {
     Dict config;
@@ -180,9 +120,21 @@ Value QuantizeSpace::sampled_config(const Point& point) const {
 
 Value QuantizeSpace::pass_arguments(const Point& point) const {
   Dict arguments{{"by", "name"}, {"default", Dict{{"config", Dict{{"name", "NA"}}}}}};
-  const Value sampled = sampled_config(point);
-  for (const auto& [node, rule] : sampled.as_dict()) arguments.set(node, rule);
+  for (auto& [node, rule] : sampled_config(point)) arguments.set(node, rule);
   return arguments;
+}
+
+List QuantizeSpace::passes(const Point& point) const {
+  Value arguments = pass_arguments(point);
+  if (arguments.as_dict().size() == 2) return {};  // every layer stays as it is
+  Dict call{{"name", "quantize"}};
+  for (const auto& [key, value] : arguments.as_dict()) call.add(key, value);
+  return {Value(std::move(call))};
+}
+
+void QuantizeSpace::apply(const Point& point, const CandidateUse&, Candidate& candidate) const {
+  const std::vector<PlannedNode> nodes = plan(candidate.graph, point);
+  if (!nodes.empty()) apply_quantize_plan(candidate.graph, nodes, PassContext());
 }
 
 std::vector<PlannedNode> QuantizeSpace::plan(const Graph& graph, const Point& point) const {

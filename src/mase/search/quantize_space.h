@@ -11,29 +11,25 @@
 #include <string>
 #include <vector>
 
-#include "mase/ir/graph.h"
 #include "mase/passes/quantize_plan.h"
-#include "mase/search/space.h"
+#include "mase/search/candidate.h"
 
 namespace mase::search {
 
-class QuantizeSpace {
+class QuantizeSpace final : public SpacePart {
  public:
-  // `seed` and `by` as the file has them. Every mistake is added: keys that no format has, values
-  // that no format takes, seeds for nodes that are not there.
-  QuantizeSpace(const Graph& graph, const Value& seed, const std::string& by,
-                const std::string& path, Problems& problems);
+  // Every mistake is added: keys that no format has, values that no format takes, seeds for nodes
+  // that are not there.
+  QuantizeSpace(const SpaceSetup& setup, Problems& problems);
 
-  const Space& space() const { return space_; }
+  void apply(const Point& point, const CandidateUse& use, Candidate& candidate) const override;
+  Dict sampled_config(const Point& point) const override;
+  List passes(const Point& point) const override;
 
   // The arguments of the quantize pass: by name, one table per layer.
   Value pass_arguments(const Point& point) const;
-  // {node: {config: {key: value}}}, as MASE keeps it.
-  Value sampled_config(const Point& point) const;
   // The layers' quantisation for a point, ready to be set.
   std::vector<PlannedNode> plan(const Graph& graph, const Point& point) const;
-
-  const std::vector<std::string>& unused() const { return unused_; }  // seeds of another kind
 
  private:
   struct Key {
@@ -50,9 +46,7 @@ class QuantizeSpace {
                  Problems& problems);
   void check(const Graph& graph, const std::string& path, Problems& problems) const;
 
-  Space space_;
   std::vector<Layer> layers_;
-  std::vector<std::string> unused_;
 };
 
 }  // namespace mase::search

@@ -131,6 +131,7 @@ class SqlStorage final : public Storage {
          attribute(&Trial::system_attributes));
     std::vector<Trial> all;
     for (auto& [key, trial] : trials) {
+      ids_[trial.number] = key;
       place_in_space(space, parameters[key], trial);
       trial.constraints = constraints_of(trial.system_attributes);
       all.push_back(std::move(trial));
@@ -141,7 +142,8 @@ class SqlStorage final : public Storage {
   }
 
   void begin(const Space& space, const Trial& trial) override {
-    pending_[trial.number] = {trial, true};
+    const bool fresh = !ids_.count(trial.number);
+    pending_[trial.number] = {trial, fresh, !fresh};
     space_ = &space;
     flush_if_due();
   }
@@ -163,7 +165,9 @@ class SqlStorage final : public Storage {
   void finish(const Space& space, const Trial& trial) override {
     space_ = &space;
     const bool fresh = !ids_.count(trial.number);
-    pending_[trial.number] = {trial, fresh};
+    const auto before = pending_.find(trial.number);
+    const bool taken_up = before != pending_.end() && before->second.taken_up;
+    pending_[trial.number] = {trial, fresh, taken_up};
     flush_if_due();
   }
 
@@ -180,7 +184,8 @@ class SqlStorage final : public Storage {
  private:
   struct Change {
     Trial trial;
-    bool fresh = true;  // not in the database yet
+    bool fresh = true;      // not in the database yet
+    bool taken_up = false;  // it waited there, perhaps without all of its parameters
   };
 
   class Transaction {
@@ -231,12 +236,7 @@ class SqlStorage final : public Storage {
                    "$1), $1, $2, $3, $4) RETURNING trial_id",
                    {study_, std::string(state_name(trial.state)), iso_time(trial.started), ended}));
       ids_[trial.number] = key;
-      for (size_t i = 0; i < trial.point.size(); ++i)
-        if (!std::isnan(trial.point[i]))
-          db_->run(
-              "INSERT INTO trial_params (trial_id, param_name, param_value, "
-              "distribution_json) VALUES ($1, $2, $3, $4)",
-              {key, space_->parameters()[i].name, trial.point[i], distribution_text(i)});
+      write_parameters(key, trial);
       for (const auto& [step, value] : trial.intermediate) {
         const auto [number, type] = stored_number(value);
         db_->run(
@@ -247,9 +247,13 @@ class SqlStorage final : public Storage {
     } else {
       key = ids_.at(trial.number);
       db_->run(
-          "UPDATE trials SET state = $2, datetime_complete = $3 WHERE trial_id = $1 AND state "
-          "IN ('RUNNING', 'WAITING')",
-          {key, std::string(state_name(trial.state)), ended});
+          "UPDATE trials SET state = $2, datetime_start = $3, datetime_complete = $4 WHERE "
+          "trial_id = $1 AND state IN ('RUNNING', 'WAITING')",
+          {key, std::string(state_name(trial.state)), iso_time(trial.started), ended});
+      if (change.taken_up) write_parameters(key, trial);
+      // What waits is tried from its beginning.
+      if (trial.state == TrialState::waiting)
+        db_->run("DELETE FROM trial_intermediate_values WHERE trial_id = $1", {key});
     }
     for (size_t k = 0; k < trial.values.size(); ++k) {
       const auto [number, type] = stored_number(trial.values[k]);
@@ -260,6 +264,15 @@ class SqlStorage final : public Storage {
     }
     write_attributes("trial_user_attributes", key, trial.user_attributes);
     write_attributes("trial_system_attributes", key, stored_attributes(trial));
+  }
+
+  void write_parameters(int64_t key, const Trial& trial) {
+    for (size_t i = 0; i < trial.point.size(); ++i)
+      if (!std::isnan(trial.point[i]))
+        db_->run(
+            "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) "
+            "VALUES ($1, $2, $3, $4) ON CONFLICT (trial_id, param_name) DO NOTHING",
+            {key, space_->parameters()[i].name, trial.point[i], distribution_text(i)});
   }
 
   void write_attributes(const char* table, int64_t key, const Dict& attributes) {

@@ -39,6 +39,8 @@ Study::Study(Trials trials, std::unique_ptr<Sampler> sampler, std::unique_ptr<Pr
       storage_(storage),
       options_(options) {
   if (options_.window < 1) options_.window = std::max(1, options_.jobs);
+  for (const Trial& trial : trials_)
+    if (trial.state == TrialState::waiting) waiting_.insert(trial.number);
 }
 
 Study::~Study() = default;
@@ -56,6 +58,57 @@ std::optional<StudyEnd> Study::end_reached(const StudyObserver& observer,
   return {};
 }
 
+std::optional<int64_t> Study::next_waiting(const StudyObserver& observer,
+                                           const Shared& shared) const {
+  if (shared.end || (observer.stop_requested && observer.stop_requested())) return {};
+  if (waiting_.empty()) return {};
+  return *waiting_.begin();
+}
+
+void Study::begin(int64_t number) {
+  const int64_t visible = std::max<int64_t>(0, number - options_.window + 1);
+  Suggestion suggestion = sampler_->suggest(trials_, {.seed = options_.seed,
+                                                      .number = number,
+                                                      .visible = static_cast<size_t>(visible),
+                                                      .repeats = options_.repeats});
+  Trial begun;
+  begun.point = std::move(suggestion.point);
+  begun.system_attributes = std::move(suggestion.system_attributes);
+  begun.started = microseconds_now();
+  trials_.add(std::move(begun));
+}
+
+// A trial that waits has its configuration, or only some of its parameters: the sampler gives the
+// others.
+void Study::take_up(int64_t number) {
+  waiting_.erase(number);
+  Trial trial = trials_[static_cast<size_t>(number)];
+  const Space& space = trials_.space();
+  if (!trial.in_space) {
+    const int64_t visible = std::max<int64_t>(0, number - options_.window + 1);
+    const Suggestion suggestion =
+        sampler_->suggest(trials_, {.seed = options_.seed,
+                                    .number = number,
+                                    .visible = static_cast<size_t>(visible),
+                                    .repeats = true});
+    Point point = suggestion.point;
+    const Value* fixed = trial.system_attributes.find("fixed_params");
+    for (size_t i = 0; fixed && fixed->is_dict() && i < point.size(); ++i)
+      if (const Value* given = fixed->as_dict().find(space.parameters()[i].name))
+        if (const auto value = space.parameters()[i].distribution.internal(*given))
+          point[i] = *value;
+    Random random(options_.seed, "search waiting", static_cast<uint64_t>(number));
+    complete_point(space, point, random);
+    trial.point = std::move(point);
+    trial.in_space = true;
+    for (const auto& [key, value] : suggestion.system_attributes)
+      trial.system_attributes.set(key, value);
+  }
+  trial.state = TrialState::running;
+  trial.started = microseconds_now();
+  trials_.replace(std::move(trial));
+}
+
 void Study::work(const Objective& objective, const StudyObserver& observer, Shared& shared) {
   std::unique_lock lock(shared.mutex);
   while (true) {
@@ -65,22 +118,19 @@ void Study::work(const Objective& objective, const StudyObserver& observer, Shar
       return shared.running.empty() || *shared.running.begin() > number - options_.window;
     };
     while (!shared.end && !ready()) shared.changed.wait(lock);
-    if (const auto end = end_reached(observer, shared)) {
+    // Trials that were enqueued, or not finished before, come first: they have numbers already.
+    const std::optional<int64_t> waiting = next_waiting(observer, shared);
+    const auto end = waiting ? std::nullopt : end_reached(observer, shared);
+    if (end) {
       shared.end = end;
       shared.changed.notify_all();
       return;
     }
-    const auto number = static_cast<int64_t>(trials_.size());
-    const int64_t visible = std::max<int64_t>(0, number - options_.window + 1);
-    Suggestion suggestion = sampler_->suggest(trials_, {.seed = options_.seed,
-                                                        .number = number,
-                                                        .visible = static_cast<size_t>(visible),
-                                                        .repeats = options_.repeats});
-    Trial begun;
-    begun.point = std::move(suggestion.point);
-    begun.system_attributes = std::move(suggestion.system_attributes);
-    begun.started = microseconds_now();
-    trials_.add(std::move(begun));
+    const int64_t number = waiting.value_or(static_cast<int64_t>(trials_.size()));
+    if (waiting)
+      take_up(number);
+    else
+      begin(number);
     shared.running.insert(number);
     if (storage_) storage_->begin(trials_.space(), trials_[static_cast<size_t>(number)]);
     const Point point = trials_[static_cast<size_t>(number)].point;
@@ -111,7 +161,13 @@ void Study::work(const Objective& objective, const StudyObserver& observer, Shar
     for (auto& [key, value] : measured.user_attributes) trial.user_attributes.set(key, value);
     trial.ended = microseconds_now();
     trial.state = TrialState::complete;
-    if (measured.pruned) {
+    if (measured.interrupted) {
+      trial.state = TrialState::waiting;
+      waiting_.insert(number);
+      trial.values.clear();
+      trial.intermediate.clear();
+      trial.ended = 0;
+    } else if (measured.pruned) {
       trial.state = TrialState::pruned;
       trial.values.clear();
       if (!trial.intermediate.empty() && !std::isnan(trial.intermediate.rbegin()->second))
@@ -126,7 +182,7 @@ void Study::work(const Objective& objective, const StudyObserver& observer, Shar
       shared.failure = failure;
       shared.end = StudyEnd::interrupted;
     }
-    if (observer.finished && !failure) observer.finished(trials_, trial);
+    if (observer.finished && !failure && trial.finished()) observer.finished(trials_, trial);
     shared.changed.notify_all();
   }
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Measurement {
   std::vector<double> constraints = {};
   Dict user_attributes = {};
   bool pruned = false;
+  bool interrupted = false;  // it was not finished: it is tried again when the search goes on
   std::string failure = {};  // why nothing was measured
 };
 
@@ -60,10 +62,14 @@ class Study {
   StudyEnd run(const std::vector<Objective>& objectives, const StudyObserver& observer = {});
 
   const Trials& trials() const { return trials_; }
+  Trials take_trials() { return std::move(trials_); }
 
  private:
   struct Shared;
   void work(const Objective& objective, const StudyObserver& observer, Shared& shared);
+  std::optional<int64_t> next_waiting(const StudyObserver& observer, const Shared& shared) const;
+  void begin(int64_t number);
+  void take_up(int64_t number);
   std::optional<StudyEnd> end_reached(const StudyObserver& observer, const Shared& shared) const;
 
   Trials trials_;
@@ -71,6 +77,7 @@ class Study {
   std::unique_ptr<Pruner> pruner_;
   Storage* storage_;
   StudyOptions options_;
+  std::set<int64_t> waiting_;  // trials that somebody enqueued, or that were not finished
 };
 
 // Trials that no other complete feasible trial dominates, by number; with one objective the best.

@@ -42,7 +42,7 @@ class FileLock {
  public:
   explicit FileLock(const std::string& path) : path_(path + ".lock") {
     while (true) {
-      const int fd = ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+      const int fd = ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
       if (fd >= 0) {
         ::close(fd);
         return;
@@ -183,7 +183,7 @@ class JournalStorage final : public Storage {
   void append(const std::vector<Value>& lines) {
     std::string text;
     for (const Value& line : lines) text += write_python_json(line) + "\n";
-    const int fd = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    const int fd = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) throw Error(path_, std::strerror(errno));
     try {
       write_all(fd, text.data(), text.size(), path_);

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// graph/quantize/mixed_precision_ptq: number formats per layer.
+#include "mase/search/quantize_space.h"
+
+namespace mase::mixed_precision_ptq_space {
+namespace {
+
+using namespace search;
+
+const Register<SpaceRecord> registered{{
+    .name = "graph/quantize/mixed_precision_ptq",
+    .summary = "number formats per layer",
+    .make = [](const SpaceSetup& setup,
+               Problems& problems) { return std::make_unique<QuantizeSpace>(setup, problems); },
+}};
+
+}  // namespace
+}  // namespace mase::mixed_precision_ptq_space
