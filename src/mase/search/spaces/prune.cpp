@@ -138,7 +138,7 @@ class PruneSpace final : public SpacePart {
         calls.push_back({"prune", arguments, path});
       }
       try {
-        check_passes(graph, calls);
+        prepare_passes(graph, calls);
       } catch (const Error& error) {
         problems.add(error);
         return;
