@@ -2,6 +2,8 @@
 // PyTorch's own files: what real PyTorch wrote, read here.
 #include "mase/io/torch_file.h"
 
+#include <cstring>
+
 #include "mase/io/checkpoint.h"
 #include "mase/io/zip_reader.h"
 #include "support/support.h"
@@ -78,6 +80,32 @@ TEST(TorchFile, AFlippedBitInATensorIsAnError) {
     ++flips;
   }
   EXPECT_GT(flips, 4);
+}
+
+// With compute_crc32 = False PyTorch writes 0 for every checksum.
+TEST(TorchFile, AFileWithoutChecksumsIsReadAndOneWithAWrongZeroIsNot) {
+  const std::string path = test::temporary_folder() + "/plain.pt";
+  Tensor tensor({2});
+  tensor.mutable_data<float>()[1] = 3;
+  save_state_dict(path, {{"weight", tensor}});
+  const std::string file = test::read(path);
+  std::string without = file, one = file;
+  for (size_t at = file.find("PK\1\2"); at != std::string::npos; at = file.find("PK\1\2", at + 1)) {
+    uint32_t local = 0;
+    std::memcpy(&local, file.data() + at + 42, 4);
+    const bool first = one == file;
+    for (std::string* changed : {&without, first ? &one : nullptr})
+      if (changed) {
+        changed->replace(at + 16, 4, 4, '\0');
+        changed->replace(local + 14, 4, 4, '\0');
+      }
+  }
+  test::write(path, without);
+  const Checkpoint loaded = load_checkpoint(path);
+  ASSERT_EQ(loaded.tensors.size(), 1u);
+  EXPECT_TRUE(loaded.tensors[0].second.same_bits(tensor));
+  test::write(path, one);
+  EXPECT_THROW(load_checkpoint(path), Error);
 }
 
 TEST(TorchFile, RoundTripsWhatTheWriterWrites) {

@@ -47,6 +47,7 @@ TorchFile::TorchFile(std::span<const std::byte> bytes, std::shared_ptr<const voi
 
 void TorchFile::read_zip(std::span<const std::byte> bytes) {
   ZipReader zip(bytes, place_, budget_, limits_);
+  zip.allow_missing_checksums();
   const ZipReader::Entry* pickle = nullptr;
   for (const ZipReader::Entry& entry : zip.entries()) {
     const size_t slash = entry.name.find('/');

@@ -20,6 +20,7 @@ class ZipReader {
   struct Entry {
     std::string_view name;  // in the file's bytes
     bool deflated = false;
+    bool checked = true;  // its checksum is one
     uint32_t crc = 0;
     uint64_t header_offset = 0, data_offset = 0;
     uint64_t stored_size = 0, size = 0;
@@ -29,6 +30,10 @@ class ZipReader {
   // Reads and checks the whole directory. The bytes must outlive the reader.
   ZipReader(std::span<const std::byte> bytes, const std::string& place, MemoryBudget& budget,
             const ReadLimits& limits = {});
+
+  // PyTorch can be told to write no checksums (compute_crc32 = False): all of them are then 0. Such
+  // a file is read without them; one 0 among others is a wrong checksum as ever.
+  void allow_missing_checksums();
 
   const std::vector<Entry>& entries() const { return entries_; }  // sorted by name
   const Entry* find(std::string_view name) const;
