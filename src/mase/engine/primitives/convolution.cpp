@@ -10,6 +10,7 @@
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
 #include "mase/engine/primitives/fold.h"
+#include "mase/engine/primitives/integer.h"
 #include "mase/engine/primitives/planes.h"
 
 namespace mase::engine::convolution_primitive {
@@ -143,6 +144,30 @@ void run_forward(const Geometry& g, Tables& tables, const float* w, const float*
         std::copy_n(wide + o * g.wide_stride + y * shape.x_step, row,
                     to + o * g.result_stride + y * row);
   }
+}
+
+// The same with integers, which stand in the planes four channels to a word; one group.
+void run_integers(const Geometry& g, const IntegerProduct& product,
+                  const IntegerProduct::Bound& bound, Tables& tables, const float* quads,
+                  const float* bias, float* result, float* scratch, int64_t n, bool relu) {
+  Geometry packed = g;
+  packed.image_channels = product.quads();
+  packed.image_stride = product.stride();
+  if (g.planes.direct)
+    packed.plane_stride = product.stride();
+  else
+    g.planes.fill(quads, product.stride(), scratch, g.plane_stride, packed.image_channels, n,
+                  product.zero());
+  tables.make(packed, n);
+  kernels::ShiftedShape shape{};
+  shape.out = g.result_channels;
+  shape.in = product.terms();
+  shape.out_step = product.terms();
+  shape.in_step = 1;
+  shape.offsets = tables.image.data();
+  shape.y_stride = g.result_stride;
+  add_segments(g, n, shape);
+  bound.run(shape, bias, g.planes.direct ? quads : scratch, result, relu);
 }
 
 // image (+)= w^T * result, tap by tap; `taps` holds the weights of one tap after the other.
@@ -304,10 +329,19 @@ Step forward(Plan& plan, Primitive& p) {
   step.write({scratch});
   const int wide = g.wide_stride ? plan.scratch("wide", g.result_channels * g.wide_stride) : -1;
   step.write({wide});
+  const auto integers = g.groups == 1 && own.norm < 0
+                            ? IntegerProduct::of(plan, p, weight, bias, g.image_stride)
+                            : std::nullopt;
+  if (integers) integers->join(step);
   step.bind = [=](const Memory& memory) -> Kernel {
-    const auto tables = tables_of(g);
+    const auto tables = tables_of(g), quad_tables = tables_of(g);
+    std::optional<IntegerProduct::Bound> bound;
+    if (integers) bound.emplace(*integers, memory);
     return [=, w = memory[weight], b = memory.at(bias), from = memory[in], to = memory[out],
             planes = memory[scratch], rows = memory.at(wide)](const Run& run) {
+      const int64_t lanes = g.planes.size[0] * g.planes.size[1] * run.n;
+      if (const float* quads = bound ? bound->pack(from, lanes) : nullptr)
+        return run_integers(g, *integers, *bound, *quad_tables, quads, b, to, planes, run.n, relu);
       run_forward(g, *tables, w, b, from, to, planes, run.n, relu, false, rows);
     };
   };

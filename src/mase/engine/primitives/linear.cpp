@@ -6,6 +6,7 @@
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/primitive.h"
 #include "mase/engine/primitives/fold.h"
+#include "mase/engine/primitives/integer.h"
 #include "mase/engine/primitives/quantize.h"
 #include "mase/engine/primitives/samples.h"
 
@@ -74,11 +75,34 @@ Step forward(Plan& plan, Primitive& p) {
   step.detail = fmt::format("{} -> {}", geometry.shape.in, geometry.shape.out);
   const bool relu = own.relu;
   const int x = p.in[0], out = p.out;
+  const auto integers = geometry.groups == 1 && own.norm < 0 && !own.transposed
+                            ? IntegerProduct::of(plan, p, weight, bias, plan.row_stride(x))
+                            : std::nullopt;
+  std::vector<int64_t> offsets;
+  if (integers) {
+    integers->join(step);
+    for (int64_t q = 0; q < integers->quads(); ++q) offsets.push_back(q * integers->stride());
+  }
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
+    std::optional<IntegerProduct::Bound> bound;
+    if (integers) bound.emplace(*integers, memory);
     return [=, &plan, w = memory[weight], b = memory.at(bias), from = memory[x],
             to = memory[out]](const Run& run) {
       kernels::LinearShape shape = geometry.shape;
       shape.n = plan.lanes(x, run);
+      if (const float* quads = bound ? bound->pack(from, shape.n) : nullptr) {
+        const int64_t terms = integers->terms();
+        bound->run({.out = shape.out,
+                    .in = terms,
+                    .out_step = terms,
+                    .in_step = 1,
+                    .offsets = offsets.data(),
+                    .y_stride = shape.stride,
+                    .n = shape.n,
+                    .threads = shape.threads},
+                   b, quads, to, relu);
+        return;
+      }
       for (int64_t i = 0; i < geometry.groups; ++i)
         kernels::linear(shape, w, b, from + i * shape.in * shape.stride,
                         to + i * shape.out * shape.stride, relu, false);

@@ -65,7 +65,7 @@ int64_t Planes::source(int64_t index, int axis) const {
 }
 
 void Planes::fill(const float* x, int64_t x_stride, float* planes, int64_t to_stride,
-                  int64_t channels, int64_t n) const {
+                  int64_t channels, int64_t n, float zero) const {
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t y = 0; y < height; ++y) {
       float* to = planes + c * to_stride + row_place(y) * n;
@@ -73,7 +73,7 @@ void Planes::fill(const float* x, int64_t x_stride, float* planes, int64_t to_st
       const float* from = x + c * x_stride + row * size[1] * n;
       for (const ColumnRun& run : runs_) {
         if (row < 0 || run.from < 0)
-          std::fill_n(to + run.column * n, run.count * n, 0.0f);
+          std::fill_n(to + run.column * n, run.count * n, zero);
         else
           std::memcpy(to + run.column * n, from + run.from * n,
                       static_cast<size_t>(run.count * n) * sizeof(float));

@@ -33,7 +33,7 @@ struct Planes {
   }
   // x => padded planes, and the gradient of the planes back to that of x.
   void fill(const float* x, int64_t x_stride, float* planes, int64_t stride, int64_t channels,
-            int64_t n) const;
+            int64_t n, float zero = 0) const;
   void send_back(const float* planes, int64_t stride, float* dx, int64_t x_stride, int64_t channels,
                  int64_t n, bool accumulate) const;
 

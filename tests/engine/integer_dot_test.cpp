@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer products against their plain twins: every size of tile, several pieces of a sum,
+// segments, offsets, all extremes of codes; and values that are no codes are refused.
+#include "mase/engine/kernels/integer_dot.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "mase/base/random.h"
+#include "support/support.h"
+
+namespace mase::kernels {
+namespace {
+
+int64_t draw(Random& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random.below(static_cast<uint64_t>(high - low + 1)));
+}
+
+TEST(IntegerDot, MatchesItsReference) {
+  Random random(3, "integers");
+  for (int round = 0; round < 60; ++round) {
+    ShiftedShape shape{};
+    shape.out = draw(random, 1, 15);
+    shape.in = round % 5 == 0 ? draw(random, 250, 600) : draw(random, 1, 40);
+    shape.n = draw(random, 1, 150);
+    shape.segments = draw(random, 1, 3);
+    shape.x_step = shape.n + draw(random, 0, 5);
+    shape.y_step = shape.n + draw(random, 0, 3);
+    shape.y_stride = shape.segments * shape.y_step + 2;
+    shape.out_step = shape.in;
+    shape.in_step = 1;
+    shape.threads = round % 2 + 1;
+    std::vector<int64_t> offsets;
+    for (int64_t i = 0; i < shape.in; ++i) offsets.push_back(draw(random, 0, 99));
+    shape.offsets = offsets.data();
+    const auto words = [&](int64_t count) {
+      std::vector<uint32_t> result(static_cast<size_t>(count));
+      for (uint32_t& word : result)
+        for (int r = 0; r < 4; ++r) {
+          const uint32_t extremes[] = {0, 255, 128, 127};
+          const uint64_t any = random.below(512);
+          word = word << 8 | (any < 256 ? static_cast<uint32_t>(any) : extremes[any % 4]);
+        }
+      return result;
+    };
+    const auto x = words(100 + shape.segments * shape.x_step), w = words(shape.out * shape.in);
+    std::vector<int32_t> start(static_cast<size_t>((shape.in / 256 + 1) * shape.out));
+    for (int32_t& value : start) value = static_cast<int32_t>(draw(random, -9999, 9999));
+    std::vector<float> bias(static_cast<size_t>(shape.out));
+    for (float& value : bias) value = static_cast<float>(draw(random, -99, 99)) / 4;
+    for (const bool biased : {false, true})
+      for (const bool relu : {false, true}) {
+        const auto count = static_cast<size_t>(shape.out * shape.y_stride);
+        std::vector<float> fast(count, 7.0f), plain = fast;  // what lies between stays
+        integer_linear(shape, w.data(), start.data(), 1.0f / 64, biased ? bias.data() : nullptr,
+                       x.data(), fast.data(), relu);
+        reference::integer_linear(shape, w.data(), start.data(), 1.0f / 64,
+                                  biased ? bias.data() : nullptr, x.data(), plain.data(), relu);
+        EXPECT_EQ(fast, plain) << round;
+      }
+  }
+}
+
+TEST(IntegerDot, PacksCodesAndNothingElse) {
+  Random random(4, "codes");
+  for (const int32_t offset : {0, 128})
+    for (const int64_t rows : {1, 3, 4, 5, 8})
+      for (const int64_t n : {1, 15, 16, 17, 40}) {
+        Quads shape{rows, n + 3, n, 16.0f, offset, n + 1};
+        std::vector<float> x(static_cast<size_t>(rows * shape.stride),
+                             std::numeric_limits<float>::quiet_NaN());  // between the rows
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t l = 0; l < n; ++l)
+            x[static_cast<size_t>(r * shape.stride + l)] =
+                static_cast<float>(draw(random, -offset, 255 - offset)) / 16;
+        std::vector<uint32_t> fast(static_cast<size_t>((rows + 3) / 4 * shape.out_stride), 9),
+            plain = fast;
+        EXPECT_TRUE(pack_quads(shape, x.data(), fast.data()));
+        EXPECT_TRUE(reference::pack_quads(shape, x.data(), plain.data()));
+        EXPECT_EQ(fast, plain);
+        for (const float bad :
+             {NAN, INFINITY, -INFINITY, 1e30f, 1.0f / 32, static_cast<float>(256 - offset) / 16,
+              static_cast<float>(-offset - 1) / 16}) {
+          std::vector<float> spoilt = x;
+          spoilt[static_cast<size_t>((rows - 1) * shape.stride + n - 1)] = bad;
+          EXPECT_FALSE(pack_quads(shape, spoilt.data(), fast.data())) << bad;
+          EXPECT_FALSE(reference::pack_quads(shape, spoilt.data(), plain.data())) << bad;
+        }
+      }
+}
+
+}  // namespace
+}  // namespace mase::kernels
