@@ -17,8 +17,8 @@ fail() {
   exit 1
 }
 "$tools/bin/pip" wheel "$root" --no-deps --no-build-isolation --disable-pip-version-check --quiet \
-  --wheel-dir "$root/build/wheels" -C cmake.define.MASE_PREBUILT="$build" \
-  -C build-dir="$build/wheel" >"$log" 2>&1 || fail "building the wheel"
+  --wheel-dir "$root/build/wheels" --config-settings cmake.define.MASE_PREBUILT="$build" \
+  --config-settings build-dir="$build/wheel" >"$log" 2>&1 || fail "building the wheel"
 [[ -x $environment/bin/python ]] || /usr/bin/python3 -m venv --system-site-packages "$environment" >>"$log" 2>&1 ||
   fail "making $environment"
 wheel=$(ls -t "$root"/build/wheels/mase-*.whl | head -n 1)

@@ -16,14 +16,14 @@ from mase.data import Dataset, Split, load_dataset
 from mase.experiment import predict, search, test, train, transform
 from mase.formats import Format
 from mase.graph import Cost, Graph, Layer, Node, load
-from mase.hardware import Estimate, estimate
+from mase.hardware import Design, Estimate, emit, estimate
 from mase.plugin import load_plugin, register_pass
 from mase.results import Evaluation, SearchResult, TrainResult, TransformResult
 
 __all__ = [
-    "Checkpoint", "Cost", "Dataset", "Error", "Estimate", "Evaluation", "Format", "Graph",
+    "Checkpoint", "Cost", "Dataset", "Design", "Error", "Estimate", "Evaluation", "Format", "Graph",
     "InternalError", "Layer", "Node", "SearchResult", "Split", "TrainResult", "TransformResult",
-    "__version__", "estimate", "formats", "from_torch", "load", "load_dataset",
+    "__version__", "emit", "estimate", "formats", "from_torch", "load", "load_dataset",
     "load_plugin", "models", "datasets", "passes", "predict", "read_checkpoint", "register_pass",
     "save_checkpoint", "search", "test", "to_torch", "train", "transform",
 ]

@@ -2,7 +2,8 @@
 """From a quantised network to what it costs in hardware, and to SystemVerilog."""
 from __future__ import annotations
 
-from typing import Any, Dict, List
+import os
+from typing import Any, Dict, List, Union
 
 from mase import _native
 from mase.graph import Graph, _dataframe
@@ -42,3 +43,47 @@ def estimate(graph: Graph, **options: Any) -> Estimate:
     Options: style, levels (of logic between registers), argmax, effort, seed.
     """
     return Estimate(_native.estimate(graph._native, options))
+
+
+class Design:
+    """A written design: what was compared and proved about it, and what it costs."""
+
+    def __init__(self, facts: dict):
+        self.folder: str = facts["folder"]
+        self.compared: str = facts["compared"]  # the rows on which engine and integers were compared
+        self.equal: bool = facts["equal"]  # on all of them
+        self.reason: str = facts["reason"]  # why they were not, where that is no fault
+        self.software: List[str] = facts["software"]  # nodes that stay in software
+        self.proof: str = facts["proof"]
+        self.proved: bool = facts["proved"]
+        self.latency: int = facts["latency"]  # clock cycles; 0: no clock
+        self.trace: List[dict] = facts["trace"]
+        self.estimate = Estimate(facts["estimate"])
+
+    def to_dict(self) -> dict:
+        return dict(self.__dict__, estimate=self.estimate.to_dict())
+
+    def __repr__(self) -> str:
+        compared = f"engine = integers on {self.compared}" if self.equal else f"not compared: {self.reason}"
+        return f"<design in {self.folder}: {compared}; {self.estimate!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.estimate._repr_html_()
+
+
+def emit(graph: Any, folder: Union[str, "os.PathLike[str]"] = "mase_output/hardware", *, prove: bool = True,
+         **options: Any) -> Design:
+    """Writes a quantised network as SystemVerilog with testbench, scripts and manifest, as `ch emit` does.
+
+    `graph` is a Graph, or the path of a .mz. Integers and engine are compared on the test rows of
+    `dataset`, or on `rows` drawn ones; where Yosys is installed the SystemVerilog is read back and proved
+    (`prove`). Options: style, top, levels, valid, argmax, effort, seed, dataset, rows.
+    """
+    import tempfile
+
+    if not isinstance(graph, Graph):
+        return Design(_native.emit(os.fspath(graph), "", options, os.fspath(folder), prove))
+    with tempfile.TemporaryDirectory(prefix="mase-") as scratch:
+        path = os.path.join(scratch, "graph.mz")
+        graph.save(path)
+        return Design(_native.emit(path, graph.name, options, os.fspath(folder), prove))

@@ -8,6 +8,7 @@ gradients, by the library's kernels.
 from __future__ import annotations
 
 import copy
+import weakref
 from functools import lru_cache
 from typing import Any, Dict, Optional, Tuple, Type
 
@@ -15,7 +16,7 @@ import torch
 
 from mase import _native
 from mase.formats import Format
-from mase.torch_quantize import linear
+from mase.torch_quantize import fits_native_linear, linear
 
 MODULES = "chop.passes.graph.transforms.quantize.quantized_modules"
 FUNCTIONS = "chop.passes.graph.transforms.quantize.quantized_funcs"
@@ -56,6 +57,9 @@ def op_of_class(kind: type) -> Optional[str]:
     return None
 
 
+_ATTRIBUTES = {"data_in": "x_quantizer", "weight": "w_quantizer", "bias": "b_quantizer", "data_out": "out_quantizer"}
+
+
 class QuantizedLayer:
     """What all quantised layers have: config, bypass, pruning_masks and one quantizer per operand."""
 
@@ -72,19 +76,16 @@ class QuantizedLayer:
     def set_config(self, config: Optional[Dict[str, Any]]) -> None:
         if config is None:
             raise _native.Error(f"{type(self).__name__}: config is missing; give the layer's number formats")
-        self.config = config
-        self.bypass = bool(config.get("bypass", False))
-        self.pruning_masks = None
-        self.x_quantizer = self.w_quantizer = self.b_quantizer = self.out_quantizer = None
-        if self.bypass:
+        own = self.__dict__  # torch's __setattr__ would look for modules and parameters in each
+        own["config"], own["bypass"], own["pruning_masks"] = config, bool(config.get("bypass", False)), None
+        own["x_quantizer"] = own["w_quantizer"] = own["b_quantizer"] = own["out_quantizer"] = None
+        if own["bypass"]:
             return
-        flat = {key: value for key, value in config.items() if key != "bypass"}
-        flat["name"] = self.format
+        flat = dict(config, name=self.format)
+        flat.pop("bypass", None)
         made = _native.layer_quantizers(self.mase_op, flat, type(self).__name__)
-        for operand, attribute in (("data_in", "x_quantizer"), ("weight", "w_quantizer"), ("bias", "b_quantizer"),
-                                   ("data_out", "out_quantizer")):
-            if operand in made:
-                setattr(self, attribute, Format("", _native_quantizer=made[operand]))
+        for operand, quantizer in made.items():
+            own[_ATTRIBUTES[operand]] = Format("", _native_quantizer=quantizer)
 
     @classmethod
     def from_layer(cls, layer: torch.nn.Module, config: Dict[str, Any]) -> torch.nn.Module:
@@ -136,14 +137,32 @@ class _LinearBase(QuantizedLayer, torch.nn.Linear):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.bypass:
             return torch.nn.functional.linear(x, self.weight, self.bias)
-        qx, qw, qb = self.x_quantizer, self.w_quantizer, self.b_quantizer
-        if qx is None or qw is None or x.dtype is not torch.float32 or x.device.type != "cpu":
-            layer = self._with_rounded_parameters()
-            y = torch.nn.functional.linear(qx(x) if qx is not None else x, layer.weight, layer.bias)
+        weight, bias = self.weight, self.bias
+        native = self._native()
+        if native is not None and fits_native_linear(x, weight):
+            y = linear(x, weight, bias, native)
         else:
-            y = linear(x, self.weight, self.bias, qx._quantizer, qw._quantizer,
-                       None if qb is None else qb._quantizer)
+            layer = self._with_rounded_parameters()
+            y = torch.nn.functional.linear(x if self.x_quantizer is None else self.x_quantizer(x), layer.weight, layer.bias)
         return y if self.out_quantizer is None else self.out_quantizer(y)
+
+    def _native(self) -> Any:
+        """The library's layer, made when first needed; None where operands stay in float, or a gradient is
+        not straight through. It is kept beside the module's state, which copies and files are made of."""
+        quantizers = (self.x_quantizer, self.w_quantizer, self.b_quantizer)
+        known = _native_layers.get(self)
+        if known is not None and known[0] == tuple(map(id, quantizers)):
+            return known[1]
+        plain = quantizers[0] is not None and quantizers[1] is not None and all(
+            q is None or q._quantizer.straight_through for q in quantizers)
+        layer = _native.LinearLayer(*(None if q is None else q._quantizer for q in quantizers), self.in_features,
+                                    self.out_features) if plain else None
+        _native_layers[self] = (tuple(map(id, quantizers)), layer)
+        return layer
+
+
+# By module, as long as it lives.
+_native_layers: "weakref.WeakKeyDictionary[Any, Tuple[tuple, Any]]" = weakref.WeakKeyDictionary()
 
 
 def _make_class(op: str, format: str) -> type:

@@ -53,39 +53,47 @@ def quantize(x: torch.Tensor, quantizer: Any) -> torch.Tensor:
 
 
 class _Linear(torch.autograd.Function):
-    """x, W and b rounded and multiplied in one step of the tape: most of a small layer's time would
-    go into the tape otherwise. The backward pass multiplies by the rounded operands."""
+    """Rounded operands and their product in one native call, and so the gradient: most of a small layer's
+    time would go into the tape and the calls otherwise."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any, weight: Any, bias: Any, qx: Any, qw: Any, qb: Any) -> Any:  # type: ignore[override]
-        xq, wq = rounded(x, qx), rounded(weight, qw)
-        bq: Optional[torch.Tensor] = None
-        if bias is not None:
-            bq = bias if qb is None else rounded(bias, qb)
-        ctx.quantizers = (qx, qw, qb)
-        straight = qx.straight_through and qw.straight_through and (qb is None or qb.straight_through)
-        ctx.save_for_backward(xq, wq, *(() if straight else (x, weight, bias)))
-        return torch.nn.functional.linear(xq, wq, bq)
+    def forward(ctx: Any, x: Any, weight: Any, bias: Any, native: Any) -> Any:  # type: ignore[override]
+        xq, wq = torch.empty_like(x), torch.empty_like(weight)
+        out, width = weight.shape
+        if x.dim() == 2:
+            rows = x.shape[0]
+            y = torch.empty(rows, out)
+        else:
+            rows = x.numel() // width if width else 0
+            y = x.new_empty((*x.shape[:-1], out))
+        native.forward(rows, x.data_ptr(), weight.data_ptr(), 0 if bias is None else bias.data_ptr(), xq.data_ptr(),
+                       wq.data_ptr(), y.data_ptr())
+        ctx.native, ctx.rows = native, rows
+        ctx.save_for_backward(xq, wq)
+        return y
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> Any:  # type: ignore[override]
-        xq, wq, *originals = ctx.saved_tensors
-        rows = grad.reshape(-1, grad.shape[-1])
-        needs_x, needs_w, needs_b = ctx.needs_input_grad[:3]
-        gx = (rows @ wq).reshape(xq.shape) if needs_x else None
-        gw = rows.t() @ xq.reshape(-1, xq.shape[-1]) if needs_w else None
-        gb = rows.sum(0) if needs_b else None
-        if originals:
-            found = []
-            for original, grad_in, quantizer in zip(originals, (gx, gw, gb), ctx.quantizers):
-                plain = grad_in is None or quantizer is None or quantizer.straight_through
-                found.append(grad_in if plain else gradient(original, grad_in, quantizer))
-            gx, gw, gb = found
-        return gx, gw, gb, None, None, None
+        xq, wq = ctx.saved_tensors
+        needs_x, needs_w, needs_b, _ = ctx.needs_input_grad
+        grad = grad.contiguous()
+        gx = torch.empty_like(xq) if needs_x else None
+        gw = torch.empty_like(wq) if needs_w else None
+        gb = grad.new_empty(wq.shape[0]) if needs_b else None
+        ctx.native.backward(ctx.rows, grad.data_ptr(), xq.data_ptr(), wq.data_ptr(), 0 if gx is None else gx.data_ptr(),
+                            0 if gw is None else gw.data_ptr(), 0 if gb is None else gb.data_ptr())
+        return gx, gw, gb, None
 
 
-def linear(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor], qx: Any, qw: Any, qb: Any) -> torch.Tensor:
-    """y = q(x) q(W)^T + q(b) with native quantizers; `qb` may be None."""
+def fits_native_linear(x: torch.Tensor, weight: torch.Tensor) -> bool:
+    """True for what the native layer reads: contiguous float32 in host memory, of the right width."""
+    float32 = torch.float32
+    return (x.dtype is float32 and weight.dtype is float32 and x.is_contiguous() and weight.is_contiguous()
+            and x.is_cpu and weight.is_cpu and x.dim() > 0 and x.shape[-1] == weight.shape[1])
+
+
+def linear(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor], native: Any) -> torch.Tensor:
+    """y = q(x) q(W)^T + q(b) by a native layer, of tensors that fit it."""
     if x.dim() == 1:
-        return _Linear.apply(x.view(1, -1), weight, bias, qx, qw, qb).view(-1)
-    return _Linear.apply(x, weight, bias, qx, qw, qb)
+        return _Linear.apply(x.view(1, -1), weight, bias, native).view(-1)
+    return _Linear.apply(x, weight, bias, native)

@@ -32,6 +32,7 @@ NB_MODULE(_native, module) {
   mase::python::bind_errors(module);
   mase::python::bind_registries(module);
   mase::python::bind_formats(module);
+  mase::python::bind_layers(module);
   mase::python::bind_graph(module);
   mase::python::bind_passes(module);
   mase::python::bind_checkpoints(module);

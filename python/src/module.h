@@ -10,6 +10,7 @@ namespace mase::python {
 void bind_errors(nanobind::module_& module);
 void bind_registries(nanobind::module_& module);
 void bind_formats(nanobind::module_& module);
+void bind_layers(nanobind::module_& module);
 void bind_graph(nanobind::module_& module);
 void bind_passes(nanobind::module_& module);
 void bind_checkpoints(nanobind::module_& module);

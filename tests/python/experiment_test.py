@@ -148,6 +148,23 @@ class Experiments(unittest.TestCase):
         self.assertIn("number", str(found))
         json.dumps(found.to_dict())
 
+    def test_hardware(self):
+        run = self.train()
+        wide = {"name": "integer", "data_in_width": 6, "data_in_frac_width": 3, "weight_width": 4, "weight_frac_width": 3,
+                "bias_width": 6, "bias_frac_width": 3}
+        graph = run.graph.copy()
+        graph.run_pass("fuse_batch_norm", print=None)
+        graph = graph.quantize(linear=wide, relu={"name": "integer", "data_in_width": 8, "data_in_frac_width": 4})
+        cost = mase.estimate(graph)
+        self.assertGreater(cost.luts, 0)
+        design = mase.emit(graph, os.path.join(self.folder, "design"), rows=100, prove=False)
+        self.assertTrue(design.equal and os.path.exists(os.path.join(design.folder, "manifest.json")))
+        self.assertEqual(design.estimate.luts, cost.luts)
+        with self.assertRaises(mase.Error):
+            mase.estimate(run.graph)  # it is not quantised
+        with self.assertRaises(mase.Error):
+            mase.emit(graph, self.folder, prove=False)  # a folder of something else is not replaced
+
     def test_data(self):
         data = mase.load_dataset(self.table, target="kind", progress=False)
         self.assertEqual((data.train.x.dtype, data.train.y.dtype), (np.float32, np.int32))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hardware: the original's passes write one file each of a design; here a whole design is written by
-mase.emit, compared with the network and proved, and these names say so."""
+"""Hardware: the original's passes write one part each of a design; here the first of them writes all of it,
+compared with the network and proved."""
 from __future__ import annotations
 
 from typing import Any, Optional, Tuple
@@ -32,14 +32,26 @@ def add_hardware_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = 
 
 def _whole_design(name: str) -> Any:
     def emit(graph: Any, pass_args: Optional[dict] = None) -> Tuple[Any, dict]:
-        raise Error(f"{name}: single files of a design are not written here; ch emit writes the whole design, compared "
-                    "and proved: mg.native().save('net.mz'), then ch emit --load net.mz")
+        raise Error(f"{name}: single files of a design are not written here; the whole design is, compared and proved: "
+                    "emit_verilog_top_transform_pass, or mase.emit(mg.native(), folder)")
 
     emit.__name__ = emit.__qualname__ = name
     return emit
 
 
-emit_verilog_top_transform_pass = _whole_design("emit_verilog_top_transform_pass")
+def emit_verilog_top_transform_pass(graph: Any, pass_args: Optional[dict] = None) -> Tuple[Any, dict]:
+    """The whole design below `project_dir`/hardware: {"project_dir", "top_name"}, and mase.emit's options."""
+    import os
+
+    from mase.hardware import emit
+
+    graph = as_graph(graph)
+    args = dict(pass_args or {})
+    folder = os.path.join(os.fspath(args.pop("project_dir", "top")), "hardware")
+    design = emit(graph.native(), folder, top=args.pop("top_name", "top"), **args)
+    return graph, design.to_dict()
+
+
 emit_internal_rtl_transform_pass = _whole_design("emit_internal_rtl_transform_pass")
 emit_bram_transform_pass = _whole_design("emit_bram_transform_pass")
 emit_cocotb_transform_pass = _whole_design("emit_cocotb_transform_pass")

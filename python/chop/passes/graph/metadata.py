@@ -4,13 +4,14 @@ gives. The network runs once, in evaluation mode: batch-norm statistics stay wha
 in-place layers do not overwrite what was recorded."""
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Dict, Optional, Tuple
 
 import torch
 from torch.fx.node import map_arg
 
 from chop.ir.graph.mase_metadata import MaseMetadata
-from chop.passes.graph.utils import as_graph, evaluating
+from chop.passes.graph.utils import arguments_of, as_graph, evaluating
 from mase._native import Error
 from mase.torch_bridge import op_of_class, op_of_node
 from mase.torch_layers import QuantizedFunction, QuantizedLayer, op_records
@@ -27,8 +28,16 @@ def init_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = None) ->
     return graph, {}
 
 
+@lru_cache(maxsize=None)
+def _layer_kind(kind: type) -> Tuple[str, str]:
+    op = op_of_class(kind)
+    return (op_records()[op]["mase_type"], op) if op is not None else ("module", kind.__name__.lower())
+
+
 def node_kind(node: Any, modules: Dict[str, Any]) -> Tuple[str, str]:
     """MASE's type and operation of a node."""
+    if node.op == "call_module":
+        return _layer_kind(type(modules[node.target]))
     if node.op in ("placeholder", "output"):
         return node.op, node.op
     if node.op == "get_attr":
@@ -37,8 +46,6 @@ def node_kind(node: Any, modules: Dict[str, Any]) -> Tuple[str, str]:
     if op is not None:
         kind = op_records()[op]["mase_type"]
         return ("implicit_func" if node.op == "call_method" and kind != "builtin_func" else kind), op
-    if node.op == "call_module":
-        return "module", type(modules[node.target]).__name__.lower()
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
     return "implicit_func", name
 
@@ -91,8 +98,11 @@ def describe_formats(meta: MaseMetadata, target: Any) -> None:
 
 def _arguments(node: Any, values: tuple, keys: dict, module: Any, op: Optional[str], add_value: bool) -> Dict[str, Any]:
     args: Dict[str, Any] = {}
-    literals = []
+    literals: list = []
     count = 0
+    if len(values) == 1 and isinstance(values[0], torch.Tensor):  # nearly every layer
+        args["data_in_0"] = _input(values[0], add_value)
+        values = ()
     for value in values:
         for item in value if isinstance(value, (tuple, list)) and any(isinstance(v, torch.Tensor) for v in value) else (value,):
             if isinstance(item, torch.Tensor):
@@ -107,12 +117,14 @@ def _arguments(node: Any, values: tuple, keys: dict, module: Any, op: Optional[s
     for key, value in keys.items():
         args[key] = _input(value, add_value) if isinstance(value, torch.Tensor) else value
     if module is not None:
-        for name, parameter in module.named_parameters(recurse=False):
+        for name, parameter in module._parameters.items():
+            if parameter is None:
+                continue
             entry: Dict[str, Any] = {"type": "float", "precision": [32], "shape": list(parameter.shape), "from": None}
             if add_value:
                 entry["value"] = parameter
             args[name] = entry
-        if not args.keys() & {"weight"} and hasattr(module, "parametrizations"):
+        if "parametrizations" in module._modules and "weight" not in args:
             weight = module.weight
             args["weight"] = {"type": "float", "precision": [32], "shape": list(weight.shape), "from": None, "value": weight}
     return args
@@ -157,8 +169,8 @@ def add_common_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = No
                 for part in node.target.split("."):
                     value = getattr(value, part)
             else:
-                inputs = map_arg(node.args, values.__getitem__)
-                keys = map_arg(node.kwargs, values.__getitem__)
+                inputs = arguments_of(node.args, values)
+                keys = map_arg(node.kwargs, values.__getitem__) if node.kwargs else {}
                 if node.op == "call_module":
                     target = modules[node.target]
                     inplace = getattr(target, "inplace", False)
@@ -170,19 +182,20 @@ def add_common_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = No
                     value = getattr(own[0], target)(*own[1:], **keys) if node.op == "call_method" else target(*own, **keys)
                     args = _arguments(node, inputs, keys, None, op_name if op_name in op_records() else None, add_value)
             values[node] = value
-            meta.parameters["common"] = {"mase_type": kind, "mase_op": op_name, "args": args,
-                                         "results": _results(value, add_value)}
+            results = {"data_out_0": _result(value, add_value)} if value.__class__ is torch.Tensor else _results(value, add_value)
+            meta.parameters["common"] = {"mase_type": kind, "mase_op": op_name, "args": args, "results": results}
             if node.op in ("placeholder", "output"):
                 meta.parameters["hardware"].setdefault("is_implicit", True)
             elif isinstance(target, (QuantizedLayer, QuantizedFunction)):
                 describe_formats(meta, target)
-    _describe_graph(graph)
+    _describe_graph(graph, [n for n in values if n.op == "placeholder"], [n for n in values if n.op == "output"])
     return graph, {}
 
 
-def _describe_graph(graph: Any) -> None:
-    meta = graph.meta.setdefault("mase", MaseMetadata(None, graph.model))
-    nodes_in, nodes_out = graph.nodes_in, graph.nodes_out
+def _describe_graph(graph: Any, nodes_in: list, nodes_out: list) -> None:
+    meta = graph.meta.get("mase")
+    if meta is None:
+        meta = graph.meta["mase"] = MaseMetadata(None, graph.model)
     results = [node.meta["mase"].parameters["common"]["results"] for node in nodes_out]
     meta.parameters["common"] = {
         "nodes_in": nodes_in, "nodes_out": nodes_out,

@@ -4,6 +4,7 @@ copies of its tensors; weights stay in float and are rounded when they are used,
 never compounds. The caller's dict is left as it is."""
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Dict, Optional, Tuple
 
 from chop.passes.graph.metadata import describe_formats
@@ -31,11 +32,16 @@ def _rule(name: str, op: str, by: str, rules: Dict[str, Any]) -> Optional[dict]:
     return None if config.get("name") in _NONE else config
 
 
+@lru_cache(maxsize=None)
+def _other_operands(op: str) -> Tuple[str, ...]:
+    own = set(op_records()[op]["operands"])
+    return tuple(sorted({f"{o}_" for record in op_records().values() for o in record["operands"] if o not in own}))
+
+
 def _for_op(config: dict, op: str) -> dict:
     """The keys an operation has operands for: one table may serve several operations."""
-    operands = op_records()[op]["operands"]
-    others = {o for record in op_records().values() for o in record["operands"]} - set(operands)
-    return {key: value for key, value in config.items() if not any(key.startswith(o + "_") for o in others)}
+    others = _other_operands(op)
+    return {key: value for key, value in config.items() if not key.startswith(others)} if others else dict(config)
 
 
 def _check(graph: Any, by: str, rules: Dict[str, Any], ops: Dict[Any, str]) -> None:
@@ -94,7 +100,7 @@ def quantize_transform_pass(graph: Any, pass_args: Optional[dict] = None) -> Tup
         meta = node.meta.get("mase")
         if meta is not None and meta.parameters["common"]:
             if node.op == "call_module":
-                for name, parameter in new.named_parameters(recurse=False):
+                for name, parameter in new._parameters.items():
                     entry = meta.parameters["common"]["args"].get(name)
                     if isinstance(entry, dict) and "value" in entry:
                         entry["value"] = parameter

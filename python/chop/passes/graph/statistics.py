@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 from torch.fx.node import map_arg
 
-from chop.passes.graph.utils import as_graph, evaluating, get_mase_op
+from chop.passes.graph.utils import arguments_of, as_graph, evaluating, get_mase_op
 from mase._native import Error, Statistic
 
 _KEYS = {"by", "target_weight_nodes", "target_activation_nodes", "weight_statistics", "activation_statistics",
@@ -94,8 +94,8 @@ def _profile_activations(graph: Any, nodes: List[Any], statistics: dict, samples
             elif node.op == "output":
                 break
             else:
-                args = map_arg(node.args, values.__getitem__)
-                keys = map_arg(node.kwargs, values.__getitem__)
+                args = arguments_of(node.args, values)
+                keys = map_arg(node.kwargs, values.__getitem__) if node.kwargs else {}
                 if node.op == "call_module":
                     value = modules[node.target](*args, **keys)
                 elif node.op == "call_method":

@@ -20,6 +20,15 @@ def as_graph(graph: Any) -> Any:
     return graph
 
 
+def arguments_of(args: tuple, values: Dict[Any, Any]) -> Any:
+    """The arguments with every node's value in its place; fx's map_arg, quick where there is one node."""
+    if len(args) == 1 and hasattr(args[0], "all_input_nodes"):
+        return (values[args[0]],)
+    from torch.fx.node import map_arg
+
+    return map_arg(args, values.__getitem__)
+
+
 @contextmanager
 def evaluating(model: Any) -> Iterator[None]:
     """The model in evaluation mode, and afterwards every layer in its own again."""
