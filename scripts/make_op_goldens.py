@@ -3,6 +3,7 @@
 """Writes tests/golden/ops/torch.json: what PyTorch's double precision gives for every op, forward
 and backward. Needs python3-torch; the tests only read the file."""
 import json
+import math
 import operator
 import pathlib
 import warnings
@@ -18,7 +19,8 @@ cases = []
 
 
 def plain(t):
-    return {"shape": list(t.shape), "data": t.detach().flatten().tolist()}
+    numbers = t.detach().flatten().tolist()  # JSON has no infinity and no NaN
+    return {"shape": list(t.shape), "data": [v if math.isfinite(v) else str(v) for v in numbers]}
 
 
 def case(op, attributes, fn, shapes, module=None, training=False, xs=None):
@@ -37,16 +39,20 @@ def case(op, attributes, fn, shapes, module=None, training=False, xs=None):
         params = {n: plain(p) for n, p in named}
         fn = module
     y = fn(*xs)
+    if isinstance(y, tuple):
+        y = y[attributes.get("result", 0)]
     g = torch.randn_like(y)
     y.backward(g)
     result = {
         "op": op, "attributes": attributes, "training": training,
         "inputs": [plain(x) for x in xs], "params": params, "output": plain(y),
-        "grad_output": plain(g), "grad_inputs": [plain(x.grad) for x in xs],
+        "grad_output": plain(g),
+        "grad_inputs": [plain(torch.zeros_like(x) if x.grad is None else x.grad) for x in xs],
     }
     if module is not None:
         result["printed"] = repr(module)
-        result["grad_params"] = {n: plain(p.grad) for n, p in module.named_parameters()}
+        result["grad_params"] = {n: plain(torch.zeros_like(p) if p.grad is None else p.grad)
+                                 for n, p in module.named_parameters()}
         if training:
             result["buffers"] = {n: plain(b.double()) for n, b in module.named_buffers()}
     cases.append(result)
@@ -266,6 +272,79 @@ for attributes in (dict(scale_factor=2), dict(scale_factor=1.5), dict(size=[5, 3
     for corners in (False, True):
         case("upsample", {**attributes, "mode": "bilinear", "align_corners": corners}, None,
              [(1, 2, 3, 4)], nn.Upsample(**given, mode="bilinear", align_corners=corners))
+
+
+def indexed(op, attributes, value, x):
+    """A result that has no gradient."""
+    cases.append({"op": op, "attributes": attributes, "training": False, "inputs": [plain(x)],
+                  "params": {}, "output": plain(value.double()),
+                  "grad_output": plain(torch.zeros_like(value.double())), "grad_inputs": None})
+
+
+for shape, chunks, dim in (((2, 5, 3), 2, 1), ((4, 7), 3, -1), ((3, 4), 5, 0)):
+    parts = torch.chunk(torch.zeros(shape), chunks, dim)
+    for k in range(len(parts)):
+        case("chunk", {"chunks": chunks, "dim": dim, "result": k},
+             lambda x: torch.chunk(x, chunks, dim)[k], [shape])
+for sizes in (2, [1, 0, 4]):
+    for k in range(len(torch.split(torch.zeros(2, 5, 3), sizes, 1))):
+        case("split", {"split_size_or_sections": sizes, "dim": 1, "result": k},
+             lambda x: torch.split(x, sizes, 1)[k], [(2, 5, 3)])
+ties = torch.tensor([[2., 5., 5., -1.], [0., -0., 0., -3.], [1., float("nan"), 3., float("nan")]])
+for op, fn in (("max", torch.max), ("min", torch.min)):
+    case(op, {}, fn, [(2, 3)])
+    case(op, {}, fn, None, xs=[torch.tensor([1., 4., 4., -2., -2.])])
+    for dim, keep in ((0, False), (1, True), (-1, False)):
+        attributes = {"dim": dim, "keepdim": keep}
+        case(op, attributes, lambda x: fn(x, dim, keep)[0], [(2, 3, 4)])
+        indexed(op, {**attributes, "result": 1}, fn(ties, dim, keep)[1], ties)
+for dim, k, largest in ((-1, 2, True), (0, 1, True), (1, 3, False)):
+    attributes = {"k": k, "dim": dim, "largest": largest}
+    case("topk", attributes, lambda x: torch.topk(x, k, dim, largest)[0], [(2, 3, 4)])
+    x = torch.randn(2, 3, 4)
+    indexed("topk", {**attributes, "result": 1}, torch.topk(x, k, dim, largest)[1], x)
+
+
+def picked(op, attributes, fn, x, index):
+    """Values by whole numbers."""
+    x = x.clone().requires_grad_()
+    y = fn(x, index)
+    g = torch.randn_like(y)
+    y.backward(g)
+    inputs = [plain(x), plain(index.double())]
+    zeros = plain(torch.zeros_like(index.double()))
+    cases.append({"op": op, "attributes": attributes, "training": False, "inputs": inputs,
+                  "params": {}, "output": plain(y), "grad_output": plain(g),
+                  "grad_inputs": [plain(x.grad), zeros]})
+
+
+for dim, shape in ((0, (4, 2)), (1, (2, 5)), (-1, (3, 3))):
+    index = torch.randint(0, 3, shape)
+    picked("gather", {"dim": dim}, lambda x, i: torch.gather(x, dim, i), torch.randn(3, 3), index)
+
+
+def part(start=None, stop=None, step=None):
+    return {"slice": [start, stop, step]}
+
+
+def python_index(entry):
+    if isinstance(entry, list):
+        return tuple(python_index(e) for e in entry)
+    return slice(*entry["slice"]) if isinstance(entry, dict) else \
+        {"...": Ellipsis, "None": None}.get(entry, entry)
+
+
+for index in (1, -1, part(1), [part(), 0], ["...", part(None, -1, 2)], [part(0, 99), "None", 2],
+              [0, "...", -1], ["None", "..."], [part(), part(3, 1)]):
+    case("getitem", {"index": index}, lambda x: x[python_index(index)], [(3, 4, 5)])
+for attributes, shapes in (
+        ({"embed_dim": 4, "num_heads": 2}, [(3, 2, 4), (5, 2, 4), (5, 2, 4)]),
+        ({"embed_dim": 6, "num_heads": 3, "batch_first": True}, [(2, 4, 6)] * 3),
+        ({"embed_dim": 4, "bias": False, "batch_first": True}, [(1, 3, 4), (1, 2, 4), (1, 2, 4)])):
+    given = {"num_heads": 1, **attributes}
+    for k in (0, 1):
+        case("multihead_attention", {**attributes, "result": k}, None, shapes,
+             nn.MultiheadAttention(**given))
 
 path = pathlib.Path(__file__).parent.parent / "tests" / "golden" / "ops" / "torch.json"
 path.parent.mkdir(parents=True, exist_ok=True)

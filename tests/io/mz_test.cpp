@@ -142,7 +142,7 @@ TEST(Mz, DamageIsAnError) {
       if (name == entry) name.clear();
     }));
   };
-  EXPECT_NE(changed("mase.json", "\"version\": 1", "\"version\": 9").find("has version 9"),
+  EXPECT_NE(changed("mase.json", "\"version\": 2", "\"version\": 9").find("has version 9"),
             std::string::npos);
   EXPECT_NE(changed("graph.json", "16", "17"), "no error");
   EXPECT_NE(changed("graph.json", "\"op\": \"linear\"", "\"op\": \"linaer\""), "no error");

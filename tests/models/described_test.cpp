@@ -184,5 +184,85 @@ TEST(Described, LongChainsWrittenBackwardsDoNotExhaustTheStack) {
   EXPECT_EQ(network(text).order().size(), 2002u);
 }
 
+TEST(Described, BlocksAreRepeated) {
+  const Graph graph = network(R"(
+input = [4]
+[[layers]]
+name = "first"
+type = "Linear"
+out_features = 3
+[[layers]]
+name = "body"
+repeat = 2
+layers = [
+  {name = "fc", type = "Linear", out_features = 3},
+  {name = "twice", repeat = 2, layers = [{name = "act", type = "ReLU"}]},
+  {name = "sum", function = "add", inputs = ["twice", "input"]},
+]
+[[layers]]
+name = "both"
+function = "add"
+inputs = ["body", "first"]
+)");
+  EXPECT_EQ(graph.text(), R"(graph():
+    %x : [num_users=1] = placeholder[target=x]
+    %first : [num_users=3] = call_module[target=first](args = (%x,), kwargs = {})
+    %body_0_fc : [num_users=1] = call_module[target=body.0.fc](args = (%first,), kwargs = {})
+    %body_0_twice_0_act : [num_users=1] = call_module[target=body.0.twice.0.act](args = (%body_0_fc,), kwargs = {})
+    %body_0_twice_1_act : [num_users=1] = call_module[target=body.0.twice.1.act](args = (%body_0_twice_0_act,), kwargs = {})
+    %body_0_sum : [num_users=2] = call_function[target=operator.add](args = (%body_0_twice_1_act, %first), kwargs = {})
+    %body_1_fc : [num_users=1] = call_module[target=body.1.fc](args = (%body_0_sum,), kwargs = {})
+    %body_1_twice_0_act : [num_users=1] = call_module[target=body.1.twice.0.act](args = (%body_1_fc,), kwargs = {})
+    %body_1_twice_1_act : [num_users=1] = call_module[target=body.1.twice.1.act](args = (%body_1_twice_0_act,), kwargs = {})
+    %body_1_sum : [num_users=1] = call_function[target=operator.add](args = (%body_1_twice_1_act, %body_0_sum), kwargs = {})
+    %both : [num_users=1] = call_function[target=operator.add](args = (%body_1_sum, %first), kwargs = {})
+    return both
+)");
+}
+
+TEST(Described, BrokenBlocksAreNamed) {
+  const auto fault = [](const std::string& block) {
+    try {
+      network("input = [4]\n[[layers]]\n" + block);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(
+      fault("name = \"a\"\nrepeat = 0\nlayers = [{name = \"b\", type = \"ReLU\"}]").find("repeat"),
+      std::string::npos);
+  EXPECT_NE(fault("name = \"a\"\nrepeat = 2\nlayers = []").find("a block without layers"),
+            std::string::npos);
+  EXPECT_NE(
+      fault("name = \"a\"\nrepeat = 2\nlayers = [{type = \"ReLU\"}]").find("'name' is missing"),
+      std::string::npos);
+  EXPECT_NE(fault("name = \"a\"\nrepeat = 2\ntimes = 3\nlayers = []").find("times"),
+            std::string::npos);
+}
+
+TEST(Described, SeveralResults) {
+  const Graph graph = network(R"(
+input = [6, 4]
+[[layers]]
+name = "attention"
+type = "MultiheadAttention"
+num_heads = 2
+batch_first = true
+inputs = ["x", "x", "x"]
+[[layers]]
+name = "gate"
+function = "chunk"
+chunks = 2
+dim = -1
+result = 1
+)");
+  EXPECT_EQ(infer_shapes(graph, 5)[static_cast<size_t>(graph.outputs()[0])], (Shape{5, 6, 2}));
+  EXPECT_NE(graph.text().find("%gate : [num_users=1] = call_function[target=torch.chunk](args = "
+                              "(%getitem,), kwargs = {chunks: 2, dim: -1})"),
+            std::string::npos)
+      << graph.text();
+}
+
 }  // namespace
 }  // namespace mase

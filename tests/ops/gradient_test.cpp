@@ -42,8 +42,9 @@ class GradientCheck {
       for (double& value : operands_.inputs[0].data) value = std::abs(value) + 0.5;
     for (const size_t k : op.index_inputs)
       for (double& value : operands_.inputs[k].data) value = static_cast<double>(random.below(3));
-    const bool is_function = test_case.inputs.size() > 1;
-    if (op.params && !is_function)
+    // With more inputs than a module takes, the parameters are among them.
+    is_function_ = static_cast<int>(test_case.inputs.size()) > op.min_inputs;
+    if (op.params && !is_function_)
       for (const ParamSpec& spec : op.params(attributes_))
         operands_.params[spec.name] = spec.name == "running_var"
                                           ? random_array(spec.shape, random, 0.5, 2.0)
@@ -66,7 +67,7 @@ class GradientCheck {
             compare(operands_.inputs[k], gradients.inputs.at(k), fmt::format("input {}", k));
     for (const auto& [name, gradient] : gradients.params)
       compared += compare(operands_.params.at(name), gradient, name);
-    if (op_.params && operands_.inputs.size() == 1) {
+    if (op_.params && !is_function_) {
       for (const ParamSpec& spec : op_.params(attributes_)) {
         EXPECT_EQ(gradients.params.count(spec.name), spec.trainable ? 1u : 0u)
             << place() << ": " << spec.name;
@@ -124,7 +125,7 @@ class GradientCheck {
   Value attributes_;
   Operands operands_;
   Array weights_;
-  bool training_ = false;
+  bool training_ = false, is_function_ = false;
 };
 
 Shape random_shape(Random& random, size_t rank) {
@@ -164,6 +165,20 @@ std::vector<Dict> variations(const std::string& op) {
   if (op == "group_norm") return {{}, {{"num_groups", 2}}, {{"affine", false}}};
   if (op == "instance_norm1d" || op == "instance_norm2d") return {{}, {{"affine", true}}};
   if (op == "scaled_dot_product_attention") return {{}, {{"is_causal", true}}, {{"scale", 0.7}}};
+  if (op == "multihead_attention")
+    return {{{"batch_first", true}},
+            {{"num_heads", 2}, {"is_causal", true}},
+            {{"bias", false}, {"result", 1}}};
+  if (op == "chunk") return {{{"dim", -1}}, {{"dim", -1}, {"result", 1}}};
+  if (op == "split")
+    return {{{"split_size_or_sections", 2}, {"dim", -1}, {"result", -1}},
+            {{"split_size_or_sections", List{1, 3}}, {"dim", -1}, {"result", 1}}};
+  if (op == "max" || op == "min") return {{}, {{"dim", -1}}, {{"dim", 0}, {"keepdim", true}}};
+  if (op == "topk") return {{{"k", 2}}, {{"k", 1}, {"dim", 0}, {"largest", false}}};
+  if (op == "getitem")
+    return {{},
+            {{"index", List{Dict{{"slice", List{0, -1, 2}}}, 1}}},
+            {{"index", List{"...", "None", Dict{{"slice", List{1, Value(), Value()}}}}}}};
   if (op == "narrow") return {{}, {{"dim", -1}, {"start", 1}, {"length", 2}}};
   if (op == "squeeze" || op == "unsqueeze" || op == "stack") return {{}, {{"dim", -1}}};
   if (op.starts_with("adaptive")) return {{}, {{"output_size", 3}}};

@@ -19,7 +19,7 @@
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/engine/program.h"
-#include "mase/ir/evaluate.h"
+#include "mase/ir/value_type.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
 #include "mase/train/loss.h"
@@ -31,18 +31,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// How many rows the table has that this placeholder's numbers pick from; 0: they are no indices.
-uint64_t index_limit(const Graph& graph, NodeId placeholder) {
-  for (const NodeId user : graph.users(placeholder)) {
-    if (graph.node(user).kind == NodeKind::output) continue;
-    const BoundCall call = bind_call(graph, graph.node(user));
-    for (const size_t k : call.op->index_inputs)
-      if (k < call.inputs.size() && call.inputs[k] == placeholder && call.module)
-        return static_cast<uint64_t>(call.module->parameters.front().second.dim(0));
-  }
-  return 0;
 }
 
 // As many rows as fit into 64 MB, more than a cache, whole batches.
@@ -67,10 +55,11 @@ struct BenchData {
       shape.insert(shape.begin(), rows);
       Tensor input(shape);
       float* values = input.mutable_data<float>();
-      const uint64_t numbers = index_limit(graph, id);
+      const auto limit = index_limit(graph, id);
       for (int64_t i = 0; i < input.numel(); ++i)
-        values[i] = static_cast<float>(numbers > 0 ? static_cast<double>(random.below(numbers))
-                                                   : random.uniform(-2, 2));
+        values[i] = static_cast<float>(
+            limit ? static_cast<double>(random.below(static_cast<uint64_t>(*limit)))
+                  : random.uniform(-2, 2));
       inputs.push_back(std::move(input));
     }
     for (int64_t i = 0; i < rows; ++i)

@@ -20,7 +20,9 @@ std::string models() {
     int64_t macs = 0, layers = 0;
     for (const NodeId id : graph.order()) {
       const Node& node = graph.node(id);
-      if (node.kind == NodeKind::placeholder || node.kind == NodeKind::output) continue;
+      if (node.kind == NodeKind::placeholder || node.kind == NodeKind::output ||
+          node.kind == NodeKind::get_attr)
+        continue;
       ++layers;
       const BoundCall call = bind_call(graph, node);
       std::vector<Shape> inputs;

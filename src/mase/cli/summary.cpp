@@ -24,6 +24,26 @@ std::string megabytes(int64_t values) {
   return fmt::format("{:.3f}", static_cast<double>(values) * 4 / 1e6);
 }
 
+// A tensor that is read as a value: a parameter of the network itself, or one of a layer.
+void add_constant(const Graph& graph, const Node& node, std::set<std::string>& counted,
+                  Table& table, Totals& totals) {
+  const auto [path, name] = *graph.owner_of(node.target);
+  const Module& module = graph.modules().at(path);
+  const Tensor& tensor = *graph.tensor(node.target);
+  const bool trained =
+      std::any_of(module.parameters.begin(), module.parameters.end(),
+                  [&, own = name](const auto& entry) { return entry.first == own; });
+  std::string parameters = "--";
+  if (!module.op.empty() || !counted.insert(node.target).second) {
+    parameters = "(shared)";
+  } else if (trained) {
+    parameters = with_thousands(tensor.numel());
+    (module.frozen ? totals.frozen : totals.trainable) += tensor.numel();
+  }
+  table.add({fmt::format("{} (constant)", node.target), "", shape_text(tensor.shape()), parameters,
+             "--"});
+}
+
 std::string summary_table(const Graph& graph, int64_t batch_size, Totals& totals) {
   const std::vector<Shape> shapes = infer_shapes(graph, batch_size);
   const auto shape_of = [&](NodeId id) { return shapes[static_cast<size_t>(id)]; };
@@ -34,6 +54,10 @@ std::string summary_table(const Graph& graph, int64_t batch_size, Totals& totals
     if (node.kind == NodeKind::output) continue;
     if (node.kind == NodeKind::placeholder) {
       totals.input += element_count(shape_of(id));
+      continue;
+    }
+    if (node.kind == NodeKind::get_attr) {
+      add_constant(graph, node, counted, table, totals);
       continue;
     }
     const BoundCall call = bind_call(graph, node);

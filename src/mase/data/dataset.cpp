@@ -3,7 +3,9 @@
 
 #include <filesystem>
 
+#include "mase/data/augmentation.h"
 #include "mase/data/described.h"
+#include "mase/data/images.h"
 
 namespace mase {
 
@@ -23,6 +25,11 @@ Dataset load_dataset(const std::string& name_or_path, const DatasetOptions& opti
     checked.arguments = validate(options.arguments, record->options, "dataset");
     return record->load(checked);
   }
+  if (is_image_folder(name_or_path)) {
+    DatasetOptions checked = options;
+    checked.arguments = validate(options.arguments, augmentation_options(), "dataset");
+    return load_image_folder(name_or_path, checked);
+  }
   if (options.arguments.is_dict() && !options.arguments.as_dict().empty())
     throw Error("dataset",
                 fmt::format("{} has no option '{}'", printable(name_or_path),
@@ -34,8 +41,8 @@ Dataset load_dataset(const std::string& name_or_path, const DatasetOptions& opti
     return load_table_file(name_or_path, options);
   throw Error("", fmt::format("unknown dataset '{}'", printable(name_or_path)),
               suggestion(name_or_path, registry.names()) +
-                  " A table file (.csv, .arff, .npy, .npz, .h5) or a .toml that describes one also "
-                  "serves.");
+                  " A table file (.csv, .arff, .npy, .npz, .h5), a .toml that describes one or a "
+                  "folder of images also serves.");
 }
 
 }  // namespace mase

@@ -31,6 +31,16 @@ struct Preprocessing {
 Value preprocessing_to_value(const Preprocessing& preprocessing);
 Preprocessing preprocessing_from_value(const Value& value);
 
+// What training does to a sample each time it sees it, drawn anew: images [channels, height,
+// width].
+struct Augmentation {
+  bool flip = false;             // left for right, every second time
+  int64_t crop = 0;              // moved by up to this many pixels each way
+  std::vector<float> fill = {};  // what comes in from outside, for each channel
+
+  bool active() const { return flip || crop > 0; }
+};
+
 struct Dataset {
   std::string name;      // "jsc"
   std::string variant;   // "cernbox", "openml", "simulated", "csv": named in every result
@@ -41,6 +51,7 @@ struct Dataset {
   std::vector<float> class_weights;  // empty: all one
   Split train, validation, test;
   Preprocessing preprocessing;
+  Augmentation augmentation = {};
   Shape sample_shape() const;
   int64_t outputs() const;  // classes or target columns
 };

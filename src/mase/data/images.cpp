@@ -148,6 +148,14 @@ Dataset image_dataset(const std::string& name, ByteImages train, ByteImages test
     dataset.preprocessing =
         preprocessing_of(train.sample, fit_channels(train, kept, options.scaling), options.scaling);
   }
+  const auto plane = static_cast<size_t>(train.sample[1] * train.sample[2]);
+  const Preprocessing& scaled = dataset.preprocessing;
+  dataset.augmentation.flip =
+      options.arguments["flip"].is_bool() && options.arguments["flip"].as_bool();
+  if (options.arguments["crop"].is_int())
+    dataset.augmentation.crop = options.arguments["crop"].as_int();
+  for (size_t c = 0; c < static_cast<size_t>(train.sample[0]); ++c)
+    dataset.augmentation.fill.push_back(-scaled.offset[c * plane] / scaled.scale[c * plane]);
   dataset.train = split_of(train, kept, dataset.preprocessing);
   dataset.validation = share ? split_of(train, held, dataset.preprocessing) : dataset.train;
   std::vector<uint32_t> all(static_cast<size_t>(test.count()));

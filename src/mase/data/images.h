@@ -23,6 +23,15 @@ ByteImages read_idx_images(const std::string& images, const std::string& labels)
 // 32 pixels. The files are one behind the other.
 ByteImages read_cifar_images(const std::vector<std::string>& paths, int label_bytes);
 
+// CIFAR's files for Python: pickles of a dict with "data" [images, 3072] and "labels" (or
+// "fine_labels"), read without running anything.
+ByteImages read_cifar_pickles(const std::vector<std::string>& paths, const std::string& labels);
+
+// A folder of PNG, PPM and PGM files, one folder for each class: FOLDER/train/CLASS/*.png and
+// FOLDER/test/CLASS/*.png, or FOLDER/CLASS/*.png, of which a fifth becomes the test images.
+Dataset load_image_folder(const std::string& folder, const DatasetOptions& options);
+bool is_image_folder(const std::string& path);
+
 // The first of these folders that has all the files; an Error that names the folders if none has.
 // A name may have ".gz" behind it.
 std::vector<std::string> find_files(const std::string& dataset,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MNIST and Fashion-MNIST: 28 x 28 grey images of ten kinds in idx files.
+#include "mase/data/augmentation.h"
 #include "mase/data/images.h"
 #include "mase/data/jets.h"
 
@@ -24,6 +25,7 @@ const Register<DatasetRecord> digits{
      .help = "Reads the original idx files, packed or not, from --data-dir, MASE_DATA or "
              "~/.cache/mase (or 'mnist' in it). Pixels are standardised by the training images "
              "(--scaling).",
+     .options = augmentation_options(),
      .load = [](const DatasetOptions& options) {
        return load("mnist", {}, {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, options);
      }}};
@@ -36,6 +38,7 @@ const Register<DatasetRecord> fashion{
              "~/.cache/mase (or 'fashion-mnist' in it); where Debian's package "
              "dataset-fashion-mnist is installed, from there. Pixels are standardised by the "
              "training images (--scaling).",
+     .options = augmentation_options(),
      .load = [](const DatasetOptions& options) {
        return load("fashion-mnist",
                    {"/usr/share/dataset-fashion-mnist", "/usr/share/datasets/fashion-mnist"},

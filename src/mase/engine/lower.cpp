@@ -2,12 +2,13 @@
 // Graph => tensors and primitives. Each op says how it lowers; an op that does not, or whose shapes
 // do not fit rows and lanes (the batch moved or contracted), is run by its own eval.
 #include <algorithm>
-#include <set>
+#include <cmath>
 
 #include "mase/engine/lowerer.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
 #include "mase/ir/learned.h"
+#include "mase/ir/value_type.h"
 
 namespace mase::engine {
 
@@ -75,14 +76,11 @@ Slot Lowerer::quantized(Slot slot, const Quantization& quantization, const std::
 }
 
 void Lowerer::add_parameters() {
-  std::set<std::string> seen;
-  for (const NodeId id : plan_.graph.order()) {
-    const Node& node = plan_.graph.node(id);
-    const Module* module = plan_.graph.module_of(node);
-    if (!module || !seen.insert(node.target).second) continue;
+  for (const std::string& path : plan_.graph.module_order()) {
+    const Module* module = &plan_.graph.modules().at(path);
     const auto add_one = [&](const std::string& name, const Tensor& tensor, bool trainable) {
       Parameter parameter;
-      parameter.name = node.target + "." + name;
+      parameter.name = tensor_name(path, name);
       parameter.dtype = tensor.dtype();
       parameter.trainable = trainable;
       for (const auto& [masked, mask] : module->masks)
@@ -131,10 +129,11 @@ Slot Lowerer::call(std::shared_ptr<BoundCall> bound, std::vector<Slot> inputs, c
 
 void Lowerer::add_node(const Node& node, const Shape& shape, Layout layout) {
   node_ = &node;
-  auto bound = std::make_shared<BoundCall>(bind_call(plan_.graph, node));
+  auto bound = std::make_shared<BoundCall>(bind_value(plan_.graph, node));
+  const Node& caller = plan_.graph.node(bound->caller);
   module_ = bound->module;
-  path_ = module_ ? node.target : "";
-  const Quantization& quantization = plan_.graph.quantization_of(node);
+  path_ = module_ ? caller.target : "";
+  const Quantization& quantization = plan_.graph.quantization_of(caller);
   std::vector<Slot> inputs;
   for (size_t i = 0; i < bound->inputs.size(); ++i)
     inputs.push_back(quantized(plan_.node_result[static_cast<size_t>(bound->inputs[i])],
@@ -148,25 +147,28 @@ void Lowerer::add_node(const Node& node, const Shape& shape, Layout layout) {
   plan_.node_result[static_cast<size_t>(node.id)] = out;
 }
 
+Slot Lowerer::constant_of(const Node& node) {
+  const Tensor& tensor = *plan_.graph.tensor(node.target);
+  constexpr double exact = 1 << 24;  // the engine computes in float32
+  if (element_of(tensor.dtype()) == DType::i64)
+    for (int64_t i = 0; i < tensor.numel(); ++i)
+      if (std::abs(tensor.item(i)) > exact)
+        throw Error(node.name,
+                    fmt::format("the whole number {:.0f} is beyond 2^24", tensor.item(i)),
+                    "values are float32, which holds whole numbers up to 2^24 exactly");
+  return parameters_.at(node.target);
+}
+
 void Lowerer::run() {
   const int64_t batch = plan_.options.batch_size;
   add_parameters();
   const std::vector<Shape> shapes = infer_shapes(plan_.graph, batch);
-  // A second batch size tells which dimensions are the batch. A graph that works for one batch
-  // size only is taken at its word.
-  std::vector<Shape> others = shapes;
-  bool any_batch = true;
-  try {
-    others = infer_shapes(plan_.graph, batch + 1);
-  } catch (const Error&) {
-    any_batch = false;
-  }
+  const std::vector<std::vector<ValueType>> types = infer_types(plan_.graph);
   const auto layout_of = [&](NodeId id) {
-    const Shape &a = shapes[static_cast<size_t>(id)], &b = others[static_cast<size_t>(id)];
-    if (!any_batch) return !a.empty() && a[0] == batch ? Layout::batch : Layout::fixed;
-    if (a == b) return Layout::fixed;
-    if (a.size() != b.size() || a[0] != batch || b[0] != batch + 1) return Layout::free;
-    return std::equal(a.begin() + 1, a.end(), b.begin() + 1) ? Layout::batch : Layout::free;
+    const std::vector<ValueType>& own = types[static_cast<size_t>(id)];
+    if (own.empty() || own[0].at(batch) != shapes[static_cast<size_t>(id)]) return Layout::free;
+    if (own[0].is_fixed()) return Layout::fixed;
+    return own[0].is_sample_by_sample() ? Layout::batch : Layout::free;
   };
   plan_.node_result.assign(plan_.graph.id_limit(), -1);
   size_t placeholder = 0;
@@ -174,7 +176,10 @@ void Lowerer::run() {
     const Node& node = plan_.graph.node(id);
     const Shape& shape = shapes[static_cast<size_t>(id)];
     if (node.kind == NodeKind::output) break;
-    if (node.kind == NodeKind::placeholder) {
+    if (!has_value(plan_.graph, node)) continue;
+    if (node.kind == NodeKind::get_attr) {
+      plan_.node_result[static_cast<size_t>(id)] = constant_of(node);
+    } else if (node.kind == NodeKind::placeholder) {
       node_ = &node;
       plan_.node_result[static_cast<size_t>(id)] =
           add("gather", {.payload = GatherPayload{placeholder++}}, shape, Layout::batch,
@@ -182,7 +187,9 @@ void Lowerer::run() {
     } else {
       add_node(node, shape, layout_of(id));
     }
-    plan_.at(plan_.node_result[static_cast<size_t>(id)]).node = id;
+    // A parameter may be read by several get_attr nodes, and belongs to none.
+    if (node.kind != NodeKind::get_attr)
+      plan_.at(plan_.node_result[static_cast<size_t>(id)]).node = id;
   }
   node_ = nullptr;
   const auto pin = [&](int tensor) {

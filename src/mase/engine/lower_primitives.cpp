@@ -6,6 +6,7 @@
 #include "mase/base/broadcast.h"
 #include "mase/engine/lowerer.h"
 #include "mase/engine/payloads.h"
+#include "mase/engine/primitives/quantize.h"
 
 namespace mase::engine {
 namespace {
@@ -330,6 +331,15 @@ Slot Lowerer::take(Slot table, Slot indices) {
              Layout::batch, Axes::sequence(result.size()));
 }
 
+// The backward pass rounds what came before the forward pass rounded it.
+void Lowerer::round_backward(Primitive& primitive, Slot x, const Axes& axes) {
+  if (!training() || !node_) return;
+  const Quantization& quantization = plan_.graph.quantization_of(*node_);
+  if (quantization.backward.empty()) return;
+  primitive.as<ConvolutionPayload>().backward = &quantization;
+  primitive.params.emplace_back("unrounded", relayout(unrounded(plan_, x), axes));
+}
+
 Slot Lowerer::convolution(Slot x, Slot weight, std::optional<Slot> bias,
                           const Convolution& options) {
   if (!is_batch(x) || !is_fixed(weight) || (bias && !is_fixed(*bias))) return -1;
@@ -341,16 +351,13 @@ Slot Lowerer::convolution(Slot x, Slot weight, std::optional<Slot> bias,
     const int64_t size = shape(x)[i + 2] + w.padding_before[i] + w.padding_after[i];
     result.push_back((size - w.dilation[i] * (w.kernel[i] - 1) - 1) / w.stride[i] + 1);
   }
-  if (training() && node_ && !plan_.graph.quantization_of(*node_).backward.empty())
-    throw Error(node_->name, "the products of a convolution's backward pass cannot be rounded",
-                "take the table 'backward' out of its format, or round linear layers only");
   const Axes axes = Axes::channels(rank);
-  return add("convolution",
-             {.in = {relayout(x, axes)},
-              .weight = weight,
-              .bias = bias.value_or(-1),
-              .payload = ConvolutionPayload{options}},
-             result, Layout::batch, axes);
+  Primitive primitive{.in = {relayout(x, axes)},
+                      .weight = weight,
+                      .bias = bias.value_or(-1),
+                      .payload = ConvolutionPayload{options}};
+  round_backward(primitive, x, axes);
+  return add("convolution", std::move(primitive), result, Layout::batch, axes);
 }
 
 Slot Lowerer::transposed_convolution(Slot x, Slot weight, std::optional<Slot> bias,
@@ -363,12 +370,12 @@ Slot Lowerer::transposed_convolution(Slot x, Slot weight, std::optional<Slot> bi
   const Axes axes = Axes::channels(rank);
   ConvolutionPayload payload{options};
   payload.transposed = true;
-  return add("convolution",
-             {.in = {relayout(x, axes)},
-              .weight = weight,
-              .bias = bias.value_or(-1),
-              .payload = std::move(payload)},
-             result, Layout::batch, axes);
+  Primitive primitive{.in = {relayout(x, axes)},
+                      .weight = weight,
+                      .bias = bias.value_or(-1),
+                      .payload = std::move(payload)};
+  round_backward(primitive, x, axes);
+  return add("convolution", std::move(primitive), result, Layout::batch, axes);
 }
 
 Slot Lowerer::pool(PoolKind kind, Slot x, const Windows& windows, bool count_padding,

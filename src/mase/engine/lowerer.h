@@ -61,9 +61,11 @@ class Lowerer : public Lowering {
   Slot flat(Slot x);  // with all features as rows; others as they are
   Slot view(Slot x, Shape shape, Axes axes);
   Slot quantized(Slot slot, const Quantization& quantization, const std::string& operand);
+  void round_backward(Primitive& convolution, Slot x, const Axes& axes);
   Slot lane_matmul(Slot a, Slot b, const Shape& shape);
 
   void add_parameters();
+  Slot constant_of(const Node& node);
   void add_loss();
   void add_node(const Node& node, const Shape& shape, Layout layout);
   Slot call(std::shared_ptr<BoundCall> bound, std::vector<Slot> inputs, const Shape& shape,

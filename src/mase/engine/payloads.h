@@ -35,6 +35,7 @@ struct LinearPayload {
 struct ConvolutionPayload {
   Lowering::Convolution options;
   bool transposed = false;
+  const Quantization* backward = nullptr;  // as a linear layer's; params has the unrounded input
   bool bias_cancels = false;
   bool relu = false;
   int norm = -1, folded_weight = -1, folded_bias = -1;

@@ -295,21 +295,9 @@ TensorTable Program::state() const {
   return table;
 }
 
-namespace {
-
-// The module path and the name in it: "seq_blocks.2.weight" => "seq_blocks.2", "weight".
-std::pair<std::string, std::string> split_name(const std::string& name) {
-  const size_t dot = name.rfind('.');
-  return {name.substr(0, dot), name.substr(dot + 1)};
-}
-
-}  // namespace
-
 void Program::write_to(Graph& graph) const {
   for (const engine::Parameter& parameter : impl_->plan.parameters) {
-    const auto [path, name] = split_name(parameter.name);
-    const auto module = graph.modules().find(path);
-    Tensor* tensor = module == graph.modules().end() ? nullptr : module->second.find(name);
+    Tensor* tensor = graph.tensor(parameter.name);
     MASE_CHECK(tensor, "the graph has no '{}'", parameter.name);
     *tensor = impl_->store(parameter);
   }
@@ -317,9 +305,7 @@ void Program::write_to(Graph& graph) const {
 
 void Program::load_from(const Graph& graph) {
   for (const engine::Parameter& parameter : impl_->plan.parameters) {
-    const auto [path, name] = split_name(parameter.name);
-    const auto module = graph.modules().find(path);
-    const Tensor* tensor = module == graph.modules().end() ? nullptr : module->second.find(name);
+    const Tensor* tensor = graph.tensor(parameter.name);
     MASE_CHECK(tensor, "the graph has no '{}'", parameter.name);
     impl_->load(parameter, *tensor);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "mase/engine/program.h"
+#include "mase/ir/evaluate.h"
+#include "mase/ir/value_type.h"
 
 namespace mase {
 namespace {
@@ -40,6 +42,11 @@ std::vector<Tensor> as_floats(const std::vector<Tensor>& inputs) {
   return floats;
 }
 
+std::vector<NodeId> with_values(const Graph& graph, std::vector<NodeId> nodes) {
+  std::erase_if(nodes, [&](NodeId id) { return !has_value(graph, graph.node(id)); });
+  return nodes;
+}
+
 }  // namespace
 
 std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& given, int threads) {
@@ -49,11 +56,10 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& given, in
   options.batch_size = std::clamp<int64_t>(rows, 1, 256);
   options.threads = threads;
   // Results that are not one row per sample (a mean over the batch, say) need the whole batch.
-  const std::vector<Shape> one = infer_shapes(graph, std::max<int64_t>(rows, 1));
-  const std::vector<Shape> two = infer_shapes(graph, std::max<int64_t>(rows, 1) + 1);
+  const std::vector<std::vector<ValueType>> types = infer_types(graph);
   for (const NodeId id : graph.outputs()) {
-    const Shape &a = one[static_cast<size_t>(id)], &b = two[static_cast<size_t>(id)];
-    if (a.empty() || a.size() != b.size() || a[0] != std::max<int64_t>(rows, 1) || b[0] != a[0] + 1)
+    const std::vector<ValueType>& type = types[static_cast<size_t>(id)];
+    if (type.empty() || !type[0].is_sample_by_sample())
       options.batch_size = std::max<int64_t>(rows, 1);
   }
   Program program = Program::compile(graph, options);
@@ -80,12 +86,13 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& given, in
 }
 
 void run_observed(const Graph& graph, const std::vector<Tensor>& given,
-                  const std::vector<NodeId>& nodes, int64_t batch_size,
+                  const std::vector<NodeId>& wanted, int64_t batch_size,
                   const std::function<void(NodeId node, const Tensor& result)>& observe) {
   const std::vector<Tensor> inputs = as_floats(given);
   const int64_t rows = rows_of(graph, inputs);
   CompileOptions options;
   options.batch_size = std::max<int64_t>(1, std::min(batch_size, rows));
+  const std::vector<NodeId> nodes = with_values(graph, wanted);
   options.keep = nodes;
   options.fold_batch_norm = false;
   Program program = Program::compile(graph, options);

@@ -30,7 +30,7 @@ class GraphLowering {
     for (const NodeId id : graph_.order()) {
       const Node& node = graph_.node(id);
       if (node.kind == NodeKind::output) break;
-      if (node.kind == NodeKind::placeholder) continue;
+      if (node.kind == NodeKind::placeholder || node.kind == NodeKind::get_attr) continue;
       builder_.add_layer(node.name);
       values[static_cast<size_t>(id)] = lower_node(node, values);
       if (!values[static_cast<size_t>(id)]) result_.software.push_back(node.name);

@@ -20,11 +20,7 @@ struct Wanted {
 
 std::vector<Wanted> wanted_tensors(Graph& graph) {
   std::vector<Wanted> all;
-  for (const auto& [name, ignored] : state_dict(graph)) {
-    const size_t dot = name.rfind('.');
-    Module& module = graph.modules().at(name.substr(0, dot));
-    all.push_back({name, module.find(name.substr(dot + 1))});
-  }
+  for (const auto& [name, ignored] : state_dict(graph)) all.push_back({name, graph.tensor(name)});
   return all;
 }
 

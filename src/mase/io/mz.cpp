@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // .mz: a whole graph in one zip, never a pickle.
 //
-//   mase.json            {"format": "mase-graph", "version": 1}
+//   mase.json            {"format": "mase-graph", "version": 2}
 //   graph.json           nodes, modules, attributes, quantisation, metadata: readable
 //   weights.safetensors  "parameter|buffer|mask:<path>.<name>", 64-byte aligned, viewed in place
 //   extra.json           what the writer wanted to travel along
@@ -25,7 +25,7 @@ constexpr const char* graph_name = "graph.json";
 constexpr const char* weights_name = "weights.safetensors";
 constexpr const char* extra_name = "extra.json";
 constexpr const char* format_name = "mase-graph";
-constexpr int64_t newest_version = 1;
+constexpr int64_t newest_version = 2;  // as the graph's
 
 // The three tables of tensors a module has, by the first word of their names.
 struct Part {
@@ -36,7 +36,7 @@ constexpr std::array<Part, 3> parts = {
     {{"parameter", &Module::parameters}, {"buffer", &Module::buffers}, {"mask", &Module::masks}}};
 
 std::string stored_name(const Part& part, const std::string& path, const std::string& name) {
-  return fmt::format("{}:{}.{}", part.word, path, name);
+  return fmt::format("{}:{}", part.word, tensor_name(path, name));
 }
 
 Value read_json_entry(const ZipReader& zip, const char* name, std::shared_ptr<const void> owner,

@@ -369,7 +369,9 @@ void build(Machine& machine, PickleId object, PickleId state) {
       const auto dtype = numpy_dtype(machine.node(given.items[2]));
       const PickleNode& fortran = machine.node(given.items[3]);
       const PickleNode& bytes = machine.node(given.items[4]);
-      if (!dtype || fortran.kind != Kind::boolean || bytes.kind != Kind::bytes) return;
+      if (!dtype || fortran.kind != Kind::boolean ||
+          (bytes.kind != Kind::bytes && bytes.kind != Kind::text))
+        return;  // Python 2 has its bytes as texts
       PickleStorage storage;
       storage.dtype = dtype;
       storage.content = bytes.text;

@@ -13,6 +13,49 @@ Array quantized(const Array& array, const QuantizerPtr& quantizer) {
   return Array::from(quantize(*quantizer, array.to_tensor()));
 }
 
+// A literal, or a size, which is known as one.
+std::optional<Value> literal_of(const Graph& graph, const Argument& argument) {
+  if (const Value* literal = std::get_if<Value>(&argument.data)) return *literal;
+  if (!argument.is_node() || !is_size(graph.node(argument.id()))) return {};
+  const Node& size = graph.node(argument.id());
+  if (size.size < 0) throw Error(size.name, "the size is not resolved", "call resolve_sizes");
+  return Value(size.size);
+}
+
+// Literals are attributes: keyword ones by name, positional ones in schema order.
+Dict given_attributes(const Graph& graph, const Node& node, const OpRecord& op) {
+  Dict given;
+  const std::vector<std::string> names =
+      op.function_arguments.empty() ? op.attributes.names() : op.function_arguments;
+  // Methods take sizes and orders one by one: x.view(-1, 10).
+  const Field* first = names.empty() ? nullptr : op.attributes.find(names[0]);
+  const bool listed = node.kind == NodeKind::call_method && first && first->type == FieldType::list;
+  const auto refuse_batch = [&](const Argument& argument, const Value& literal) {
+    if (argument.is_node() && literal == Value(0))
+      throw Error(node.name, "computes with the size of the batch", "only shapes may have it");
+  };
+  size_t next = 0;
+  for (const Argument& argument : node.args) {
+    const auto literal = literal_of(graph, argument);
+    if (!literal) continue;
+    if (listed && literal->is_int() && next <= 1) {
+      given[names[0]].list().push_back(*literal);
+      next = 1;
+      continue;
+    }
+    refuse_batch(argument, *literal);
+    if (next >= names.size())
+      throw Error(node.name, fmt::format("too many arguments for '{}'", node.target));
+    given.set(names[next++], *literal);
+  }
+  for (const auto& [key, argument] : node.kwargs)
+    if (const auto literal = literal_of(graph, argument)) {
+      refuse_batch(argument, *literal);
+      given.set(key, *literal);
+    }
+  return given;
+}
+
 }  // namespace
 
 std::string input_operand(const OpRecord& op, size_t index, bool is_module) {
@@ -25,35 +68,58 @@ std::string input_operand(const OpRecord& op, size_t index, bool is_module) {
 
 BoundCall bind_call(const Graph& graph, const Node& node) {
   BoundCall call;
+  call.caller = node.id;
   if (node.kind == NodeKind::call_module) {
     call.module = graph.module_of(node);
     MASE_CHECK(call.module, "node '{}' calls no module", node.name);
     call.op = &find_op(call.module->op, node.name);
     call.attributes = call.module->attributes;
     call.inputs = graph.inputs_of(node.id);
+    for (const auto& [key, argument] : node.kwargs) {  // need_weights = False
+      const Value* literal = std::get_if<Value>(&argument.data);
+      if (!literal) continue;
+      if (!call.op->attributes.find(key))
+        throw Error(node.name, fmt::format("{} takes no argument '{}'", call.op->class_name, key));
+      call.attributes[key] = *literal;
+    }
     return call;
   }
   call.op = &find_op(node.target, node.name);
-  if (call.op->function.empty())
+  if (call.op->function.empty() && node.kind == NodeKind::call_function)
     throw Error(node.name, fmt::format("'{}' is a module, not a function", node.target),
                 "call it as a module");
-  call.inputs = graph.inputs_of(node.id);
-  // Literals are attributes: keyword ones by name, positional ones in schema order.
-  Dict given;
-  const std::vector<std::string> names = call.op->function_arguments.empty()
-                                             ? call.op->attributes.names()
-                                             : call.op->function_arguments;
-  size_t next = 0;
-  for (const Argument& argument : node.args) {
-    const Value* literal = std::get_if<Value>(&argument.data);
-    if (!literal) continue;
-    if (next >= names.size())
-      throw Error(node.name, fmt::format("too many arguments for '{}'", node.target));
-    given.set(names[next++], *literal);
-  }
-  for (const auto& [key, argument] : node.kwargs)
-    if (const Value* literal = std::get_if<Value>(&argument.data)) given.set(key, *literal);
-  call.attributes = validate(Value(given), call.op->attributes, node.name);
+  for (const NodeId input : graph.inputs_of(node.id))
+    if (!is_size(graph.node(input))) call.inputs.push_back(input);
+  call.attributes =
+      validate(Value(given_attributes(graph, node, *call.op)), call.op->attributes, node.name);
+  return call;
+}
+
+bool has_several_results(const Graph& graph, const Node& node) {
+  if (node.kind != NodeKind::call_module && node.kind != NodeKind::call_function &&
+      node.kind != NodeKind::call_method)
+    return false;
+  const Module* module = graph.module_of(node);
+  const OpRecord& op = find_op(module ? module->op : node.target, node.name);
+  if (!op.results) return false;
+  return !op.results->several || op.results->several(bind_call(graph, node).attributes);
+}
+
+bool has_value(const Graph& graph, const Node& node) {
+  return node.kind != NodeKind::output && !is_size(node) && !has_several_results(graph, node);
+}
+
+BoundCall bind_value(const Graph& graph, const Node& node) {
+  BoundCall call = bind_call(graph, node);
+  if (call.op->name != "getitem" || call.inputs.size() != 1) return call;
+  const Node& source = graph.node(call.inputs[0]);
+  if (!has_several_results(graph, source)) return call;
+  const Value index = call.attributes["index"];
+  if (!index.is_int())
+    throw Error(node.name, fmt::format("'{}' has several results", source.name),
+                "pick one by its number");
+  call = bind_call(graph, source);
+  call.attributes["result"] = index.as_int();
   return call;
 }
 
@@ -64,13 +130,17 @@ std::vector<Array> evaluate(const Graph& graph, const std::vector<Array>& inputs
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     if (node.kind == NodeKind::output) break;
-    if (node.kind == NodeKind::placeholder) {
+    if (!has_value(graph, node)) continue;
+    if (node.kind == NodeKind::get_attr) {
+      results[static_cast<size_t>(id)] = Array::from(*graph.tensor(node.target));
+    } else if (node.kind == NodeKind::placeholder) {
       MASE_CHECK(next_input < inputs.size(), "no input for '{}'", node.name);
       results[static_cast<size_t>(id)] = inputs[next_input++];
     } else {
-      const BoundCall bound = bind_call(graph, node);
+      const BoundCall bound = bind_value(graph, node);
       static const Quantization none;
-      const Quantization& quantization = options.quantized ? graph.quantization_of(node) : none;
+      const Quantization& quantization =
+          options.quantized ? graph.quantization_of(graph.node(bound.caller)) : none;
       const auto quantizer = [&](const std::string& operand) {
         return current_quantizer(quantization, bound.module, operand);
       };

@@ -18,8 +18,19 @@ struct BoundCall {
   Value attributes;
   std::vector<NodeId> inputs;
   const Module* module = nullptr;
+  NodeId caller = -1;  // the node whose module and quantisation these are
 };
 BoundCall bind_call(const Graph& graph, const Node& node);
+
+// Whether a node stands for several results; getitem nodes pick one.
+bool has_several_results(const Graph& graph, const Node& node);
+
+// Whether a node has a tensor as its value: all but those with several results, sizes, the output.
+bool has_value(const Graph& graph, const Node& node);
+
+// The call that computes a node's value: its own, or for one of several results the call that has
+// them, with its attribute `result` set.
+BoundCall bind_value(const Graph& graph, const Node& node);
 
 // The operand that input `index` of a call is. MASE's rule: the first input is data_in; the second
 // is `weight` for products, and the third their bias; else they are data_in too.

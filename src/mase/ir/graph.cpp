@@ -78,11 +78,30 @@ NodeId Graph::add_node(Node node) {
   return id;
 }
 
-NodeId Graph::add_placeholder(const std::string& placeholder, Shape sample_shape) {
+NodeId Graph::add_placeholder(const std::string& placeholder, Shape sample_shape, DType element) {
   Node node;
   node.name = placeholder;
   node.target = placeholder;
   node.sample_shape = std::move(sample_shape);
+  node.element = element;
+  return add_node(std::move(node));
+}
+
+NodeId Graph::add_constant(const std::string& wanted, Tensor value, bool trainable) {
+  MASE_CHECK(!tensor(wanted), "tensor '{}' exists", wanted);
+  const size_t dot = wanted.rfind('.');
+  Module& module = modules_[dot == std::string::npos ? "" : wanted.substr(0, dot)];
+  (trainable ? module.parameters : module.buffers)
+      .emplace_back(wanted.substr(dot == std::string::npos ? 0 : dot + 1), std::move(value));
+  return get_attr(wanted);
+}
+
+NodeId Graph::get_attr(const std::string& wanted) {
+  MASE_CHECK(tensor(wanted), "no tensor '{}'", wanted);
+  Node node;
+  node.name = wanted;
+  node.kind = NodeKind::get_attr;
+  node.target = wanted;
   return add_node(std::move(node));
 }
 
@@ -114,6 +133,17 @@ NodeId Graph::call_function(const std::string& op, std::vector<Argument> args,
   node.args = std::move(args);
   node.kwargs = std::move(kwargs);
   return add_node(std::move(node));
+}
+
+NodeId Graph::call_method(const std::string& method, std::vector<Argument> args,
+                          std::vector<std::pair<std::string, Argument>> kwargs) {
+  const NodeId id = call_function(method, std::move(args), std::move(kwargs));
+  node(id).kind = NodeKind::call_method;
+  return id;
+}
+
+NodeId Graph::result_of(NodeId several, int64_t index) {
+  return call_function("getitem", {Argument::node(several), Argument::literal(index)});
 }
 
 NodeId Graph::add_output(std::vector<NodeId> results) {
@@ -166,6 +196,16 @@ std::vector<NodeId> Graph::users(NodeId id) const {
   return found;
 }
 
+std::vector<std::vector<NodeId>> Graph::use_lists() const {
+  std::vector<std::vector<NodeId>> lists(nodes_.size());
+  for (const NodeId user : order_)
+    for (const NodeId input : inputs_of(user)) {
+      std::vector<NodeId>& list = lists[static_cast<size_t>(input)];
+      if (list.empty() || list.back() != user) list.push_back(user);
+    }
+  return lists;
+}
+
 const Module* Graph::module_of(const Node& node) const {
   if (node.kind != NodeKind::call_module) return nullptr;
   auto module = modules_.find(node.target);
@@ -174,6 +214,46 @@ const Module* Graph::module_of(const Node& node) const {
 
 Module* Graph::module_of(const Node& node) {
   return const_cast<Module*>(static_cast<const Graph*>(this)->module_of(node));
+}
+
+std::optional<std::pair<std::string, std::string>> Graph::owner_of(
+    const std::string& wanted) const {
+  for (size_t dot = wanted.rfind('.');;
+       dot = dot == 0 ? std::string::npos : wanted.rfind('.', dot - 1)) {
+    const bool root = dot == std::string::npos;
+    const std::string path = root ? "" : wanted.substr(0, dot);
+    const std::string own = root ? wanted : wanted.substr(dot + 1);
+    const auto module = modules_.find(path);
+    if (module != modules_.end() && module->second.find(own)) return {{path, own}};
+    if (root) return {};
+  }
+}
+
+const Tensor* Graph::tensor(const std::string& wanted) const {
+  const auto owner = owner_of(wanted);
+  return owner ? modules_.at(owner->first).find(owner->second) : nullptr;
+}
+
+Tensor* Graph::tensor(const std::string& wanted) {
+  return const_cast<Tensor*>(static_cast<const Graph*>(this)->tensor(wanted));
+}
+
+std::string Graph::module_needed_by(const Node& node) const {
+  if (node.kind == NodeKind::call_module) return node.target;
+  const auto owner = owner_of(node.target);
+  return owner ? owner->first : "";
+}
+
+std::vector<std::string> Graph::module_order() const {
+  std::vector<std::string> paths;
+  std::set<std::string> seen;
+  for (const NodeId id : order_) {
+    const Node& node = this->node(id);
+    if (node.kind != NodeKind::call_module && node.kind != NodeKind::get_attr) continue;
+    const std::string path = module_needed_by(node);
+    if (modules_.count(path) && seen.insert(path).second) paths.push_back(path);
+  }
+  return paths;
 }
 
 const Quantization& Graph::quantization_of(const Node& node) const {
@@ -193,11 +273,21 @@ void Graph::erase(NodeId id) {
   MASE_CHECK(users(id).empty(), "node '{}' is still used", node(id).name);
   order_.erase(std::find(order_.begin(), order_.end(), id));
   if (insertion_ == id) insertion_ = -1;
-  if (node(id).kind != NodeKind::call_module) return;
-  const bool called = std::any_of(order_.begin(), order_.end(), [&](NodeId other) {
-    return node(other).kind == NodeKind::call_module && node(other).target == node(id).target;
+  const Node& gone = node(id);
+  if (gone.kind != NodeKind::call_module && gone.kind != NodeKind::get_attr) return;
+  const auto module = modules_.find(module_needed_by(gone));
+  if (module == modules_.end()) return;
+  const std::vector<std::string> needed = module_order();
+  const bool read = std::any_of(order_.begin(), order_.end(), [&](NodeId other) {
+    return node(other).kind == NodeKind::get_attr && node(other).target == gone.target;
   });
-  if (!called) modules_.erase(node(id).target);
+  if (std::find(needed.begin(), needed.end(), module->first) == needed.end()) {
+    modules_.erase(module);
+  } else if (module->second.op.empty() && !read) {  // its tensors go one by one
+    const std::string name = owner_of(gone.target)->second;
+    for (auto* table : {&module->second.parameters, &module->second.buffers})
+      std::erase_if(*table, [&](const auto& entry) { return entry.first == name; });
+  }
 }
 
 int64_t Graph::parameter_count(bool trainable_only) const {
@@ -209,17 +299,17 @@ int64_t Graph::parameter_count(bool trainable_only) const {
   return count;
 }
 
+std::string tensor_name(const std::string& path, const std::string& name) {
+  return path.empty() ? name : path + "." + name;
+}
+
 TensorTable state_dict(const Graph& graph) {
   TensorTable table;
-  std::set<std::string> seen;
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
-    const Module* module = graph.module_of(node);
-    if (!module || !seen.insert(node.target).second) continue;
-    for (const auto& [name, tensor] : module->parameters)
-      table.emplace_back(node.target + "." + name, tensor);
-    for (const auto& [name, tensor] : module->buffers)
-      table.emplace_back(node.target + "." + name, tensor);
+  for (const std::string& path : graph.module_order()) {
+    const Module& module = graph.modules().at(path);
+    for (const TensorTable* tensors : {&module.parameters, &module.buffers})
+      for (const auto& [name, tensor] : *tensors)
+        table.emplace_back(tensor_name(path, name), tensor);
   }
   return table;
 }

@@ -21,6 +21,7 @@ std::vector<LearnedOperand> learned_operands(const Module& module) {
 }
 
 void fit_learned_parameters(Module& module) {
+  if (module.op.empty()) return;
   const OpRecord& op = find_op(module.op);
   const std::vector<ParamSpec> specs =
       op.params ? op.params(module.attributes) : std::vector<ParamSpec>();

@@ -79,6 +79,18 @@ struct ChannelNormInfo {
   int64_t channel_axis = 1;  // of input and output
 };
 
+// What the elements of a result are. Promoted: as PyTorch promotes the inputs' types.
+enum class ElementRule { promoted, real, integer, boolean };
+
+// An op with several results. Its attributes have a field `result`, the number of the one that
+// infer, eval, grad and lower are asked for (negative: from the end).
+struct ResultsInfo {
+  std::function<int64_t(const Value& attributes, const std::vector<Shape>& inputs)> count;
+  // Whether these attributes ask for several results at all. Empty: always.
+  std::function<bool(const Value& attributes)> several = {};
+  std::vector<ElementRule> elements = {};  // of each result, where they differ
+};
+
 struct OpRecord {
   static constexpr const char* kind = "op";
   std::string name;  // MASE's mase_op: "linear", "batch_norm1d", "add"
@@ -92,6 +104,7 @@ struct OpRecord {
   std::vector<std::string> function_arguments = {};
   int min_inputs = 1, max_inputs = 1;     // max_inputs -1: any number, given as one list
   std::vector<size_t> index_inputs = {};  // those that are whole numbers; they have no gradient
+  std::vector<size_t> real_inputs = {};   // those that true and false must not stand for
 
   // Quantisation: operands in MASE's prefixes (data_in, weight, bias, data_out). Empty: the op has
   // no operand worth quantising. The first input is data_in; the second input of a two-input op
@@ -99,6 +112,9 @@ struct OpRecord {
   std::vector<std::string> operands = {};
   std::vector<std::string> required_operands = {};
   std::vector<std::string> unsigned_operands = {};  // MASE: relu's data_in takes the unsigned range
+
+  ElementRule element = ElementRule::promoted;
+  std::optional<ResultsInfo> results = {};  // none: one result
 
   std::optional<ProductInfo> product = {};
   std::optional<ChannelNormInfo> channel_norm = {};

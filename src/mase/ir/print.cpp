@@ -12,6 +12,20 @@ std::string literal_text(const Value& value) {
   return value.is_string() ? value.as_string() : python_repr(value);
 }
 
+// An index as Python prints it: (slice(None, None, None), 0).
+std::string index_text(const Value& index) {
+  if (index.is_dict()) {
+    std::vector<std::string> limits;
+    for (const Value& limit : index["slice"].as_list()) limits.push_back(python_repr(limit));
+    return fmt::format("slice({})", fmt::join(limits, ", "));
+  }
+  if (index.is_string() && index.as_string() == "...") return "Ellipsis";
+  if (!index.is_list()) return literal_text(index);
+  std::vector<std::string> parts;
+  for (const Value& part : index.as_list()) parts.push_back(index_text(part));
+  return fmt::format("({}{})", fmt::join(parts, ", "), parts.size() == 1 ? "," : "");
+}
+
 std::string argument_text(const Graph& graph, const Argument& argument) {
   if (argument.is_node()) return "%" + graph.node(argument.id()).name;
   if (const Value* literal = std::get_if<Value>(&argument.data)) return literal_text(*literal);
@@ -29,7 +43,11 @@ std::string target_text(const Node& node) {
 
 std::string call_text(const Graph& graph, const Node& node) {
   std::vector<std::string> args, kwargs;
-  for (const Argument& argument : node.args) args.push_back(argument_text(graph, argument));
+  const bool indexed = node.kind == NodeKind::call_function && node.target == "getitem";
+  for (const Argument& argument : node.args) {
+    const Value* literal = std::get_if<Value>(&argument.data);
+    args.push_back(indexed && literal ? index_text(*literal) : argument_text(graph, argument));
+  }
   for (const auto& [key, argument] : node.kwargs)
     kwargs.push_back(key + ": " + argument_text(graph, argument));
   return fmt::format("(args = ({}{}), kwargs = {{{}}})", fmt::join(args, ", "),
@@ -40,6 +58,7 @@ std::string call_text(const Graph& graph, const Node& node) {
 
 std::string Graph::text() const {
   std::string out = "graph():\n";
+  const std::vector<std::vector<NodeId>> users = use_lists();
   for (const NodeId id : order_) {
     const Node& node = this->node(id);
     if (node.kind == NodeKind::output) {
@@ -49,8 +68,9 @@ std::string Graph::text() const {
                                : fmt::format("    return ({})\n", fmt::join(names, ", "));
       continue;
     }
-    out += fmt::format("    %{} : [num_users={}] = {}[target={}]", node.name, users(id).size(),
-                       node_kind_name(node.kind), target_text(node));
+    out += fmt::format("    %{} : [num_users={}] = {}[target={}]", node.name,
+                       users[static_cast<size_t>(id)].size(), node_kind_name(node.kind),
+                       target_text(node));
     if (node.kind != NodeKind::placeholder && node.kind != NodeKind::get_attr)
       out += call_text(*this, node);
     out += "\n";

@@ -4,9 +4,13 @@
 #include "mase/base/text.h"
 #include "mase/ir/graph.h"
 #include "mase/ir/op.h"
+#include "mase/ir/value_type.h"
 
 namespace mase {
 namespace {
+
+// 2: elements of placeholders, constants, several results, methods. Before that, 1 was not written.
+constexpr int64_t newest_version = 2;
 
 Value argument_to_value(const Graph& graph, const Argument& argument) {
   if (argument.is_node()) return Dict{{"node", graph.node(argument.id()).name}};
@@ -92,14 +96,19 @@ Value graph_to_value(const Graph& graph) {
         kwargs.set(key, argument_to_value(graph, argument));
       entry.set("kwargs", kwargs);
     }
-    if (node.kind == NodeKind::placeholder) entry.set("shape", Value::of(node.sample_shape));
+    if (node.kind == NodeKind::placeholder) {
+      entry.set("shape", Value::of(node.sample_shape));
+      entry.set("element", dtype_name(node.element));
+    }
+    if (node.size >= 0) entry.set("size", node.size);
     if (!node.quantization.config.is_null()) entry.set("quantization", node.quantization.config);
     if (!node.meta.empty()) entry.set("meta", node.meta);
     nodes.push_back(std::move(entry));
   }
   Dict modules;
   for (const auto& [path, module] : graph.modules()) {
-    Dict entry{{"op", module.op}, {"attributes", module.attributes}};
+    Dict entry;
+    if (!module.op.empty()) entry = {{"op", module.op}, {"attributes", module.attributes}};
     if (!module.parameters.empty()) entry.set("parameters", table_to_value(module.parameters));
     if (!module.buffers.empty()) entry.set("buffers", table_to_value(module.buffers));
     if (!module.masks.empty()) entry.set("masks", table_to_value(module.masks));
@@ -108,7 +117,8 @@ Value graph_to_value(const Graph& graph) {
     if (module.frozen) entry.set("frozen", true);
     modules.set(path, std::move(entry));
   }
-  Dict out{{"name", graph.name}, {"nodes", nodes}, {"modules", modules}};
+  Dict out{
+      {"name", graph.name}, {"version", newest_version}, {"nodes", nodes}, {"modules", modules}};
   if (!graph.meta.empty()) out.set("meta", graph.meta);
   return out;
 }
@@ -116,16 +126,24 @@ Value graph_to_value(const Graph& graph) {
 Graph graph_from_value(const Value& value) {
   Graph graph;
   graph.name = value["name"].as_string("name");
+  const int64_t version = value["version"].is_null() ? 1 : value["version"].as_int("version");
+  if (version < 1 || version > newest_version)
+    throw Error(value["version"].position(), "version",
+                fmt::format("the graph has version {}; this program reads up to {}", version,
+                            newest_version),
+                "use a newer program");
   if (value["meta"].is_dict()) graph.meta = value["meta"].as_dict();
   for (const auto& [path, entry] : value["modules"].as_dict("modules")) {
-    const OpRecord& op = find_op(entry["op"].as_string("op"), path);
     Module module;
-    module.op = op.name;
-    module.attributes = validate(entry["attributes"], op.attributes, path);
+    if (!entry["op"].is_null()) {
+      const OpRecord& op = find_op(entry["op"].as_string("op"), path);
+      module.op = op.name;
+      module.attributes = validate(entry["attributes"], op.attributes, path);
+      module.quantization = quantization_from_value(entry["quantization"], op, path);
+    }
     module.parameters = table_from_value(entry["parameters"]);
     module.buffers = table_from_value(entry["buffers"]);
     module.masks = table_from_value(entry["masks"]);
-    module.quantization = quantization_from_value(entry["quantization"], op, path);
     module.frozen = entry["frozen"].is_bool() && entry["frozen"].as_bool();
     graph.modules().emplace(path, std::move(module));
   }
@@ -143,12 +161,19 @@ Graph graph_from_value(const Value& value) {
       for (const auto& [key, argument] : entry["kwargs"].as_dict("kwargs"))
         node.kwargs.emplace_back(key, argument_from_value(graph, argument));
     if (!entry["shape"].is_null()) node.sample_shape = entry["shape"].as_int_list("shape");
+    if (!entry["size"].is_null()) node.size = entry["size"].as_int("size");
+    if (!entry["element"].is_null()) {
+      const auto element = dtype_from_name(entry["element"].as_string("element"));
+      if (!element) throw Error(entry["element"].position(), node.name, "unknown element type");
+      node.element = *element;
+    }
     if (!entry["quantization"].is_null())
       node.quantization = quantization_from_value(entry["quantization"],
                                                   find_op(node.target, node.name), node.name);
     if (entry["meta"].is_dict()) node.meta = entry["meta"].as_dict();
     graph.add_node(std::move(node));
   }
+  if (version == 1) declare_index_inputs(graph);  // it had one element type
   verify(graph);
   return graph;
 }

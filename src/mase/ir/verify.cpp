@@ -6,12 +6,13 @@
 #include "mase/ir/evaluate.h"
 #include "mase/ir/graph.h"
 #include "mase/ir/learned.h"
+#include "mase/ir/value_type.h"
 
 namespace mase {
 namespace {
 
 Shape infer_node(const Graph& graph, const Node& node, const std::vector<Shape>& shapes) {
-  const BoundCall call = bind_call(graph, node);
+  const BoundCall call = bind_value(graph, node);
   const int inputs = static_cast<int>(call.inputs.size());
   if (inputs < call.op->min_inputs || (call.op->max_inputs >= 0 && inputs > call.op->max_inputs))
     throw Error(node.name, fmt::format("'{}' takes {} inputs, got {}", call.op->name,
@@ -50,12 +51,20 @@ void verify_activations(const Graph& graph, const std::vector<Shape>& shapes) {
   }
 }
 
-void verify_module(const std::string& path, const Module& module) {
+std::vector<ParamSpec> wanted_tensors(const std::string& path, const Module& module) {
+  if (module.op.empty()) return {};  // only holds what get_attr nodes read
   const OpRecord& op = find_op(module.op, path);
   std::vector<ParamSpec> specs =
       op.params ? op.params(module.attributes) : std::vector<ParamSpec>();
   for (const LearnedOperand& learned : learned_operands(module))
     specs.push_back({learned.parameter, learned.shape});
+  return specs;
+}
+
+// `read`: the tensors that get_attr nodes read, by name.
+void verify_module(const std::string& path, const Module& module,
+                   const std::set<std::string>& read) {
+  const std::vector<ParamSpec> specs = wanted_tensors(path, module);
   for (const ParamSpec& spec : specs) {
     const Tensor* tensor = module.find(spec.name);
     if (!tensor) throw Error(path, fmt::format("parameter '{}' is missing", spec.name));
@@ -64,6 +73,7 @@ void verify_module(const std::string& path, const Module& module) {
                                     shape_text(tensor->shape()), shape_text(spec.shape)));
   }
   const auto used = [&](const std::string& name) {
+    if (read.count(tensor_name(path, name))) return true;
     return std::any_of(specs.begin(), specs.end(), [&](auto& spec) { return spec.name == name; });
   };
   for (const TensorTable* table : {&module.parameters, &module.buffers, &module.masks})
@@ -77,6 +87,33 @@ void verify_module(const std::string& path, const Module& module) {
       throw Error(path, fmt::format("the mask of '{}' has another shape", name));
 }
 
+void verify_sizes(const Graph& graph) {
+  const bool any = std::any_of(graph.order().begin(), graph.order().end(),
+                               [&](NodeId id) { return is_size(graph.node(id)); });
+  if (!any) return;
+  Graph resolved = graph;
+  resolve_sizes(resolved);
+  for (const NodeId id : graph.order())
+    if (graph.node(id).size != resolved.node(id).size)
+      throw Error(graph.node(id).name, fmt::format("gives {}, but the size is {}",
+                                                   graph.node(id).size, resolved.node(id).size));
+}
+
+// A node with several results has no value of its own: only getitem takes it.
+void verify_kinds_of_inputs(const Graph& graph, const Node& node, const std::set<NodeId>& several) {
+  if (node.kind == NodeKind::call_function && find_op(node.target, node.name).name == "getitem")
+    return;
+  for (const NodeId input : graph.inputs_of(node.id))
+    if (node.kind == NodeKind::output && is_size(graph.node(input)))
+      throw Error(node.name, fmt::format("'{}' is a size and no tensor", graph.node(input).name),
+                  "return tensors");
+  for (const NodeId input : graph.inputs_of(node.id))
+    if (several.count(input))
+      throw Error(node.name,
+                  fmt::format("takes '{}', which has several results", graph.node(input).name),
+                  "pick one with getitem");
+}
+
 }  // namespace
 
 std::vector<Shape> infer_shapes(const Graph& graph, int64_t batch_size) {
@@ -87,6 +124,10 @@ std::vector<Shape> infer_shapes(const Graph& graph, int64_t batch_size) {
     if (node.kind == NodeKind::placeholder) {
       shape = node.sample_shape;
       shape.insert(shape.begin(), batch_size);
+    } else if (is_size(node)) {
+      shape = {};
+    } else if (node.kind == NodeKind::get_attr) {
+      shape = graph.tensor(node.target)->shape();
     } else if (node.kind == NodeKind::output) {
       const std::vector<NodeId> results = graph.inputs_of(id);
       if (!results.empty()) shape = shapes[static_cast<size_t>(results.front())];
@@ -98,8 +139,8 @@ std::vector<Shape> infer_shapes(const Graph& graph, int64_t batch_size) {
 }
 
 void verify(const Graph& graph) {
-  std::set<std::string> names, called;
-  std::set<NodeId> defined;
+  std::set<std::string> names, called, read;
+  std::set<NodeId> defined, several;
   int outputs = 0;
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);
@@ -113,6 +154,13 @@ void verify(const Graph& graph) {
                                 input >= 0 && static_cast<size_t>(input) < graph.id_limit()
                                     ? graph.node(input).name
                                     : std::to_string(input)));
+    verify_kinds_of_inputs(graph, node, several);
+    if (node.kind == NodeKind::get_attr) {
+      if (!graph.tensor(node.target))
+        throw Error(node.name, fmt::format("reads '{}', which no module has", node.target));
+      called.insert(graph.owner_of(node.target)->first);
+      read.insert(node.target);
+    }
     if (node.kind == NodeKind::call_module) {
       if (!graph.module_of(node))
         throw Error(node.name,
@@ -126,14 +174,17 @@ void verify(const Graph& graph) {
                                 operand, quantizer->learned->name));
     if (node.kind == NodeKind::output) ++outputs;
     defined.insert(id);
+    if (has_several_results(graph, node)) several.insert(id);
   }
   if (outputs != 1)
     throw Error(graph.name, fmt::format("a graph has one output node, this has {}", outputs));
   for (const auto& [path, module] : graph.modules()) {
     if (!called.count(path)) throw Error(path, "no node calls this module");
-    verify_module(path, module);
+    verify_module(path, module, read);
   }
   verify_activations(graph, infer_shapes(graph, 2));
+  infer_elements(graph);
+  verify_sizes(graph);
 }
 
 }  // namespace mase

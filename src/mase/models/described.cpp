@@ -10,6 +10,11 @@
 //   name = "skip"
 //   function = "add"
 //   inputs = ["seq_blocks.0", "x"]
+//   [[layers]]                       # a block, six times: body.0.fc, body.0.sum, body.1.fc, ...
+//   name = "body"                    # what comes after may call its last result "body"
+//   repeat = 6
+//   layers = [{name = "fc", type = "Linear", out_features = 32},
+//             {name = "sum", function = "add", inputs = ["fc", "input"]}]  # "input": the block's
 //
 // Every mistake is an Error with file, line, cause and remedy.
 #include <algorithm>
@@ -18,7 +23,9 @@
 #include <map>
 #include <set>
 
+#include "mase/ir/evaluate.h"
 #include "mase/ir/op.h"
+#include "mase/ir/value_type.h"
 #include "mase/models/model.h"
 
 namespace mase {
@@ -67,7 +74,9 @@ class Description {
                                              : std::filesystem::path(path_).stem().string();
     add_inputs(values["input"]);
     read_blocks(values["seq_blocks"]);
-    read_layers(values["layers"]);
+    read_layers(values["layers"], "layers", {}, 0);
+    for (Layer& layer : layers_)
+      for (std::string& input : layer.inputs) input = last_of_block(input);
     for (const size_t index : sorted()) add(layers_[index]);
     finish(values["outputs"]);
     verify(graph_);
@@ -142,21 +151,78 @@ class Description {
     }
   }
 
-  void read_layers(const Value& list) {
+  // What names mean inside a repetition of a block.
+  struct Scope {
+    std::string prefix = {};              // "body.0."
+    std::string input = {};               // what goes into the repetition
+    std::vector<std::string> names = {};  // of its own layers
+
+    std::string full(const std::string& name) const {
+      if (prefix.empty()) return name;
+      if (name == "input") return input;
+      return std::find(names.begin(), names.end(), name) == names.end() ? name : prefix + name;
+    }
+  };
+
+  static std::string name_of(const Value& table, const std::string& place) {
+    if (!table.is_dict())
+      throw Error(table.position(), place,
+                  fmt::format("expected a table, got {}", table.type_name()),
+                  "write {type = \"Linear\", out_features = 5}");
+    const Value& name = table["name"];
+    if (name.is_null())
+      throw Error(table.position(), place, "'name' is missing", "write name = \"fc1\"");
+    const std::string& text = name.as_string(place + ".name");
+    if (!valid_name(text))
+      throw Error(name.position(), place, fmt::format("'{}' is no name", printable(text)),
+                  "use letters, digits, _ and dots");
+    return text;
+  }
+
+  void read_layers(const Value& list, const std::string& where, const Scope& scope, int depth) {
     if (list.is_null()) return;
     size_t index = 0;
-    for (const Value& table : list.as_list()) {
-      const std::string place = fmt::format("layers[{}]", index++);
+    for (const Value& table : list.as_list(where)) {
+      const std::string place = fmt::format("{}[{}]", where, index++);
+      if (table.is_dict() && table.as_dict().contains("repeat")) {
+        read_block(table, place, scope, depth);
+        continue;
+      }
       Layer layer = read_layer(table, place);
-      const Value& name = table["name"];
-      if (name.is_null())
-        throw Error(layer.position, place, "'name' is missing", "write name = \"fc1\"");
-      layer.name = name.as_string(place + ".name");
-      if (!valid_name(layer.name))
-        throw Error(name.position(), place, fmt::format("'{}' is no name", printable(layer.name)),
-                    "use letters, digits, _ and dots");
+      layer.name = scope.prefix + name_of(table, place);
+      for (std::string& input : layer.inputs) input = scope.full(input);
       append(std::move(layer));
     }
+  }
+
+  void read_block(const Value& table, const std::string& place, const Scope& outer, int depth) {
+    constexpr int64_t most_repeats = 1000;
+    constexpr int deepest = 4;
+    static const Schema schema{{
+        {.name = "name", .type = FieldType::text, .required = true},
+        {.name = "repeat",
+         .type = FieldType::integer,
+         .required = true,
+         .minimum = 1,
+         .maximum = static_cast<double>(most_repeats)},
+        {.name = "layers", .type = FieldType::list, .required = true},
+    }};
+    validate(table, schema, place);
+    if (depth == deepest)
+      throw Error(table.position(), place, fmt::format("blocks in blocks, {} deep", deepest),
+                  "write some of them out");
+    const std::string name = outer.prefix + name_of(table, place);
+    const List& layers = table["layers"].as_list();
+    if (layers.empty()) throw Error(table.position(), place, "a block without layers");
+    for (int64_t i = 0; i < table["repeat"].as_int(); ++i) {
+      Scope scope{fmt::format("{}.{}.", name, i), previous_, {}};
+      for (size_t k = 0; k < layers.size(); ++k)
+        scope.names.push_back(name_of(layers[k], fmt::format("{}.layers[{}]", place, k)));
+      read_layers(table["layers"], place + ".layers", scope, depth + 1);
+    }
+    if (known_.count(name) || index_.count(name) || !blocks_.emplace(name, previous_).second)
+      throw Error(table.position(), name, "two layers have this name",
+                  "names must be unique; change one of them");
   }
 
   Layer read_layer(const Value& table, const std::string& place) {
@@ -195,7 +261,19 @@ class Description {
     return layer;
   }
 
+  // A block's name stands for its last result.
+  std::string last_of_block(const std::string& name) const {
+    const auto block = blocks_.find(name);
+    return block == blocks_.end() ? name : block->second;
+  }
+
   void append(Layer layer) {
+    constexpr size_t most_layers = 100000;
+    if (layers_.size() == most_layers)
+      throw Error(layer.position, layer.name, "more than 100,000 layers", "repeat fewer");
+    if (blocks_.count(layer.name))
+      throw Error(layer.position, layer.name, "two layers have this name",
+                  "names must be unique; change one of them");
     if (known_.count(layer.name) || index_.count(layer.name))
       throw Error(layer.position, layer.name, "two layers have this name",
                   "names must be unique; change one of them");
@@ -262,7 +340,7 @@ class Description {
     const int count = static_cast<int>(ids.size());
     if (count < layer.op->min_inputs ||
         (layer.op->max_inputs >= 0 && count > layer.op->max_inputs) ||
-        (!layer.function && layer.op->max_inputs > 1 && count > 1))
+        (!layer.function && count > std::max(1, layer.op->min_inputs)))
       throw Error(layer.position, layer.name,
                   fmt::format("'{}' takes {} input{}, got {}", layer.op->name, layer.op->min_inputs,
                               layer.op->min_inputs == 1 ? "" : "s", count),
@@ -272,18 +350,20 @@ class Description {
     Value attributes(layer.attributes);
     attributes.set_position(layer.position);
     const Value checked = validate(attributes, layer.op->attributes, layer.name);
+    layer.attributes.erase("result");  // a getitem behind the call picks it
     try {
       if (!layer.function) check_size(layer, checked);
       const Shape shape = layer.op->infer(checked, shapes);
       if (element_count(shape) / 2 > most_parameters)
         throw Error("", fmt::format("the result {} is too large", shape_text(shape)),
                     "use smaller layers");
-      const NodeId id =
-          layer.function
-              ? add_function(layer, ids)
-              : graph_.add_module(layer.name,
-                                  make_module(layer.op->name, attributes, inputs_.seed, layer.name),
-                                  ids);
+      NodeId id = layer.function
+                      ? add_function(layer, ids)
+                      : graph_.add_module(
+                            layer.name,
+                            make_module(layer.op->name, attributes, inputs_.seed, layer.name), ids);
+      if (has_several_results(graph_, graph_.node(id)))
+        id = graph_.result_of(id, checked["result"].as_int());
       known_[layer.name] = id;
       shapes_[id] = shape;
     } catch (const Error& error) {  // the op knows what is wrong, only we know where
@@ -325,7 +405,7 @@ class Description {
       std::vector<std::string> known;
       for (const auto& [name, id] : known_) known.push_back(name);
       for (const Value& name : outputs.as_list()) {
-        const auto found = known_.find(name.as_string("outputs"));
+        const auto found = known_.find(last_of_block(name.as_string("outputs")));
         if (found == known_.end())
           throw Error(name.position(), "outputs",
                       fmt::format("unknown layer '{}'", printable(name.as_string())),
@@ -337,6 +417,7 @@ class Description {
                     "name one, or leave 'outputs' out for the last layer");
     }
     graph_.add_output(ids);
+    declare_index_inputs(graph_);
   }
 
   const Value& file_;
@@ -344,9 +425,10 @@ class Description {
   const ModelInputs& inputs_;
   Graph graph_;
   std::vector<Layer> layers_;
-  std::map<std::string, size_t> index_;  // of layers
-  std::map<std::string, NodeId> known_;  // of inputs and layers already added
-  std::map<NodeId, Shape> shapes_;       // for a batch of two
+  std::map<std::string, size_t> index_;        // of layers
+  std::map<std::string, std::string> blocks_;  // the last layer of each block
+  std::map<std::string, NodeId> known_;        // of inputs and layers already added
+  std::map<NodeId, Shape> shapes_;             // for a batch of two
   std::string previous_;
   int64_t parameters_ = 0;
 };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/models/network.h"
 
+#include "mase/base/random.h"
 #include "mase/ir/empty_module.h"
 #include "mase/ir/evaluate.h"
+#include "mase/ir/value_type.h"
 
 namespace mase {
 
@@ -67,8 +69,21 @@ NodeId Network::conv(const std::string& path, NodeId x, int64_t channels, int64_
                 x);
 }
 
-Graph Network::finish(NodeId result) {
-  graph_.add_output({result});
+NodeId Network::parameter(const std::string& tensor_name, const Shape& shape, double deviation) {
+  Tensor tensor(shape);
+  Random random(seed_, "init:" + tensor_name);
+  float* values = tensor.mutable_data<float>();
+  for (int64_t i = 0; values_ && i < tensor.numel(); ++i)
+    values[i] = static_cast<float>(deviation * random.normal());
+  const NodeId id = graph_.add_constant(tensor_name, std::move(tensor), true);
+  shapes_.resize(static_cast<size_t>(id) + 1);
+  shapes_[static_cast<size_t>(id)] = shape;
+  return id;
+}
+
+Graph Network::finish(std::vector<NodeId> results) {
+  graph_.add_output(std::move(results));
+  declare_index_inputs(graph_);
   return std::move(graph_);
 }
 

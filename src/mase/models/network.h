@@ -23,7 +23,10 @@ class Network {
   NodeId module(const std::string& path, const std::string& op, Dict attributes, NodeId x);
   NodeId function(const std::string& op, std::vector<NodeId> inputs,
                   std::vector<Value> literals = {});
-  Graph finish(NodeId result);
+  // A parameter of the network itself, normally distributed at first.
+  NodeId parameter(const std::string& tensor_name, const Shape& shape, double deviation);
+  Graph finish(NodeId result) { return finish(std::vector<NodeId>{result}); }
+  Graph finish(std::vector<NodeId> results);
 
   // The usual layers.
   NodeId conv(const std::string& path, NodeId x, int64_t channels, int64_t kernel,

@@ -2,7 +2,7 @@
 // Small transformers for sequences of token numbers: encoders as BERT's (Devlin et al., 2019) with
 // Hugging Face's parameter names, and a decoder as Llama's (Touvron et al., 2023): grouped queries,
 // rotary positions, RMS norms, gated layers.
-#include "mase/models/network.h"
+#include "mase/models/encoder.h"
 
 namespace mase::transformer_model {
 namespace {
@@ -12,24 +12,6 @@ struct Sizes {
   int64_t key_heads = 0;
 };
 
-// [N, S, heads * d] => [N, heads, S, d]
-NodeId split_heads(Network& net, NodeId x, int64_t heads) {
-  const Shape shape = net.shape(x);
-  x = net.function("reshape", {x}, {Value(List{-1, shape[1], heads, shape[2] / heads})});
-  return net.function("transpose", {x}, {1, 2});
-}
-
-NodeId join_heads(Network& net, NodeId x) {
-  x = net.function("transpose", {x}, {1, 2});
-  const Shape shape = net.shape(x);
-  return net.function("reshape", {x}, {Value(List{-1, shape[1], shape[2] * shape[3]})});
-}
-
-NodeId norm(Network& net, const std::string& path, NodeId x) {
-  return net.module(path, "layer_norm", {{"normalized_shape", net.shape(x).back()}, {"eps", 1e-12}},
-                    x);
-}
-
 Graph build_encoder(const std::string& name, const ModelInputs& inputs, const Sizes& s) {
   Network net(name, inputs, {s.tokens}, 2);
   NodeId x =
@@ -37,21 +19,9 @@ Graph build_encoder(const std::string& name, const ModelInputs& inputs, const Si
                  {{"num_embeddings", s.vocabulary}, {"embedding_dim", s.width}}, net.input());
   x = net.module("embeddings.position_embeddings", "position_embedding",
                  {{"num_embeddings", std::max<int64_t>(512, net.shape(x)[1])}}, x);
-  x = norm(net, "embeddings.LayerNorm", x);
-  for (int64_t i = 0; i < s.layers; ++i) {
-    const std::string layer = fmt::format("encoder.layer.{}.", i);
-    const auto part = [&](const char* which) {
-      return split_heads(net, net.linear(layer + "attention.self." + which, x, s.width), s.heads);
-    };
-    const NodeId q = part("query"), k = part("key"), v = part("value");
-    NodeId y = join_heads(net, net.function("scaled_dot_product_attention", {q, k, v}));
-    y = net.linear(layer + "attention.output.dense", y, s.width);
-    x = norm(net, layer + "attention.output.LayerNorm", net.function("add", {y, x}));
-    y = net.linear(layer + "intermediate.dense", x, s.inner);
-    y = net.function("gelu", {y});
-    y = net.linear(layer + "output.dense", y, s.width);
-    x = norm(net, layer + "output.LayerNorm", net.function("add", {y, x}));
-  }
+  x = net.module("embeddings.LayerNorm", "layer_norm",
+                 {{"normalized_shape", s.width}, {"eps", 1e-12}}, x);
+  x = encoder_layers(net, "", x, {s.layers, s.width, s.heads, s.inner});
   x = net.function("mean", {x}, {1});
   return net.finish(net.linear("classifier", x, net.outputs()));
 }

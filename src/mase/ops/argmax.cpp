@@ -56,6 +56,7 @@ const Register<OpRecord> registered{{
                      .type = FieldType::boolean,
                      .default_value = false,
                      .help = "keep the dimension with size 1"}}},
+    .element = ElementRule::integer,
     .infer = [](const Value& attributes,
                 const std::vector<Shape>& inputs) { return Line(attributes, inputs[0]).out; },
     .eval = eval,

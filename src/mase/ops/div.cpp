@@ -10,7 +10,8 @@ const Register<OpRecord> registered{
                       .aliases = {"truediv"},
                       .function = "operator.truediv",
                       .mase_type = "implicit_func",
-                      .summary = "a / b"},
+                      .summary = "a / b",
+                      .element = ElementRule::real},
                      [](const Expr& a, const Expr& b) { return a / b; })};
 
 }  // namespace

@@ -111,6 +111,7 @@ OpRecord elementwise_pair(OpRecord record, const std::function<Expr(Expr, Expr)>
 }
 
 OpRecord activation(OpRecord record, ExprOf expr) {
+  record.element = ElementRule::real;
   record.mase_type = "module_related_func";
   if (record.operands.empty()) record.operands = {"data_in", "data_out"};
   if (record.required_operands.empty()) record.required_operands = {"data_in"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Embedding: rows of a learned table by whole numbers of any shape. The row `padding_idx` gets no
-// gradient.
+// gradient. As a function, the table is the second input.
 #include <cmath>
 
 #include "mase/ir/op.h"
@@ -17,14 +17,20 @@ size_t row_of(double number, int64_t rows) {
 
 Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
   Shape shape = inputs[0];
-  shape.push_back(attributes["embedding_dim"].as_int());
+  if (inputs.size() > 1 && inputs[1].size() != 2)
+    throw Error("", fmt::format("a table of shape {}", shape_text(inputs[1])), "it has rank 2");
+  shape.push_back(inputs.size() > 1 ? inputs[1][1] : attributes["embedding_dim"].as_int());
   return shape;
+}
+
+const Array& table_of(const OpCall& call) {
+  return call.inputs.size() > 1 ? *call.inputs[1] : *call.params.at("weight");
 }
 
 Array eval(const OpCall& call) {
   const Array& x = *call.inputs[0];
-  const Array& table = *call.params.at("weight");
-  Array y(infer(call.attributes, {x.shape}));
+  const Array& table = table_of(call);
+  Array y(infer(call.attributes, {x.shape, table.shape}));
   const auto width = static_cast<size_t>(table.shape[1]);
   for (size_t i = 0; i < x.data.size(); ++i)
     for (size_t d = 0; d < width; ++d)
@@ -34,7 +40,7 @@ Array eval(const OpCall& call) {
 
 OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   const Array& x = *call.inputs[0];
-  const Array& table = *call.params.at("weight");
+  const Array& table = table_of(call);
   const Value& padding = call.attributes["padding_idx"];
   Array gw(table.shape);
   const auto width = static_cast<size_t>(table.shape[1]);
@@ -45,13 +51,17 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   }
   OpGradients result;
   result.inputs.emplace_back(x.shape);  // numbers have no gradient
-  result.params["weight"] = std::move(gw);
+  if (call.inputs.size() > 1)
+    result.inputs.push_back(std::move(gw));
+  else
+    result.params["weight"] = std::move(gw);
   return result;
 }
 
 const Register<OpRecord> registered{{
     .name = "embedding",
     .class_name = "Embedding",
+    .function = "torch.nn.functional.embedding",
     .mase_type = "module_related_func",
     .summary = "rows of a learned table by number",
     .attributes = {{{.name = "num_embeddings",
@@ -69,9 +79,12 @@ const Register<OpRecord> registered{{
                      .type = FieldType::integer,
                      .help = "a row that is not trained",
                      .minimum = 0}}},
+    .function_arguments = {"padding_idx"},
+    .max_inputs = 2,
     .index_inputs = {0},
     .operands = {"weight", "data_out"},
     .required_operands = {"weight"},
+    .element = ElementRule::real,
     .params =
         [](const Value& attributes) {
           ParamSpec table{
@@ -95,7 +108,8 @@ const Register<OpRecord> registered{{
     .lower = [](Lowering& lowering, const Value& attributes,
                 const std::vector<Slot>& inputs) -> Slot {
       if (!attributes["padding_idx"].is_null()) return -1;
-      return lowering.take(*lowering.parameter("weight"), inputs[0]);
+      return lowering.take(inputs.size() > 1 ? inputs[1] : *lowering.parameter("weight"),
+                           inputs[0]);
     },
 }};
 

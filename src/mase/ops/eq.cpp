@@ -10,7 +10,8 @@ const Register<OpRecord> registered{
     elementwise_pair({.name = "eq",
                       .function = "operator.eq",
                       .mase_type = "builtin_func",
-                      .summary = "1 where a = b, else 0"},
+                      .summary = "1 where a = b, else 0",
+                      .element = ElementRule::boolean},
                      [](const Expr& a, const Expr& b) -> Expr { return equal(a, b); })};
 
 }  // namespace

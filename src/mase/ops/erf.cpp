@@ -8,7 +8,8 @@ namespace {
 const Register<OpRecord> registered{elementwise({.name = "erf",
                                                  .function = "torch.erf",
                                                  .mase_type = "builtin_func",
-                                                 .summary = "error function"},
+                                                 .summary = "error function",
+                                                 .element = ElementRule::real},
                                                 [](const Value&) {
                                                   const Expr x = Expr::operand(0);
                                                   return erf(x);

@@ -8,7 +8,8 @@ namespace {
 const Register<OpRecord> registered{elementwise({.name = "exp",
                                                  .function = "torch.exp",
                                                  .mase_type = "builtin_func",
-                                                 .summary = "e to the power of x"},
+                                                 .summary = "e to the power of x",
+                                                 .element = ElementRule::real},
                                                 [](const Value&) {
                                                   const Expr x = Expr::operand(0);
                                                   return exp(x);

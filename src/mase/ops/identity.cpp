@@ -13,6 +13,7 @@ OpGradients grad(const OpCall&, const Array&, const Array& g) {
 
 const Register<OpRecord> registered{{
     .name = "identity",
+    .aliases = {"contiguous"},
     .class_name = "Identity",
     .mase_type = "module_related_func",
     .summary = "x itself",

@@ -8,7 +8,8 @@ namespace {
 const Register<OpRecord> registered{elementwise({.name = "log",
                                                  .function = "torch.log",
                                                  .mase_type = "builtin_func",
-                                                 .summary = "natural logarithm"},
+                                                 .summary = "natural logarithm",
+                                                 .element = ElementRule::real},
                                                 [](const Value&) {
                                                   const Expr x = Expr::operand(0);
                                                   return log(x);

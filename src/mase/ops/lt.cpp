@@ -10,7 +10,8 @@ const Register<OpRecord> registered{
     elementwise_pair({.name = "lt",
                       .function = "operator.lt",
                       .mase_type = "builtin_func",
-                      .summary = "1 where a < b, else 0"},
+                      .summary = "1 where a < b, else 0",
+                      .element = ElementRule::boolean},
                      [](const Expr& a, const Expr& b) -> Expr { return less(a, b); })};
 
 }  // namespace

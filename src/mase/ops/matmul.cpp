@@ -9,11 +9,10 @@
 namespace mase {
 namespace {
 
-// Both operands as batches of matrices, and where each of the result's matrices comes from.
+// Both operands as batches of matrices.
 struct Product {
-  Shape a, b, batch, out;
+  Shape a, b, a_outer, b_outer, batch, out;
   size_t rows, inner, columns;
-  std::vector<size_t> a_batch, b_batch;  // matrix numbers
 
   Product(const Shape& left, const Shape& right) : a(left), b(right) {
     if (left.empty() || right.empty())
@@ -23,10 +22,9 @@ struct Product {
     if (a.back() != b[b.size() - 2])
       throw Error("", fmt::format("matrices {} and {} do not fit: {} columns against {} rows",
                                   shape_text(left), shape_text(right), a.back(), b[b.size() - 2]));
-    const Shape a_outer(a.begin(), a.end() - 2), b_outer(b.begin(), b.end() - 2);
+    a_outer.assign(a.begin(), a.end() - 2);
+    b_outer.assign(b.begin(), b.end() - 2);
     batch = broadcast(a_outer, b_outer);
-    a_batch = broadcast_places(a_outer, batch);
-    b_batch = broadcast_places(b_outer, batch);
     rows = static_cast<size_t>(a[a.size() - 2]);
     inner = static_cast<size_t>(a.back());
     columns = static_cast<size_t>(b.back());
@@ -39,6 +37,9 @@ struct Product {
   // visit(place in out, place in a, place in b) for each multiplication.
   template <class Visit>
   void each(const Visit& visit) const {
+    // Where each of the result's matrices comes from.
+    const std::vector<size_t> a_batch = broadcast_places(a_outer, batch);
+    const std::vector<size_t> b_batch = broadcast_places(b_outer, batch);
     for (size_t m = 0; m < a_batch.size(); ++m)
       for (size_t i = 0; i < rows; ++i)
         for (size_t j = 0; j < columns; ++j)

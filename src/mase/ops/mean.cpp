@@ -8,7 +8,8 @@ namespace {
 const Register<OpRecord> registered{reduction({.name = "mean",
                                                .function = "torch.mean",
                                                .mase_type = "implicit_func",
-                                               .summary = "mean over dimensions"},
+                                               .summary = "mean over dimensions",
+                                               .element = ElementRule::real},
                                               ReduceKind::mean)};
 
 }  // namespace

@@ -10,7 +10,8 @@ const Register<OpRecord> registered{
     elementwise_pair({.name = "ne",
                       .function = "operator.ne",
                       .mase_type = "builtin_func",
-                      .summary = "1 where a and b differ, else 0"},
+                      .summary = "1 where a and b differ, else 0",
+                      .element = ElementRule::boolean},
                      [](const Expr& a, const Expr& b) -> Expr { return 1.0 - equal(a, b); })};
 
 }  // namespace

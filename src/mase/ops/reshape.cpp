@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reshape: the same elements in another shape; one size may be -1 and follows from the others.
+// reshape: the same elements in another shape. One size may be -1 and follows from the others; a 0
+// keeps the size the dimension has (ONNX's rule; x.view(x.size(0), -1) is bound so).
 #include "mase/ops/dimensions.h"
 #include "mase/ops/reshaping.h"
 
@@ -9,6 +10,8 @@ namespace {
 Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
   Shape out = attributes["shape"].as_int_list("shape");
   const int64_t count = element_count(inputs[0]);
+  for (size_t i = 0; i < out.size() && i < inputs[0].size(); ++i)
+    if (out[i] == 0) out[i] = inputs[0][i];
   const auto open = std::find(out.begin(), out.end(), -1);
   if (open != out.end()) {
     Shape others(out.begin(), open);
@@ -38,7 +41,7 @@ const Register<OpRecord> registered{{
     .summary = "the same elements in another shape",
     .attributes = {{{.name = "shape",
                      .type = FieldType::list,
-                     .help = "sizes, the batch included; one may be -1",
+                     .help = "sizes, the batch included; one may be -1, and 0 keeps a size",
                      .required = true,
                      .check = shape_fault}}},
     .infer = infer,

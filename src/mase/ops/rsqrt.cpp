@@ -8,7 +8,8 @@ namespace {
 const Register<OpRecord> registered{elementwise({.name = "rsqrt",
                                                  .function = "torch.rsqrt",
                                                  .mase_type = "builtin_func",
-                                                 .summary = "1 over the square root"},
+                                                 .summary = "1 over the square root",
+                                                 .element = ElementRule::real},
                                                 [](const Value&) {
                                                   const Expr x = Expr::operand(0);
                                                   return 1.0 / sqrt(x);

@@ -228,6 +228,7 @@ const Register<OpRecord> registered{{
                      .help = "of the scores; 1 / sqrt(E) if not given"}}},
     .min_inputs = 3,
     .max_inputs = 4,
+    .real_inputs = {3},  // PyTorch takes a mask of bools as what may be seen
     .operands = {"data_in", "data_out"},
     .infer = infer,
     .eval = eval,

@@ -72,6 +72,7 @@ OpRecord softmax_record(OpRecord record, bool logarithm) {
                          .help = "the dimension; PyTorch's own choice if not given"}}};
   record.operands = {"data_in", "data_out"};
   record.required_operands = {"data_in"};
+  record.element = ElementRule::real;
   record.infer = [](const Value& attributes, const std::vector<Shape>& inputs) {
     chosen_dim(attributes, inputs[0]);
     return inputs[0];

@@ -8,7 +8,8 @@ namespace {
 const Register<OpRecord> registered{elementwise({.name = "sqrt",
                                                  .function = "torch.sqrt",
                                                  .mase_type = "builtin_func",
-                                                 .summary = "square root"},
+                                                 .summary = "square root",
+                                                 .element = ElementRule::real},
                                                 [](const Value&) {
                                                   const Expr x = Expr::operand(0);
                                                   return sqrt(x);

@@ -6,6 +6,7 @@
 #include "mase/base/random.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
+#include "mase/ir/value_type.h"
 
 namespace mase {
 namespace {
@@ -60,7 +61,10 @@ std::vector<Tensor> sample_inputs(const Graph& graph, const PassContext& context
     Tensor tensor(shape);
     Random random(context.seed, "samples:" + node.name);
     float* values = tensor.mutable_data<float>();
-    for (int64_t i = 0; i < tensor.numel(); ++i) values[i] = static_cast<float>(random.normal());
+    const auto limit = index_limit(graph, id);
+    for (int64_t i = 0; i < tensor.numel(); ++i)
+      values[i] = limit ? static_cast<float>(random.below(static_cast<uint64_t>(*limit)))
+                        : static_cast<float>(random.normal());
     inputs.push_back(tensor);
   }
   return inputs;

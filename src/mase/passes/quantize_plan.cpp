@@ -171,6 +171,14 @@ class Planner {
       found.add(Error(rule.config["backward"].position(), rule.path + ".backward",
                       fmt::format("'{}' does not quantise its backward pass", op.name),
                       "only layers that multiply by a weight do"));
+    // Blocks of a convolution's backward pass would run over the positions, not over the channels.
+    if (op.product && op.product->channel_axis != -1)
+      for (const auto& [operand, quantizer] : entry.quantization.backward)
+        if (!quantizer->elementwise)
+          found.add(Error(rule.config["backward"].position(), rule.path + ".backward",
+                          fmt::format("{} of '{}' cannot take {} in the backward pass", operand,
+                                      op.name, quantizer->format),
+                          "take a format that rounds each value by itself"));
     if (graph_.node(id).kind != NodeKind::call_module)
       for (const auto& [operand, quantizer] : entry.quantization.operands)
         if (quantizer->learned)

@@ -9,6 +9,7 @@
 #include "mase/base/text.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
+#include "mase/models/hf.h"
 #include "mase/models/model.h"
 
 namespace mase {
@@ -85,7 +86,8 @@ TensorTable take_out_quantizer_state(Checkpoint& checkpoint, const Graph& graph)
     if (dot == std::string::npos) return false;
     const auto module = graph.modules().find(entry.first.substr(0, dot));
     const std::string name = entry.first.substr(dot + 1);
-    if (module == graph.modules().end() || module->second.find(name)) return false;
+    if (module == graph.modules().end() || module->second.op.empty() || module->second.find(name))
+      return false;
     const std::vector<std::string>& operands = find_op(module->second.op).operands;
     if (std::none_of(operands.begin(), operands.end(),
                      [&](const std::string& operand) { return starts_with(name, operand + "_"); }))
@@ -131,11 +133,11 @@ std::optional<Graph> described_graph(const Checkpoint& checkpoint, const std::st
     for (const char* table : {"parameters", "buffers", "masks"}) {
       if (!entry.is_dict() || !entry[table].is_dict()) continue;
       for (const auto& [name, claim] : entry[table].as_dict()) {
-        const auto found = given.find(module + "." + name);
+        const auto found = given.find(tensor_name(module, name));
         if (found == given.end() || claim["shape"].as_int_list("shape") != found->second->shape())
           throw Error(path,
-                      fmt::format("describes a tensor '{}.{}' that it does not hold",
-                                  printable(module), printable(name)),
+                      fmt::format("describes a tensor '{}' that it does not hold",
+                                  printable(tensor_name(module, name))),
                       "the file is damaged");
       }
     }
@@ -179,6 +181,11 @@ bool uses_own_graph(const NetworkSpec& spec, const std::optional<Checkpoint>& ch
   if (checkpoint->type == CheckpointType::mz) return true;
   if (passes_follow && is_quantized(*checkpoint->graph)) return false;
   return spec.model.empty();
+}
+
+// A folder that describes its network itself.
+bool is_hf_network(const NetworkSpec& spec, const std::optional<Checkpoint>& checkpoint) {
+  return checkpoint && checkpoint->type == CheckpointType::hf && spec.model.empty();
 }
 
 // A float network with the weights of a quantised one is neither.
@@ -236,6 +243,10 @@ std::optional<Graph> outline_network(const NetworkSpec& spec,
   }
   refuse_lost_quantization(spec, checkpoint, passes_follow);
   const NetworkNotes notes = checkpoint ? notes_of(*checkpoint) : NetworkNotes{};
+  if (is_hf_network(spec, checkpoint)) {
+    TensorTable tensors = checkpoint->tensors;
+    return make_hf_network(checkpoint->contents, tensors, {.values = false}, spec.load);
+  }
   const std::string model = model_to_build(spec, checkpoint, notes, {});
   if (is_description(model) && notes.sample_shape.empty() && read_toml(model)["input"].is_null())
     return {};
@@ -268,11 +279,13 @@ Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& c
     inputs.outputs = network.notes.outputs;
   }
   inputs.seed = spec.seed;
-  const std::string model = model_to_build(spec, checkpoint, network.notes, observer);
-  network.graph = make_model(model, inputs);
+  Checkpoint weights = checkpoint ? *checkpoint : Checkpoint{};
+  network.graph =
+      is_hf_network(spec, checkpoint)
+          ? make_hf_network(weights.contents, weights.tensors, inputs, spec.load)
+          : make_model(model_to_build(spec, checkpoint, network.notes, observer), inputs);
   network.name = network.graph.name;
   if (!checkpoint) return network;
-  Checkpoint weights = *checkpoint;
   if (passes_follow) network.quantizer_state = take_out_quantizer_state(weights, network.graph);
   const LoadReport report =
       load_into(network.graph, weights, spec.load, spec.load_partial, guess_model);
@@ -284,11 +297,7 @@ Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& c
 
 void take_quantizer_state(Network& network, const Observer& observer) {
   for (const auto& [name, tensor] : network.quantizer_state) {
-    const size_t dot = name.rfind('.');
-    const auto module = network.graph.modules().find(name.substr(0, dot));
-    Tensor* own = module == network.graph.modules().end()
-                      ? nullptr
-                      : module->second.find(name.substr(dot + 1));
+    Tensor* own = network.graph.tensor(name);
     if (own && own->shape() == tensor.shape())
       *own = tensor.to(own->dtype());
     else

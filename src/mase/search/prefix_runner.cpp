@@ -6,7 +6,9 @@
 #include <set>
 
 #include "mase/base/text.h"
+#include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
+#include "mase/ir/value_type.h"
 #include "mase/search/figures.h"
 
 namespace mase::search {
@@ -36,7 +38,7 @@ NodeId waist(const Graph& graph, size_t place) {
     for (const NodeId input : graph.inputs_of(order[i]))
       if (before.count(input)) used.insert(input);
   }
-  if (used.size() != 1) return -1;
+  if (used.size() != 1 || has_several_results(graph, graph.node(*used.begin()))) return -1;
   // A layer that is called on both sides has one set of parameters.
   std::set<std::string> targets;
   for (size_t i = 0; i < order.size(); ++i) {
@@ -59,7 +61,8 @@ Graph piece_of(const Graph& graph, size_t from, size_t to, NodeId input, NodeId 
   if (input >= 0) {
     Shape sample = infer_shapes(graph, 1).at(static_cast<size_t>(input));
     sample.erase(sample.begin());
-    ids[input] = piece.add_placeholder("x", std::move(sample));
+    ids[input] = piece.add_placeholder("x", std::move(sample),
+                                       infer_elements(graph).at(static_cast<size_t>(input)));
   }
   for (size_t i = from; i < to; ++i) {
     Node node = graph.node(graph.order()[i]);

@@ -15,6 +15,7 @@
 #include "mase/base/text.h"
 #include "mase/engine/kernels/instruction_set.h"
 #include "mase/engine/kernels/optimizer.h"
+#include "mase/train/augmented_batch.h"
 #include "mase/train/divergence.h"
 #include "mase/train/epoch_order.h"
 #include "mase/train/evaluation.h"
@@ -71,6 +72,8 @@ class Loop {
     // the pages of a mapped file.
     samples_.mutable_raw();
     rows_ = data_.train.rows();
+    if (data_.augmentation.active())
+      augmented_.emplace(data_, std::min(options_.batch_size, rows_), options_.seed);
     batches_ = (rows_ + options_.batch_size - 1) / options_.batch_size;
     steps_per_epoch_ = (batches_ + options_.accumulate - 1) / options_.accumulate;
     if (options_.max_epochs < 1 || batches_ > (INT64_C(1) << 53) / options_.max_epochs)
@@ -431,6 +434,7 @@ class Loop {
       const int64_t global_size =
           std::min(options_.batch_size, rows_ - index * options_.batch_size);
       take_part(index, batch);
+      if (augmented_) augmented_->take(samples_, state_.epoch, batch);
       const StepResult result = program_->forward_backward(batch, !first_of_group);
       double sums[3] = {result.loss, static_cast<double>(result.correct),
                         observer_.stop_requested && observer_.stop_requested() ? 1.0 : 0.0};
@@ -601,6 +605,7 @@ class Loop {
   Graph& graph_;
   const Dataset& data_;
   Tensor samples_;  // of the training rows
+  std::optional<AugmentedBatch> augmented_;
   TrainOptions options_;
   const TrainSession& session_;
   bool writes_;  // only the leading process does

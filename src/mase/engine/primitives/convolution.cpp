@@ -12,6 +12,7 @@
 #include "mase/engine/primitives/fold.h"
 #include "mase/engine/primitives/integer.h"
 #include "mase/engine/primitives/planes.h"
+#include "mase/engine/primitives/quantize.h"
 
 namespace mase::engine::convolution_primitive {
 namespace {
@@ -353,9 +354,19 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
   const auto& own = p.as<ConvolutionPayload>();
   const Geometry g = geometry_of(plan, p);
   const bool transposed = own.transposed;
-  const int x = p.in[0], weight = p.weight, bias = own.bias_cancels ? -1 : p.bias;
-  if (backward.wanted(weight) || backward.wanted(bias)) {
-    const Target w = backward.target(weight), b = backward.target(bias);
+  const int bias = own.bias_cancels ? -1 : p.bias;
+  // The values of the products: as the forward pass had them, or rounded for the backward pass.
+  int x = p.in[0], weight = p.weight;
+  if (own.backward) {
+    const auto rounded = [&](int tensor, const char* operand, uint64_t index) {
+      return rounded_for_backward(backward, p, own.backward->find_backward(operand), tensor, index);
+    };
+    gradient = rounded(gradient, "output_grad", 0);
+    x = rounded(p.params.at(0).second, "data_in", 1);
+    weight = rounded(unrounded(plan, weight), "weight", 2);
+  }
+  if (backward.wanted(p.weight) || backward.wanted(bias)) {
+    const Target w = backward.target(p.weight), b = backward.target(bias);
     Step step{"convolution_weight_gradient", detail_of(g), {x, gradient}, {}};
     step.write({w.tensor, b.tensor});
     const int scratch = plan.scratch("planes", g.plane_floats());
@@ -378,7 +389,7 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
     };
     backward.push(std::move(step));
   }
-  const Target t = backward.target(x);
+  const Target t = backward.target(p.in[0]);
   if (t.tensor < 0) return;
   Step step{"convolution_input_gradient", detail_of(g), {weight, gradient}, {t.tensor}};
   if (!transposed) {

@@ -46,7 +46,8 @@ Value arguments_of(const Graph& graph, const Node& node, const std::vector<Shape
   const BoundCall call = bind_call(graph, node);
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     Dict entry = tensor_entry(shapes[static_cast<size_t>(call.inputs[i])]);
-    if (add_value) entry.set("value", Symbol{texts.at(call.inputs[i])});
+    const auto text = texts.find(call.inputs[i]);
+    if (add_value && text != texts.end()) entry.set("value", Symbol{text->second});
     args.set(input_name(i), std::move(entry));
   }
   if (call.module) {
@@ -72,7 +73,8 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
     Node& node = graph.node(id);
     Dict result = tensor_entry(shapes[static_cast<size_t>(id)]);
     const NodeId source = node.kind == NodeKind::output ? graph.outputs().front() : id;
-    if (add_value) result.set("value", Symbol{texts.at(source)});
+    const auto text = texts.find(source);  // a call with several results has no value of its own
+    if (add_value && text != texts.end()) result.set("value", Symbol{text->second});
     node.meta.set("common", Dict{{"mase_type", mase_type(graph, node)},
                                  {"mase_op", mase_op(graph, node)},
                                  {"args", arguments_of(graph, node, shapes, texts, add_value)},

@@ -36,7 +36,7 @@ const Register<PassRecord> registered{{
         "  weight_width = 8\n"
         "  weight_frac_width = 4\n"
         "Operands: data_in, weight, bias, data_out. The formats: ch format show. A table backward\n"
-        "in a linear layer's config quantises its backward pass: see training_base.",
+        "in the config of a layer with weights quantises its backward pass: see training_base.",
     .schema = quantize_schema(),
     .plan = plan,
     .describe = describe_quantize_plan,

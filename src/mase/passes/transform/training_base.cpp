@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// training_base: quantize for the forward and the backward pass of linear layers, as MASE writes
-// it.
+// training_base: quantize for the forward and the backward pass of layers with weights, as MASE
+// writes it.
 //   backward: g' = q(g), x' = q(x), W' = q(W);  dx = g' W',  dW = g'^T x',  db = sum g'
 // x and W are rounded from their float values, not from what the forward pass rounded them to.
 #include <any>
@@ -74,7 +74,7 @@ const Register<PassRecord> registered{{
     .name = "training_base",
     .aliases = {"training_base_transform_pass", "training_base_pass"},
     .pass_kind = PassKind::transform,
-    .summary = "Number formats for the forward and the backward pass of linear layers",
+    .summary = "Number formats for the forward and the backward pass of layers with weights",
     .help = "As quantize, with two tables in each config:\n"
             "  [passes.training_base.linear.config.forward]\n"
             "  bypass = true\n"

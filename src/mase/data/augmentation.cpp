@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/data/augmentation.h"
+
+#include <algorithm>
+
+#include "mase/base/random.h"
+
+namespace mase {
+
+Schema augmentation_options() {
+  return {{{.name = "flip",
+            .type = FieldType::boolean,
+            .default_value = false,
+            .help = "training images left for right, every second time"},
+           {.name = "crop",
+            .type = FieldType::integer,
+            .default_value = 0,
+            .help = "training images moved by up to so many pixels, black coming in",
+            .minimum = 0,
+            .maximum = 64}}};
+}
+
+void augment_sample(const Augmentation& augmentation, const Shape& sample, uint64_t seed,
+                    uint64_t epoch, uint64_t row, const float* in, float* out) {
+  // 2^32 rows an epoch are more than row numbers can count.
+  Random random(seed, "augment", epoch << 32 | row);
+  const int64_t channels = sample[0], height = sample[1], width = sample[2];
+  const int64_t reach = augmentation.crop;
+  const auto move = [&] {
+    return static_cast<int64_t>(random.below(static_cast<uint64_t>(2 * reach + 1))) - reach;
+  };
+  const int64_t down = move(), across = move();
+  const bool turned = augmentation.flip && random.below(2) == 1;
+  for (int64_t c = 0; c < channels; ++c) {
+    const float fill = augmentation.fill.empty() ? 0 : augmentation.fill[static_cast<size_t>(c)];
+    for (int64_t y = 0; y < height; ++y) {
+      float* line = out + (c * height + y) * width;
+      const int64_t from_y = y + down;
+      if (from_y < 0 || from_y >= height) {
+        std::fill_n(line, width, fill);
+        continue;
+      }
+      const float* source = in + (c * height + from_y) * width;
+      for (int64_t x = 0; x < width; ++x) {
+        const int64_t from_x = (turned ? width - 1 - x : x) + across;
+        line[x] = from_x < 0 || from_x >= width ? fill : source[from_x];
+      }
+    }
+  }
+}
+
+}  // namespace mase

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// size: how large a dimension of a tensor is. A number, known before anything runs (ir/graph.h), so
+// it is never computed; as an op it exists to be named.
+#include "mase/ops/along.h"
+
+namespace mase::size_op {
+namespace {
+
+const Register<OpRecord> registered{{
+    .name = "size",
+    .mase_type = "implicit_func",
+    .summary = "how large a dimension is (a method)",
+    .attributes = {{{.name = "dim",
+                     .type = FieldType::integer,
+                     .default_value = 0,
+                     .help = "the dimension"}}},
+    .element = ElementRule::integer,
+    .infer =
+        [](const Value& attributes, const std::vector<Shape>& inputs) {
+          checked_dim(attributes["dim"].as_int(), inputs[0].size());
+          return Shape{};
+        },
+    .eval =
+        [](const OpCall& call) {
+          const Shape& x = call.inputs[0]->shape;
+          const Along along(x, call.attributes["dim"].as_int());
+          return Array({}, static_cast<double>(along.size));
+        },
+    .grad =
+        [](const OpCall& call, const Array&, const Array&) {
+          OpGradients result;
+          result.inputs.emplace_back(call.inputs[0]->shape);  // a number has no gradient
+          return result;
+        },
+    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
+}};
+
+}  // namespace
+}  // namespace mase::size_op

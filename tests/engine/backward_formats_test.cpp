@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rounded operands of a convolution's backward products: one window over the whole image is a
+// linear layer over the flattened image, and its gradients are that layer's.
+#include <cmath>
+#include <map>
+
+#include "mase/engine/program.h"
+#include "mase/ir/op.h"
+#include "mase/passes/pass.h"
+#include "mase/train/loss.h"
+#include "support/random_tensor.h"
+#include "support/support.h"
+
+namespace mase {
+namespace {
+
+using test::random_tensor;
+
+constexpr int64_t rows = 6, channels = 2, side = 3, outputs = 4;
+
+Module layer_of(bool convolution) {
+  Dict sizes{{"in_features", channels * side * side}, {"out_features", outputs}};
+  if (convolution)
+    sizes = {{"in_channels", channels}, {"out_channels", outputs}, {"kernel_size", side}};
+  Module module = make_module(convolution ? "conv2d" : "linear", Value(sizes), 0, "layer");
+  Tensor weight = random_tensor({outputs, channels * side * side}, 0.5, 4);
+  *module.find("weight") = convolution ? weight.reshaped({outputs, channels, side, side}) : weight;
+  *module.find("bias") = random_tensor({outputs}, 0.5, 5);
+  return module;
+}
+
+Graph network(bool convolution, const Dict& formats) {
+  Graph graph;
+  graph.name = "net";
+  const NodeId x = graph.add_placeholder("x", {channels, side, side});
+  Module before = make_module(
+      "conv2d",
+      Value(Dict{{"in_channels", channels}, {"out_channels", channels}, {"kernel_size", 1}}), 1,
+      "before");
+  NodeId y = graph.add_module("before", std::move(before), {x});
+  if (!convolution) y = graph.call_function("flatten", {Argument::node(y), Argument::literal(1)});
+  y = graph.add_module("layer", layer_of(convolution), {y});
+  if (convolution) y = graph.call_function("flatten", {Argument::node(y), Argument::literal(1)});
+  graph.add_output({y});
+  PassContext context;
+  run_pass(graph, "training_base",
+           Dict{{"by", "name"},
+                {"default", Dict{{"config", Dict{{"name", Value()}}}}},
+                {"layer", Dict{{"config", Value(formats)}}}},
+           context);
+  return graph;
+}
+
+std::map<std::string, std::vector<float>> gradients(const Graph& graph) {
+  CompileOptions options;
+  options.training = true;
+  options.batch_size = rows;
+  options.loss = make_loss("mse", {}, false);
+  Program program = Program::compile(graph, options);
+  const Tensor x = random_tensor({rows, channels, side, side}, 1, 2);
+  const Tensor targets = random_tensor({rows, outputs}, 2, 3);
+  Batch batch;
+  batch.inputs = {x};
+  batch.target = targets;
+  batch.size = rows;
+  program.forward_backward(batch);
+  std::map<std::string, std::vector<float>> result;
+  for (const ParameterView& view : program.parameters())
+    result[view.name].assign(view.gradient.begin(), view.gradient.end());
+  return result;
+}
+
+Dict fixed(std::vector<std::string> operands, int64_t width, int64_t frac) {
+  Dict result{{"pass", "quantize"}, {"name", "integer"}};
+  for (const std::string& operand : operands) {
+    result.set(operand + "_width", width);
+    result.set(operand + "_frac_width", frac);
+  }
+  return result;
+}
+
+TEST(BackwardFormats, OfAConvolutionAreThoseOfTheLayerItIs) {
+  const Dict none{{"bypass", true}};
+  const Dict front = fixed({"data_in", "weight"}, 5, 2);
+  for (const Dict& forward : {none, front})
+    for (const std::vector<std::string>& operands : {std::vector<std::string>{"output_grad"},
+                                                     {"data_in", "weight"},
+                                                     {"output_grad", "data_in", "weight"}}) {
+      const Dict formats{{"forward", Value(forward)}, {"backward", Value(fixed(operands, 6, 3))}};
+      const auto wanted = gradients(network(false, formats));
+      const auto got = gradients(network(true, formats));
+      const auto plain = gradients(network(true, Dict{{"forward", Value(forward)}}));
+      bool rounded = false;
+      for (const auto& [name, values] : wanted)
+        for (size_t i = 0; i < values.size(); ++i) {
+          EXPECT_NEAR(got.at(name)[i], values[i], 1e-5 + 1e-4 * std::abs(values[i])) << name << i;
+          rounded = rounded || std::abs(plain.at(name)[i] - values[i]) > 1e-3;
+        }
+      EXPECT_TRUE(rounded);
+    }
+}
+
+TEST(BackwardFormats, BlocksAreRefusedWhenTheyArePlanned) {
+  const Dict blocks{{"pass", "quantize"},
+                    {"name", "block_fp"},
+                    {"output_grad_width", 8},
+                    {"output_grad_exponent_width", 8},
+                    {"output_grad_exponent_bias", Value()},
+                    {"output_grad_block_size", List{16}}};
+  try {
+    network(true, Dict{{"forward", Value(Dict{{"bypass", true}})}, {"backward", Value(blocks)}});
+    FAIL() << "taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("output_grad of 'conv2d' cannot take block_fp"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace mase
