@@ -12,6 +12,7 @@
 #include "mase/formats/groups.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
+#include "mase/ir/value_type.h"
 
 namespace mase {
 namespace {
@@ -121,6 +122,7 @@ class Resizer {
                                 shape_text(old_shapes_[at]), shape_text(shapes_[at])),
                     "leave the last layer's channels as they are");
     }
+    resolve_sizes(graph_);
     verify(graph_);
     return std::move(graph_);
   }
@@ -145,7 +147,9 @@ class Resizer {
     }
     const bool module = node.kind == NodeKind::call_module;
     if (changed && module && seen_.insert(node.target).second) change(node, inputs, old_inputs);
-    const BoundCall call = bind_call(graph_, node);
+    const BoundCall call = bind_value(graph_, node);
+    inputs.clear();
+    for (const NodeId input : call.inputs) inputs.push_back(shapes_[static_cast<size_t>(input)]);
     try {
       shapes_[static_cast<size_t>(node.id)] = call.op->infer(call.attributes, inputs);
     } catch (const Error& error) {
