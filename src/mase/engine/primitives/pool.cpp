@@ -91,15 +91,19 @@ void max_row(const Geometry& g, const float* x, float* y, float* tallest, Taps& 
     return;
   }
   kernels::max_pool(x, taps.rows(g, row, n), tallest, g.size[1] * n);
-  for (int64_t column = 0; column < g.result[1]; ++column)
-    for (int64_t b = 0; b < n; ++b) {
-      float most = -INFINITY;
-      g.taps(1, column, [&](int64_t ix) {
-        const float value = tallest[ix * n + b];
-        most = most >= value || std::isnan(most) ? most : value;
-      });
-      y[column * n + b] = most;
-    }
+  // Tap by tap over all columns that have it.
+  std::fill_n(y, g.result[1] * n, -INFINITY);
+  for (int64_t k = 0; k < g.kernel[1]; ++k) {
+    const int64_t shift = k * g.dilation[1] - g.before[1], step = g.stride[1];
+    const int64_t first = shift < 0 ? (-shift + step - 1) / step : 0;
+    const int64_t end = std::min(g.result[1], (g.size[1] - shift + step - 1) / step);
+    for (int64_t column = first; column < end; ++column)
+      for (int64_t b = 0; b < n; ++b) {
+        const float value = tallest[(column * step + shift) * n + b];
+        float& most = y[column * n + b];
+        most = (most >= value) | (most != most) ? most : value;  // without a branch
+      }
+  }
 }
 
 void mean_row(const Geometry& g, const float* x, float* y, int64_t row, int64_t n) {
