@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// coverage floor: 300
+// coverage floor: 2500
 // .mz files: raw when the input begins as a zip does; else two bytes give the length of graph.json,
 // the rest are the weights, and a good zip is put around them, so that the graph is reached.
 #include "fuzz/target.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// coverage floor: 10
+// coverage floor: 80
 // A regular expression up to the first zero or line end, and a text to match after it.
 #include <algorithm>
 

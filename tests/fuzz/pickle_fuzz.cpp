@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// coverage floor: 300
+// coverage floor: 1000
 // The pickle interpreter, inside a good zip with a few storages, down to tensors and values.
 #include "fuzz/target.h"
 #include "mase/io/torch_file.h"

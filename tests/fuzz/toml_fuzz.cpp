@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// coverage floor: 200
+// coverage floor: 1000
 // TOML, and back: what was read is written and read again the same.
 #include "fuzz/target.h"
 #include "mase/base/error.h"
