@@ -131,7 +131,6 @@ class SearchResult:
         self.folder: str = parts["folder"]
         self.trials: List[dict] = parts["trials"]
         self.best: Any = parts["best"]
-        self.log: Any = parts["log"]
         self.table: str = parts["table"]
         self.test: List[dict] = parts["test"]
         self.objectives: List[str] = parts["objectives"]

@@ -22,13 +22,21 @@ Value trial_value(const search::Trial& trial) {
 }
 
 Value score_value(const TestScore& score) {
-  return Dict{{"number", score.number}, {"accuracy", score.accuracy}, {"low", score.low},
-              {"high", score.high},     {"loss", score.loss},         {"rows", score.rows}};
+  return Dict{{"number", score.number},
+              {"accuracy", score.accuracy},
+              {"low", score.low},
+              {"high", score.high},
+              {"loss", score.loss},
+              {"rows", score.rows},
+              {"searched", score.searched},
+              {"difference", score.difference},
+              {"difference_low", score.difference_low},
+              {"difference_high", score.difference_high}};
 }
 
 struct Found {
   search::StudyEnd end = search::StudyEnd::all_done;
-  Value best, log;
+  Value best;
   std::string table, folder;
   List trials, scores, configurations;
   std::vector<Graph> networks;
@@ -67,7 +75,6 @@ nb::dict run_search(Session& session, bool save, const std::optional<std::string
       throw;
     }
     found.best = search.best_record();
-    found.log = search.log_record();
     found.table = search.best_table();
     found.objectives = search.objectives();
     for (const search::Trial& trial : search.trials()) found.trials.push_back(trial_value(trial));
@@ -80,7 +87,7 @@ nb::dict run_search(Session& session, bool save, const std::optional<std::string
     }
     if (!folder) return;
     found.folder = folder->path();
-    write_file_atomically(results + "/log.json", to_json(found.log, 1) + "\n");
+    search.write_log(results + "/log.json");
     write_file_atomically(results + "/best.json", to_json(found.best, 1) + "\n");
     for (size_t i = 0; i < found.networks.size(); ++i) {
       const std::string name = fmt::format("{}/best_{}", results, best[i]);
@@ -93,7 +100,6 @@ nb::dict run_search(Session& session, bool save, const std::optional<std::string
   const char* ends[] = {"finished", "space_exhausted", "timeout", "interrupted"};
   result["status"] = ends[static_cast<size_t>(found.end)];
   result["best"] = from_value(found.best);
-  result["log"] = from_value(found.log);
   result["table"] = found.table;
   result["folder"] = found.folder;
   result["trials"] = from_value(found.trials);
