@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the rules of includes in src/mase (ARCHITECTURE.md). Who may include whom; that what a file
 uses of the standard library, fmt and the project's types is reached from its own includes, which a
-build that compiles a folder as one unit does not notice; and that a file that registers something
-keeps its names in a namespace of its own, or two of them could not be compiled together."""
+build that compiles a folder as one unit does not notice; that no two headers define a type of the same
+name; and that a file that registers something keeps its names in a namespace of its own, or two of
+them could not be compiled together."""
 import pathlib
 import re
 import sys
@@ -90,10 +91,23 @@ def declared_types(source):
     return types
 
 
+def defined_twice(source):
+    """Types of one namespace that two headers define: the linker would take one of them for both."""
+    homes = {}
+    for path in sorted(source.rglob("*.h")):
+        namespace = None
+        for line in path.read_text().splitlines():
+            if match := re.match(r"namespace ([\w:]+) \{", line):
+                namespace = match[1]
+            elif match := re.match(r"(?:struct|class|enum class) (\w+)(?!\w|::)[^;]*\{", line):
+                homes.setdefault(f"{namespace}::{match[1]}", []).append(str(path))
+    return [f"{paths[1]}: {name} is defined in {paths[0]} too" for name, paths in homes.items() if len(paths) > 1]
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     source = root / "src" / "mase"
-    faults, known, types = [], {}, declared_types(source)
+    faults, known, types = defined_twice(source), {}, declared_types(source)
     for path in sorted(source.rglob("*")):
         if path.suffix not in (".h", ".cpp"):
             continue

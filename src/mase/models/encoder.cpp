@@ -3,19 +3,20 @@
 
 namespace mase {
 
-NodeId split_heads(Network& net, NodeId x, int64_t heads) {
+NodeId split_heads(NetworkBuilder& net, NodeId x, int64_t heads) {
   const Shape shape = net.shape(x);
   x = net.function("reshape", {x}, {Value(List{-1, shape[1], heads, shape[2] / heads})});
   return net.function("transpose", {x}, {1, 2});
 }
 
-NodeId join_heads(Network& net, NodeId x) {
+NodeId join_heads(NetworkBuilder& net, NodeId x) {
   x = net.function("transpose", {x}, {1, 2});
   const Shape shape = net.shape(x);
   return net.function("reshape", {x}, {Value(List{-1, shape[1], shape[2] * shape[3]})});
 }
 
-NodeId encoder_layers(Network& net, const std::string& prefix, NodeId x, const EncoderSizes& s) {
+NodeId encoder_layers(NetworkBuilder& net, const std::string& prefix, NodeId x,
+                      const EncoderSizes& s) {
   const auto norm = [&](const std::string& path, NodeId of) {
     return net.module(path, "layer_norm",
                       {{"normalized_shape", net.shape(of).back()}, {"eps", s.eps}}, of);

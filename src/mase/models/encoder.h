@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "mase/models/network.h"
+#include "mase/models/network_builder.h"
 
 namespace mase {
 
@@ -16,10 +16,11 @@ struct EncoderSizes {
 };
 
 // [N, S, heads * d] => [N, heads, S, d], and back
-NodeId split_heads(Network& net, NodeId x, int64_t heads);
-NodeId join_heads(Network& net, NodeId x);
+NodeId split_heads(NetworkBuilder& net, NodeId x, int64_t heads);
+NodeId join_heads(NetworkBuilder& net, NodeId x);
 
 // Layers "<prefix>encoder.layer.<i>." one behind the other.
-NodeId encoder_layers(Network& net, const std::string& prefix, NodeId x, const EncoderSizes& sizes);
+NodeId encoder_layers(NetworkBuilder& net, const std::string& prefix, NodeId x,
+                      const EncoderSizes& sizes);
 
 }  // namespace mase

@@ -69,7 +69,7 @@ Graph make_hf_network(const Value& config, TensorTable& tensors, const ModelInpu
     for (const auto& [name, tensor] : tensors)
       if (name == "classifier.weight" && tensor.shape().size() == 2)
         given.outputs = tensor.shape()[0];
-  Network net(type, given, {std::min(usual_tokens, positions)}, 2);
+  NetworkBuilder net(type, given, {std::min(usual_tokens, positions)}, 2);
   if (net.shape(net.input()).size() != 2 || net.shape(net.input())[1] > positions)
     throw Error(place, fmt::format("the network takes up to {} token numbers, the data give {}",
                                    positions, shape_text(inputs.sample_shape)));

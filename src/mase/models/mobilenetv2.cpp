@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // mobilenetv2 (Sandler et al., 2018) with torchvision's names: inverted residuals of a pointwise, a
 // depthwise and a linear pointwise convolution.
-#include "mase/models/network.h"
+#include "mase/models/network_builder.h"
 
 namespace mase::mobilenetv2_model {
 namespace {
 
-NodeId conv_norm(Network& net, const std::string& path, NodeId x, int64_t channels, int64_t kernel,
-                 int64_t stride, int64_t groups) {
+NodeId conv_norm(NetworkBuilder& net, const std::string& path, NodeId x, int64_t channels,
+                 int64_t kernel, int64_t stride, int64_t groups) {
   x = net.conv(path + ".0", x, channels, kernel, stride, (kernel - 1) / 2, false, groups);
   x = net.batch_norm(path + ".1", x);
   return net.module(path + ".2", "relu6", {{"inplace", true}}, x);
 }
 
-NodeId inverted_residual(Network& net, const std::string& path, NodeId x, int64_t channels,
+NodeId inverted_residual(NetworkBuilder& net, const std::string& path, NodeId x, int64_t channels,
                          int64_t stride, int64_t expansion) {
   const int64_t in = net.shape(x)[1], hidden = in * expansion;
   NodeId y = x;
@@ -27,7 +27,7 @@ NodeId inverted_residual(Network& net, const std::string& path, NodeId x, int64_
 }
 
 Graph build(const ModelInputs& inputs) {
-  Network net("mobilenetv2", inputs, {3, 224, 224}, 1000);
+  NetworkBuilder net("mobilenetv2", inputs, {3, 224, 224}, 1000);
   // Images of CIFAR's size keep their resolution in the first stages.
   const bool small = net.shape(net.input())[2] <= 64;
   struct Stage {

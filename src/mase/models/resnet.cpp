@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // resnet18 (He et al., 2016) with torchvision's names, and its form for small images: a 3 x 3 first
 // convolution without pooling.
-#include "mase/models/network.h"
+#include "mase/models/network_builder.h"
 
 namespace mase::resnet_model {
 namespace {
 
-NodeId block(Network& net, const std::string& path, NodeId x, int64_t channels, int64_t stride) {
+NodeId block(NetworkBuilder& net, const std::string& path, NodeId x, int64_t channels,
+             int64_t stride) {
   NodeId y = net.conv(path + ".conv1", x, channels, 3, stride, 1, false);
   y = net.batch_norm(path + ".bn1", y);
   y = net.module(path + ".relu", "relu", {{"inplace", true}}, y);
@@ -21,7 +22,8 @@ NodeId block(Network& net, const std::string& path, NodeId x, int64_t channels, 
 }
 
 Graph build(const std::string& name, const ModelInputs& inputs, bool small) {
-  Network net(name, inputs, small ? Shape{3, 32, 32} : Shape{3, 224, 224}, small ? 10 : 1000);
+  NetworkBuilder net(name, inputs, small ? Shape{3, 32, 32} : Shape{3, 224, 224},
+                     small ? 10 : 1000);
   NodeId x = net.input();
   x = small ? net.conv("conv1", x, 64, 3, 1, 1, false) : net.conv("conv1", x, 64, 7, 2, 3, false);
   x = net.batch_norm("bn1", x);

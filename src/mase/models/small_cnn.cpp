@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small convolutional networks: lenet (LeCun et al., 1998, with ReLU), vgg7 (MASE's network for
 // CIFAR), cnv and lfc (FINN's, Umuroglu et al., 2017, without their quantisers), toy_convnet.
-#include "mase/models/network.h"
+#include "mase/models/network_builder.h"
 
 namespace mase::small_cnn_model {
 namespace {
 
-NodeId pool(Network& net, NodeId x) { return net.function("max_pool2d", {x}, {2}); }
+NodeId pool(NetworkBuilder& net, NodeId x) { return net.function("max_pool2d", {x}, {2}); }
 
 Graph build_lenet(const ModelInputs& inputs) {
-  Network net("lenet", inputs, {1, 28, 28}, 10);
+  NetworkBuilder net("lenet", inputs, {1, 28, 28}, 10);
   // 28 x 28 images are padded to the paper's 32 x 32.
   const int64_t padding = net.shape(net.input())[2] < 32 ? 2 : 0;
   NodeId x = net.function("relu", {net.conv("conv1", net.input(), 6, 5, 1, padding)});
@@ -22,7 +22,7 @@ Graph build_lenet(const ModelInputs& inputs) {
 }
 
 Graph build_vgg7(const ModelInputs& inputs) {
-  Network net("vgg7", inputs, {3, 32, 32}, 10);
+  NetworkBuilder net("vgg7", inputs, {3, 32, 32}, 10);
   NodeId x = net.input();
   int index = 0;
   const auto layer = [&] { return fmt::format("feature_layers.{}", index++); };
@@ -42,7 +42,7 @@ Graph build_vgg7(const ModelInputs& inputs) {
 }
 
 Graph build_cnv(const ModelInputs& inputs) {
-  Network net("cnv", inputs, {3, 32, 32}, 10);
+  NetworkBuilder net("cnv", inputs, {3, 32, 32}, 10);
   NodeId x = net.input();
   int index = 0;
   const auto layer = [&] { return fmt::format("conv_features.{}", index++); };
@@ -66,7 +66,7 @@ Graph build_cnv(const ModelInputs& inputs) {
 }
 
 Graph build_lfc(const ModelInputs& inputs) {
-  Network net("lfc", inputs, {1, 28, 28}, 10);
+  NetworkBuilder net("lfc", inputs, {1, 28, 28}, 10);
   NodeId x = net.function("flatten", {net.input()}, {1});
   int index = 0;
   for (int i = 0; i < 3; ++i) {
@@ -80,7 +80,7 @@ Graph build_lfc(const ModelInputs& inputs) {
 }
 
 Graph build_toy(const ModelInputs& inputs) {
-  Network net("toy_convnet", inputs, {3, 32, 32}, 10);
+  NetworkBuilder net("toy_convnet", inputs, {3, 32, 32}, 10);
   NodeId x = net.input();
   for (int i = 0; i < 3; ++i) {
     x = net.conv(fmt::format("conv{}", i + 1), x, int64_t{16} << i, 3, 1, 1);

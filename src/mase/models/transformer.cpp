@@ -13,7 +13,7 @@ struct Sizes {
 };
 
 Graph build_encoder(const std::string& name, const ModelInputs& inputs, const Sizes& s) {
-  Network net(name, inputs, {s.tokens}, 2);
+  NetworkBuilder net(name, inputs, {s.tokens}, 2);
   NodeId x =
       net.module("embeddings.word_embeddings", "embedding",
                  {{"num_embeddings", s.vocabulary}, {"embedding_dim", s.width}}, net.input());
@@ -27,7 +27,7 @@ Graph build_encoder(const std::string& name, const ModelInputs& inputs, const Si
 }
 
 Graph build_decoder(const std::string& name, const ModelInputs& inputs, const Sizes& s) {
-  Network net(name, inputs, {s.tokens}, 2);
+  NetworkBuilder net(name, inputs, {s.tokens}, 2);
   const auto linear = [&](const std::string& path, NodeId x, int64_t features) {
     return net.module(path, "linear", {{"out_features", features}, {"bias", false}}, x);
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/models/network.h"
+#include "mase/models/network_builder.h"
 
 #include "mase/base/random.h"
 #include "mase/ir/empty_module.h"
@@ -8,8 +8,8 @@
 
 namespace mase {
 
-Network::Network(const std::string& name, const ModelInputs& inputs, Shape default_sample,
-                 int64_t default_outputs)
+NetworkBuilder::NetworkBuilder(const std::string& name, const ModelInputs& inputs,
+                               Shape default_sample, int64_t default_outputs)
     : seed_(inputs.seed),
       values_(inputs.values),
       outputs_(inputs.outputs > 0 ? inputs.outputs : default_outputs) {
@@ -22,10 +22,10 @@ Network::Network(const std::string& name, const ModelInputs& inputs, Shape defau
   shapes_[static_cast<size_t>(input_)] = std::move(shape);
 }
 
-Shape Network::shape(NodeId node) const { return shapes_.at(static_cast<size_t>(node)); }
+Shape NetworkBuilder::shape(NodeId node) const { return shapes_.at(static_cast<size_t>(node)); }
 
-NodeId Network::module(const std::string& path, const std::string& op_name, Dict attributes,
-                       NodeId x) {
+NodeId NetworkBuilder::module(const std::string& path, const std::string& op_name, Dict attributes,
+                              NodeId x) {
   const OpRecord& op = find_op(op_name);
   if (op.complete) op.complete(attributes, {shape(x)}, 0);
   Module made = values_ ? make_module(op_name, Value(std::move(attributes)), seed_, path)
@@ -37,8 +37,8 @@ NodeId Network::module(const std::string& path, const std::string& op_name, Dict
   return id;
 }
 
-NodeId Network::function(const std::string& op, std::vector<NodeId> inputs,
-                         std::vector<Value> literals) {
+NodeId NetworkBuilder::function(const std::string& op, std::vector<NodeId> inputs,
+                                std::vector<Value> literals) {
   std::vector<Argument> args;
   if (find_op(op).max_inputs < 0) {
     std::vector<Argument> items;
@@ -57,8 +57,8 @@ NodeId Network::function(const std::string& op, std::vector<NodeId> inputs,
   return id;
 }
 
-NodeId Network::conv(const std::string& path, NodeId x, int64_t channels, int64_t kernel,
-                     int64_t stride, int64_t padding, bool bias, int64_t groups) {
+NodeId NetworkBuilder::conv(const std::string& path, NodeId x, int64_t channels, int64_t kernel,
+                            int64_t stride, int64_t padding, bool bias, int64_t groups) {
   return module(path, "conv2d",
                 {{"out_channels", channels},
                  {"kernel_size", kernel},
@@ -69,7 +69,8 @@ NodeId Network::conv(const std::string& path, NodeId x, int64_t channels, int64_
                 x);
 }
 
-NodeId Network::parameter(const std::string& tensor_name, const Shape& shape, double deviation) {
+NodeId NetworkBuilder::parameter(const std::string& tensor_name, const Shape& shape,
+                                 double deviation) {
   Tensor tensor(shape);
   Random random(seed_, "init:" + tensor_name);
   float* values = tensor.mutable_data<float>();
@@ -81,7 +82,7 @@ NodeId Network::parameter(const std::string& tensor_name, const Shape& shape, do
   return id;
 }
 
-Graph Network::finish(std::vector<NodeId> results) {
+Graph NetworkBuilder::finish(std::vector<NodeId> results) {
   graph_.add_output(std::move(results));
   declare_index_inputs(graph_);
   return std::move(graph_);

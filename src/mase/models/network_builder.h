@@ -10,11 +10,11 @@
 
 namespace mase {
 
-class Network {
+class NetworkBuilder {
  public:
   // The sizes come from the data set, or are these defaults.
-  Network(const std::string& name, const ModelInputs& inputs, Shape default_sample,
-          int64_t default_outputs);
+  NetworkBuilder(const std::string& name, const ModelInputs& inputs, Shape default_sample,
+                 int64_t default_outputs);
 
   NodeId input() const { return input_; }
   int64_t outputs() const { return outputs_; }
