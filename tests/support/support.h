@@ -9,17 +9,24 @@
 
 namespace mase::test {
 
-// Under a sanitizer figures of memory and time mean nothing.
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
+#if __has_feature(address_sanitizer)
+#define MASE_TEST_ADDRESS_SANITIZER 1
 #endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if __has_feature(thread_sanitizer)
+#define MASE_TEST_THREAD_SANITIZER 1
+#endif
+#endif
+#if defined(MASE_TEST_THREAD_SANITIZER) || defined(__SANITIZE_THREAD__)
+constexpr bool thread_sanitized = true;
+#else
+constexpr bool thread_sanitized = false;
+#endif
+// Under a sanitizer figures of memory and time mean nothing.
+#if defined(MASE_TEST_ADDRESS_SANITIZER) || defined(__SANITIZE_ADDRESS__)
 constexpr bool sanitized = true;
 #else
-constexpr bool sanitized = false;
+constexpr bool sanitized = thread_sanitized;
 #endif
 
 std::string source_path(const std::string& relative);  // in the source tree
