@@ -9,6 +9,7 @@
 #include "mase/base/file.h"
 #include "mase/cli/command.h"
 #include "mase/report/plain_page.h"
+#include "mase/report/search_page.h"
 
 namespace mase::report_command {
 namespace {
@@ -63,9 +64,15 @@ int run(const Arguments& arguments) {
   PageOptions options;
   options.generator = fmt::format("ch {}", program_version());
   if (arguments["title"].is_string()) options.title = arguments["title"].as_string();
-  const Value data = page_data(runs, options);
-  const std::string page =
-      page_html(page_json(data), data["title"].as_string(), false, plain_runs(runs));
+  std::string page;
+  const auto search = runs.size() == 1 ? read_search_record(folders.front()) : std::nullopt;
+  if (search) {
+    page = search_page(*search, options.title.empty() ? runs.front().name : options.title,
+                       options.generator);
+  } else {
+    const Value data = page_data(runs, options);
+    page = page_html(page_json(data), data["title"].as_string(), false, plain_runs(runs));
+  }
   write_file_atomically(output, page);
   fmt::print("{}: {}, {}\n", printable(output),
              runs.size() == 1 ? "1 run" : fmt::format("{} runs", runs.size()),

@@ -7,7 +7,9 @@
 #include "mase/base/table.h"
 #include "mase/base/text.h"
 #include "mase/cli/options.h"
+#include "mase/cli/plot_option.h"
 #include "mase/cli/terminal.h"
+#include "mase/report/search_page.h"
 #include "mase/run/search_experiment.h"
 
 namespace mase::search_command {
@@ -118,34 +120,71 @@ void tell_space(const SearchExperiment& search, const Logger& log) {
         "sampling");
 }
 
-int run(const Arguments& arguments) {
-  catch_interrupts();
-  Problems problems;
-  const Settings settings = merge_settings("search", arguments, problems);
-  SearchSpec spec = search_spec(settings, problems);
-  problems.throw_if_any();
-  const Logger log(settings, true);
-  log.text(settings_table(settings, settings["show_options"].as_bool()));
-  for (const std::string& warning : settings.warnings) log.warning(warning);
-  for (const std::string& notice : spec.notices) log.warning(notice);
+// Everything before the first trial: settings read and told, network and data at hand.
+struct Prepared {
+  Settings settings;
+  Logger log;
+  std::unique_ptr<Experiment> experiment;
+  std::unique_ptr<SearchExperiment> search;
 
-  ExperimentSpec experiment_parts = experiment_spec(settings);
-  experiment_parts.data.needed = true;
-  experiment_parts.passes = {};  // [passes] of the file is for ch transform
-  Experiment experiment(std::move(experiment_parts), log.observer());
-  experiment.prepare();
-  if (!experiment.network().loaded)
-    log.warning("no --load: the network has its initial random weights");
-  SearchExperiment search(experiment, std::move(spec));
-  tell_space(search, log);
+  Prepared(Settings read, SearchSpec spec) : settings(std::move(read)), log(settings, true) {
+    log.text(settings_table(settings, settings["show_options"].as_bool()));
+    for (const std::string& warning : settings.warnings) log.warning(warning);
+    for (const std::string& notice : spec.notices) log.warning(notice);
+    ExperimentSpec parts = experiment_spec(settings);
+    parts.data.needed = true;
+    parts.passes = {};  // [passes] of the file is for ch transform
+    experiment = std::make_unique<Experiment>(std::move(parts), log.observer());
+    experiment->prepare();
+    if (!experiment->network().loaded && !spec.trained)
+      log.warning("no --load: the network has its initial random weights");
+    search = std::make_unique<SearchExperiment>(*experiment, std::move(spec));
+    tell_space(*search, log);
+  }
 
-  OutputSpec output = output_spec(settings);
-  output.record["version"] = program_version();
-  output.record["command"] = Value::of(arguments.command_line);
+  RunFolder create_folder(const Arguments& arguments) const {
+    OutputSpec output = output_spec(settings);
+    output.record["version"] = program_version();
+    output.record["command"] = Value::of(arguments.command_line);
+    return experiment->create_folder(output, "search");
+  }
+};
+
+void write_record(const std::string& folder, const Value& record) {
+  write_file_atomically(folder + "/search.json", to_json(record) + "\n");
+}
+
+// The page of a search that is running is drawn anew now and then; the more trials there are, the
+// rarer, so that it costs little.
+class LiveRecord {
+ public:
+  LiveRecord(const SearchExperiment& search, std::string folder)
+      : search_(search), folder_(std::move(folder)) {}
+
+  void take(const search::Trials& trials) {
+    const double now = seconds_since(start_);
+    if (now < next_) return;
+    write_record(folder_, search_record(search_, trials, search_.spec().sampler->name));
+    constexpr double between = 3, share = 20;
+    const double took = seconds_since(start_) - now;
+    next_ = now + std::max(between, share * took);
+  }
+
+ private:
+  const SearchExperiment& search_;
+  std::string folder_;
+  Clock::time_point start_ = Clock::now();
+  double next_ = 1;
+};
+
+int search_once(const Arguments& arguments, const Prepared& prepared) {
+  const Settings& settings = prepared.settings;
+  const Logger& log = prepared.log;
+  SearchExperiment& search = *prepared.search;
   // A storage that cannot be opened leaves no folder behind.
   std::unique_ptr<search::Storage> storage;
   if (settings.has("storage")) storage = search::open_storage(settings["storage"].as_string());
-  RunFolder folder = experiment.create_folder(output, "search");
+  RunFolder folder = prepared.create_folder(arguments);
   const std::string results = folder.software("search_ckpts");
   const std::string address =
       settings.has("storage") ? settings["storage"].as_string() : results + "/study.db";
@@ -158,11 +197,13 @@ int run(const Arguments& arguments) {
       asked < 0 || static_cast<double>(asked) > size ? static_cast<int64_t>(size) : asked;
   LiveLine live(log.shows_info());
   ProgressText progress(search, planned);
+  LiveRecord record(search, results);
   search::StudyObserver observer;
   observer.stop_requested = interrupted;
   observer.finished = [&](const search::Trials& trials, const search::Trial& trial) {
     progress.take(trials, trial);
     if (live.due()) live.draw(progress.str());
+    record.take(trials);
   };
   search::StudyEnd end;
   try {
@@ -174,7 +215,7 @@ int run(const Arguments& arguments) {
   live.finish(progress.str());
   search.write_log(results + "/log.json");
   write_file_atomically(results + "/best.json", to_json(search.best_record(), 1) + "\n");
-  save_best(search, experiment, results, log);
+  save_best(search, *prepared.experiment, results, log);
   log.info("Best trial(s):");
   log.text(search.best_table());
   const std::vector<TestScore> scores = search.test_best();
@@ -182,6 +223,9 @@ int run(const Arguments& arguments) {
     log.info("The same on rows that the search did not see:");
     log.text(test_table(scores, search.spec().split));
   }
+  const Value page = search_record(search, scores);
+  write_record(results, page);
+  if (arguments["plot"].as_bool()) log.text(search_plots(page, plot_style(arguments)));
   if (end == search::StudyEnd::timeout) log.info("The time given is over.");
   log.info(fmt::format("Results: {}; study '{}' in {}", printable(results), printable(study),
                        printable(settings.has("storage") ? address : "study.db")));
@@ -190,7 +234,93 @@ int run(const Arguments& arguments) {
   if (stopped)
     log.info(fmt::format("Interrupted. The same command with --storage {}{} goes on with it.",
                          settings.has("storage") ? "" : "sqlite:///", printable(address)));
+  else
+    log.info(fmt::format("Next:  ch report {}", printable(folder.path())));
   return stopped ? 130 : 0;
+}
+
+int compare(const Arguments& arguments, const Prepared& prepared) {
+  const Settings& settings = prepared.settings;
+  const Logger& log = prepared.log;
+  std::vector<const search::SamplerRecord*> samplers;
+  for (const std::string& name : split(settings["samplers"].as_string(), ','))
+    samplers.push_back(&search::find_sampler(strip(name), "--samplers"));
+  const int64_t seeds = settings["seeds"].as_int();
+  RunFolder folder = prepared.create_folder(arguments);
+  LiveLine live(log.shows_info());
+  int64_t done = 0;
+  search::StudyObserver observer;
+  observer.stop_requested = interrupted;
+  observer.finished = [&](const search::Trials& trials, const search::Trial&) {
+    ++done;
+    if (live.due())
+      live.draw(fmt::format("{} trials  {}", with_thousands(done), trials.study_name()));
+  };
+  Comparison comparison;
+  try {
+    comparison = prepared.search->compare(samplers, seeds, observer);
+  } catch (const std::exception&) {
+    folder.finish("failed");
+    throw;
+  }
+  live.finish(fmt::format("{} trials of {} samplers with {} seeds; {} configurations measured",
+                          with_thousands(done), samplers.size(), seeds,
+                          with_thousands(comparison.configurations)));
+  if (interrupted()) {
+    folder.finish("interrupted");
+    log.info("Interrupted: a comparison is not kept.");
+    return 130;
+  }
+  for (const std::string& reason : comparison.left_out) log.warning(reason);
+  const search::Trials none(prepared.search->space(), prepared.search->maximise(), "comparison");
+  Value record = search_record(*prepared.search, none, settings["samplers"].as_string());
+  record["comparison"] = comparison_record(comparison);
+  record["total"] = done;
+  const std::string results = folder.software("search_ckpts");
+  write_record(results, record);
+  log.info(fmt::format("{} (median over seeds; the best known: {:.6g})", comparison.measure,
+                       comparison.best));
+  log.text(comparison_table(comparison));
+  if (arguments["plot"].as_bool()) log.text(search_plots(record, plot_style(arguments)));
+  folder.finish("finished");
+  log.info(fmt::format("Figure: ch report {}", printable(folder.path())));
+  return 0;
+}
+
+// ch search compare MODEL DATASET
+Arguments without_word(const Arguments& arguments, const std::string& word, bool& found) {
+  found = arguments["model"].is_string() && arguments["model"].as_string() == word;
+  if (!found) return arguments;
+  Arguments rest = arguments;
+  for (const auto& [to, from] : {std::pair("model", "dataset"), std::pair("dataset", "further")}) {
+    rest.values[to] = arguments[from];
+    if (arguments.was_typed(from))
+      rest.typed.insert(to);
+    else
+      rest.typed.erase(to);
+  }
+  rest.values["further"] = Value();
+  rest.typed.erase("further");
+  return rest;
+}
+
+int run(const Arguments& given) {
+  catch_interrupts();
+  bool comparing = false;
+  const Arguments arguments = without_word(given, "compare", comparing);
+  Problems problems;
+  Settings settings = merge_settings("search", arguments, problems);
+  SearchSpec spec = search_spec(settings, problems);
+  problems.throw_if_any();
+  if (settings.has("further"))
+    throw Error("ch search", fmt::format("'{}' is one word too many",
+                                         printable(settings["further"].as_string())));
+  if (!comparing && (settings.given("samplers") || settings.given("seeds")))
+    throw Error("ch search", "--samplers and --seeds are of ch search compare",
+                "write ch search compare ..., or --sampler");
+  const Prepared prepared(std::move(settings), std::move(spec));
+  if (comparing) return compare(arguments, prepared);
+  return search_once(arguments, prepared);
 }
 
 std::vector<Field> own_options() {
@@ -236,6 +366,18 @@ std::vector<Field> own_options() {
           {.name = "study",
            .type = FieldType::text,
            .help = "name of the study in the storage; one that is there goes on",
+           .group = group},
+          {.name = "samplers",
+           .type = FieldType::text,
+           .default_value = "random,tpe",
+           .help = "compare: the samplers, as brute-force,random,tpe,nsgaii",
+           .group = group},
+          {.name = "seeds",
+           .type = FieldType::integer,
+           .default_value = 10,
+           .help = "compare: searches with each sampler",
+           .minimum = 1,
+           .maximum = 10000,
            .group = group}};
 }
 
@@ -246,15 +388,19 @@ const Register<CommandRecord> registered{{
     .help = "The tables [search.search_space] and [search.strategy] of a configuration say what is "
             "searched over and for what. Results go to software/search_ckpts of the run folder: "
             "best.json, log.json, study.db (Optuna's format), and each best configuration as .toml "
-            "for ch transform and as a network, .mz.",
+            "for ch transform and as a network, .mz. ch search compare runs several samplers "
+            "with many seeds over one space.",
     .positionals = {{"model", "a built-in network or a .toml that describes one", false},
-                    {"dataset", "a data set or the path of a table", false}},
+                    {"dataset", "a data set or the path of a table", false},
+                    {"further", "compare: the data set, after 'compare' and the network", false}},
     .options = {general_options() + config_options() + data_options() + trainer_options() +
-                own_options() + machine_options()},
+                own_options() + plot_fields() + machine_options()},
     .tables = {"search", "passes"},
     .examples = {"ch search --config configs/examples/search_jsc_tiny.toml",
                  "ch search jsc-10x jsc --load best.ckpt --space bits=4,8 --objective "
-                 "accuracy,bitops"},
+                 "accuracy,bitops",
+                 "ch search compare jsc-tiny jsc --load best.ckpt --space bits=2..9 --objective "
+                 "loss --samplers random,tpe,gp --n-trials 40"},
     .run = run,
 }};
 

@@ -10,6 +10,7 @@
 #include "mase/base/error.h"
 #include "mase/base/text.h"
 #include "mase/report/plain_page.h"
+#include "mase/report/search_page.h"
 #include "mase/report/utf8.h"
 
 namespace mase {
@@ -150,6 +151,31 @@ const RunView::Cached* RunView::page(const std::vector<std::string>& ids) {
   return &cached;
 }
 
+// The page of a search, whose charts need no script; nothing if the run is none. As everywhere
+// here no symbolic link is followed.
+std::optional<HttpAnswer> RunView::search(const std::vector<std::string>& ids) const {
+  if (ids.size() != 1) return {};
+  for (const std::string& folder : find_run_folders(rules_.folder)) {
+    if (id_of(rules_.folder, folder) != ids[0]) continue;
+    std::error_code ignored;
+    for (const char* below :
+         {"", "/software", "/software/search_ckpts", "/software/search_ckpts/search.json"})
+      if (fs::is_symlink(folder + below, ignored)) return {};
+    const RunData outline = read_run_outline(folder, rules_.folder);
+    const Value& status = outline.run["status"];
+    try {
+      const auto record = read_search_record(folder);
+      if (!record) return {};
+      const bool live = status.is_string() && status.as_string() == "running";
+      return HttpAnswer{200, "text/html; charset=utf-8",
+                        search_page(*record, outline.name, rules_.generator, live)};
+    } catch (const Error&) {  // a file that is no record: the page of any run
+      return {};
+    }
+  }
+  return {};
+}
+
 HttpAnswer RunView::content(const std::string& path, const std::vector<std::string>& ids) {
   const bool json = starts_with(path, "/api/");
   Cached listed;
@@ -158,6 +184,8 @@ HttpAnswer RunView::content(const std::string& path, const std::vector<std::stri
     listed = list();
     found = &listed;
   } else if (path == "/run" || path == "/api/run") {
+    if (!json)
+      if (const auto page_of_search = search(ids)) return *page_of_search;
     found = page(ids);
     if (!found) return refusal(404, "There is no such run here.");
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,7 @@ class RunView {
   HttpAnswer content(const std::string& path, const std::vector<std::string>& ids);
   Cached list();
   const Cached* page(const std::vector<std::string>& ids);
+  std::optional<HttpAnswer> search(const std::vector<std::string>& ids) const;
 
   ViewRules rules_;
   std::map<std::string, Cached> cache_;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "mase/base/file.h"
 #include "mase/base/table.h"
@@ -167,18 +168,7 @@ void SearchExperiment::check_training() const {
     spec_.training({});
     return;
   }
-  double most = 1;
-  for (const search::Parameter& parameter : space().parameters())
-    if (std::isfinite(parameter.distribution.count()))
-      most = std::max(most, parameter.distribution.count());
-  Random random(0, "search check");
-  for (double i = 0; i < std::min(most, 256.0); ++i) {
-    Point point(space().dimensions(), std::nan(""));
-    for (size_t p = 0; p < point.size(); ++p) {
-      const search::Distribution& one = space().parameters()[p].distribution;
-      if (!space().exists(p, point)) continue;
-      point[p] = std::isfinite(one.count()) ? one.nth(std::min(i, one.count() - 1)) : one.low;
-    }
+  for (const Point& point : search::covering_points(space())) {
     search::Candidate candidate;
     const search::SpacePart& part = *space_->parts().back();
     part.apply({point.end() - static_cast<int64_t>(part.space().dimensions()), point.end()}, {},
@@ -388,6 +378,50 @@ Graph SearchExperiment::network(int64_t number) const {
   Graph again = candidates_->measure(point, {}).network;
   std::lock_guard lock(kept_->mutex);
   return kept_->networks[search::hash_point(point)] = std::move(again);
+}
+
+Value SearchExperiment::sensitivity() const {
+  constexpr size_t most_measured = 500;
+  const bool classes = experiment_.dataset()->classification;
+  const std::string figure = classes ? "accuracy" : "loss";
+  const auto value_of = [&](const search::Figures& figures) {
+    return figures.software.at(figure).as_double();
+  };
+  const Trial* reference = nullptr;
+  double best = 0;
+  for (const Trial& trial : *trials_) {
+    const Value* software = trial.user_attributes.find("software_metrics");
+    if (trial.state != search::TrialState::complete || !trial.in_space || !software ||
+        !(*software)[figure].is_number())
+      continue;
+    const double value = (*software)[figure].as_double();
+    if (!reference || (classes ? value > best : value < best)) {
+      reference = &trial;
+      best = value;
+    }
+  }
+  if (!formats_ || !reference) return {};
+  const std::vector<search::Parameter>& parameters = space().parameters();
+  std::set<int> parents;  // changing one of these changes what exists
+  for (const search::Parameter& parameter : parameters) parents.insert(parameter.parent);
+  search::PtqEvaluator::Session session = formats_->session();
+  List rows;
+  size_t measured_so_far = 0;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const search::Distribution& values = parameters[p].distribution;
+    if (parents.count(static_cast<int>(p)) || std::isnan(reference->point[p]) ||
+        measured_so_far + static_cast<size_t>(values.count()) > most_measured)
+      continue;
+    List cells;
+    for (double i = 0; i < values.count(); ++i, ++measured_so_far) {
+      Point point = reference->point;
+      point[p] = values.nth(i);
+      cells.emplace_back(Dict{{"setting", values.external(point[p])},
+                              {"value", value_of(formats_->measure(point, session))}});
+    }
+    rows.emplace_back(Dict{{"parameter", parameters[p].name}, {"cells", std::move(cells)}});
+  }
+  return Dict{{"figure", figure}, {"trial", reference->number}, {"rows", std::move(rows)}};
 }
 
 std::vector<TestScore> SearchExperiment::test_best() const {

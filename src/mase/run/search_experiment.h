@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,24 @@ struct TestScore {
   double difference = 0, difference_low = 0, difference_high = 0;
 };
 
+// What one sampler reached after each trial, over its seeds.
+struct ComparedSampler {
+  std::string name;
+  std::vector<double> median, low, high;  // quartiles
+  int64_t found = 0, seeds = 0;           // of the seeds, how many found the best that is known
+  std::optional<double> trials_to_best;   // the median; none if half of them did not
+  double suggestion_ms = 0;
+};
+struct Comparison {
+  std::string measure;         // "best accuracy", or with several objectives "hypervolume"
+  double best = 0;             // over all that was measured
+  int64_t configurations = 0;  // that were measured
+  std::vector<ComparedSampler> samplers;
+  std::vector<std::string> left_out;  // samplers that cannot, and why
+};
+Value comparison_record(const Comparison& comparison);
+std::string comparison_table(const Comparison& comparison);
+
 class SearchExperiment {
  public:
   // The experiment is prepared and outlives this. Everything that can be wrong is told here.
@@ -46,6 +65,10 @@ class SearchExperiment {
                        const search::StudyObserver& observer);
   const search::Trials& trials() const { return *trials_; }
 
+  // Many short searches that are not kept: each sampler with so many seeds.
+  Comparison compare(const std::vector<const search::SamplerRecord*>& samplers, int64_t seeds,
+                     const search::StudyObserver& observer) const;
+
   // MASE's files and table.
   Value best_record() const;
   void write_log(const std::string& path) const;  // log.json: every trial
@@ -54,6 +77,9 @@ class SearchExperiment {
   Value configuration(int64_t number) const;  // a file for ch transform
   // Trained as it was in the search: the same bits.
   Graph network(int64_t number) const;
+  // What one parameter alone costs: each value of each in the most accurate trial, measured. Null
+  // where a measurement is a training, or nothing is there to change.
+  Value sensitivity() const;
   // The best trials on the test rows; empty if these were searched on, or there are no classes.
   std::vector<TestScore> test_best() const;
 
@@ -74,5 +100,11 @@ class SearchExperiment {
   struct Kept;  // trained networks of trials that are best so far
   std::unique_ptr<Kept> kept_;
 };
+
+// What the page of a search is drawn from (search.json): while it runs, and at its end, with
+// importances, sensitivity and the test rows.
+Value search_record(const SearchExperiment& search, const search::Trials& trials,
+                    const std::string& sampler);
+Value search_record(const SearchExperiment& search, const std::vector<TestScore>& scores);
 
 }  // namespace mase

@@ -148,16 +148,8 @@ std::vector<PlannedNode> QuantizeSpace::plan(const Graph& graph, const Point& po
 
 // Every value of every key is tried once, so that a mistake is told before the search begins.
 void QuantizeSpace::check(const Graph& graph, const std::string& path, Problems& problems) const {
-  double most = 1;
-  for (const Parameter& parameter : space_.parameters())
-    most = std::max(most, parameter.distribution.count());
   std::set<std::string> told;
-  for (double i = 0; i < most; ++i) {
-    Point point(space_.dimensions(), std::nan(""));
-    for (size_t p = 0; p < point.size(); ++p) {
-      const Distribution& d = space_.parameters()[p].distribution;
-      if (space_.exists(p, point)) point[p] = d.nth(std::min(i, d.count() - 1));
-    }
+  for (const Point& point : covering_points(space_)) {
     const Value arguments = pass_arguments(point);
     if (arguments.as_dict().size() == 2) continue;
     Problems found;

@@ -138,6 +138,25 @@ bool same_point(const Point& a, const Point& b) {
   return true;
 }
 
+std::vector<Point> covering_points(const Space& space) {
+  double most = 1;
+  for (const Parameter& parameter : space.parameters())
+    if (std::isfinite(parameter.distribution.count()))
+      most = std::max(most, parameter.distribution.count());
+  constexpr double enough = 1024;  // of a wide range of whole numbers the beginning is
+  std::vector<Point> points;
+  for (double i = 0; i < std::min(most, enough); ++i) {
+    Point point(space.dimensions(), std::numeric_limits<double>::quiet_NaN());
+    for (size_t p = 0; p < point.size(); ++p) {
+      const Distribution& one = space.parameters()[p].distribution;
+      if (space.exists(p, point))
+        point[p] = std::isfinite(one.count()) ? one.nth(std::min(i, one.count() - 1)) : one.low;
+    }
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
 Value point_to_value(const Space& space, const Point& point) {
   Dict values;
   for (size_t i = 0; i < point.size(); ++i)

@@ -57,6 +57,9 @@ class Space {
 uint64_t hash_point(const Point& point);
 bool same_point(const Point& a, const Point& b);
 
+// A few points in which every value of every discrete parameter occurs: for checks before a search.
+std::vector<Point> covering_points(const Space& space);
+
 Value point_to_value(const Space& space, const Point& point);  // {name: external value}
 
 }  // namespace mase::search

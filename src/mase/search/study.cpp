@@ -66,11 +66,14 @@ std::optional<int64_t> Study::next_waiting(const StudyObserver& observer,
 }
 
 void Study::begin(int64_t number) {
+  const auto start = std::chrono::steady_clock::now();
   const int64_t visible = std::max<int64_t>(0, number - options_.window + 1);
   Suggestion suggestion = sampler_->suggest(trials_, {.seed = options_.seed,
                                                       .number = number,
                                                       .visible = static_cast<size_t>(visible),
                                                       .repeats = options_.repeats});
+  sampler_seconds_ +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Trial begun;
   begun.point = std::move(suggestion.point);
   begun.system_attributes = std::move(suggestion.system_attributes);

@@ -63,6 +63,7 @@ class Study {
 
   const Trials& trials() const { return trials_; }
   Trials take_trials() { return std::move(trials_); }
+  double sampler_seconds() const { return sampler_seconds_; }  // spent on suggestions
 
  private:
   struct Shared;
@@ -77,6 +78,7 @@ class Study {
   std::unique_ptr<Pruner> pruner_;
   Storage* storage_;
   StudyOptions options_;
+  double sampler_seconds_ = 0;
   std::set<int64_t> waiting_;  // trials that somebody enqueued, or that were not finished
 };
 

@@ -168,14 +168,7 @@ class ChannelSpace final : public SpacePart {
 
   // Each number of each layer once, so that a mistake is told before the search begins.
   void check(const Graph& graph, const std::string& path, Problems& problems) const {
-    double most = 1;
-    for (const Parameter& parameter : space_.parameters())
-      most = std::max(most, parameter.distribution.count());
-    for (double i = 0; i < most; ++i) {
-      Point point;
-      for (const Parameter& parameter : space_.parameters())
-        point.push_back(
-            parameter.distribution.nth(std::min(i, parameter.distribution.count() - 1)));
+    for (const Point& point : covering_points(space_)) {
       try {
         resize_channels(graph, outputs(point), {.keep_weights = false});
       } catch (const Error& error) {

@@ -123,14 +123,7 @@ class PruneSpace final : public SpacePart {
   }
 
   void check(const Graph& graph, const std::string& path, Problems& problems) const {
-    double most = 1;
-    for (const Parameter& parameter : space_.parameters())
-      most = std::max(most, parameter.distribution.count());
-    for (double i = 0; i < most; ++i) {
-      Point point;
-      for (const Parameter& parameter : space_.parameters())
-        point.push_back(
-            parameter.distribution.nth(std::min(i, parameter.distribution.count() - 1)));
+    for (const Point& point : covering_points(space_)) {
       std::vector<PassCall> calls;
       for (const Value& call : passes(point)) {
         Dict arguments = call.as_dict();

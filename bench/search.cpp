@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// Benchmarks of the search.
+//   bench_search quality FOLDER [SEEDS]   what samplers reach on tables (FOLDER/tables.json,
+//   *.csv.gz)
+//                                         and on ZDT1-3 and DTLZ2, medians over seeds
+//   bench_search overhead                 milliseconds for one more trial with n trials in the
+//   study bench_search ptq [ROWS]               configurations/s of an exhaustive search over
+//   number
+//                                         formats of jsc-10x, beside the same configurations made
+//                                         and measured one by one by the passes of ch transform
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <numbers>
+#include <unordered_map>
+
+#include "mase/base/text.h"
+#include "mase/run/search_experiment.h"
+#include "mase/search/pareto.h"
+#include "mase/search/study.h"
+
+namespace mase::search {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// Losses, less is better.
+struct Problem {
+  std::string name;
+  Space space;
+  size_t objectives = 1;
+  Losses reference = {};
+  std::vector<int64_t> budgets;
+  std::function<Losses(const Point& point)> losses;
+};
+
+std::string unpacked(const std::string& path) {
+  gzFile file = gzopen(path.c_str(), "rb");
+  if (!file) throw Error(path, "cannot be opened");
+  std::string text;
+  char buffer[65536];
+  for (int got = 0; (got = gzread(file, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(got));
+  gzclose(file);
+  return text;
+}
+
+// Lists of numbers with more than two entries are whole numbers 0..k-1, others choices.
+std::vector<Problem> table_problems(const std::string& folder) {
+  std::vector<Problem> problems;
+  const Value tables = read_json(folder + "/tables.json");
+  for (const auto& [name, table] : tables.as_dict()) {
+    Space space;
+    for (const auto& [parameter, values] : table["parameters"].as_dict()) {
+      const List& list = values.as_list();
+      const bool ordinal = list.size() > 2 && list[0].is_number();
+      const auto last = static_cast<double>(list.size()) - 1;
+      List indices;
+      for (size_t i = 0; i < list.size(); ++i) indices.emplace_back(i);
+      space.add({parameter, ordinal ? Distribution::integer(0, last)
+                                    : Distribution::categorical(indices, parameter)});
+    }
+    const size_t dimensions = space.dimensions();
+    const auto rows = std::make_shared<std::map<Point, std::vector<double>>>();
+    const std::vector<std::string> lines = split(unpacked(folder + "/" + name + ".csv.gz"), '\n');
+    const std::vector<std::string> header = split(lines[0], ',');
+    for (size_t i = 1; i < lines.size(); ++i) {
+      if (strip(lines[i]).empty()) continue;
+      std::vector<double> numbers;
+      for (const std::string& cell : split(lines[i], ','))
+        numbers.push_back(parse_number(strip(cell)).value_or(std::nan("")));
+      const auto middle = numbers.begin() + static_cast<int64_t>(dimensions);
+      (*rows)[Point(numbers.begin(), middle)] = std::vector<double>(middle, numbers.end());
+    }
+    const auto column = [&, header = header](const std::string& metric) {
+      const std::string plain = starts_with(metric, "-") ? metric.substr(1) : metric;
+      for (size_t c = dimensions; c < header.size(); ++c)
+        if (strip(header[c]) == plain) return c - dimensions;
+      throw Error(folder, fmt::format("no column '{}'", plain));
+    };
+    const std::string main = table["main"].as_string();
+    const bool maximise = table["direction"].as_string() == "maximize";
+    const size_t at = column(main);
+    problems.push_back(
+        {name, space, 1, {}, {50, 100, 200}, [rows, at, maximise](const Point& point) -> Losses {
+           const double value = rows->at(point)[at];
+           return {maximise ? -value : value};
+         }});
+    const Value& pareto = table["pareto"];
+    if (!pareto.is_dict()) continue;
+    std::vector<std::pair<size_t, double>> columns;
+    for (const Value& one : pareto["minimised"].as_list())
+      columns.emplace_back(column(one.as_string()), starts_with(one.as_string(), "-") ? -1 : 1);
+    Losses reference;
+    for (const char* key : {"reference", "reference_point", "ref"})
+      if (pareto[key].is_list())
+        for (const Value& one : pareto[key].as_list()) reference.push_back(one.as_double());
+    problems.push_back({name + "_2obj",
+                        space,
+                        2,
+                        reference,
+                        {50, 100, 150, 200, 300, 500, 1000},
+                        [rows, columns](const Point& point) {
+                          Losses losses;
+                          for (const auto& [c, sign] : columns)
+                            losses.push_back(sign * rows->at(point)[c]);
+                          return losses;
+                        }});
+  }
+  return problems;
+}
+
+Space unit_cube(int dimensions) {
+  Space space;
+  for (int i = 0; i < dimensions; ++i) space.add({fmt::format("x{}", i), Distribution::real(0, 1)});
+  return space;
+}
+
+std::vector<Problem> function_problems() {
+  std::vector<Problem> problems;
+  const auto zdt = [](int kind) {
+    return [kind](const Point& x) -> Losses {
+      double sum = 0;
+      for (size_t i = 1; i < x.size(); ++i) sum += x[i];
+      const double g = 1 + 9 * sum / static_cast<double>(x.size() - 1), f = x[0];
+      double h = 1 - std::sqrt(f / g);
+      if (kind == 2) h = 1 - f / g * (f / g);
+      if (kind == 3) h -= f / g * std::sin(10 * std::numbers::pi * f);
+      return {f, g * h};
+    };
+  };
+  for (const int kind : {1, 2, 3})
+    problems.push_back({fmt::format("zdt{}_d10", kind),
+                        unit_cube(10),
+                        2,
+                        {11, 11},
+                        {50, 100, 150, 200, 300, 500, 1000},
+                        zdt(kind)});
+  problems.push_back({"dtlz2_d7_m3",
+                      unit_cube(7),
+                      3,
+                      {2.5, 2.5, 2.5},
+                      {50, 100, 150, 200, 300, 500, 1000},
+                      [](const Point& x) -> Losses {
+                        double g = 0;
+                        for (size_t i = 2; i < x.size(); ++i) g += (x[i] - 0.5) * (x[i] - 0.5);
+                        const double a = x[0] * std::numbers::pi / 2,
+                                     b = x[1] * std::numbers::pi / 2;
+                        return {(1 + g) * std::cos(a) * std::cos(b),
+                                (1 + g) * std::cos(a) * std::sin(b), (1 + g) * std::sin(a)};
+                      }});
+  return problems;
+}
+
+std::unique_ptr<Sampler> sampler_of(const SamplerRecord& record, const SamplerSetup& setup) {
+  if (record.refuses && record.refuses(setup)) return {};
+  return record.make(validate(Value(Dict{}), record.schema, record.name), setup);
+}
+
+// What is reached at each budget with one seed.
+std::vector<double> reached(const Problem& problem, const SamplerRecord& record, uint64_t seed,
+                            const std::vector<int64_t>& budgets) {
+  StudyOptions options;
+  options.seed = seed;
+  options.trials = budgets.back();
+  const Space space = problem.space;
+  Study study(Trials(problem.space, std::vector<bool>(problem.objectives, false)),
+              sampler_of(record, {&space, problem.objectives, options.trials}), nullptr, nullptr,
+              options);
+  study.run({[&](const Point& point, const Report&) {
+    Measurement result;
+    result.values = problem.losses(point);
+    return result;
+  }});
+  std::vector<double> figures;
+  std::vector<Losses> front;
+  double best = std::numeric_limits<double>::infinity();
+  size_t next = 0;
+  for (size_t i = 0; i < study.trials().size(); ++i) {
+    const Losses& losses = study.trials()[i].values;
+    best = std::min(best, losses[0]);
+    front.push_back(losses);
+    if (next < budgets.size() && static_cast<int64_t>(i) + 1 == budgets[next]) {
+      ++next;
+      figures.push_back(problem.objectives == 1 ? best : hypervolume(front, problem.reference));
+    }
+  }
+  figures.resize(budgets.size(),
+                 figures.empty() ? best : figures.back());  // the space is exhausted
+  return figures;
+}
+
+void quality(const std::string& folder, int seeds) {
+  std::vector<Problem> problems = folder == "-" ? std::vector<Problem>{} : table_problems(folder);
+  for (Problem& one : function_problems()) problems.push_back(std::move(one));
+  for (const Problem& problem : problems)
+    for (const char* name : {"random", "qmc", "tpe", "gp", "cmaes", "nsgaii", "nsgaiii"}) {
+      const std::string sampler = name;
+      const bool genetic = sampler == "nsgaii" || sampler == "nsgaiii";
+      if (problem.objectives == 1 ? genetic : sampler == "qmc" || sampler == "cmaes") continue;
+      std::vector<int64_t> budgets = problem.budgets;
+      int runs = seeds;
+      if (sampler == "gp") {
+        if (problem.objectives > 1) continue;
+        budgets = {50, 100};
+        runs = std::min(seeds, 10);
+      }
+      if (sampler == "tpe" && problem.objectives > 1) budgets = {50, 100, 150, 200, 300};
+      const SamplerRecord& record = find_sampler(sampler, "");
+      if (!sampler_of(record, {&problem.space, problem.objectives, budgets.back()})) continue;
+      const Clock::time_point start = Clock::now();
+      std::vector<std::vector<double>> all(budgets.size());
+      for (int seed = 0; seed < runs; ++seed) {
+        const std::vector<double> figures =
+            reached(problem, record, static_cast<uint64_t>(seed), budgets);
+        for (size_t b = 0; b < budgets.size(); ++b) all[b].push_back(figures[b]);
+      }
+      fmt::print("{:<30} {:<8} seeds {:>2} ", problem.name, sampler, runs);
+      for (size_t b = 0; b < budgets.size(); ++b)
+        fmt::print(" {}: {:.6g}", budgets[b], median(all[b]));
+      fmt::print("   {:.1f} s\n", seconds_since(start));
+      std::fflush(stdout);
+    }
+}
+
+void overhead() {
+  for (const int dimensions : {10, 50})
+    for (const auto& [name, objectives] :
+         {std::pair("random", size_t{1}), std::pair("tpe", size_t{1}), std::pair("tpe", size_t{2}),
+          std::pair("nsgaii", size_t{2})}) {
+      Space space;
+      for (int i = 0; i < dimensions; ++i)
+        space.add({fmt::format("x{}", i), Distribution::real(0, 1)});
+      const SamplerSetup setup{&space, objectives, 10100};
+      const SamplerRecord& record = find_sampler(name, "");
+      const auto sampler = sampler_of(record, setup);
+      Trials trials(space, std::vector<bool>(objectives, false));
+      std::vector<double> spent;
+      fmt::print("{:<8} {} objective(s) {:>2} parameters:", name, objectives, dimensions);
+      for (int64_t n = 0; n < 10100; ++n) {
+        const Clock::time_point start = Clock::now();
+        Suggestion suggestion =
+            sampler->suggest(trials, {.seed = 1, .number = n, .visible = static_cast<size_t>(n)});
+        Trial trial;
+        trial.point = std::move(suggestion.point);
+        trial.system_attributes = std::move(suggestion.system_attributes);
+        trial.state = TrialState::complete;
+        double sum = 0, other = 0;
+        for (size_t i = 0; i < trial.point.size(); ++i) {
+          sum += (trial.point[i] - 0.3) * (trial.point[i] - 0.3);
+          other += (trial.point[i] - 0.7) * (trial.point[i] - 0.7);
+        }
+        trial.values = {sum};
+        if (objectives > 1) trial.values.push_back(other);
+        trials.add(std::move(trial));
+        spent.push_back(1e3 * seconds_since(start));
+        for (const int64_t mark : {100, 1000, 10000})
+          if (n == mark + 99)
+            fmt::print("  n = {}: {:.4f} ms", mark, median({spent.end() - 100, spent.end()}));
+      }
+      fmt::print("\n");
+      std::fflush(stdout);
+    }
+}
+
+void ptq(int64_t rows) {
+  const Value given(
+      Dict{{"model", "jsc-10x"}, {"dataset", "jsc-sim"}, {"val_split", "0.25"}, {"seed", 0}});
+  const Settings settings = experiment_settings(given);
+  Experiment experiment(experiment_spec(settings));
+  experiment.prepare();
+  List widths;
+  for (int w = 2; w <= 9; ++w) widths.emplace_back(w);
+  const List half = {Value("NA")};
+  SearchSpec spec;
+  spec.space = Registry<SpaceRecord>::instance().find("graph/quantize/mixed_precision_ptq");
+  spec.by = "type";
+  spec.seed = Dict{{"default", Dict{{"config", Dict{{"name", List{Value("NA")}}}}}},
+                   {"linear", Dict{{"config", Dict{{"name", List{Value("integer")}},
+                                                   {"data_in_width", widths},
+                                                   {"data_in_frac_width", half},
+                                                   {"weight_width", widths},
+                                                   {"weight_frac_width", half},
+                                                   {"bias_width", List{Value(8)}},
+                                                   {"bias_frac_width", half}}}}}};
+  SearchMetric accuracy, bitops;
+  accuracy.name = "accuracy";
+  accuracy.maximise = true;
+  bitops.name = "bitops";
+  bitops.maximise = false;
+  spec.metrics = {accuracy, bitops};
+  spec.sampler = &find_sampler("brute-force", "");
+  spec.rows = rows;
+  spec.study.jobs = 2;
+  SearchExperiment search(experiment, spec);
+  const Clock::time_point start = Clock::now();
+  search.run(nullptr, "ptq", {});
+  const double seconds = seconds_since(start);
+  const auto count = static_cast<double>(search.trials().size());
+  fmt::print("{:.0f} configurations on {} rows, 2 threads: {:.1f} s, {:.0f} configurations/s\n",
+             count, search.rows(), seconds, count / seconds);
+  constexpr int repeats = 30;
+  double slow = 0;
+  for (int i = 0; i < repeats; ++i) {
+    ExperimentSpec one = experiment_spec(settings);
+    const Value file = search.configuration(static_cast<int64_t>(i) * 8000);
+    one.passes.calls = pass_calls(file["passes"], "passes");
+    Experiment transformed(std::move(one));
+    transformed.prepare();  // data come from the cache
+    const Clock::time_point begin = Clock::now();
+    transformed.transform();
+    slow += seconds_since(begin);
+  }
+  fmt::print("ch transform in process: {:.2f} ms a configuration; {:.0f} times\n",
+             1e3 * slow / repeats, slow / repeats * count / seconds);
+}
+
+}  // namespace
+}  // namespace mase::search
+
+int main(int count, char** words) {
+  const std::string mode = count > 1 ? words[1] : "";
+  try {
+    if (mode == "quality" && count > 2)
+      mase::search::quality(words[2], count > 3 ? std::stoi(words[3]) : 30);
+    else if (mode == "overhead")
+      mase::search::overhead();
+    else if (mode == "ptq")
+      mase::search::ptq(count > 2 ? std::stoll(words[2]) : 20000);
+    else
+      fmt::print("usage: bench_search quality FOLDER [SEEDS] | overhead | ptq [ROWS]\n");
+  } catch (const std::exception& error) {
+    fmt::print("bench_search: {}\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of a search: best value so far over trials, the front of the best trials with a way to
+// each configuration, heat maps over widths, parallel coordinates, which parameters matter, what
+// each of them alone costs, and the best trials on test rows. From search.json, which a search
+// writes into its folder.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mase/report/plain_page.h"
+#include "mase/report/plot.h"
+
+namespace mase {
+
+// software/search_ckpts/search.json of a run folder, if it has one.
+std::optional<Value> read_search_record(const std::string& run_folder);
+
+std::vector<PagePart> search_parts(const Value& record);
+// One self-contained page; `live`: the browser asks for it again every few seconds.
+std::string search_page(const Value& record, const std::string& title, const std::string& generator,
+                        bool live = false);
+
+// Best so far and the front, for a terminal.
+std::string search_plots(const Value& record, const PlotStyle& style);
+
+}  // namespace mase
