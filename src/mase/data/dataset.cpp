@@ -3,7 +3,6 @@
 
 #include <filesystem>
 
-#include "mase/data/augmentation.h"
 #include "mase/data/described.h"
 #include "mase/data/images.h"
 
@@ -25,16 +24,12 @@ Dataset load_dataset(const std::string& name_or_path, const DatasetOptions& opti
     checked.arguments = validate(options.arguments, record->options, "dataset");
     return record->load(checked);
   }
-  if (is_image_folder(name_or_path)) {
-    DatasetOptions checked = options;
-    checked.arguments = validate(options.arguments, augmentation_options(), "dataset");
-    return load_image_folder(name_or_path, checked);
-  }
   if (options.arguments.is_dict() && !options.arguments.as_dict().empty())
     throw Error("dataset",
                 fmt::format("{} has no option '{}'", printable(name_or_path),
                             printable(options.arguments.as_dict().keys().front())),
-                "tables have none of their own");
+                "tables and folders have none of their own");
+  if (is_image_folder(name_or_path)) return load_image_folder(name_or_path, options);
   if (ends_with(lower_case(name_or_path), ".toml")) return load_toml_dataset(name_or_path, options);
   std::error_code ignored;
   if (has_table_extension(name_or_path) || std::filesystem::exists(name_or_path, ignored))

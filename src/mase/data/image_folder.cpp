@@ -10,6 +10,7 @@
 #include "mase/base/file.h"
 #include "mase/base/random.h"
 #include "mase/base/text.h"
+#include "mase/data/augmentation.h"
 #include "mase/data/images.h"
 #include "mase/data/prepare.h"
 
@@ -225,3 +226,31 @@ Dataset load_image_folder(const std::string& folder, const DatasetOptions& optio
 }
 
 }  // namespace mase
+
+namespace mase::image_folder_dataset {
+namespace {
+
+Schema options() {
+  Schema schema = augmentation_options();
+  schema.fields.insert(schema.fields.begin(),
+                       {.name = "folder",
+                        .type = FieldType::text,
+                        .help = "the folder, with one folder for each class"});
+  return schema;
+}
+
+const Register<DatasetRecord> registered{
+    {.name = "images",
+     .summary = "A folder of PNG, PPM or PGM files, one folder for each class",
+     .help = "Reads FOLDER/train/CLASS/* and FOLDER/test/CLASS/*, or FOLDER/CLASS/*, of which a "
+             "fifth becomes the test images. The folder's path alone is a data set too; by this "
+             "name its images can be flipped and cropped.",
+     .options = options(),
+     .load = [](const DatasetOptions& given) {
+       if (!given.arguments["folder"].is_string())
+         throw Error("images", "no folder is named", "give --dataset-folder");
+       return load_image_folder(given.arguments["folder"].as_string(), given);
+     }}};
+
+}  // namespace
+}  // namespace mase::image_folder_dataset
