@@ -51,6 +51,7 @@ def main():
         began = time.monotonic()
         subprocess.run(sweep(), cwd=calm, env=environment, stdout=subprocess.DEVNULL, check=True)
         duration = time.monotonic() - began
+        os.makedirs(runs(folder))  # as of a sweep that was killed before it wrote anything
         # Started again at once each time, and anew where it was quicker than the kill.
         chance = random.Random(11)
         kills = 0

@@ -112,6 +112,15 @@ std::string default_name(const std::string& command, const std::vector<std::stri
   return join(words, "_");
 }
 
+// Nothing but folders: what a sweep leaves that is killed before it has written anything.
+bool holds_no_file(const std::string& folder) {
+  std::error_code failure;
+  fs::recursive_directory_iterator entry(folder, failure);
+  for (; !failure && entry != fs::recursive_directory_iterator(); entry.increment(failure))
+    if (!entry->is_directory(failure)) return false;
+  return !failure;
+}
+
 // The sweep's folder: the first of NAME, NAME_2, ... that is free or holds this very sweep.
 std::string sweep_folder(const std::string& parent, const std::string& name,
                          const std::vector<std::string>& base) {
@@ -119,7 +128,7 @@ std::string sweep_folder(const std::string& parent, const std::string& name,
     const std::string folder =
         parent + "/" + name + (number == 1 ? "" : fmt::format("_{}", number));
     const std::string state = folder + "/sweep.json";
-    if (!fs::exists(folder)) return folder;
+    if (!fs::exists(folder) || holds_no_file(folder)) return folder;
     if (fs::exists(state) && read_json(state)["base"] == Value::of(base)) return folder;
   }
 }
