@@ -32,13 +32,19 @@ int run(const Arguments& arguments) {
     fmt::print("in software, before the first rounding: {}\n",
                join(network.lowered.software, ", "));
   fmt::print("{}\n", result.proof_text);
-  const Estimate cost = estimate(result.design.graph);
+  const Estimate cost = estimate(result.design);
   const EmittedDesign& emitted = result.design.emitted;
-  fmt::print("estimate: {:.0f} LUTs, {:.0f} levels, {:.1f} ns (a model, not placed){}\n", cost.luts,
-             cost.levels, cost.delay_ns,
-             emitted.clocked
-                 ? fmt::format(", {} register bits, {} cycles", cost.registers, emitted.latency)
-                 : "");
+  if (!cost.timed)
+    fmt::print(
+        "estimate: {:.0f} LUTs, {} register bits (a model, not synthesised); a row every {} clock "
+        "cycles, {} from its first element to its last result\n",
+        cost.luts, cost.registers, emitted.interval, emitted.latency);
+  else
+    fmt::print("estimate: {:.0f} LUTs, {:.0f} levels, {:.1f} ns (a model, not placed){}\n",
+               cost.luts, cost.levels, cost.delay_ns,
+               emitted.clocked
+                   ? fmt::format(", {} register bits, {} cycles", cost.registers, emitted.latency)
+                   : "");
   fmt::print("written to {}\n", folder);
   return 0;
 }

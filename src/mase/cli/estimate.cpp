@@ -10,7 +10,7 @@ namespace {
 int run(const Arguments& arguments) {
   const HardwareNetwork network = load_hardware_network(read_hardware_spec(arguments));
   const Design design = make_design(network.lowered.graph, read_design_options(arguments));
-  const Estimate cost = estimate(design.graph);
+  const Estimate cost = estimate(design);
   if (!arguments["json"].is_null()) {
     const std::string text = to_json(to_value(cost), 2) + "\n",
                       path = arguments["json"].as_string();
@@ -18,6 +18,13 @@ int run(const Arguments& arguments) {
       fmt::print("{}", text);
     else
       write_file_atomically(path, text);
+    return 0;
+  }
+  if (!cost.timed) {
+    fmt::print(
+        "{:.0f} LUTs, {} register bits (a model, not synthesised); a row every {} clock "
+        "cycles, {} from its first element to its last result\n",
+        cost.luts, cost.registers, design.emitted.interval, design.emitted.latency);
     return 0;
   }
   Table table({"Layer", "LUTs", "Levels", "Adders"});

@@ -37,46 +37,55 @@ std::vector<Field> hardware_network_options() {
 }
 
 std::vector<Field> design_options() {
-  return {{.name = "style",
-           .type = FieldType::text,
-           .default_value = "unrolled",
-           .help = "how it is built",
-           .choices = Registry<EmitterRecord>::instance().names(),
-           .group = "design"},
-          {.name = "top",
-           .type = FieldType::text,
-           .default_value = "top",
-           .help = "name of the module",
-           .group = "design"},
-          {.name = "levels",
-           .type = FieldType::number,
-           .default_value = 0,
-           .help = "registers at most so many levels of logic apart; 0: none, combinational",
-           .minimum = 0,
-           .group = "design"},
-          {.name = "valid",
-           .type = FieldType::boolean,
-           .default_value = false,
-           .help = "a valid bit travels with the data",
-           .group = "design"},
-          {.name = "argmax",
-           .type = FieldType::boolean,
-           .default_value = false,
-           .help = "give the number of the largest output instead of the outputs",
-           .group = "design"},
-          {.name = "effort",
-           .type = FieldType::integer,
-           .default_value = 1,
-           .help = "of the search for shared additions: each step doubles it",
-           .minimum = 0,
-           .maximum = 10,
-           .group = "design"},
-          {.name = "seed",
-           .type = FieldType::integer,
-           .default_value = 0,
-           .help = "of that search and of drawn rows",
-           .minimum = 0,
-           .group = "design"}};
+  std::vector<Field> fields = {
+      {.name = "style",
+       .type = FieldType::text,
+       .default_value = "unrolled",
+       .help = "how it is built",
+       .choices = Registry<EmitterRecord>::instance().names(),
+       .group = "design"},
+      {.name = "top",
+       .type = FieldType::text,
+       .default_value = "top",
+       .help = "name of the module",
+       .group = "design"},
+      {.name = "levels",
+       .type = FieldType::number,
+       .default_value = 0,
+       .help = "registers at most so many levels of logic apart; 0: none, combinational",
+       .minimum = 0,
+       .group = "design"},
+      {.name = "argmax",
+       .type = FieldType::boolean,
+       .default_value = false,
+       .help = "give the number of the largest output instead of the outputs",
+       .group = "design"},
+      {.name = "effort",
+       .type = FieldType::integer,
+       .default_value = 1,
+       .help = "of the search for shared additions: each step doubles it",
+       .minimum = 0,
+       .maximum = 10,
+       .group = "design"},
+      {.name = "seed",
+       .type = FieldType::integer,
+       .default_value = 0,
+       .help = "of that search and of drawn rows",
+       .minimum = 0,
+       .group = "design"},
+      {.name = "delay_weight",
+       .type = FieldType::number,
+       .default_value = 3,
+       .help = "how much late results count against more bits",
+       .minimum = 0,
+       .maximum = 1000,
+       .group = "design"}};
+  for (const EmitterRecord* style : Registry<EmitterRecord>::instance().all())
+    for (Field field : style->schema.fields) {
+      field.group = fmt::format("design, style {}", style->name);
+      fields.push_back(std::move(field));
+    }
+  return fields;
 }
 
 HardwareSpec read_hardware_spec(const Arguments& arguments) {
@@ -84,7 +93,7 @@ HardwareSpec read_hardware_spec(const Arguments& arguments) {
   spec.network.model = text_of(arguments, "model");
   spec.network.load = text_of(arguments, "load");
   spec.data.name = text_of(arguments, "dataset");
-  spec.rows = arguments["rows"].as_int();
+  if (!arguments["rows"].is_null()) spec.rows = arguments["rows"].as_int();
   spec.seed = static_cast<uint64_t>(arguments["seed"].as_int());
   if (const std::string config = text_of(arguments, "config"); !config.empty()) {
     const Value file = read_toml(config);
@@ -101,10 +110,20 @@ DesignOptions read_design_options(const Arguments& arguments) {
   options.style = arguments["style"].as_string();
   options.top = arguments["top"].as_string();
   options.levels = arguments["levels"].as_double();
-  options.valid = arguments["valid"].as_bool();
+  options.delay_weight = arguments["delay_weight"].as_double();
   options.argmax = arguments["argmax"].as_bool();
   options.effort = static_cast<int>(arguments["effort"].as_int());
   options.seed = static_cast<uint64_t>(arguments["seed"].as_int());
+  // A style's own options, and none of another's.
+  options.style_options = Dict{};
+  for (const EmitterRecord* style : Registry<EmitterRecord>::instance().all())
+    for (const Field& field : style->schema.fields)
+      if (style->name == options.style)
+        options.style_options.dict().set(field.name, arguments[field.name]);
+      else if (arguments.was_typed(field.name))
+        throw Error("--" + replace_all(field.name, "_", "-"),
+                    fmt::format("is an option of style {}", style->name),
+                    fmt::format("add --style {}", style->name));
   return options;
 }
 

@@ -10,7 +10,8 @@ int run(const Arguments& arguments) {
   const std::string folder = arguments["folder"].as_string();
   const Simulation result =
       simulate_folder(folder, arguments["simulator"].as_string(),
-                      arguments["wave"].is_null() ? "" : arguments["wave"].as_string());
+                      arguments["wave"].is_null() ? "" : arguments["wave"].as_string(),
+                      arguments["rows"].is_null() ? 0 : arguments["rows"].as_int());
   fmt::print("{}: {} rows, {} mismatches; compiled in {:.1f} s, ran in {:.1f} s\n",
              result.simulator, result.rows, result.mismatches, result.build_seconds,
              result.run_seconds);
@@ -28,8 +29,14 @@ const Register<CommandRecord> registered{{
     .options = {{{.name = "simulator",
                   .type = FieldType::text,
                   .default_value = "auto",
-                  .help = "auto: Icarus Verilog for few rows, Verilator for many",
-                  .choices = {"auto", "iverilog", "verilator"}},
+                  .help =
+                      "auto: Icarus Verilog for few rows, Verilator for many; cpp: the C++ header "
+                      "instead of the SystemVerilog",
+                  .choices = {"auto", "iverilog", "verilator", "cpp"}},
+                 {.name = "rows",
+                  .type = FieldType::integer,
+                  .help = "the first so many rows only",
+                  .minimum = 1},
                  {.name = "wave", .type = FieldType::text, .help = "a waveform to write (.vcd)"}}},
     .examples = {"ch simulate mase_output/hardware"},
     .run = run,

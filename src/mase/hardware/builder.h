@@ -61,6 +61,10 @@ class IntegerBuilder {
                  std::vector<int64_t> numbers);
 
   void output(IntegerId a) { graph_.outputs.push_back(a); }
+  // The current layer computes these sums of those values.
+  void note_linear(const std::vector<IntegerId>& inputs, const std::vector<IntegerId>& outputs) {
+    graph_.linear.push_back({layer_, inputs, outputs});
+  }
   void name(IntegerId a, const std::string& name);
   // A narrower interval that the caller has proved.
   void narrow(IntegerId a, const IntegerRange& range);

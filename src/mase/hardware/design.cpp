@@ -18,24 +18,25 @@ namespace fs = std::filesystem;
 
 std::string make_file(const std::string& top) {
   return fmt::format(
-      "# make sim: compares every row of sim/vectors.hex (Icarus Verilog). make lint, make synth:\n"
-      "# Verilator and Yosys.\n"
+      "# make sim: compares every row of sim/vectors.hex (Icarus Verilog). make cpp: the same for\n"
+      "# the C++ header. make lint, make synth: Verilator and Yosys.\n"
       "TOP = {}\n\n"
       "sim: sim/$(TOP)_tb.vvp\n\tcd sim && vvp $(TOP)_tb.vvp\n\n"
-      "sim/$(TOP)_tb.vvp: sim/$(TOP)_tb.sv rtl/$(TOP).sv\n"
+      "sim/$(TOP)_tb.vvp: sim/$(TOP)_tb.sv $(wildcard rtl/*.sv)\n"
       "\tiverilog -g2012 -o $@ $^\n\n"
-      "lint:\n\tverilator --lint-only -Wall --top-module $(TOP) rtl/$(TOP).sv\n\n"
+      "cpp:\n\t$(CXX) -std=c++11 -O1 -o cpp/check cpp/check.cpp\n\tcd cpp && ./check\n\n"
+      "lint:\n\tverilator --lint-only -Wall --top-module $(TOP) rtl/*.sv\n\n"
       "synth:\n"
-      "\tyosys -p 'read_verilog -sv rtl/$(TOP).sv; synth_xilinx -family xcup -flatten -top $(TOP); "
+      "\tyosys -p 'read_verilog -sv rtl/*.sv; synth_xilinx -family xcup -flatten -top $(TOP); "
       "stat'\n\n"
-      ".PHONY: sim lint synth\n",
+      ".PHONY: sim cpp lint synth\n",
       top);
 }
 
 std::string vivado_script(const std::string& top) {
   return fmt::format(
       "# vivado -mode batch -source vivado.tcl. Written for Vivado 2020 and later; not run here.\n"
-      "read_verilog -sv rtl/{0}.sv\n"
+      "read_verilog -sv [glob rtl/*.sv]\n"
       "synth_design -top {0} -part xcvu13p-flga2577-2-e -mode out_of_context\n"
       "create_clock -period 5.0 [get_ports -quiet clk]\n"
       "opt_design\nplace_design\nroute_design\n"
@@ -49,17 +50,17 @@ std::string quartus_script(const std::string& top) {
       "load_package flow\nproject_new {0} -overwrite\n"
       "set_global_assignment -name FAMILY \"Agilex 7\"\n"
       "set_global_assignment -name TOP_LEVEL_ENTITY {0}\n"
-      "set_global_assignment -name SYSTEMVERILOG_FILE rtl/{0}.sv\n"
+      "foreach file [glob rtl/*.sv] {{ set_global_assignment -name SYSTEMVERILOG_FILE $file }}\n"
       "execute_flow -compile\nproject_close\n",
       top);
 }
 
-Value port_value(const IntegerGraph& graph, const std::vector<IntegerId>& ids) {
+Value port_value(const IntegerGraph& graph, const std::vector<IntegerId>& ids, int element) {
   List ports;
   int at = 0;
   for (const IntegerId id : ids) {
     const IntegerNode& node = graph.at(id);
-    const int width = std::max(1, node.range.width());
+    const int width = element > 0 ? element : std::max(1, node.range.width());
     ports.push_back(Dict{{"name", node.name},
                          {"low_bit", at},
                          {"width", width},
@@ -85,17 +86,28 @@ Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
   const EmitterRecord& style = Registry<EmitterRecord>::instance().get(options.style, "--style");
   Design design;
   design.options = options;
-  Optimized optimized = optimize(options.argmax ? with_argmax(lowered) : lowered,
-                                 {.effort = options.effort, .seed = options.seed});
-  design.trace = std::move(optimized.trace);
-  design.graph =
-      options.levels > 0 ? pipeline(optimized.graph, options.levels) : std::move(optimized.graph);
-  if (options.valid && options.levels <= 0)
-    throw Error("--valid", "a valid bit needs registers", "give --levels too");
+  Problems problems;
+  const Value own =
+      validate(options.style_options.is_null() ? Value(Dict{}) : options.style_options,
+               style.schema, "--style " + style.name, problems);
+  problems.throw_if_any();
+  design.graph = options.argmax ? with_argmax(lowered) : lowered;
+  if (style.as_lowered) {
+    if (options.levels > 0)
+      throw Error("--levels", fmt::format("style {} has its own registers", style.name),
+                  "leave it out");
+  } else {
+    Optimized optimized = optimize(
+        design.graph,
+        {.effort = options.effort, .seed = options.seed, .delay_weight = options.delay_weight});
+    design.trace = std::move(optimized.trace);
+    design.graph =
+        options.levels > 0 ? pipeline(optimized.graph, options.levels) : std::move(optimized.graph);
+  }
   if (options.top.empty() || verilog_name(options.top) != options.top)
     throw Error("--top", fmt::format("'{}' is no name of a module", printable(options.top)),
                 "use letters, digits and underscores");
-  design.emitted = style.emit(design.graph, {options.top, Dict{{"valid", options.valid}}});
+  design.emitted = style.emit(design.graph, {options.top, own});
   return design;
 }
 
@@ -126,30 +138,34 @@ DesignRows random_rows(const IntegerGraph& graph, size_t count, uint64_t seed) {
 EmittedFiles design_files(const Design& design, const DesignRows& rows, const Dict& facts) {
   const std::string& top = design.options.top;
   EmittedFiles files = design.emitted.files;
-  files[fmt::format("sim/{}_tb.sv", top)] = testbench_text(design.graph, design.emitted, top);
-  files["sim/vectors.hex"] = vectors_text(design.graph, rows.inputs, rows.outputs);
+  const std::string bench = fmt::format("sim/{}_tb.sv", top);
+  if (!files.count(bench)) files[bench] = testbench_text(design.graph, design.emitted, top);
+  files["sim/vectors.hex"] = vectors_text(design.graph, design.emitted, rows.inputs, rows.outputs);
   files["Makefile"] = make_file(top);
   files["vivado.tcl"] = vivado_script(top);
   files["quartus.tcl"] = quartus_script(top);
   files["graph.txt"] = to_text(design.graph);
   files[fmt::format("cpp/{}.h", top)] = cpp_header_text(design.graph, top);
-  const Estimate cost = estimate(design.graph);
+  files["cpp/check.cpp"] = cpp_check_text(design.graph, design.emitted, top);
+  const Estimate cost = estimate(design);
   List trace;
   for (const OptimizeStep& step : design.trace)
     trace.push_back(Dict{{"pass", step.pass},
                          {"before", cost_value(step.before)},
                          {"after", cost_value(step.after)}});
-  Dict manifest{{"network", design.graph.name},
-                {"style", design.options.style},
-                {"top", top},
-                {"latency_cycles", design.emitted.latency},
-                {"initiation_interval", 1},
-                {"valid", design.emitted.valid},
-                {"inputs", port_value(design.graph, design.graph.inputs)},
-                {"outputs", port_value(design.graph, design.graph.outputs)},
-                {"estimate", to_value(cost)},
-                {"passes", std::move(trace)},
-                {"test_rows", rows.origin}};
+  Dict manifest{
+      {"network", design.graph.name},
+      {"style", design.options.style},
+      {"top", top},
+      {"latency_cycles", design.emitted.latency},
+      {"initiation_interval", design.emitted.interval},
+      {"valid", design.emitted.valid},
+      {"inputs", port_value(design.graph, design.graph.inputs, design.emitted.input_element)},
+      {"outputs", port_value(design.graph, design.graph.outputs, design.emitted.output_element)},
+      {"estimate", to_value(cost)},
+      {"passes", std::move(trace)},
+      {"test_rows", rows.origin}};
+  for (const auto& [key, value] : design.emitted.facts) manifest.set(key, value);
   for (const auto& [key, value] : facts) manifest.set(key, value);
   files["manifest.json"] = to_json(manifest, 2) + "\n";
   return files;

@@ -20,9 +20,10 @@ struct DesignOptions {
   std::string top = "top";
   int effort = 1;
   uint64_t seed = 0;
-  double levels = 0;  // of logic between registers; 0: no registers
-  bool valid = false;
-  bool argmax = false;  // the class instead of the outputs
+  double delay_weight = 3;   // how much late results count against more bits, see cmvm.h
+  double levels = 0;         // of logic between registers; 0: no registers
+  bool argmax = false;       // the class instead of the outputs
+  Value style_options = {};  // of the style's own schema
 };
 
 struct Design {
@@ -57,10 +58,11 @@ struct Simulation {
   double build_seconds = 0, run_seconds = 0;
   std::string output;
 };
-// `simulator`: "iverilog", "verilator" or "auto" (Icarus below some thousand rows). `dump`: a
-// waveform file to write, or empty.
+// `simulator`: "iverilog", "verilator", "auto" (Icarus below some thousand rows), or "cpp": the C++
+// header instead of the SystemVerilog. `dump`: a waveform file to write, or empty. `most`: the
+// first so many rows only; 0: all.
 Simulation simulate_folder(const std::string& folder, const std::string& simulator,
-                           const std::string& dump);
+                           const std::string& dump, int64_t most = 0);
 
 struct Synthesis {
   std::string flow;  // "synth_xilinx -family xcup -flatten"
@@ -71,17 +73,9 @@ struct Synthesis {
 Synthesis synthesize_folder(const std::string& folder);
 
 // What the graph costs by the model, calibrated on synthesis results (estimate.cpp).
-struct Estimate {
-  double luts = 0, levels = 0, delay_ns = 0;
-  int64_t registers = 0;
-  struct Layer {
-    std::string name;
-    double luts = 0, levels = 0;
-    int64_t adders = 0;
-  };
-  std::vector<Layer> layers;
-};
 Estimate estimate(const IntegerGraph& graph);
+// The same of a design, whose style may know better.
+Estimate estimate(const Design& design);
 Value to_value(const Estimate& estimate);
 
 }  // namespace mase

@@ -21,9 +21,17 @@ std::string top_of(const std::string& folder) {
 }
 
 std::string work_folder(const std::string& folder, const char* name) {
-  const std::string path = (fs::path(folder) / "build" / name).string();
+  const std::string path = (fs::absolute(folder) / "build" / name).string();
   make_directories(path);
   return path;
+}
+
+std::vector<std::string> design_sources(const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(fs::absolute(folder) / "rtl"))
+    if (entry.path().extension() == ".sv") paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 void must_work(const ToolResult& result, const std::string& what) {
@@ -66,12 +74,18 @@ ReadBack prove_folder(const Design& design, const std::string& folder) {
 }
 
 Simulation simulate_folder(const std::string& folder, const std::string& simulator,
-                           const std::string& dump) {
+                           const std::string& dump, int64_t most) {
   const std::string top = top_of(folder);
   const fs::path root = fs::absolute(folder);
   const std::string vectors = (root / "sim" / "vectors.hex").string();
-  const std::string text = read_text_file(vectors);
-  const int64_t rows = std::count(text.begin(), text.end(), '\n');
+  std::string text = read_text_file(vectors);
+  int64_t rows = 0;
+  size_t end = 0;
+  while ((most <= 0 || rows < most) && (end = text.find('\n', end)) != std::string::npos) {
+    ++rows;
+    ++end;
+  }
+  if (most > 0 && rows == most) text.resize(end);
   Simulation result;
   result.simulator = simulator;
   if (simulator == "auto") {
@@ -80,35 +94,48 @@ Simulation simulate_folder(const std::string& folder, const std::string& simulat
     if (result.simulator == "iverilog" && !tool_exists("iverilog") && tool_exists("verilator"))
       result.simulator = "verilator";
   }
-  const std::string design = (root / "rtl" / (top + ".sv")).string(),
-                    bench = (root / "sim" / (top + "_tb.sv")).string();
+  const std::string bench = (root / "sim" / (top + "_tb.sv")).string();
+  std::vector<std::string> sources = design_sources(folder);
+  sources.insert(sources.begin(), bench);
   const std::string work = work_folder(folder, result.simulator.c_str());
-  std::error_code code;
-  fs::copy_file(vectors, fs::path(work) / "vectors.hex", fs::copy_options::overwrite_existing,
-                code);
+  write_file_atomically(work + "/vectors.hex", text);
   std::vector<std::string> command;
   if (result.simulator == "iverilog") {
     require_tool("iverilog");
-    const ToolResult built = run_tool({"iverilog", "-g2012", "-o", "bench", bench, design}, work);
+    std::vector<std::string> build = {"iverilog", "-g2012", "-o", "bench"};
+    build.insert(build.end(), sources.begin(), sources.end());
+    const ToolResult built = run_tool(build, work);
     must_work(built, "iverilog");
     result.build_seconds = built.seconds;
     command = {"vvp", "bench"};
   } else if (result.simulator == "verilator") {
     require_tool("verilator");
-    std::vector<std::string> build = {"verilator", "--binary", "-O3", "-Wno-fatal", "--top-module",
-                                      top + "_tb", "-Mdir",    "obj", bench,        design};
+    std::vector<std::string> build = {"verilator",    "--binary",  "-O3",   "-Wno-fatal",
+                                      "--top-module", top + "_tb", "-Mdir", "obj"};
+    build.insert(build.end(), sources.begin(), sources.end());
     if (!dump.empty()) build.push_back("--trace");
     const ToolResult built = run_tool(build, work);
     must_work(built, "verilator");
     result.build_seconds = built.seconds;
     command = {(fs::path(work) / "obj" / ("V" + top + "_tb")).string()};
+  } else if (result.simulator == "cpp") {
+    require_tool("g++");
+    if (!dump.empty())
+      throw Error("--wave", "a C++ program has no waveform", "use iverilog or verilator");
+    const ToolResult built = run_tool({"g++", "-std=c++11", "-O1", "-Wall", "-Wextra", "-Werror",
+                                       "-o", "check", (root / "cpp" / "check.cpp").string()},
+                                      work);
+    must_work(built, "g++");
+    result.build_seconds = built.seconds;
+    command = {(fs::path(work) / "check").string(), "vectors.hex"};
   } else {
     throw Error("--simulator", fmt::format("unknown simulator '{}'", printable(simulator)),
-                "use auto, iverilog or verilator");
+                "use auto, iverilog, verilator or cpp");
   }
   if (!dump.empty()) command.push_back("+dump=" + fs::absolute(dump).string());
   const ToolResult run = run_tool(command, work);
-  must_work(run, result.simulator);
+  // The C++ program says by its exit code, too, that rows differ.
+  if (result.simulator != "cpp" || run.exit_code != 1) must_work(run, result.simulator);
   result.run_seconds = run.seconds;
   result.output = run.output;
   result.rows =
@@ -128,12 +155,12 @@ Synthesis synthesize_folder(const std::string& folder) {
   Synthesis result;
   // Paths end at registers: without them the longest path lies between two.
   result.flow = "synth_xilinx -family xcup -flatten";
-  const ToolResult run = run_tool(
-      {"yosys", "-q", "-p",
-       fmt::format("read_verilog -sv ../../rtl/{0}.sv; {1} -top {0}; tee -o stat.txt stat; "
-                   "delete t:FD*; tee -o ltp.txt ltp",
-                   top, result.flow)},
-      work);
+  const ToolResult run =
+      run_tool({"yosys", "-q", "-p",
+                fmt::format("read_verilog -sv {2}; {1} -top {0}; tee -o stat.txt stat; "
+                            "delete t:FD*; tee -o ltp.txt ltp",
+                            top, result.flow, join(design_sources(folder), " "))},
+               work);
   must_work(run, "yosys");
   result.seconds = run.seconds;
   for (const std::string& line : split(read_text_file(work + "/stat.txt"), '\n')) {

@@ -22,7 +22,9 @@ class Writer {
     EmittedDesign design;
     design.latency = latency();
     design.clocked = design.latency > 0;
-    design.valid = design.clocked && options_.values["valid"].as_bool();
+    design.valid = options_.values["valid"].as_bool();
+    if (design.valid && !design.clocked)
+      throw Error("--valid", "a valid bit needs registers", "give --levels too");
     for (const IntegerId id : graph_.inputs) design.input_bits += port_width(id);
     for (const IntegerId id : graph_.outputs) design.output_bits += port_width(id);
     design.signals = names_;

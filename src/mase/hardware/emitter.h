@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,14 +25,32 @@ struct EmitOptions {
   Value values = {};  // of the emitter's own schema, defaults filled in
 };
 
+// What a design costs by a model.
+struct Estimate {
+  double luts = 0, levels = 0, delay_ns = 0;
+  int64_t registers = 0;
+  bool timed = true;  // levels and delay are known
+  struct Layer {
+    std::string name;
+    double luts = 0, levels = 0;
+    int64_t adders = 0;
+  };
+  std::vector<Layer> layers;
+};
+
 struct EmittedDesign {
   EmittedFiles files;
-  int latency = 0;  // clock cycles from an input to its output; 0: no clock
+  int latency = 0;       // clock cycles from an input to its output; 0: no clock
+  int64_t interval = 1;  // clock cycles from a row to the next
   bool clocked = false;
   bool valid = false;
-  // Bits of the packed input and output vectors, codes side by side, the first one lowest.
+  // Bits of the packed input and output vectors, codes side by side, the first one lowest; and of
+  // every code where they are all alike, 0 where each is as wide as its interval.
   int input_bits = 0, output_bits = 0;
-  std::vector<std::string> signals;  // of every node, for read-back; empty: the style has none
+  int input_element = 0, output_element = 0;
+  Dict facts = {};                        // for the manifest
+  std::optional<Estimate> estimate = {};  // where the graph's own costs do not say it
+  std::vector<std::string> signals;       // of every node, for read-back; empty: the style has none
 };
 
 struct EmitterRecord {
@@ -41,6 +60,7 @@ struct EmitterRecord {
   std::string summary;
   std::string help = {};
   Schema schema = {};
+  bool as_lowered = false;  // wants the network's own sums, nothing shared, no registers
   std::function<EmittedDesign(const IntegerGraph& graph, const EmitOptions& options)> emit;
 };
 
@@ -48,10 +68,21 @@ struct EmitterRecord {
 // every output and says how many rows differ.
 std::string testbench_text(const IntegerGraph& graph, const EmittedDesign& design,
                            const std::string& top);
+// The same for designs with valid and ready: elements enter and leave `in` and `out` at a time,
+// both sides stall at random, and what is valid must stay until it is taken. With the argument
+// +nostall nothing stalls.
+struct StreamShape {
+  int in = 1, inputs = 1, out = 1, outputs = 1;
+};
+std::string stream_testbench_text(const EmittedDesign& design, const std::string& top,
+                                  const StreamShape& shape);
 // One line a row: all input codes packed, then all output codes, in hexadecimal.
-std::string vectors_text(const IntegerGraph& graph, const std::vector<int64_t>& inputs,
-                         const std::vector<int64_t>& outputs);
+std::string vectors_text(const IntegerGraph& graph, const EmittedDesign& design,
+                         const std::vector<int64_t>& inputs, const std::vector<int64_t>& outputs);
 // The same function in C++ without dependencies.
 std::string cpp_header_text(const IntegerGraph& graph, const std::string& name);
+// A program that compares that header with the rows of vectors.hex.
+std::string cpp_check_text(const IntegerGraph& graph, const EmittedDesign& design,
+                           const std::string& name);
 
 }  // namespace mase

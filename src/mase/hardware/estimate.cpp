@@ -38,6 +38,10 @@ Estimate estimate(const IntegerGraph& graph) {
   return result;
 }
 
+Estimate estimate(const Design& design) {
+  return design.emitted.estimate ? *design.emitted.estimate : estimate(design.graph);
+}
+
 Value to_value(const Estimate& estimate) {
   List layers;
   for (const Estimate::Layer& layer : estimate.layers)
@@ -45,9 +49,15 @@ Value to_value(const Estimate& estimate) {
                           {"luts", layer.luts},
                           {"levels", layer.levels},
                           {"adders", layer.adders}});
-  return Dict{{"luts", estimate.luts},           {"levels", estimate.levels},
-              {"delay_ns", estimate.delay_ns},   {"delay_is", "a model, not placed"},
-              {"registers", estimate.registers}, {"layers", std::move(layers)}};
+  Dict value{{"luts", estimate.luts}};
+  if (estimate.timed) {
+    value.set("levels", estimate.levels);
+    value.set("delay_ns", estimate.delay_ns);
+    value.set("delay_is", "a model, not placed");
+  }
+  value.set("registers", estimate.registers);
+  value.set("layers", std::move(layers));
+  return value;
 }
 
 }  // namespace mase

@@ -47,6 +47,14 @@ struct IntegerGraph {
   std::vector<IntegerNode> nodes;   // operands before users
   std::vector<IntegerId> inputs, outputs;
 
+  // Which sums are a linear layer's, as lowering wrote them; -1 for values that nothing needs.
+  // Optimisers, which take layers apart, leave none.
+  struct LinearLayer {
+    int layer = -1;
+    std::vector<IntegerId> inputs, outputs;
+  };
+  std::vector<LinearLayer> linear = {};
+
   const IntegerNode& at(IntegerId id) const { return nodes[static_cast<size_t>(id)]; }
   IntegerNode& at(IntegerId id) { return nodes[static_cast<size_t>(id)]; }
 };
@@ -65,6 +73,10 @@ struct IntegerContext {
 
   int64_t number(size_t index) const { return node.numbers[index]; }
 };
+
+// When each bit of a value is there, in levels, the lowest bit first: carry chains end late at the
+// top only.
+using BitTimes = std::vector<double>;
 
 // How a node reads in SystemVerilog: operands are signals as wide as their ranges say.
 struct VerilogOperand {
@@ -93,6 +105,8 @@ struct IntegerOpRecord {
   // 6-input look-up tables, and delay in levels of logic; null functions: free wiring.
   std::function<double(const IntegerContext&)> luts = {};
   std::function<double(const IntegerContext&)> delay = {};
+  // The bits' times from those of the operands; empty: all bits, `delay` after the last operand's.
+  std::function<BitTimes(const IntegerContext&, const std::vector<BitTimes>&)> times = {};
   // The right-hand side of the node's assignment. Empty: the emitter handles it (input, register).
   std::function<std::string(const IntegerContext&, const std::vector<VerilogOperand>&)> verilog =
       {};

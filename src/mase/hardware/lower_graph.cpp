@@ -112,6 +112,9 @@ class GraphLowering {
     if (op == "hardtanh")
       return limited(first, call.attributes["min_val"].as_double(),
                      call.attributes["max_val"].as_double());
+    if (op == "leaky_relu")
+      if (const Features leaky = leaky_relu(first, call.attributes["negative_slope"].as_double()))
+        return leaky;
     if (op == "neg") return each(first, [&](IntegerId x) { return builder_.negate(x); });
     if ((op == "add" || op == "sub") && inputs.size() == 2)
       return sum(node, first, *inputs[1], op == "sub");
@@ -145,6 +148,18 @@ class GraphLowering {
       const IntegerId fine = builder_.aligned(x, frac);
       return builder_.clamp(fine, std::llround(std::ldexp(low, frac)),
                             std::llround(std::ldexp(high, frac)));
+    });
+  }
+
+  // A slope of few bits is exact: sums of shifts below zero. Others become tables.
+  Features leaky_relu(const std::vector<IntegerId>& features, double slope) {
+    const Dyadic factor = dyadic(slope, "negative_slope");
+    if (std::abs(factor.mantissa) >= 1 << 8 || factor.frac < 0 || factor.frac > 16) return {};
+    return each(features, [&](IntegerId x) {
+      const int frac = builder_.at(x).frac;
+      const IntegerId below = builder_.scale(x, factor.mantissa, frac + factor.frac);
+      const IntegerId negative = builder_.compare(x, builder_.constant(0, frac));
+      return builder_.select(negative, below, builder_.shift(x, factor.frac));
     });
   }
 

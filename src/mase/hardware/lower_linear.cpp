@@ -52,6 +52,7 @@ std::vector<IntegerId> lower_linear(IntegerBuilder& builder, const std::vector<I
       sum = builder.add(sum, 0, builder.scale(id, scaled(weight, builder.at(id).frac), frac), 0);
     results.push_back(sum);
   }
+  builder.note_linear(inputs, results);
   return results;
 }
 

@@ -55,8 +55,11 @@ class MagnitudeRounding {
 
   // A small float: as many significant bits as it has, from the leading one down.
   IntegerId to_float(IntegerId x, const FloatSpec& spec, IntegerRounding rounding) {
-    const int frac = builder_.at(x).frac;
-    const IntegerId a = magnitude(x);
+    // The largest number, which saturation gives, must be whole too.
+    const IntegerId fine = builder_.aligned(
+        x, std::max(builder_.at(x).frac, spec.mantissa - std::ilogb(spec.largest)));
+    const int frac = builder_.at(fine).frac;
+    const IntegerId a = magnitude(fine);
     const int precision = spec.mantissa + 1, top = bits_of(builder_.at(a).range.high);
     const int first = std::max(0, spec.emin - spec.mantissa + frac);
     IntegerId value = sliced(a, first, first, first + precision, rounding);
@@ -71,6 +74,7 @@ class MagnitudeRounding {
                                   IntegerRounding rounding) {
     int frac = builder_.at(features[0]).frac;
     for (const IntegerId x : features) frac = std::max(frac, builder_.at(x).frac);
+    frac = std::max(frac, (spec.whole ? 0 : spec.element.mantissa - spec.offset) - spec.most);
     std::vector<IntegerId> magnitudes;
     for (IntegerId& x : features) {
       x = builder_.aligned(x, frac);
@@ -161,9 +165,12 @@ class MagnitudeRounding {
       const int drop = std::max(s + frac, first);
       return sliced(a, drop, first, s == spec.most ? 62 : s + spec.offset + 1 + frac, rounding);
     };
-    IntegerId value = of(lowest);
+    // Up to here nothing is dropped.
+    const int base =
+        std::clamp(first - frac, lowest, at_least.empty() ? lowest : at_least.rbegin()->first);
+    IntegerId value = of(base);
     for (const auto& [s, when] : at_least)
-      if (s + frac > first) value = builder_.select(when, of(s), value);
+      if (s > base) value = builder_.select(when, of(s), value);
     return value;
   }
 

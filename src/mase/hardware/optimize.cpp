@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "mase/hardware/bit_times.h"
 #include "mase/hardware/builder.h"
 
 namespace mase {
@@ -62,13 +63,14 @@ std::vector<double> arrival_times(const IntegerGraph& graph) {
 GraphCost cost_of(const IntegerGraph& graph) {
   GraphCost cost;
   for (const IntegerNode& node : graph.nodes) add_cost(cost, graph, node);
-  for (const double time : arrival_times(graph)) cost.levels = std::max(cost.levels, time);
+  for (const double time : last_bit_times(graph))
+    cost.levels = std::max(cost.levels, time + pin_levels);
   return cost;
 }
 
 std::vector<GraphCost> cost_by_layer(const IntegerGraph& graph) {
   std::vector<GraphCost> costs(graph.layers.size());
-  const std::vector<double> times = arrival_times(graph);
+  const std::vector<double> times = last_bit_times(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (graph.nodes[i].layer < 0) continue;
     GraphCost& cost = costs[static_cast<size_t>(graph.nodes[i].layer)];

@@ -8,11 +8,11 @@ namespace mase {
 namespace {
 
 // Codes packed side by side, the first one lowest, as hexadecimal digits.
-std::string packed(const IntegerGraph& graph, const std::vector<IntegerId>& ids,
+std::string packed(const IntegerGraph& graph, const std::vector<IntegerId>& ids, int element,
                    const int64_t* codes) {
   std::vector<bool> bits;
   for (size_t k = 0; k < ids.size(); ++k) {
-    const int width = std::max(1, graph.at(ids[k]).range.width());
+    const int width = element > 0 ? element : std::max(1, graph.at(ids[k]).range.width());
     for (int bit = 0; bit < width; ++bit) bits.push_back((codes[k] >> bit & 1) != 0);
   }
   while (bits.size() % 4 != 0) bits.push_back(false);
@@ -27,16 +27,18 @@ std::string packed(const IntegerGraph& graph, const std::vector<IntegerId>& ids,
 
 }  // namespace
 
-std::string vectors_text(const IntegerGraph& graph, const std::vector<int64_t>& inputs,
-                         const std::vector<int64_t>& outputs) {
+std::string vectors_text(const IntegerGraph& graph, const EmittedDesign& design,
+                         const std::vector<int64_t>& inputs, const std::vector<int64_t>& outputs) {
   const size_t rows = graph.inputs.empty() ? 0 : inputs.size() / graph.inputs.size();
   MASE_CHECK(outputs.size() == rows * graph.outputs.size(), "{} results for {} rows",
              outputs.size(), rows);
   std::string text;
   for (size_t row = 0; row < rows; ++row)
     text += fmt::format("{} {}\n",
-                        packed(graph, graph.inputs, inputs.data() + row * graph.inputs.size()),
-                        packed(graph, graph.outputs, outputs.data() + row * graph.outputs.size()));
+                        packed(graph, graph.inputs, design.input_element,
+                               inputs.data() + row * graph.inputs.size()),
+                        packed(graph, graph.outputs, design.output_element,
+                               outputs.data() + row * graph.outputs.size()));
   return text;
 }
 

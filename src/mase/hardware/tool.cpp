@@ -16,6 +16,7 @@
 namespace mase {
 
 bool tool_exists(const std::string& program) {
+  if (program.find('/') != std::string::npos) return access(program.c_str(), X_OK) == 0;
   const char* path = std::getenv("PATH");
   for (const std::string& folder : split(path ? path : "", ':'))
     if (!folder.empty() && access((folder + "/" + program).c_str(), X_OK) == 0) return true;

@@ -7,7 +7,7 @@
 
 namespace mase {
 
-// Whether a program of this name is on the path.
+// Whether a program of this name is on the path, or at this place.
 bool tool_exists(const std::string& program);
 // One error that says how to get it.
 void require_tool(const std::string& program);

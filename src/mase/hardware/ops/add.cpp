@@ -6,6 +6,7 @@
 // of a layer can hide in it.
 #include <algorithm>
 
+#include "mase/hardware/bit_times.h"
 #include "mase/hardware/cmvm.h"
 #include "mase/hardware/linear_form.h"
 #include "mase/hardware/verilog_text.h"
@@ -75,6 +76,22 @@ double delay(const IntegerContext& c, bool subtract) {
   return chain_delay(static_cast<int>(chain_bits(c, subtract)));
 }
 
+BitTimes times(const IntegerContext& c, const std::vector<BitTimes>& operands, bool subtract) {
+  const int width = c.node.range.width();
+  const auto bits = [&](size_t k, int from, int to) {
+    return moved_bits(operands[k], c.ranges[k].is_signed(), static_cast<int>(c.number(k)), from,
+                      to);
+  };
+  const size_t lower = subtract || c.number(0) < c.number(1) ? 0 : 1;
+  const int start = std::min(width, static_cast<int>(chain_start(c.node, subtract)));
+  BitTimes result = bits(lower, 0, start);
+  const BitTimes sum = !subtract && disjoint(c)
+                           ? bits(1 - lower, start, width)
+                           : chain_times(bits(0, start, width), bits(1, start, width));
+  result.insert(result.end(), sum.begin(), sum.end());
+  return result;
+}
+
 std::string verilog(const IntegerContext& c, const std::vector<VerilogOperand>& operands,
                     bool subtract) {
   const int width = c.node.range.width();
@@ -120,6 +137,8 @@ IntegerOpRecord record(bool subtract) {
       .rule = [subtract](const IntegerContext& c) { return rule(c, subtract); },
       .luts = [subtract](const IntegerContext& c) { return chain_bits(c, subtract); },
       .delay = [subtract](const IntegerContext& c) { return delay(c, subtract); },
+      .times = [subtract](const IntegerContext& c,
+                          const auto& operands) { return times(c, operands, subtract); },
       .verilog = [subtract](const IntegerContext& c,
                             const auto& operands) { return verilog(c, operands, subtract); },
       .cpp =

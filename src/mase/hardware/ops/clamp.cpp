@@ -2,6 +2,7 @@
 // relu: max(a, 0). clamp: a within [low, high]. wrap: the lowest bits of a, with or without sign.
 #include <algorithm>
 
+#include "mase/hardware/bit_times.h"
 #include "mase/hardware/verilog_text.h"
 
 namespace mase::clamp_integer_op {
@@ -132,6 +133,14 @@ const Register<IntegerOpRecord> relu{{
     .frac = [](const IntegerContext& c) { return c.fracs[0]; },
     .luts = [](const IntegerContext& c) { return c.node.range.width(); },
     .delay = [](const IntegerContext&) { return 1; },
+    // The table of the next addition takes the sign along with each bit.
+    .times =
+        [](const IntegerContext& c, const auto& operands) {
+          BitTimes bits = sliced_bits(c, operands[0], 0);
+          if (!operands[0].empty())
+            for (double& time : bits) time = std::max(time, operands[0].back());
+          return bits;
+        },
     .verilog = relu_text,
     .cpp = []([[maybe_unused]] const IntegerContext& c,
               [[maybe_unused]] const auto& v) { return fmt::format("{0} < 0 ? 0 : {0}", v[0]); },
@@ -153,6 +162,8 @@ const Register<IntegerOpRecord> wrap{{
         },
     .range = wrap_range,
     .frac = [](const IntegerContext& c) { return c.fracs[0]; },
+    .times = [](const IntegerContext& c,
+                const auto& operands) { return sliced_bits(c, operands[0], 0); },
     .verilog =
         [](const IntegerContext& c, const auto& operands) {
           return extended(operands[0], 0, 0, std::max(1, c.node.range.width()));

@@ -4,6 +4,7 @@
 // Half-up is floor(a + half), whose constant merges into a layer's own.
 #include <algorithm>
 
+#include "mase/hardware/bit_times.h"
 #include "mase/hardware/cmvm.h"
 #include "mase/hardware/verilog_text.h"
 
@@ -99,6 +100,9 @@ IntegerOpRecord record(const std::string& name, const std::string& summary, Func
   if (name == "floor") {
     result.lanes = [](const IntegerNode& node) {
       return LaneStep{LaneOp::shift_right, node.numbers[0]};
+    };
+    result.times = [](const IntegerContext& c, const std::vector<BitTimes>& operands) {
+      return sliced_bits(c, operands[0], static_cast<int>(c.number(0)));
     };
   } else {
     result.luts = [](const IntegerContext& c) { return c.node.range.width() + 2; };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "mase/hardware/bit_times.h"
 #include "mase/hardware/cmvm.h"
 #include "mase/hardware/linear_form.h"
 #include "mase/hardware/verilog_text.h"
@@ -44,6 +45,8 @@ const Register<IntegerOpRecord> registered{{
           const uint64_t bits = static_cast<uint64_t>(c.number(0) < 0 ? -c.number(0) : c.number(0));
           return static_cast<double>(std::max(0, std::popcount(bits) - 1)) * c.ranges[0].width();
         },
+    .times = [](const IntegerContext& c,
+                const auto& operands) { return sliced_bits(c, operands[0], 0); },
     .verilog =
         [](const IntegerContext& c, const auto& operands) {
           MASE_CHECK(c.number(0) == 1, "a factor of {} in an emitted graph", c.number(0));
@@ -75,6 +78,11 @@ const Register<IntegerOpRecord> shift{{
         [](const IntegerContext& c) {
           return AffineRule{{int64_t{1} << c.number(0)}, 0};
         },
+    .times =
+        [](const IntegerContext& c, const auto& operands) {
+          return moved_bits(operands[0], c.ranges[0].is_signed(), static_cast<int>(c.number(0)), 0,
+                            c.node.range.width());
+        },
     .verilog =
         [](const IntegerContext& c, const auto& operands) {
           return extended(operands[0], static_cast<int>(c.number(0)), 0,
@@ -103,6 +111,11 @@ const Register<IntegerOpRecord> negate{{
         },
     .luts = [](const IntegerContext& c) { return std::max(0, c.ranges[0].width() - 1); },
     .delay = [](const IntegerContext& c) { return chain_delay(c.node.range.width()); },
+    .times =
+        [](const IntegerContext& c, const auto& operands) {
+          const BitTimes bits = sliced_bits(c, operands[0], 0);
+          return chain_times(bits, bits);
+        },
     .verilog =
         [](const IntegerContext& c, const auto& operands) {
           const int width = std::max(1, c.node.range.width());
@@ -131,6 +144,8 @@ const Register<IntegerOpRecord> invert{{
         [](const IntegerContext&) {
           return AffineRule{{-1}, -1};
         },
+    .times = [](const IntegerContext& c,
+                const auto& operands) { return sliced_bits(c, operands[0], 0); },
     .verilog =
         [](const IntegerContext& c, const auto& operands) {
           return fmt::format("~{}", extended(operands[0], 0, 0, std::max(1, c.node.range.width())));

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/hardware/stream_stages.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "mase/hardware/builder.h"
+#include "mase/hardware/linear_form.h"
+#include "mase/hardware/optimize.h"
+
+namespace mase {
+namespace {
+
+[[noreturn]] void refuse_stream(const IntegerGraph& graph, const std::string& cause) {
+  throw Error(fmt::format("style stream: {}", printable(graph.name)), cause,
+              "use --style unrolled, or layers one after another");
+}
+
+ElementType element_of(const std::vector<IntegerRange>& ranges) {
+  ElementType type;
+  for (const IntegerRange& range : ranges) type.is_signed = type.is_signed || range.is_signed();
+  for (const IntegerRange& range : ranges)
+    type.width = std::max(type.width, range.width() + (type.is_signed && !range.is_signed()));
+  return type;
+}
+
+int signed_width(int64_t low, int64_t high) {
+  return IntegerRange{std::min<int64_t>(low, -1), std::max<int64_t>(high, 0)}.width();
+}
+
+// Node `id` as a sum of multiples of `stops`, by the position of these; nothing if it is none.
+struct LocalForm {
+  std::map<size_t, int64_t> terms;
+  int64_t constant = 0;
+};
+class LocalForms {
+ public:
+  LocalForms(const IntegerGraph& graph, const std::vector<IntegerId>& stops) : graph_(graph) {
+    for (size_t i = 0; i < stops.size(); ++i)
+      if (stops[i] >= 0) known_.try_emplace(stops[i], LocalForm{{{i, 1}}, 0});
+  }
+  std::optional<LocalForm> of(IntegerId id) {
+    if (const auto found = known_.find(id); found != known_.end()) return found->second;
+    const IntegerNode& node = graph_.at(id);
+    if (!node.op->affine) return {};
+    const AffineRule rule = node.op->rule(context_of(graph_, node));
+    LocalForm form{{}, rule.constant};
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const std::optional<LocalForm> part = of(node.inputs[k]);
+      if (!part) return {};
+      for (const auto& [index, factor] : part->terms) {
+        int64_t& mine = form.terms[index];
+        mine = checked_add(mine, checked_multiply(factor, rule.factors[k]));
+        if (mine == 0) form.terms.erase(index);
+      }
+      form.constant = checked_add(form.constant, checked_multiply(part->constant, rule.factors[k]));
+    }
+    return known_.emplace(id, form).first->second;
+  }
+
+ private:
+  const IntegerGraph& graph_;
+  std::map<IntegerId, LocalForm> known_;
+};
+
+// What lies between one of `sums` and node `id`: that sum, and the nodes in order.
+struct Between {
+  std::optional<size_t> sum;
+  std::vector<IntegerId> nodes;
+};
+Between between(const IntegerGraph& graph, const std::map<IntegerId, size_t>& sums, IntegerId id) {
+  Between result;
+  std::map<IntegerId, bool> seen;
+  const auto visit = [&](const auto& self, IntegerId at) -> void {
+    if (!seen.emplace(at, true).second) return;
+    if (const auto found = sums.find(at); found != sums.end()) {
+      if (result.sum && *result.sum != found->second)
+        refuse_stream(graph, "a value depends on several sums at once");
+      result.sum = found->second;
+      return;
+    }
+    const IntegerNode& node = graph.at(at);
+    if (!node.op->evaluate) refuse_stream(graph, "a layer reads inputs beside the layer before it");
+    for (const IntegerId input : node.inputs) self(self, input);
+    result.nodes.push_back(at);
+  };
+  visit(visit, id);
+  return result;
+}
+
+// The same operations with the same numbers are one function, whatever intervals they met.
+std::string signature(const IntegerGraph& graph, const Between& path, IntegerId sum,
+                      IntegerId end) {
+  std::map<IntegerId, size_t> index;
+  std::string text = fmt::format("frac {}", graph.at(sum).frac);
+  index[sum] = 0;
+  for (size_t k = 0; k < path.nodes.size(); ++k) {
+    const IntegerNode& node = graph.at(path.nodes[k]);
+    index[path.nodes[k]] = k + 1;
+    text += fmt::format("; {} frac {}", node.op->name, node.frac);
+    for (const IntegerId input : node.inputs) text += fmt::format(" %{}", index[input]);
+    for (const int64_t number : node.numbers) text += fmt::format(" {}", number);
+  }
+  return text + fmt::format("; %{}", index[end]);
+}
+
+IntegerGraph function_graph(const IntegerGraph& graph, const Between& path, IntegerId sum,
+                            IntegerId end, const IntegerRange& range, const std::string& name) {
+  IntegerBuilder builder(name);
+  std::map<IntegerId, IntegerId> renamed;
+  renamed[sum] = builder.input(range, graph.at(sum).frac, "sum");
+  for (const IntegerId id : path.nodes) {
+    const IntegerNode& node = graph.at(id);
+    if (node.op->name == "constant") {
+      renamed[id] = builder.constant(node.numbers[0], node.frac);
+      continue;
+    }
+    std::vector<IntegerId> inputs;
+    for (const IntegerId input : node.inputs) inputs.push_back(renamed.at(input));
+    renamed[id] = builder.node(node.op->name, std::move(inputs), node.numbers);
+  }
+  builder.output(renamed.at(end));
+  return optimize(builder.finish()).graph;
+}
+
+struct Wanted {
+  size_t sum;
+  Between path;
+  IntegerId end;
+};
+
+// Functions of a stage: one for each signature, for the union of the sums it is used for.
+void add_functions(StreamStage& stage, const IntegerGraph& graph, const std::vector<Wanted>& wanted,
+                   const std::vector<IntegerId>& sums) {
+  std::map<std::string, size_t> known;
+  std::vector<IntegerRange> ranges;
+  std::vector<size_t> example;
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    const IntegerId sum = sums[wanted[k].sum];
+    const auto [entry, fresh] =
+        known.try_emplace(signature(graph, wanted[k].path, sum, wanted[k].end), ranges.size());
+    const IntegerRange& range = graph.at(sum).range;
+    if (fresh) {
+      ranges.push_back(range);
+      example.push_back(k);
+    } else {
+      IntegerRange& all = ranges[entry->second];
+      all = {std::min(all.low, range.low), std::max(all.high, range.high)};
+    }
+    stage.functions.push_back(static_cast<int>(entry->second));
+  }
+  for (size_t f = 0; f < ranges.size(); ++f) {
+    const Wanted& one = wanted[example[f]];
+    stage.graphs.push_back(function_graph(graph, one.path, sums[one.sum], one.end, ranges[f],
+                                          fmt::format("{}_f{}", stage.name, f)));
+  }
+}
+
+double stage_luts(const StreamStage& stage, int before, int after) {
+  const double in_depth = static_cast<double>(stage.inputs()) / before;
+  const double multipliers = static_cast<double>(before) * after;
+  const double weight_bits =
+      static_cast<double>(stage.inputs()) * stage.outputs() * stage.weight_width();
+  return multipliers * (stage.in.width * stage.weight_width() + stage.sum_width()) +
+         weight_bits / 64 +
+         (after < stage.outputs() ? before * stage.in.width * 2 * in_depth / 3 : 0);
+}
+
+std::vector<int> divisors(int number) {
+  std::vector<int> result;
+  for (int k = 1; k <= number; ++k)
+    if (number % k == 0) result.push_back(k);
+  return result;
+}
+
+}  // namespace
+
+int StreamStage::weight_width() const {
+  int64_t low = 0, high = 0;
+  for (const auto& row : weights)
+    for (const int64_t weight : row) {
+      low = std::min(low, weight);
+      high = std::max(high, weight);
+    }
+  return signed_width(low, high);
+}
+
+int StreamStage::sum_width() const {
+  const int64_t largest = int64_t{1} << (in.width - (in.is_signed ? 1 : 0));
+  int64_t most = 1;
+  for (size_t o = 0; o < constants.size(); ++o) {
+    int64_t sum = std::abs(constants[o]);
+    for (const auto& row : weights)
+      sum = checked_add(sum, checked_multiply(std::abs(row[o]), largest));
+    most = std::max(most, sum);
+  }
+  return signed_width(-most, most);
+}
+
+std::vector<StreamStage> stream_stages(const IntegerGraph& graph) {
+  if (graph.linear.empty()) refuse_stream(graph, "it has no linear layers");
+  std::vector<StreamStage> stages;
+  std::vector<IntegerId> inputs = graph.inputs;
+  for (size_t k = 0; k < graph.linear.size(); ++k) {
+    const IntegerGraph::LinearLayer& layer = graph.linear[k];
+    StreamStage stage;
+    stage.name = graph.layers[static_cast<size_t>(layer.layer)];
+    if (k == 0) {
+      for (const IntegerId id : layer.inputs)
+        if (id >= 0 && std::find(inputs.begin(), inputs.end(), id) == inputs.end())
+          refuse_stream(graph, fmt::format("{} does not read the inputs as they are", stage.name));
+    }
+    // Where the values go: the next layer's inputs that are read, or the outputs.
+    std::vector<IntegerId> ends = graph.outputs;
+    if (k + 1 < graph.linear.size()) {
+      ends.clear();
+      for (const IntegerId id : graph.linear[k + 1].inputs)
+        if (id >= 0) ends.push_back(id);
+    }
+    std::map<IntegerId, size_t> sums;
+    for (size_t o = 0; o < layer.outputs.size(); ++o)
+      if (layer.outputs[o] >= 0) sums.try_emplace(layer.outputs[o], o);
+    std::vector<Wanted> wanted;
+    for (const IntegerId end : ends) {
+      Between path = between(graph, sums, end);
+      // A value that depends on nothing is as well a function of any sum.
+      const size_t sum = path.sum.value_or(sums.empty() ? 0 : sums.begin()->second);
+      if (sums.empty()) refuse_stream(graph, fmt::format("{} has constant outputs", stage.name));
+      wanted.push_back({sum, std::move(path), end});
+    }
+    LocalForms forms(graph, inputs);
+    std::vector<IntegerRange> in_ranges, out_ranges;
+    for (const IntegerId id : inputs) {
+      in_ranges.push_back(graph.at(id).range);
+      stage.frac_in = std::max(stage.frac_in, graph.at(id).frac);
+    }
+    stage.weights.assign(inputs.size(), std::vector<int64_t>(wanted.size(), 0));
+    for (size_t o = 0; o < wanted.size(); ++o) {
+      const std::optional<LocalForm> form = forms.of(layer.outputs[wanted[o].sum]);
+      if (!form) refuse_stream(graph, fmt::format("{} is no sum of its inputs", stage.name));
+      for (const auto& [index, factor] : form->terms) stage.weights[index][o] = factor;
+      stage.constants.push_back(form->constant);
+    }
+    add_functions(stage, graph, wanted, layer.outputs);
+    for (const IntegerId end : ends) {
+      out_ranges.push_back(graph.at(end).range);
+      stage.frac_out = std::max(stage.frac_out, graph.at(end).frac);
+    }
+    stage.in = element_of(in_ranges);
+    // Functions may have wider results than single features.
+    for (const IntegerGraph& function : stage.graphs)
+      out_ranges.push_back(function.at(function.outputs[0]).range);
+    stage.out = element_of(out_ranges);
+    if (!stages.empty()) stage.in = stages.back().out;
+    stages.push_back(std::move(stage));
+    inputs = ends;
+  }
+  return stages;
+}
+
+StreamPlan plan_stream(const std::vector<StreamStage>& stages, int64_t cycles) {
+  // The cheapest way to every parallelism after each stage.
+  struct Way {
+    double luts = 0;
+    int before = 0;
+  };
+  std::vector<std::map<int, Way>> ways(stages.size() + 1);
+  for (const int p : divisors(stages[0].inputs())) ways[0][p] = {};
+  int64_t fastest = 0;
+  for (size_t k = 0; k < stages.size(); ++k) {
+    const StreamStage& stage = stages[k];
+    fastest = std::max<int64_t>(fastest, 1);
+    for (const auto& [before, way] : ways[k])
+      for (const int after : divisors(stage.outputs())) {
+        const int64_t own =
+            static_cast<int64_t>(stage.inputs() / before) * (stage.outputs() / after);
+        if (own > cycles) continue;
+        const double luts = way.luts + stage_luts(stage, before, after);
+        const auto [entry, fresh] = ways[k + 1].try_emplace(after, Way{luts, before});
+        if (!fresh && luts < entry->second.luts) entry->second = {luts, before};
+      }
+    if (ways[k + 1].empty())
+      throw Error("--cycles", fmt::format("no row every {} cycles", cycles), "give at least 1");
+  }
+  StreamPlan plan;
+  plan.latency = 1;
+  const auto best =
+      std::min_element(ways.back().begin(), ways.back().end(),
+                       [](const auto& a, const auto& b) { return a.second.luts < b.second.luts; });
+  plan.luts = best->second.luts;
+  plan.parallelism.assign(stages.size() + 1, 0);
+  plan.parallelism.back() = best->first;
+  for (size_t k = stages.size(); k-- > 0;)
+    plan.parallelism[k] = ways[k + 1].at(plan.parallelism[k + 1]).before;
+  for (size_t k = 0; k < stages.size(); ++k) {
+    const StreamStage& stage = stages[k];
+    const int before = plan.parallelism[k], after = plan.parallelism[k + 1];
+    const int64_t in_depth = stage.inputs() / before, out_depth = stage.outputs() / after;
+    plan.cycles.push_back(in_depth * out_depth);
+    plan.interval = std::max(plan.interval, plan.cycles.back());
+    // A row that is used once is used as it arrives, others when they are there; then the sum, the
+    // output register and the next skid buffer.
+    plan.latency += (k == 0 ? in_depth : 1) + (out_depth > 1 ? in_depth * out_depth : 0) + 2;
+    plan.registers += (out_depth > 1 ? 2 * stage.inputs() * stage.in.width : 0) +
+                      after * (stage.sum_width() + stage.out.width) + 2 * before * stage.in.width;
+  }
+  return plan;
+}
+
+}  // namespace mase
