@@ -39,6 +39,14 @@ def examples():
     return found
 
 
+def write_npy(path, rows, columns, values):
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }" % (rows, columns)
+    header += " " * (63 - (len(header) + 10) % 64) + "\n"
+    with open(path, "wb") as out:
+        out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        out.write(struct.pack(f"<{len(values)}f", *values))
+
+
 def write_files(folder):
     for name in ("configs", "examples", "tests", "docs"):
         os.symlink(os.path.join(source, name), os.path.join(folder, name))
@@ -56,12 +64,7 @@ def write_files(folder):
     with open(f"{folder}/rows.csv", "w") as out:
         out.write(",".join(names) + "\n")
         out.writelines(",".join(row) + "\n" for row, _ in rows[:20])
-    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (20, 16), }"
-    header += " " * (63 - (len(header) + 10) % 64) + "\n"
-    with open(f"{folder}/rows.npy", "wb") as out:
-        out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
-        for row, _ in rows[:20]:
-            out.write(struct.pack("<16f", *map(float, row)))
+    write_npy(f"{folder}/rows.npy", 20, 16, [float(value) for row, _ in rows[:20] for value in row])
     tensor = json.dumps({"w": {"dtype": "F32", "shape": [8, 16], "data_offsets": [0, 512]}}).encode()
     for name in ("weights.safetensors", "in.safetensors"):
         with open(f"{folder}/{name}", "wb") as out:
@@ -76,6 +79,17 @@ def write_files(folder):
             out.write(struct.pack(">4i", 2051, count, 28, 28) + dice.randbytes(count * 28 * 28))
         with open(f"{folder}/mnist/{name}-labels-idx1-ubyte", "wb") as out:
             out.write(struct.pack(">2i", 2049, count) + bytes(i % 10 for i in range(count)))
+    for kind in ("cats", "dogs"):
+        os.makedirs(f"{folder}/photos/{kind}")
+        for i in range(12):
+            with open(f"{folder}/photos/{kind}/{i}.pgm", "wb") as out:
+                out.write(b"P5 28 28 255\n" + dice.randbytes(28 * 28))
+    os.makedirs(f"{folder}/data/cifar10")
+    for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
+        with open(f"{folder}/data/cifar10/{name}", "wb") as out:
+            out.write(b"".join(bytes([i]) + dice.randbytes(3072) for i in range(10)))
+    shutil.copytree(f"{source}/tests/golden/hf/tiny", f"{folder}/models/all-MiniLM-L6-v2")
+    write_npy(f"{folder}/tokens.npy", 3, 16, [dice.randrange(40) for _ in range(48)])
     with open(f"{folder}/iris.csv", "w") as out:
         out.write("length,width,species\n")
         out.writelines(f"{dice.random()},{dice.random()},{dice.choice(['setosa', 'virginica'])}\n" for _ in range(60))
