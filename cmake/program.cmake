@@ -4,6 +4,14 @@ add_executable(ch ${MASE_CLI_SOURCES})
 target_link_libraries(ch PRIVATE mase Threads::Threads)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/cli/main.cpp PROPERTIES
                             COMPILE_DEFINITIONS MASE_VERSION="${PROJECT_VERSION}")
+# Plug-ins in Python are run by the interpreter's library, which is looked for when one is named.
+set(python_library "")
+if(TARGET mase_native)
+  set(python_library "libpython${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}.so.1.0")
+endif()
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/cli/plugin.cpp PROPERTIES
+                            COMPILE_DEFINITIONS MASE_PYTHON_LIBRARY="${python_library}")
+target_link_libraries(ch PRIVATE ${CMAKE_DL_LIBS})
 compile_folders_together(ch ${MASE_CLI_SOURCES})
 # For developers and under the sanitizers the library is optimised a little; what only calls it is compiled as it is,
 # which takes half the time.

@@ -11,6 +11,7 @@
 
 #include "mase/cli/command.h"
 #include "mase/cli/info.h"
+#include "mase/cli/plugin.h"
 #include "mase/cli/terminal.h"
 
 #ifndef MASE_VERSION
@@ -260,6 +261,7 @@ int run_program(int argc, char** argv) {
   }
   Arguments arguments = collect(app, typed);
   for (int i = 0; i < argc; ++i) arguments.command_line.emplace_back(argv[i]);
+  load_plugins(arguments["plugin"]);
   return command->run(arguments);
 }
 

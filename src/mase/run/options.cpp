@@ -97,6 +97,10 @@ std::vector<Field> config_options() {
            .help = "a key of the configuration, such as "
                    "passes.quantize.linear.config.weight_width=4; may be repeated",
            .group = general},
+          {.name = "plugin",
+           .type = FieldType::list,
+           .help = "a Python file or a shared library that registers passes; may be repeated",
+           .group = general},
           flag(general, "show_options",
                "list every option, not only those that differ from the "
                "defaults")};
