@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Union
+from typing import Any, Dict, List, Optional, Union
 
 from mase import _native
 from mase.graph import Graph, _dataframe
@@ -15,8 +15,8 @@ class Estimate:
     def __init__(self, facts: dict):
         self._facts: Dict[str, Any] = facts
         self.luts: float = facts["luts"]
-        self.levels: float = facts["levels"]
-        self.delay_ns: float = facts["delay_ns"]
+        self.levels: Optional[float] = facts.get("levels")  # None: the style's depth is not known
+        self.delay_ns: Optional[float] = facts.get("delay_ns")
         self.registers: int = facts["registers"]
         self.layers: List[dict] = facts["layers"]
 
@@ -27,14 +27,14 @@ class Estimate:
         return _dataframe(self.layers)
 
     def __repr__(self) -> str:
-        return (f"<estimate: {self.luts:.0f} LUTs, {self.levels:.0f} levels, {self.delay_ns:.1f} ns "
-                f"(a model, not placed), {self.registers} register bits>")
+        depth = "" if self.levels is None or self.delay_ns is None else f", {self.levels:.0f} levels, {self.delay_ns:.1f} ns"
+        return f"<estimate: {self.luts:.0f} LUTs{depth} (a model, not placed), {self.registers} register bits>"
 
     def _repr_html_(self) -> str:
         from mase.html import table
 
         return table(["Layer", "LUTs", "Levels", "Adders"],
-                     [[l["name"], f"{l['luts']:.0f}", f"{l['levels']:.0f}", l["adders"]] for l in self.layers])
+                     [[l["name"], f"{l['luts']:.0f}", f"{l.get('levels') or 0:.0f}", l["adders"]] for l in self.layers])
 
 
 def estimate(graph: Graph, **options: Any) -> Estimate:
@@ -77,7 +77,7 @@ def emit(graph: Any, folder: Union[str, "os.PathLike[str]"] = "mase_output/hardw
 
     `graph` is a Graph, or the path of a .mz. Integers and engine are compared on the test rows of
     `dataset`, or on `rows` drawn ones; where Yosys is installed the SystemVerilog is read back and proved
-    (`prove`). Options: style, top, levels, valid, argmax, effort, seed, dataset, rows.
+    (`prove`). Options: style, top, levels, argmax, effort, seed, dataset, rows, and those of the style.
     """
     import tempfile
 
