@@ -26,7 +26,9 @@ struct FormatCase {
   bool stochastic() const { return quantizer->quantize_drawn != nullptr; }
   // Everything else decides by a threshold, or rounds to one side on purpose.
   bool nearest() const {
-    if (format == "binary" || format == "binary_residual" || format == "ternary") return false;
+    if (format == "binary" || format == "binary_residual" || format == "ternary" ||
+        format == "bipolar")
+      return false;
     if (format == "integer_floor" || quantizer->config["floor"] == Value(true)) return false;
     for (const char* side : {"toward_zero", "away_from_zero", "floor", "ceil"})
       if (has("rounding", side)) return false;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "formats/every_format.h"
 #include "mase/base/random.h"
@@ -343,7 +344,9 @@ TEST(NumberType, EveryConfigHasOneOrAReason) {
     const Quantizer& q = *item.quantizer;
     EXPECT_NE(q.type.has_value(), !q.untyped.empty()) << item.text();
     if (!q.type) {
-      EXPECT_TRUE(item.by_reference() || item.stochastic() || item.format == "binary_residual")
+      const std::set<std::string> untyped = {"affine", "binary_residual", "bipolar", "scaled_float",
+                                             "truncated"};
+      EXPECT_TRUE(item.by_reference() || item.stochastic() || untyped.count(item.format))
           << item.text();
       continue;
     }

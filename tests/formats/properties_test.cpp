@@ -277,8 +277,11 @@ TEST(Formats, DecodingGivesWhatQuantisingGives) {
 }
 
 TEST(Formats, EveryOneHasCodes) {
+  // scaled_float holds what QONNX's arithmetic gives, which need not be the value of a code.
   for (const FormatCase& item : test::one_case_each())
-    EXPECT_GT(item.quantizer->code_bits, 0) << item.text();
+    if (item.format != "scaled_float") {
+      EXPECT_GT(item.quantizer->code_bits, 0) << item.text();
+    }
 }
 
 TEST(Formats, ZeroNanAndInfinity) {
@@ -286,11 +289,13 @@ TEST(Formats, ZeroNanAndInfinity) {
     if (item.by_reference()) continue;
     const Quantizer& q = *item.quantizer;
     const auto y = quantized(q, {0, std::nanf(""), infinity, -infinity, 1}, {5});
-    const bool no_zero = item.format == "binary" || item.format == "binary_residual";
+    const bool no_zero =
+        item.format == "binary" || item.format == "binary_residual" || item.format == "bipolar";
     if (!no_zero) {
       EXPECT_EQ(y[0], 0) << item.text();
     }
     EXPECT_TRUE(std::isnan(y[1])) << item.text();
+    if (item.quantizer->config["saturation"] == Value(false)) continue;  // infinity is NaN there
     EXPECT_FALSE(std::isnan(y[2])) << item.text();
     // An infinity alone in its block has nothing to be scaled by.
     if (q.elementwise && !item.wraps()) {

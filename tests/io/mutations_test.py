@@ -124,6 +124,7 @@ def formats():
         "ckpt": Format(open(ckpt, "rb").read() if ckpt else golden("jsc-tiny.ckpt"), ".ckpt", network),
         "safetensors": Format(golden("jsc-tiny.expected.safetensors"), ".safetensors", network),
         "mz": Format(mz, ".mz", lambda path: ["pass", "report_graph", "jsc-tiny", "--load", path]),
+        "onnx": Format(corpus("onnx/q05_jsc_w5a5_zero_point"), ".onnx", network),
         "npy": Format(saved(lambda file: np.save(file, array())), ".npy", numbers),
         "npz": Format(saved(lambda file: np.savez_compressed(file, column=array())), ".npz",
                       lambda path: ["data", "info", path, "--target", "column_4"]),

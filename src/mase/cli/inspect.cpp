@@ -298,9 +298,10 @@ const Register<CommandRecord> registered{{
     .name = "inspect",
     .group = CommandGroup::look,
     .summary = "Show what a checkpoint or an array file holds",
-    .help = "Reads PyTorch's .pt, .pth and Lightning's .ckpt, safetensors, .mz, Hugging Face "
-            "folders, .npy and .npz. Nothing in a file is run or trusted: hostile files are "
-            "refused, unknown Python classes are shown by name.",
+    .help =
+        "Reads PyTorch's .pt, .pth and Lightning's .ckpt, safetensors, .mz, .onnx, Hugging Face "
+        "folders, .npy and .npz. Nothing in a file is run or trusted: hostile files are "
+        "refused, unknown Python classes are shown by name.",
     .positionals = {{.name = "file", .help = "the file or folder"}},
     .options = {options()},
     .examples = {"ch inspect best.ckpt", "ch inspect best.ckpt --tensor model.seq_blocks.2.weight",

@@ -108,7 +108,9 @@ int run(const Arguments& arguments) {
                 "name a .npy, .csv or .safetensors file, or - for the terminal");
   if (settings["classes"].as_bool() && settings["probabilities"].as_bool())
     throw Error("--classes", "excludes --probabilities", "choose one");
-  if (!settings.has("load"))
+  const bool whole =
+      settings.has("model") && ends_with(lower_case(settings["model"].as_string()), ".onnx");
+  if (!settings.has("load") && !whole)
     throw Error("--load", "is missing",
                 "name the network that predicts: --load RUN/software/training_ckpts/best.mz");
   if (!settings.has("input"))
@@ -124,11 +126,13 @@ int run(const Arguments& arguments) {
     };
   Experiment experiment(spec, observer);
   experiment.prepare();
-  PredictSpec wanted{.input = settings["input"].as_string(),
+  PredictSpec wanted{.inputs = settings["input"].as_string_list("input"),
                      .preprocess = settings["preprocess"].as_bool(),
                      .keep_places = settings["keep_places"].as_bool()};
   if (settings.has("tensor")) wanted.tensor = settings["tensor"].as_string();
-  if (wanted.preprocess && !experiment.network().notes.preprocessing)
+  // A network of another tool says nothing about features, and nobody expects it to.
+  const bool foreign = ends_with(lower_case(experiment.spec().network.load), ".onnx");
+  if (wanted.preprocess && !foreign && !experiment.network().notes.preprocessing)
     warnings.warning(fmt::format("{} does not say how features are scaled: rows go in as they are",
                                  experiment.spec().network.load));
   Tensor result = experiment.predict(wanted);
@@ -159,39 +163,41 @@ int run(const Arguments& arguments) {
 
 std::vector<Field> own_options() {
   const char* group = "Predict options";
-  return {{.name = "input",
-           .type = FieldType::text,
-           .help = "rows: .npy, .npz, .safetensors, .csv (with or without names), .arff or .h5",
-           .group = group},
-          {.name = "output",
-           .type = FieldType::text,
-           .default_value = "-",
-           .help = ".npy, .csv or .safetensors; - prints CSV",
-           .group = group},
-          {.name = "tensor",
-           .type = FieldType::text,
-           .help = "which tensor of a .safetensors file (default: x, or the only one)",
-           .group = group},
-          {.name = "classes",
-           .type = FieldType::boolean,
-           .default_value = false,
-           .help = "write the number of the likeliest class",
-           .group = group},
-          {.name = "probabilities",
-           .type = FieldType::boolean,
-           .default_value = false,
-           .help = "write the softmax of the logits",
-           .group = group},
-          {.name = "preprocess",
-           .type = FieldType::boolean,
-           .default_value = true,
-           .help = "scale raw rows as the checkpoint says; without, rows go in as they are",
-           .group = group},
-          {.name = "keep_places",
-           .type = FieldType::boolean,
-           .default_value = false,
-           .help = "rows left out by --drop-bad-rows keep their places: nan, or class -1",
-           .group = group}};
+  return {
+      {.name = "input",
+       .type = FieldType::list,
+       .help = "rows: .npy, .npz, .safetensors, .csv (with or without names), .arff or .h5; for "
+               "a network of several inputs a file for each, in the graph's order",
+       .group = group},
+      {.name = "output",
+       .type = FieldType::text,
+       .default_value = "-",
+       .help = ".npy, .csv or .safetensors; - prints CSV",
+       .group = group},
+      {.name = "tensor",
+       .type = FieldType::text,
+       .help = "which tensor of a .safetensors file (default: x, or the only one)",
+       .group = group},
+      {.name = "classes",
+       .type = FieldType::boolean,
+       .default_value = false,
+       .help = "write the number of the likeliest class",
+       .group = group},
+      {.name = "probabilities",
+       .type = FieldType::boolean,
+       .default_value = false,
+       .help = "write the softmax of the logits",
+       .group = group},
+      {.name = "preprocess",
+       .type = FieldType::boolean,
+       .default_value = true,
+       .help = "scale raw rows as the checkpoint says; without, rows go in as they are",
+       .group = group},
+      {.name = "keep_places",
+       .type = FieldType::boolean,
+       .default_value = false,
+       .help = "rows left out by --drop-bad-rows keep their places: nan, or class -1",
+       .group = group}};
 }
 
 const Register<CommandRecord> registered{{
@@ -200,11 +206,13 @@ const Register<CommandRecord> registered{{
     .summary = "Run a trained network on rows of a file",
     .help = "Files of ch train (best.mz, best.ckpt) hold the network and how features are scaled, "
             "and raw rows are scaled that way; other checkpoints take rows as they are.",
-    .positionals = {{"model", "a built-in network or a .toml that describes one", false}},
+    .positionals = {{"model", "a built-in network, a .toml that describes one, or an .onnx file",
+                     false}},
     .options = {general_options() + config_options() + data_options() + own_options()},
     .tables = {"passes"},
     .examples = {"ch predict --load best.mz --input rows.csv --classes",
-                 "ch predict jsc-10x --load best.ckpt --input rows.npy --output logits.npy"},
+                 "ch predict jsc-10x --load best.ckpt --input rows.npy --output logits.npy",
+                 "ch predict bert.onnx --input ids.npy types.npy mask.npy --output logits.npy"},
     .run = run,
 }};
 

@@ -5,8 +5,10 @@
 #include <set>
 
 #include "mase/base/table.h"
+#include "mase/base/text.h"
 #include "mase/cli/command.h"
 #include "mase/engine/program.h"
+#include "mase/io/checkpoint.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
@@ -127,7 +129,12 @@ int run(const Arguments& arguments) {
         inputs.sample_shape.push_back(*number);
       }
   inputs.outputs = arguments["outputs"].as_int();
-  const Graph graph = make_model(arguments["model"].as_string(), inputs);
+  const std::string& model = arguments["model"].as_string();
+  const bool is_file = ends_with(lower_case(model), ".onnx");
+  if (is_file && (!inputs.sample_shape.empty() || inputs.outputs > 0))
+    throw Error("MODEL", fmt::format("'{}' is a whole network: its sizes are its own", model),
+                "leave out --input-shape and --outputs");
+  const Graph graph = is_file ? *load_checkpoint(model).graph : make_model(model, inputs);
   verify(graph);
   std::fputs(summary_text(graph, arguments["batch_size"].as_int()).c_str(), stdout);
   if (arguments["graph"].as_bool()) std::fputs(("\n" + graph.text()).c_str(), stdout);
@@ -147,7 +154,8 @@ const Register<CommandRecord> registered{{
     .name = "summary",
     .group = CommandGroup::start,
     .summary = "a network layer by layer: shapes, parameters, multiply-adds, sizes",
-    .positionals = {{"model", "a built-in network or the path of a .toml description"}},
+    .positionals = {{"model",
+                     "a built-in network, the path of a .toml description, or an .onnx file"}},
     .options = {{
         {.name = "batch_size",
          .type = FieldType::integer,

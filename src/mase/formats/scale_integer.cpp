@@ -10,10 +10,9 @@
 // one step low.
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <optional>
 
 #include "mase/formats/elementwise.h"
+#include "mase/formats/given.h"
 #include "mase/formats/learned.h"
 #include "mase/formats/reference_rules.h"
 #include "mase/formats/rounding.h"
@@ -24,38 +23,11 @@ namespace {
 
 using Source = Scaled::Source;
 
-// A number, or a list with one per group.
-std::vector<double> numbers_of(const Value& value) {
-  if (value.is_null()) return {};
-  if (value.is_number()) return {value.as_double()};
-  std::vector<double> numbers;
-  for (const Value& entry : value.as_list())
-    for (const double number : numbers_of(entry)) numbers.push_back(number);
-  return numbers;
-}
-
-Field given_field(const char* name, const char* help, std::function<bool(double)> good,
-                  const char* wanted) {
-  return {.name = name,
-          .type = FieldType::any,
-          .help = help,
-          .check = [good, wanted](const Value& value) -> std::optional<std::string> {
-            const auto fine = [&](const auto& self, const Value& entry) -> bool {
-              if (entry.is_number()) return good(entry.as_double());
-              if (!entry.is_list() || entry.as_list().empty()) return false;
-              return std::all_of(entry.as_list().begin(), entry.as_list().end(),
-                                 [&](const Value& inner) { return self(self, inner); });
-            };
-            if (fine(fine, value)) return {};
-            return fmt::format("expected {}, or a list of them", wanted);
-          }};
-}
-
 // Steps (and zero points) that the config says, instead of the data.
 void read_given(Scaled& type, const Value& config) {
   type.source = Source::given;
-  type.steps = numbers_of(config["step"]);
-  type.zeros = numbers_of(config["zero_point"]);
+  type.steps = given_numbers(config["step"]);
+  type.zeros = given_numbers(config["zero_point"]);
   type.affine = !type.zeros.empty();
   type.narrow = !config["narrow"].is_null() && config["narrow"].as_bool();
   if (type.steps.size() > 1 && type.zeros.size() > 1 && type.steps.size() != type.zeros.size())

@@ -8,6 +8,7 @@
 
 #include "mase/base/text.h"
 #include "mase/io/checkpoint_file.h"
+#include "mase/io/onnx/read_model.h"
 #include "mase/io/safetensors.h"
 #include "mase/io/torch_file.h"
 #include "mase/io/zip_reader.h"
@@ -20,7 +21,8 @@ constexpr std::pair<CheckpointType, const char*> names[] = {
     {CheckpointType::pl, "pl"},
     {CheckpointType::mz, "mz"},
     {CheckpointType::hf, "hf"},
-    {CheckpointType::safetensors, "safetensors"}};
+    {CheckpointType::safetensors, "safetensors"},
+    {CheckpointType::onnx, "onnx"}};
 
 // What the content is; pt stands for both of PyTorch's kinds.
 CheckpointType family_of(const std::string& path, std::span<const std::byte> bytes) {
@@ -36,9 +38,11 @@ CheckpointType family_of(const std::string& path, std::span<const std::byte> byt
     throw Error(path, "is a plain Python pickle, not a PyTorch file",
                 "in PyTorch, save it with torch.save(model.state_dict(), 'weights.pt')");
   if (text.empty()) throw Error(path, "the file is empty");
+  if (ends_with(lower_case(path), ".onnx") || onnx::looks_like_model(bytes))
+    return CheckpointType::onnx;
   throw Error(path, "is no checkpoint we know",
-              "give a .ckpt, .pt, .pth, .safetensors or .mz file, or a folder with config.json and "
-              "safetensors");
+              "give a .ckpt, .pt, .pth, .safetensors, .mz or .onnx file, or a folder with "
+              "config.json and safetensors");
 }
 
 struct Network {
@@ -186,6 +190,7 @@ Checkpoint load(const std::string& path, std::optional<CheckpointType> type,
                                 : fmt::format("a .{} file", checkpoint_type_name(family)),
                             checkpoint_type_name(*type)),
                 "leave --load-type out and the kind is found out from the content");
+  if (family == CheckpointType::onnx) return read_onnx(path, limits, network_needed);
   if (family == CheckpointType::mz) return read_mz(file->bytes(), file, path, limits);
   if (family == CheckpointType::pt)
     return read_torch_checkpoint(file, type, limits, network_needed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints of every kind behind one interface: PyTorch's .pt/.pth, Lightning's .ckpt,
-// safetensors, our own .mz, and a Hugging Face folder. Reading never runs code; see pickle.h.
+// safetensors, our own .mz, ONNX, and a Hugging Face folder. Reading never runs code; see pickle.h.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace mase {
 
-enum class CheckpointType { pt, pl, mz, hf, safetensors };
+enum class CheckpointType { pt, pl, mz, hf, safetensors, onnx };
 std::optional<CheckpointType> checkpoint_type_from_name(const std::string& name);
 const char* checkpoint_type_name(CheckpointType type);
 std::vector<std::string> checkpoint_type_names();
@@ -24,7 +24,7 @@ struct Checkpoint {
   std::string prefix;          // what was removed ("model.")
   TensorTable others;          // optimiser state and the like, by dotted path in the file
   Value contents;              // everything else as plain values
-  std::optional<Graph> graph;  // .mz only
+  std::optional<Graph> graph;  // .mz and .onnx
 };
 
 // `type` none: guessed from the content.

@@ -17,6 +17,7 @@ const Register<OpRecord> registered{{
     .class_name = "Identity",
     .mase_type = "module_related_func",
     .summary = "x itself",
+    .operands = {"data_in", "data_out"},
     .infer = [](const Value&, const std::vector<Shape>& inputs) { return inputs[0]; },
     .eval = [](const OpCall& call) { return *call.inputs[0]; },
     .grad = grad,

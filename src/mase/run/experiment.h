@@ -44,7 +44,8 @@ struct TrainResult {
 };
 
 struct PredictSpec {
-  std::string input;        // a file of rows
+  // A file of rows; for a network of several inputs one for each, in the graph's order.
+  std::vector<std::string> inputs;
   std::string tensor = {};  // which tensor of a .safetensors file
   bool preprocess = true;   // scale raw rows as the network's file says
   // Rows left out for missing or infinite values (the data's drop_bad_rows) keep their places:

@@ -116,7 +116,7 @@ Tensor with_gaps(const Tensor& outputs, const std::vector<int64_t>& left_out) {
 
 Tensor input_rows(const PredictSpec& spec, const Network& network, const DatasetOptions& options,
                   std::vector<int64_t>& left_out) {
-  const std::string& path = spec.input;
+  const std::string& path = spec.inputs.at(0);
   const std::string kind = lower_case(std::filesystem::path(path).extension().string());
   const Graph& graph = network.graph;
   const int64_t features = element_count(graph.node(graph.placeholders().at(0)).sample_shape);
@@ -136,6 +136,27 @@ Tensor input_rows(const PredictSpec& spec, const Network& network, const Dataset
   if (prepare && static_cast<int64_t>(preprocessing->offset.size()) == features)
     scale_rows(x.mutable_data<float>(), x.shape()[0], *preprocessing);
   return x;
+}
+
+// Arrays for a network of several inputs, as they are.
+std::vector<Tensor> several_inputs(const PredictSpec& spec, const Graph& graph) {
+  std::vector<Tensor> tensors;
+  const std::vector<NodeId> placeholders = graph.placeholders();
+  for (size_t i = 0; i < placeholders.size(); ++i) {
+    const Node& placeholder = graph.node(placeholders[i]);
+    const Tensor rows = rows_of_array(spec.inputs[i]);
+    Shape shape = placeholder.sample_shape;
+    if (row_width(rows) != element_count(shape))
+      throw Error(spec.inputs[i],
+                  fmt::format("rows have {} values, the network's input '{}' takes {}",
+                              row_width(rows), placeholder.name, element_count(shape)));
+    if (i > 0 && rows.shape().at(0) != tensors[0].shape()[0])
+      throw Error(spec.inputs[i], fmt::format("has {} rows, {} has {}", rows.shape()[0],
+                                              spec.inputs[0], tensors[0].shape()[0]));
+    shape.insert(shape.begin(), rows.shape()[0]);
+    tensors.push_back(rows.reshaped(shape).to(placeholder.element));
+  }
+  return tensors;
 }
 
 // As PyTorch prints a float32 figure: all the digits of the nearest double.
@@ -188,6 +209,14 @@ Evaluation Experiment::evaluate_program(Program& program, const std::string& nam
 
 Tensor Experiment::predict(const PredictSpec& spec) {
   apply_passes_aloud();
+  const size_t wanted = network_.graph.placeholders().size();
+  if (spec.inputs.size() != wanted)
+    throw Error("--input",
+                fmt::format("the network {} takes {} inputs, {} {} given", printable(network_.name),
+                            wanted, spec.inputs.size(), spec.inputs.size() == 1 ? "is" : "are"),
+                wanted == 1 ? "name one file" : "name a file for each, in the graph's order");
+  if (wanted > 1)
+    return run(network_.graph, several_inputs(spec, network_.graph), spec_.threads).at(0);
   Split rows;
   std::vector<int64_t> left_out;
   DatasetOptions reading = spec_.data.options;

@@ -178,7 +178,8 @@ void tell_what_was_taken(const NetworkSpec& spec, const LoadReport& report, size
 bool uses_own_graph(const NetworkSpec& spec, const std::optional<Checkpoint>& checkpoint,
                     bool passes_follow) {
   if (!checkpoint || !checkpoint->graph || spec.load_partial) return false;
-  if (checkpoint->type == CheckpointType::mz) return true;
+  if (checkpoint->type == CheckpointType::mz || checkpoint->type == CheckpointType::onnx)
+    return true;
   if (passes_follow && is_quantized(*checkpoint->graph)) return false;
   return spec.model.empty();
 }

@@ -2,6 +2,7 @@
 #include "mase/run/spec.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "mase/base/text.h"
 #include "mase/models/model.h"
@@ -45,6 +46,16 @@ NetworkSpec network_spec(const Settings& settings) {
   if (spec.load.empty() && spec.load_type)
     throw Error(settings["load_type"].position(), "--load-type", "is given without --load",
                 "add --load FILE");
+  // A file that is a whole network may stand in the place of the model's name.
+  if (ends_with(lower_case(spec.model), ".onnx")) {
+    if (!spec.load.empty())
+      throw Error(spec.model_position, spec.model_position ? "model" : "MODEL",
+                  fmt::format("'{}' is a network with its weights; --load names others",
+                              printable(spec.model)),
+                  "leave one of them out");
+    spec.load = std::exchange(spec.model, "");
+    spec.load_position = spec.model_position;
+  }
   spec.load_partial = is_set(settings, "load_partial");
   spec.seed = seed_of(settings);
   return spec;

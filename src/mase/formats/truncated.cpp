@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integers with a given scale whose low bits are dropped: QONNX's Trunc, which stands behind
+// average pools.
+//   k = round_half_even(x / scale + zero) / 2^dropped, clamped to `width` bits if there is one,
+//   value = (round(k) - zero / 2^dropped) * output_scale
+// In QONNX's first version (keeps_scale) zero point and scale stay, and nothing is clamped.
+#include <algorithm>
+#include <cmath>
+
+#include "mase/formats/elementwise.h"
+#include "mase/formats/given.h"
+
+namespace mase::truncated_format {
+namespace {
+
+struct Spec {
+  float scale, zero, divisor, out_scale, out_zero, low, high;
+  Rounding rounding;
+};
+
+float rounded(const Spec& spec, float x) {
+  if (std::isnan(x)) return x;
+  const float k = std::nearbyint(x / spec.scale + spec.zero) / spec.divisor;
+  return (round_to_whole(std::clamp(k, spec.low, spec.high), spec.rounding) - spec.out_zero) *
+         spec.out_scale;
+}
+
+Spec spec_of(const Value& config) {
+  Spec spec{};
+  spec.scale = static_cast<float>(config["scale"].as_double());
+  spec.zero = static_cast<float>(config["zero_point"].as_double());
+  spec.rounding = rounding_from_name(config["rounding"].as_string());
+  if (spec.rounding == Rounding::stochastic)
+    throw config_error(config, "rounding", "nothing is drawn here", "name another");
+  spec.low = -INFINITY;
+  spec.high = INFINITY;
+  if (config["keeps_scale"].as_bool()) {
+    spec.divisor = std::exp2(static_cast<float>(config["dropped"].as_int()));
+    spec.out_scale = spec.scale;
+    spec.out_zero = spec.zero;
+    return spec;
+  }
+  spec.out_scale = static_cast<float>(config["output_scale"].as_double());
+  spec.divisor = std::exp2(std::nearbyint(std::log2(spec.out_scale / spec.scale)));
+  spec.out_zero = spec.zero / spec.divisor;
+  const bool is_signed = config["is_signed"].as_bool(), narrow = config["narrow"].as_bool();
+  const int bits = static_cast<int>(config["width"].as_int()) - (is_signed ? 1 : 0);
+  spec.high = std::ldexp(1.0f, bits) - (!is_signed && narrow ? 2 : 1);
+  spec.low = is_signed ? -std::ldexp(1.0f, bits) + (narrow ? 1 : 0) : 0;
+  return spec;
+}
+
+Quantizer make(const Value& config) {
+  const Spec spec = spec_of(config);
+  GivenRule rule;
+  rule.width = static_cast<int>(config["width"].as_int());
+  rule.reference = [spec](int64_t, float x) { return rounded(spec, x); };
+  rule.kernel = [spec](int64_t, const float* in, float* out, size_t count) {
+    for (size_t i = 0; i < count; ++i) out[i] = rounded(spec, in[i]);
+  };
+  if (!config["keeps_scale"].as_bool()) {
+    const uint32_t mask = (uint32_t{1} << rule.width) - 1;
+    const bool is_signed = config["is_signed"].as_bool();
+    rule.code = [spec, mask](int64_t, float x) {
+      const float k = std::nearbyint(rounded(spec, x) / spec.out_scale + spec.out_zero);
+      return static_cast<uint32_t>(static_cast<int32_t>(k)) & mask;
+    };
+    rule.value = [spec, mask, is_signed](int64_t, uint32_t code) {
+      const bool negative = is_signed && code > mask / 2;
+      const float k = negative ? -static_cast<float>(mask - code + 1) : static_cast<float>(code);
+      return (k - spec.out_zero) * spec.out_scale;
+    };
+  }
+  return given_quantizer(std::move(rule), {});
+}
+
+std::optional<std::string> not_positive(const Value& value) {
+  if (std::isfinite(value.as_double()) && static_cast<float>(value.as_double()) > 0) return {};
+  return "expected a positive number";
+}
+
+const Register<FormatRecord> registered{{
+    .name = "truncated",
+    .class_suffix = "Truncated",
+    .summary = "integers with a given scale whose low bits are dropped, as QONNX drops them",
+    .help = "What Trunc nodes of QONNX files become.",
+    .schema = {{width_field(1, 24, "bits that are left"),
+                {.name = "scale",
+                 .type = FieldType::number,
+                 .default_value = 1.0,
+                 .help = "the value of one step before",
+                 .check = not_positive},
+                {.name = "zero_point",
+                 .type = FieldType::number,
+                 .default_value = 0.0,
+                 .help = "the code of zero before"},
+                {.name = "dropped",
+                 .type = FieldType::integer,
+                 .default_value = 0,
+                 .help = "how many bits, with keeps_scale",
+                 .minimum = 0,
+                 .maximum = 24},
+                {.name = "keeps_scale",
+                 .type = FieldType::boolean,
+                 .default_value = false,
+                 .help = "scale and zero point stay as they are; nothing is clamped"},
+                {.name = "output_scale",
+                 .type = FieldType::number,
+                 .default_value = 1.0,
+                 .help = "the value of one step after; says how many bits are dropped",
+                 .check = not_positive},
+                {.name = "is_signed",
+                 .type = FieldType::boolean,
+                 .default_value = true,
+                 .help = "the range of `width` bits is signed"},
+                {.name = "narrow",
+                 .type = FieldType::boolean,
+                 .default_value = false,
+                 .help = "leave out the lowest code"},
+                rounding_field(false),
+                ste_field()}},
+    .type = [](const Value&) -> TypeOrReason { return "it drops bits of another format's codes"; },
+    .make = make,
+    .precision = [](const Value& config) { return std::vector<int64_t>{config["width"].as_int()}; },
+}};
+
+}  // namespace
+}  // namespace mase::truncated_format

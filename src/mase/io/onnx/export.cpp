@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/io/onnx/export.h"
+
+#include <algorithm>
+#include <array>
+
+#include "mase/base/text.h"
+#include "mase/io/onnx/operand_format.h"
+#include "mase/io/onnx/tensor.h"
+#include "mase/io/onnx/tensor_moves.h"
+#include "mase/io/onnx/write_quantizer.h"
+#include "mase/io/onnx/writer.h"
+#include "mase/ir/layer_text.h"
+
+namespace mase::onnx {
+namespace {
+
+constexpr std::array<const char*, 4> flavours = {"float", "qonnx", "qcdq", "qdq"};
+constexpr int64_t ir_version = 10;
+
+ValueInfo value_info(const std::string& name, const Shape& shape, const Shape& further,
+                     Element element) {
+  ValueInfo info{.name = name, .element = element};
+  info.shape.emplace();
+  for (size_t i = 0; i < shape.size(); ++i) {
+    Dimension dimension;
+    if (shape[i] == further[i])
+      dimension.size = shape[i];
+    else
+      dimension.parameter = i == 0 ? "batch" : fmt::format("batch_{}", i);
+    info.shape->push_back(dimension);
+  }
+  return info;
+}
+
+}  // namespace
+
+const char* flavour_name(Flavour flavour) { return flavours[static_cast<size_t>(flavour)]; }
+std::vector<std::string> flavour_names() { return {flavours.begin(), flavours.end()}; }
+Flavour flavour_from_name(const std::string& name) {
+  const auto found = std::find(flavours.begin(), flavours.end(), name);
+  if (found == flavours.end())
+    throw Error("--flavour", fmt::format("unknown flavour '{}'", printable(name)),
+                suggestion(name, flavour_names()));
+  return static_cast<Flavour>(found - flavours.begin());
+}
+
+Attribute integer_attribute(const std::string& name, int64_t value) {
+  return {.name = name, .type = Attribute::Type::integer, .integer = value};
+}
+Attribute number_attribute(const std::string& name, double value) {
+  return {.name = name, .type = Attribute::Type::number, .number = static_cast<float>(value)};
+}
+Attribute text_attribute(const std::string& name, const std::string& value) {
+  return {.name = name, .type = Attribute::Type::text, .text = value};
+}
+Attribute integers_attribute(const std::string& name, std::vector<int64_t> values) {
+  return {.name = name, .type = Attribute::Type::integers, .integers = std::move(values)};
+}
+
+const Shape& WriteContext::input_shape(size_t index) const {
+  return model_.shapes[static_cast<size_t>(call_.inputs.at(index))];
+}
+const Shape& WriteContext::shape() const { return model_.shapes[static_cast<size_t>(node_.id)]; }
+
+Shape WriteContext::open_shape() const {
+  Shape open = shape();
+  const Shape& further = model_.further[static_cast<size_t>(node_.id)];
+  for (size_t i = 0; i < open.size(); ++i)
+    if (open[i] != further[i]) open[i] = -1;
+  if (std::count(open.begin(), open.end(), -1) > 1) fail("two sizes depend on the batch");
+  return open;
+}
+
+std::vector<int64_t> WriteContext::numbers(const char* attribute, size_t count) const {
+  const Value& value = call_.attributes[attribute];
+  if (value.is_int()) return std::vector<int64_t>(count, value.as_int());
+  std::vector<int64_t> list = value.as_int_list(attribute);
+  if (list.size() == 1) list.resize(count, list.front());
+  return list;
+}
+
+std::string WriteContext::input(size_t index) {
+  const NodeId id = call_.inputs.at(index);
+  return rounded(model_.names.at(id), input_operand(*call_.op, index, call_.module != nullptr),
+                 model_.shapes[static_cast<size_t>(id)], {});
+}
+
+bool WriteContext::has_parameter(const std::string& name) const {
+  return call_.module && call_.module->find(name);
+}
+
+Tensor WriteContext::parameter_tensor(const std::string& name) const {
+  const Tensor* tensor = call_.module ? call_.module->find(name) : nullptr;
+  if (!tensor) fail(fmt::format("it has no {}", name));
+  return *tensor;
+}
+
+std::string WriteContext::parameter(const std::string& name, const std::vector<int64_t>& order) {
+  Tensor tensor = parameter_tensor(name);
+  if (!order.empty()) tensor = transposed(tensor, order);
+  return rounded(constant(node_.target + "." + name, tensor), name, tensor.shape(), order);
+}
+
+std::string WriteContext::constant(const std::string& name, const Tensor& tensor) {
+  std::string unique = name;
+  for (int number = 1;; ++number) {
+    const auto [place, added] = model_.constants.emplace(unique, "");
+    if (added) break;
+    // A layer that is called twice has its tensors once.
+    for (const TensorData& known : model_.model.graph.initializers)
+      if (known.name == unique && known.bytes.size() == tensor.bytes() &&
+          known.dims == tensor.shape() && known.element == element_for(tensor.dtype()) &&
+          std::equal(known.bytes.begin(), known.bytes.end(), tensor.raw()))
+        return unique;
+    unique = fmt::format("{}_{}", name, number);
+  }
+  model_.model.graph.initializers.push_back(tensor_data(unique, tensor));
+  return unique;
+}
+
+std::string WriteContext::integers(const std::string& name, const std::vector<int64_t>& values) {
+  return constant(
+      node_.name + "." + name,
+      Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, std::span<const int64_t>(values)));
+}
+
+std::string WriteContext::number(double value) {
+  return constant(fmt::format("number_{}", value), Tensor::scalar(static_cast<float>(value)));
+}
+
+std::string WriteContext::add(const std::string& op, std::vector<std::string> inputs,
+                              std::vector<Attribute> attributes, const std::string& domain) {
+  NodeData node{.op = op, .domain = domain, .inputs = std::move(inputs)};
+  const size_t number = model_.model.graph.nodes.size();
+  const bool module = node_.kind == NodeKind::call_module;
+  node.name = fmt::format("/{}/{}_{}", module ? node_.target : node_.name, op, number);
+  node.outputs = {fmt::format("{}_{}_{}", node_.name, op, number)};
+  node.attributes = std::move(attributes);
+  // Where the node stood, in the words of PyTorch's exporter.
+  if (module)
+    node.metadata = {
+        {"pkg.torch.onnx.name_scopes", fmt::format("['', '{}', '{}']", node_.target, node_.name)},
+        {"pkg.torch.onnx.class_hierarchy",
+         fmt::format("['', 'torch.nn.{}', '{}']", call_.op->class_name, call_.op->name)}};
+  model_.model.graph.nodes.push_back(std::move(node));
+  return model_.model.graph.nodes.back().outputs.front();
+}
+
+void WriteContext::result(const std::string& name) {
+  model_.names[node_.id] = rounded(name, "data_out", shape(), {});
+}
+
+std::string WriteContext::rounded(const std::string& name, const std::string& operand,
+                                  const Shape& shape, const std::vector<int64_t>& order) {
+  const Quantizer* quantizer = model_.graph.quantization_of(node_).find(operand);
+  if (!quantizer) return name;
+  const auto place = [&] {
+    return fmt::format("{}: {} ({})",
+                       node_.kind == NodeKind::call_module ? node_.target : node_.name, operand,
+                       quantizer->format);
+  };
+  if (quantizer->learned)
+    throw Error(place(), "its scale is a parameter that is still trained",
+                "run ch pass freeze first");
+  const auto format = format_for_export(*quantizer);
+  if (!format)
+    throw Error(place(), fmt::format("{} has no node for these numbers", flavour_name(flavour())),
+                "quantise to integer, affine, bipolar or scaled_float");
+  const OperandFormat turned = order.empty() ? *format : permuted(*format, order, order.size());
+  if (const auto reason = why_not(turned, flavour(), operator_set())) throw Error(place(), *reason);
+  model_.uses_qonnx = model_.uses_qonnx || flavour() == Flavour::qonnx;
+  return write_quantizer(*this, name, turned, shape);
+}
+
+void WriteContext::fail(const std::string& cause, const std::string& remedy) const {
+  throw Error(fmt::format("{} ({})", node_.name, call_.op->name), cause, remedy);
+}
+
+Model export_graph(const Graph& graph, const ExportOptions& options) {
+  if (options.operator_set < oldest_written || options.operator_set > newest_written)
+    throw Error("--opset", fmt::format("operator set {} is not written", options.operator_set),
+                fmt::format("give {} to {}", oldest_written, newest_written));
+  Export exported{graph, options};
+  exported.shapes = infer_shapes(graph, 2);
+  exported.further = infer_shapes(graph, 3);
+  Model& model = exported.model;
+  model.ir_version = ir_version;
+  model.producer = "mase";
+  model.producer_version = "0.1.0";
+  model.doc = fmt::format("{}, {} parameters", graph.name, with_thousands(graph.parameter_count()));
+  model.graph.name = graph.name;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const auto at = static_cast<size_t>(id);
+    if (node.kind == NodeKind::placeholder) {
+      exported.names[id] = node.name;
+      model.graph.inputs.push_back(value_info(node.name, exported.shapes[at], exported.further[at],
+                                              element_for(node.element)));
+    } else if (node.kind == NodeKind::get_attr) {
+      exported.names[id] = node.target;
+      exported.constants.emplace(node.target, "");
+      model.graph.initializers.push_back(tensor_data(node.target, *graph.tensor(node.target)));
+    } else if (node.kind == NodeKind::output) {
+      for (const NodeId result : graph.outputs()) {
+        const auto from = static_cast<size_t>(result);
+        model.graph.outputs.push_back(value_info(exported.names.at(result), exported.shapes[from],
+                                                 exported.further[from], Element::f32));
+      }
+    } else {
+      BoundCall call = bind_call(graph, node);
+      const OnnxWriter* writer = Registry<OnnxWriter>::instance().find(call.op->name);
+      if (!writer)
+        throw Error(node.name,
+                    fmt::format("ONNX files of ours have no node for '{}'", call.op->name));
+      WriteContext context(exported, node, std::move(call));
+      writer->write(context);
+    }
+  }
+  model.operator_sets = {{"", options.operator_set}};
+  if (exported.uses_qonnx) model.operator_sets.push_back({"qonnx.custom_op.general", 2});
+  return model;
+}
+
+}  // namespace mase::onnx

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX, QONNX and quantised ONNX models as graphs of ours.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mase/io/onnx/model.h"
+#include "mase/io/onnx/tensor.h"
+#include "mase/io/read_limits.h"
+#include "mase/ir/graph.h"
+
+namespace mase::onnx {
+
+struct Imported {
+  Graph graph;
+  std::vector<std::string> notes = {};  // what became of the model that its reader should know
+};
+
+// Every node that cannot be converted is a line of the Error: operator, domain, version, place.
+Imported import_model(const Model& model, ExternalFiles& files, const std::string& place,
+                      MemoryBudget& budget);
+
+// The same for a file. Its network is named as the file, unless we wrote it.
+Imported import_file(const std::string& path, const ReadLimits& limits = {});
+// Reading in parts, for looking into.
+ExternalFiles files_beside(const std::string& path);
+Model read_file(const std::string& path, MemoryBudget& budget);
+
+}  // namespace mase::onnx

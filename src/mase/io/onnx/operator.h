@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an ONNX operator becomes in a graph of ours: one record each, in operators/. A record's
+// `convert` reads the node through a NodeContext and gives each of its results. Whatever depends on
+// constants alone is computed at once, so shapes that a file computes from shapes are known when a
+// Reshape wants them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mase/base/registry.h"
+#include "mase/io/onnx/operand_format.h"
+#include "mase/io/onnx/tensor.h"
+#include "mase/ir/graph.h"
+#include "mase/ir/op.h"
+
+namespace mase::onnx {
+
+// The integers between a QuantizeLinear and its DequantizeLinear: what was rounded, and how.
+struct Codes {
+  std::optional<Constant> constant = {};
+  NodeId node = -1;
+  AffineFormat format;
+  double lowest = 0, largest = 0;  // a Clip between the two narrows these
+};
+
+// What an ONNX value stands for: a constant, or the result of a node of ours.
+struct Operand {
+  NodeId node = -1;
+  std::optional<Constant> constant = {};
+  Shape shape = {};  // a size that depends on the batch is a multiple of NodeContext::batch()
+  Element element = Element::f32;
+  std::string source = {};                   // the initialiser it came from
+  std::optional<OperandFormat> format = {};  // constants: how a layer that takes them rounds them
+  std::shared_ptr<const Codes> codes = {};   // neither constant nor node: integers in between
+
+  bool is_constant() const { return constant.has_value(); }
+  size_t rank() const { return shape.size(); }
+};
+
+// Of the model, for all nodes.
+struct Conversion {
+  Graph graph = {};
+  std::string place = {};
+  int64_t batch = 0;        // stands for the batch in shapes: a prime that no size is a multiple of
+  int64_t fixed_batch = 0;  // the batch the file fixes; 0: none
+  MemoryBudget* budget = nullptr;
+  std::map<std::string, Operand> values = {};  // by ONNX name
+  std::map<std::string, int> uses = {};        // how often a value is taken
+  // The quantised operands of layers (by module path) and of functions (by node), until the end.
+  std::map<std::string, std::map<std::string, OperandFormat>> formats = {};
+  std::map<NodeId, std::map<std::string, OperandFormat>> function_formats = {};
+  std::map<std::string, std::string> sources = {};  // of modules: what their parameters came from
+  std::set<NodeId> roundings = {};                  // identities that only round
+  std::vector<std::string> notes = {};              // what the user should know
+};
+
+class NodeContext {
+ public:
+  NodeContext(Conversion& conversion, const NodeData& node, int64_t version)
+      : model_(conversion), node_(node), version_(version) {}
+
+  const NodeData& node() const { return node_; }
+  int64_t version() const { return version_; }  // of the operator set
+  int64_t batch() const { return model_.batch; }
+  int64_t fixed_batch() const { return model_.fixed_batch; }
+  Conversion& model() { return model_; }
+
+  // Inputs. A missing one is an error at this node.
+  bool has(size_t index) const;
+  const Operand& input(size_t index) const;
+  size_t input_count() const { return node_.inputs.size(); }
+  int uses_of(size_t index) const;  // how often the value of this input is taken in the model
+  const Tensor& constant(size_t index, const char* what) const;  // must be one
+  std::vector<int64_t> integers(size_t index, const char* what) const;
+  std::vector<double> numbers(size_t index, const char* what) const;
+
+  // Attributes, with the operator's defaults.
+  bool has_attribute(const std::string& name) const { return node_.find(name) != nullptr; }
+  int64_t integer(const std::string& name, int64_t fallback) const;
+  double number(const std::string& name, double fallback) const;
+  std::string text(const std::string& name, const std::string& fallback) const;
+  std::vector<int64_t> integer_list(const std::string& name,
+                                    std::vector<int64_t> fallback = {}) const;
+
+  // Building. `call` applies one of our ops; constants among the inputs become literals or constant
+  // nodes, and where all are constants the result is computed. `attributes` as the op names them.
+  Operand call(const std::string& op, const std::vector<Operand>& inputs, Dict attributes = {});
+  // A layer with parameters. Each is a constant whose format, if it has one, becomes the format of
+  // the layer's operand of that name.
+  struct Parameter {
+    std::string name;
+    Operand value;
+  };
+  Operand layer(const std::string& op, Dict attributes, const std::vector<Parameter>& parameters,
+                const Operand& input);
+  // x rounded to a number format.
+  Operand rounded(const Operand& x, const OperandFormat& format);
+  // A constant with the numbers its format has, for those who cannot keep the format.
+  Operand materialized(const Operand& constant);
+  Operand constant_operand(Tensor tensor) const;
+  Operand as_node(const Operand& operand);  // a constant node for a constant
+
+  void result(size_t index, Operand operand);
+
+  std::string place() const;  // "model.onnx: node 'conv1' (Conv)"
+  [[noreturn]] void fail(const std::string& cause, const std::string& remedy = "") const;
+  void note(const std::string& line) { model_.notes.push_back(line); }
+
+  // The module path for a layer: from its weight's name, from where PyTorch says the node stood, or
+  // from the node's own name.
+  std::string layer_path(const std::string& op, const std::string& weight_source) const;
+  // The same if PyTorch says that a module of this class stood here; "" otherwise.
+  std::string scoped_path(const std::string& class_name) const;
+
+ private:
+  Operand folded(const OpRecord& op, const std::vector<Operand>& inputs, const Value& attributes);
+  std::vector<Operand> fitted_to_batch(std::vector<Operand> inputs) const;
+
+  Conversion& model_;
+  const NodeData& node_;
+  int64_t version_;
+};
+
+struct OnnxOperator {
+  static constexpr const char* kind = "ONNX operator";
+  std::string name;  // "Conv"; of other domains "com.microsoft::Gelu"
+  std::vector<std::string> aliases = {};
+  std::string summary;  // what it becomes
+  std::function<void(NodeContext& context)> convert;
+};
+
+std::string operator_name(const std::string& domain, const std::string& op);
+
+}  // namespace mase::onnx

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that work on each element of one tensor.
+#include <cmath>
+#include <limits>
+
+#include "mase/io/onnx/operator.h"
+
+namespace mase::onnx::activation_operators {
+namespace {
+
+OnnxOperator plain(const char* name, const char* op) {
+  return {.name = name, .summary = op, .convert = [op](NodeContext& context) {
+            context.result(0, context.call(op, {context.input(0)}));
+          }};
+}
+
+// A layer that takes one number under another name.
+OnnxOperator with_number(const char* name, const char* op, const char* attribute, double fallback,
+                         const char* own) {
+  return {.name = name, .summary = op, .convert = [=](NodeContext& context) {
+            context.result(0, context.call(op, {context.input(0)},
+                                           Dict{{own, context.number(attribute, fallback)}}));
+          }};
+}
+
+Operand number(const NodeContext& context, double value) {
+  return context.constant_operand(Tensor::scalar(static_cast<float>(value)));
+}
+
+void hard_sigmoid(NodeContext& context) {
+  const double alpha = context.number("alpha", 0.2f), beta = context.number("beta", 0.5);
+  constexpr double sixth = static_cast<double>(1.0f / 6.0f);
+  if (std::fabs(alpha - sixth) < 1e-7 && beta == 0.5)
+    return context.result(0, context.call("hardsigmoid", {context.input(0)}));
+  const Operand line = context.call(
+      "add",
+      {context.call("mul", {context.input(0), number(context, alpha)}), number(context, beta)});
+  context.result(0, context.call("clamp", {line}, Dict{{"min", 0.0}, {"max", 1.0}}));
+}
+
+// max(0, x) + min(0, a (exp(x / a) - 1))
+void celu(NodeContext& context) {
+  const double alpha = context.number("alpha", 1);
+  const Operand& x = context.input(0);
+  const Operand power = context.call("exp", {context.call("div", {x, number(context, alpha)})});
+  const Operand below = context.call(
+      "mul", {context.call("sub", {power, number(context, 1)}), number(context, alpha)});
+  context.result(0, context.call("add", {context.call("relu", {x}),
+                                         context.call("minimum", {below, number(context, 0)})}));
+}
+
+// x where x > alpha, else 0.
+void thresholded_relu(NodeContext& context) {
+  const Operand& x = context.input(0);
+  const Operand above = context.call("gt", {x, number(context, context.number("alpha", 1))});
+  context.result(0, context.call("mul", {x, above}));
+}
+
+void selu(NodeContext& context) {
+  const double alpha = context.number("alpha", 1.6732632423543772),
+               gamma = context.number("gamma", 1.0507009873554805);
+  if (std::fabs(alpha - 1.6732632423543772) < 1e-6 && std::fabs(gamma - 1.0507009873554805) < 1e-6)
+    return context.result(0, context.call("selu", {context.input(0)}));
+  context.result(
+      0, context.call("mul", {context.call("elu", {context.input(0)}, Dict{{"alpha", alpha}}),
+                              number(context, gamma)}));
+}
+
+std::optional<double> bound(const NodeContext& context, const char* attribute, size_t index) {
+  if (context.has_attribute(attribute)) return context.number(attribute, 0);
+  if (!context.has(index)) return {};
+  const Tensor& tensor = context.constant(index, "the limit of a Clip");
+  if (tensor.numel() != 1) context.fail("the limit of a Clip is no single number");
+  return tensor.item();
+}
+
+void clip(NodeContext& context) {
+  const auto low = bound(context, "min", 1), high = bound(context, "max", 2);
+  const Operand& x = context.input(0);
+  if (x.codes) {  // fewer bits than the integers between the quantisers have
+    Codes narrowed = *x.codes;
+    if (low) narrowed.lowest = std::max(narrowed.lowest, *low);
+    if (high) narrowed.largest = std::min(narrowed.largest, *high);
+    Operand result = x;
+    result.codes = std::make_shared<const Codes>(std::move(narrowed));
+    return context.result(0, result);
+  }
+  constexpr double float_limit = static_cast<double>(std::numeric_limits<float>::max());
+  const bool has_low = low && *low > -float_limit, has_high = high && *high < float_limit;
+  if (!has_low && !has_high) return context.result(0, x);
+  if (has_low && *low == 0 && has_high && *high == 6)
+    return context.result(0, context.call("relu6", {x}));
+  if (has_low && *low == 0 && !has_high) return context.result(0, context.call("relu", {x}));
+  Dict limits;
+  if (has_low) limits.set("min", *low);
+  if (has_high) limits.set("max", *high);
+  context.result(0, context.call("clamp", {x}, limits));
+}
+
+void gelu(NodeContext& context) {
+  context.result(0, context.call("gelu", {context.input(0)},
+                                 Dict{{"approximate", context.text("approximate", "none")}}));
+}
+
+void prelu(NodeContext& context) {
+  const Operand& x = context.input(0);
+  const Tensor& slope = context.constant(1, "the slope");
+  const int64_t channels = x.rank() > 1 ? x.shape[1] : 1;
+  bool fits = slope.numel() == 1;
+  if (!fits && slope.numel() == channels) {
+    // [C, 1, ...] from the right, or [C] for a matrix.
+    const auto along = per_channel(slope, x.rank());
+    fits = along && along->axis == 1;
+  }
+  if (fits)
+    return context.result(0, context.layer("prelu", Dict{{"num_parameters", slope.numel()}},
+                                           {{"weight", context.input(1)}}, x));
+  const Operand below = context.call("minimum", {x, number(context, 0)});
+  context.result(0, context.call("add", {context.call("relu", {x}),
+                                         context.call("mul", {below, context.input(1)})}));
+}
+
+void reciprocal(NodeContext& context) {
+  context.result(0, context.call("div", {number(context, 1), context.input(0)}));
+}
+
+// Whether a real number can become one of this type.
+bool fits(DType dtype, double value) {
+  const auto bits = static_cast<int>(8 * dtype_size(dtype));
+  const bool is_signed =
+      dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
+  const double limit = std::ldexp(1.0, is_signed ? bits - 1 : bits);
+  return value < limit && value > (is_signed ? -limit - 1 : -1.0);
+}
+
+// The type of the numbers. What a network computes is real; whole numbers and truth values among it
+// are held exactly.
+void cast(NodeContext& context) {
+  const auto to = context.node().op == "CastLike" ? context.input(1).element
+                                                  : static_cast<Element>(context.integer("to", 1));
+  const auto dtype = dtype_of(to);
+  if (!dtype) context.fail(fmt::format("cannot cast to {}", element_name(to)));
+  Operand x = context.input(0);
+  const auto is_real = [](Element element) {
+    return element == Element::f32 || element == Element::f64 || element == Element::f16 ||
+           element == Element::bf16;
+  };
+  if (x.is_constant()) {
+    if (is_real(to) && (to == x.element)) return context.result(0, x);
+    const Tensor from = context.materialized(x).constant->tensor;
+    if (is_real(x.element) && !is_real(to) && to != Element::boolean)
+      for (int64_t i = 0; i < from.numel(); ++i)
+        if (!fits(*dtype, from.item(i)))
+          context.fail(fmt::format("{} is no {}", from.item(i), element_name(to)));
+    Operand result = context.constant_operand(from.to(*dtype));
+    result.element = to;
+    result.constant->element = to;
+    result.source = x.source;
+    return context.result(0, result);
+  }
+  if (x.codes) context.fail("quantised integers are cast");
+  if (to == Element::boolean && x.element != Element::boolean) {
+    x = context.call("ne", {x, number(context, 0)});
+  } else if (!is_real(to) && is_real(x.element)) {
+    context.fail(fmt::format("real numbers become {} while the network runs", element_name(to)));
+  } else if ((to == Element::f16 || to == Element::bf16) && x.element != to) {
+    context.fail(fmt::format("numbers are cut to {} while the network runs; it is run in float32",
+                             element_name(to)),
+                 "export the model in float32");
+  }
+  x.element = to;
+  context.result(0, x);
+}
+
+const Register<OnnxOperator> operators[] = {
+    Register<OnnxOperator>(plain("Relu", "relu")),
+    Register<OnnxOperator>(plain("Sigmoid", "sigmoid")),
+    Register<OnnxOperator>(plain("Tanh", "tanh")),
+    Register<OnnxOperator>(plain("HardSwish", "hardswish")),
+    Register<OnnxOperator>(plain("Softplus", "softplus")),
+    Register<OnnxOperator>(plain("Softsign", "softsign")),
+    Register<OnnxOperator>(plain("Mish", "mish")),
+    Register<OnnxOperator>(plain("Erf", "erf")),
+    Register<OnnxOperator>(plain("Exp", "exp")),
+    Register<OnnxOperator>(plain("Log", "log")),
+    Register<OnnxOperator>(plain("Sqrt", "sqrt")),
+    Register<OnnxOperator>(plain("Abs", "abs")),
+    Register<OnnxOperator>(plain("Neg", "neg")),
+    Register<OnnxOperator>(
+        with_number("LeakyRelu", "leaky_relu", "alpha", 0.01f, "negative_slope")),
+    Register<OnnxOperator>(with_number("Elu", "elu", "alpha", 1, "alpha")),
+    Register<OnnxOperator>({.name = "HardSigmoid",
+                            .summary = "hardsigmoid, or clamp of a line",
+                            .convert = hard_sigmoid}),
+    Register<OnnxOperator>({.name = "Celu", .summary = "relu and exp", .convert = celu}),
+    Register<OnnxOperator>(
+        {.name = "ThresholdedRelu", .summary = "x * (x > alpha)", .convert = thresholded_relu}),
+    Register<OnnxOperator>({.name = "Selu", .summary = "selu", .convert = selu}),
+    Register<OnnxOperator>({.name = "Clip", .summary = "clamp, relu or relu6", .convert = clip}),
+    Register<OnnxOperator>(
+        {.name = "Gelu", .aliases = {"com.microsoft::Gelu"}, .summary = "gelu", .convert = gelu}),
+    Register<OnnxOperator>({.name = "PRelu", .summary = "PReLU", .convert = prelu}),
+    Register<OnnxOperator>({.name = "Reciprocal", .summary = "1 / x", .convert = reciprocal}),
+    Register<OnnxOperator>({.name = "Cast",
+                            .aliases = {"CastLike"},
+                            .summary = "nothing, where the numbers stay; constants are converted",
+                            .convert = cast}),
+};
+
+}  // namespace
+}  // namespace mase::onnx::activation_operators

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalisations and softmax.
+#include <algorithm>
+
+#include "mase/io/onnx/operator.h"
+#include "mase/io/onnx/tensor_moves.h"
+
+namespace mase::onnx::normalization_operators {
+namespace {
+
+int64_t checked_axis(const NodeContext& context, int64_t axis, size_t rank) {
+  const auto limit = static_cast<int64_t>(rank);
+  if (axis < -limit || axis >= std::max<int64_t>(limit, 1))
+    context.fail(fmt::format("axis {} of {} dimensions", axis, rank));
+  return axis < 0 ? axis + limit : axis;
+}
+
+void batch_norm(NodeContext& context) {
+  const Operand& x = context.input(0);
+  if (context.integer("training_mode", 0) != 0)
+    context.fail("the model was exported for training", "export it in evaluation mode");
+  const size_t rank = x.rank();
+  if (rank != 2 && rank != 3 && rank != 4)
+    context.fail(fmt::format("an input of rank {}: only 2, 3 and 4 are read", rank));
+  for (size_t i = 1; i < 5; ++i) context.constant(i, "a parameter of BatchNormalization");
+  const double momentum = 1 - context.number("momentum", static_cast<double>(0.9f));
+  context.result(
+      0, context.layer(rank == 4 ? "batch_norm2d" : "batch_norm1d",
+                       Dict{{"num_features", x.shape[1]},
+                            {"eps", context.number("epsilon", static_cast<double>(1e-5f))},
+                            {"momentum", static_cast<double>(static_cast<float>(momentum))}},
+                       {{"weight", context.input(1)},
+                        {"bias", context.input(2)},
+                        {"running_mean", context.input(3)},
+                        {"running_var", context.input(4)}},
+                       x));
+}
+
+void refuse_statistics(const NodeContext& context) {
+  for (size_t i = 1; i < context.node().outputs.size(); ++i)
+    if (!context.node().outputs[i].empty()) context.fail("its statistics are asked for as results");
+}
+
+void layer_norm(NodeContext& context) {
+  refuse_statistics(context);
+  const Operand& x = context.input(0);
+  const int64_t axis = checked_axis(context, context.integer("axis", -1), x.rank());
+  const Shape normalized(x.shape.begin() + axis, x.shape.end());
+  if (element_count(normalized) % context.batch() == 0)
+    context.fail("it normalises over the batch");
+  const auto fits = [&](size_t index) {
+    return !context.has(index) ||
+           (context.input(index).is_constant() &&
+            context.input(index).constant->tensor.numel() == element_count(normalized));
+  };
+  const Dict attributes{{"normalized_shape", Value::of(normalized)},
+                        {"eps", context.number("epsilon", static_cast<double>(1e-5f))}};
+  if (fits(1) && fits(2)) {
+    Operand weight = context.input(1);
+    Operand bias = context.has(2) ? context.input(2) : context.constant_operand(Tensor(normalized));
+    return context.result(
+        0, context.layer("layer_norm", attributes, {{"weight", weight}, {"bias", bias}}, x));
+  }
+  Dict plain = attributes;
+  plain.set("elementwise_affine", false);
+  Operand result =
+      context.call("mul", {context.layer("layer_norm", plain, {}, x), context.input(1)});
+  if (context.has(2)) result = context.call("add", {result, context.input(2)});
+  context.result(0, result);
+}
+
+void rms_norm(NodeContext& context) {
+  const Operand& x = context.input(0);
+  const int64_t axis = checked_axis(context, context.integer("axis", -1), x.rank());
+  const Shape normalized(x.shape.begin() + axis, x.shape.end());
+  const Dict attributes{{"normalized_shape", Value::of(normalized)},
+                        {"eps", context.number("epsilon", static_cast<double>(1e-5f))}};
+  const Operand& scale = context.input(1);
+  if (scale.is_constant() && scale.constant->tensor.numel() == element_count(normalized))
+    return context.result(0, context.layer("rms_norm", attributes, {{"weight", scale}}, x));
+  Dict plain = attributes;
+  plain.set("elementwise_affine", false);
+  context.result(0, context.call("mul", {context.layer("rms_norm", plain, {}, x), scale}));
+}
+
+void instance_norm(NodeContext& context) {
+  const Operand& x = context.input(0);
+  if (x.rank() != 3 && x.rank() != 4)
+    context.fail(fmt::format("an input of rank {}: only 3 and 4 are read", x.rank()));
+  context.constant(1, "the scale");
+  context.constant(2, "the bias");
+  context.result(0,
+                 context.layer(x.rank() == 4 ? "instance_norm2d" : "instance_norm1d",
+                               Dict{{"num_features", x.shape[1]},
+                                    {"eps", context.number("epsilon", static_cast<double>(1e-5f))},
+                                    {"affine", true}},
+                               {{"weight", context.input(1)}, {"bias", context.input(2)}}, x));
+}
+
+void group_norm(NodeContext& context) {
+  const Operand& x = context.input(0);
+  if (x.rank() < 2) context.fail("its input has no channels");
+  const int64_t groups = context.integer("num_groups", 0), channels = x.shape[1];
+  if (groups < 1 || channels % groups != 0)
+    context.fail(fmt::format("{} groups of {} channels", groups, channels));
+  // Operator set 18 has one number for each group, later ones for each channel.
+  const auto per_channel_of = [&](size_t index) {
+    Operand parameter = context.materialized(context.input(index));
+    const Tensor& tensor = context.constant(index, "a parameter of GroupNormalization");
+    if (tensor.numel() == groups && channels != groups) {
+      std::vector<int64_t> indices;
+      for (int64_t c = 0; c < channels; ++c) indices.push_back(c / (channels / groups));
+      parameter.constant->tensor = gathered(tensor.reshaped({groups}), 0, indices, Shape{channels});
+      parameter.shape = {channels};
+    }
+    return parameter;
+  };
+  context.result(0,
+                 context.layer("group_norm",
+                               Dict{{"num_groups", groups},
+                                    {"num_channels", channels},
+                                    {"eps", context.number("epsilon", static_cast<double>(1e-5f))}},
+                               {{"weight", per_channel_of(1)}, {"bias", per_channel_of(2)}}, x));
+}
+
+void softmax(NodeContext& context, const char* op) {
+  const Operand& x = context.input(0);
+  constexpr int64_t one_axis_since = 13;
+  const bool flattens = context.version() < one_axis_since;
+  const int64_t axis = checked_axis(context, context.integer("axis", flattens ? 1 : -1), x.rank());
+  if (!flattens || axis + 1 == static_cast<int64_t>(x.rank()))
+    return context.result(0, context.call(op, {x}, Dict{{"dim", axis}}));
+  // Before, all dimensions from the axis on were one.
+  const Operand flat = context.call("flatten", {x}, Dict{{"start_dim", axis}, {"end_dim", -1}});
+  Shape shape = x.shape;
+  for (int64_t& size : shape)
+    if (size == context.batch()) size = -1;
+  context.result(0, context.call("reshape", {context.call(op, {flat}, Dict{{"dim", axis}})},
+                                 Dict{{"shape", Value::of(shape)}}));
+}
+
+const Register<OnnxOperator> operators[] = {
+    Register<OnnxOperator>({.name = "BatchNormalization",
+                            .summary = "BatchNorm1d or BatchNorm2d",
+                            .convert = batch_norm}),
+    Register<OnnxOperator>(
+        {.name = "LayerNormalization", .summary = "LayerNorm", .convert = layer_norm}),
+    Register<OnnxOperator>(
+        {.name = "RMSNormalization",
+         .aliases = {"SimplifiedLayerNormalization", "com.microsoft::SimplifiedLayerNormalization"},
+         .summary = "RMSNorm",
+         .convert = rms_norm}),
+    Register<OnnxOperator>({.name = "InstanceNormalization",
+                            .summary = "InstanceNorm1d or InstanceNorm2d",
+                            .convert = instance_norm}),
+    Register<OnnxOperator>(
+        {.name = "GroupNormalization", .summary = "GroupNorm", .convert = group_norm}),
+    Register<OnnxOperator>({.name = "Softmax",
+                            .summary = "softmax",
+                            .convert = [](NodeContext& c) { softmax(c, "softmax"); }}),
+    Register<OnnxOperator>({.name = "LogSoftmax",
+                            .summary = "log_softmax",
+                            .convert = [](NodeContext& c) { softmax(c, "log_softmax"); }}),
+};
+
+}  // namespace
+}  // namespace mase::onnx::normalization_operators

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an op of ours becomes in an ONNX model: one record each, in writers/.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mase/base/registry.h"
+#include "mase/io/onnx/export.h"
+#include "mase/ir/evaluate.h"
+#include "mase/ir/graph.h"
+#include "mase/ir/op.h"
+
+namespace mase::onnx {
+
+// Of the model, for all nodes.
+struct Export {
+  const Graph& graph;
+  ExportOptions options;
+  Model model = {};
+  std::vector<Shape> shapes = {};            // of every node, for a batch of 2
+  std::vector<Shape> further = {};           // for a batch of 3: sizes that differ are the batch's
+  std::map<NodeId, std::string> names = {};  // the ONNX value of each node
+  std::map<std::string, std::string> constants = {};  // initialisers that are there
+  bool uses_qonnx = false;
+};
+
+class WriteContext {
+ public:
+  WriteContext(Export& model, const Node& node, BoundCall call)
+      : model_(model), node_(node), call_(std::move(call)) {}
+
+  const Value& attributes() const { return call_.attributes; }
+  const Value& operator[](const std::string& name) const { return call_.attributes[name]; }
+  int64_t operator_set() const { return model_.options.operator_set; }
+  Flavour flavour() const { return model_.options.flavour; }
+  size_t input_count() const { return call_.inputs.size(); }
+  const Shape& input_shape(size_t index) const;
+  const Shape& shape() const;
+  // A size of this shape of a node with -1 for what the batch is in.
+  Shape open_shape() const;
+  std::vector<int64_t> numbers(const char* attribute, size_t count) const;  // one for each
+
+  // Names of ONNX values: an input, and a parameter, as the layer's formats round them. A parameter
+  // may be kept in another order of its dimensions.
+  std::string input(size_t index);
+  bool has_parameter(const std::string& name) const;
+  Tensor parameter_tensor(const std::string& name) const;
+  std::string parameter(const std::string& name, const std::vector<int64_t>& order = {});
+  std::string constant(const std::string& name, const Tensor& tensor);
+  std::string integers(const std::string& name, const std::vector<int64_t>& values);
+  std::string number(double value);
+
+  // Adds a node and gives the name of its first result.
+  std::string add(const std::string& op, std::vector<std::string> inputs,
+                  std::vector<Attribute> attributes = {}, const std::string& domain = "");
+  void result(const std::string& name);  // of the whole op; data_out is rounded after it
+
+  [[noreturn]] void fail(const std::string& cause, const std::string& remedy = "") const;
+
+ private:
+  std::string rounded(const std::string& name, const std::string& operand, const Shape& shape,
+                      const std::vector<int64_t>& order);
+
+  Export& model_;
+  const Node& node_;
+  BoundCall call_;
+};
+
+struct OnnxWriter {
+  static constexpr const char* kind = "ONNX writer";
+  std::string name;  // of the op
+  std::vector<std::string> aliases = {};
+  std::function<void(WriteContext& context)> write;
+};
+
+Attribute integer_attribute(const std::string& name, int64_t value);
+Attribute number_attribute(const std::string& name, double value);
+Attribute text_attribute(const std::string& name, const std::string& value);
+Attribute integers_attribute(const std::string& name, std::vector<int64_t> values);
+
+}  // namespace mase::onnx

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers with parameters, pools and normalisations.
+#include "mase/io/onnx/writer.h"
+
+namespace mase::onnx::layer_writers {
+namespace {
+
+// Readers of QONNX (hls4ml, FINN) know MatMul, not Gemm; Gemm is for matrices only.
+void linear(WriteContext& c) {
+  const bool module = c.has_parameter("weight");
+  if (!module) c.fail("a linear function of computed weights is not written");
+  const bool bias = c.has_parameter("bias");
+  const std::string x = c.input(0);
+  if (c.input_shape(0).size() == 2 && c.flavour() != Flavour::qonnx) {
+    std::vector<std::string> inputs = {x, c.parameter("weight")};
+    if (bias) inputs.push_back(c.parameter("bias"));
+    return c.result(c.add("Gemm", inputs, {integer_attribute("transB", 1)}));
+  }
+  std::string y = c.add("MatMul", {x, c.parameter("weight", {1, 0})});
+  if (bias) y = c.add("Add", {y, c.parameter("bias")});
+  c.result(y);
+}
+
+std::vector<int64_t> twice(const std::vector<int64_t>& pads) {
+  std::vector<int64_t> both = pads;
+  both.insert(both.end(), pads.begin(), pads.end());
+  return both;
+}
+
+void convolution(WriteContext& c, size_t dims, bool transposed) {
+  if (!c.has_parameter("weight")) c.fail("a convolution with computed weights is not written");
+  if (c["padding_mode"].as_string() != "zeros")
+    c.fail(fmt::format("padding of mode '{}'", c["padding_mode"].as_string()));
+  std::vector<Attribute> attributes = {
+      integers_attribute("strides", c.numbers("stride", dims)),
+      integers_attribute("dilations", c.numbers("dilation", dims)),
+      integer_attribute("group", c["groups"].as_int()),
+      integers_attribute("kernel_shape", c.numbers("kernel_size", dims))};
+  if (c["padding"].is_string()) {
+    attributes.push_back(
+        text_attribute("auto_pad", c["padding"].as_string() == "same" ? "SAME_UPPER" : "VALID"));
+  } else {
+    attributes.push_back(integers_attribute("pads", twice(c.numbers("padding", dims))));
+  }
+  if (transposed)
+    attributes.push_back(integers_attribute("output_padding", c.numbers("output_padding", dims)));
+  std::vector<std::string> inputs = {c.input(0), c.parameter("weight")};
+  if (c.has_parameter("bias")) inputs.push_back(c.parameter("bias"));
+  c.result(c.add(transposed ? "ConvTranspose" : "Conv", inputs, attributes));
+}
+
+OnnxWriter convolution_writer(const char* op, size_t dims, bool transposed) {
+  return {.name = op, .write = [=](WriteContext& c) { convolution(c, dims, transposed); }};
+}
+
+void batch_norm(WriteContext& c) {
+  if (!c.has_parameter("running_mean")) c.fail("it has no running statistics");
+  const Shape channels = c.parameter_tensor("running_mean").shape();
+  const auto given = [&](const char* name, float fallback) {
+    if (c.has_parameter(name)) return c.parameter(name);
+    return c.constant(
+        std::string("all_") + name,
+        Tensor::of(channels, std::vector<float>(static_cast<size_t>(channels.at(0)), fallback)));
+  };
+  std::vector<Attribute> attributes = {number_attribute("epsilon", c["eps"].as_double())};
+  if (c["momentum"].is_number())
+    attributes.push_back(number_attribute("momentum", 1 - c["momentum"].as_double()));
+  c.result(c.add("BatchNormalization",
+                 {c.input(0), given("weight", 1), given("bias", 0), c.parameter("running_mean"),
+                  c.parameter("running_var")},
+                 attributes));
+}
+
+void layer_norm(WriteContext& c) {
+  constexpr int64_t since = 17;
+  const Shape normalized = c["normalized_shape"].is_int()
+                               ? Shape{c["normalized_shape"].as_int()}
+                               : c["normalized_shape"].as_int_list("normalized_shape");
+  if (c.operator_set() < since)
+    c.fail("LayerNormalization came with operator set 17", "give --opset 17 or more");
+  std::string weight;
+  if (c.has_parameter("weight")) {
+    weight = c.parameter("weight");
+  } else {
+    weight = c.constant(
+        "ones", Tensor::of(normalized,
+                           std::vector<float>(static_cast<size_t>(element_count(normalized)), 1)));
+  }
+  std::vector<std::string> inputs = {c.input(0), weight};
+  if (c.has_parameter("bias")) inputs.push_back(c.parameter("bias"));
+  c.result(c.add("LayerNormalization", inputs,
+                 {number_attribute("epsilon", c["eps"].as_double()),
+                  integer_attribute("axis", -static_cast<int64_t>(normalized.size()))}));
+}
+
+// x / sqrt(mean(x^2) + eps): RMSNormalization itself came with operator set 23.
+void rms_norm(WriteContext& c) {
+  const Shape normalized = c["normalized_shape"].is_int()
+                               ? Shape{c["normalized_shape"].as_int()}
+                               : c["normalized_shape"].as_int_list("normalized_shape");
+  const std::string x = c.input(0);
+  std::vector<int64_t> axes;
+  for (int64_t i = -static_cast<int64_t>(normalized.size()); i < 0; ++i) axes.push_back(i);
+  std::vector<std::string> inputs = {c.add("Mul", {x, x})};
+  std::vector<Attribute> attributes = {integer_attribute("keepdims", 1)};
+  constexpr int64_t axes_are_inputs = 18;
+  if (c.operator_set() >= axes_are_inputs)
+    inputs.push_back(c.integers("axes", axes));
+  else
+    attributes.push_back(integers_attribute("axes", axes));
+  const double eps = c["eps"].is_null() ? 1.1920928955078125e-07 : c["eps"].as_double();
+  const std::string mean = c.add("ReduceMean", inputs, attributes);
+  const std::string root = c.add("Sqrt", {c.add("Add", {mean, c.number(eps)})});
+  std::string y = c.add("Div", {x, root});
+  if (c.has_parameter("weight")) y = c.add("Mul", {y, c.parameter("weight")});
+  c.result(y);
+}
+
+void pool(WriteContext& c, size_t dims, bool maximum) {
+  const std::vector<int64_t> kernel = c.numbers("kernel_size", dims);
+  std::vector<Attribute> attributes = {
+      integers_attribute("kernel_shape", kernel),
+      integers_attribute("strides", c["stride"].is_null() ? kernel : c.numbers("stride", dims)),
+      integers_attribute("pads", twice(c.numbers("padding", dims))),
+      integer_attribute("ceil_mode", c["ceil_mode"].as_bool())};
+  if (maximum)
+    attributes.push_back(integers_attribute("dilations", c.numbers("dilation", dims)));
+  else
+    attributes.push_back(integer_attribute("count_include_pad", c["count_include_pad"].as_bool()));
+  c.result(c.add(maximum ? "MaxPool" : "AveragePool", {c.input(0)}, attributes));
+}
+
+OnnxWriter pool_writer(const char* op, size_t dims, bool maximum) {
+  return {.name = op, .write = [=](WriteContext& c) { pool(c, dims, maximum); }};
+}
+
+// One position, or windows of one size.
+void adaptive_pool(WriteContext& c, size_t dims, bool maximum) {
+  const Shape &from = c.input_shape(0), &to = c.shape();
+  std::vector<int64_t> kernel;
+  bool whole = true;
+  for (size_t i = 2; i < 2 + dims; ++i) {
+    whole = whole && to[i] == 1;
+    if (from[i] % to[i] != 0) c.fail("its windows differ in size");
+    kernel.push_back(from[i] / to[i]);
+  }
+  if (whole) return c.result(c.add(maximum ? "GlobalMaxPool" : "GlobalAveragePool", {c.input(0)}));
+  c.result(
+      c.add(maximum ? "MaxPool" : "AveragePool", {c.input(0)},
+            {integers_attribute("kernel_shape", kernel), integers_attribute("strides", kernel)}));
+}
+
+OnnxWriter adaptive_writer(const char* op, size_t dims, bool maximum) {
+  return {.name = op, .write = [=](WriteContext& c) { adaptive_pool(c, dims, maximum); }};
+}
+
+void embedding(WriteContext& c) { c.result(c.add("Gather", {c.parameter("weight"), c.input(0)})); }
+
+void prelu(WriteContext& c) {
+  const Tensor slope = c.parameter_tensor("weight");
+  Shape shape(c.input_shape(0).size() > 2 ? c.input_shape(0).size() - 1 : 1, 1);
+  shape.front() = slope.numel();
+  c.result(c.add("PRelu", {c.input(0), c.constant("slope", slope.reshaped(shape))}));
+}
+
+const Register<OnnxWriter> writers[] = {
+    Register<OnnxWriter>({.name = "linear", .write = linear}),
+    Register<OnnxWriter>(convolution_writer("conv1d", 1, false)),
+    Register<OnnxWriter>(convolution_writer("conv2d", 2, false)),
+    Register<OnnxWriter>(convolution_writer("conv_transpose1d", 1, true)),
+    Register<OnnxWriter>(convolution_writer("conv_transpose2d", 2, true)),
+    Register<OnnxWriter>(
+        {.name = "batch_norm1d", .aliases = {"batch_norm2d"}, .write = batch_norm}),
+    Register<OnnxWriter>({.name = "layer_norm", .write = layer_norm}),
+    Register<OnnxWriter>({.name = "rms_norm", .write = rms_norm}),
+    Register<OnnxWriter>(pool_writer("max_pool1d", 1, true)),
+    Register<OnnxWriter>(pool_writer("max_pool2d", 2, true)),
+    Register<OnnxWriter>(pool_writer("avg_pool1d", 1, false)),
+    Register<OnnxWriter>(pool_writer("avg_pool2d", 2, false)),
+    Register<OnnxWriter>(adaptive_writer("adaptive_avg_pool1d", 1, false)),
+    Register<OnnxWriter>(adaptive_writer("adaptive_avg_pool2d", 2, false)),
+    Register<OnnxWriter>(adaptive_writer("adaptive_max_pool1d", 1, true)),
+    Register<OnnxWriter>(adaptive_writer("adaptive_max_pool2d", 2, true)),
+    Register<OnnxWriter>({.name = "embedding", .write = embedding}),
+    Register<OnnxWriter>({.name = "prelu", .write = prelu}),
+};
+
+}  // namespace
+}  // namespace mase::onnx::layer_writers

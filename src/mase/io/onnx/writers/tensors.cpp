@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops on shapes, reductions, products of two computed tensors, attention.
+#include <algorithm>
+#include <cmath>
+
+#include "mase/io/onnx/writer.h"
+
+namespace mase::onnx::tensor_writers {
+namespace {
+
+void reshape(WriteContext& c) {
+  c.result(c.add("Reshape", {c.input(0), c.integers("shape", c.open_shape())}));
+}
+
+void flatten(WriteContext& c) {
+  const auto rank = static_cast<int64_t>(c.input_shape(0).size());
+  const int64_t end = c["end_dim"].as_int();
+  if (c["start_dim"].as_int() != 1 || (end != -1 && end != rank - 1)) return reshape(c);
+  c.result(c.add("Flatten", {c.input(0)}, {integer_attribute("axis", 1)}));
+}
+
+void permute(WriteContext& c) {
+  std::vector<int64_t> order = c["dims"].as_int_list("dims");
+  for (int64_t& dim : order)
+    if (dim < 0) dim += static_cast<int64_t>(order.size());
+  c.result(c.add("Transpose", {c.input(0)}, {integers_attribute("perm", order)}));
+}
+
+void transpose(WriteContext& c) {
+  const auto rank = static_cast<int64_t>(c.input_shape(0).size());
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < rank; ++i) order.push_back(i);
+  const auto at = [&](const char* name) {
+    const int64_t dim = c[name].as_int();
+    return static_cast<size_t>(dim < 0 ? dim + rank : dim);
+  };
+  std::swap(order[at("dim0")], order[at("dim1")]);
+  c.result(c.add("Transpose", {c.input(0)}, {integers_attribute("perm", order)}));
+}
+
+void cat(WriteContext& c) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < c.input_count(); ++i) parts.push_back(c.input(i));
+  c.result(c.add("Concat", parts, {integer_attribute("axis", c["dim"].as_int())}));
+}
+
+void narrow(WriteContext& c) {
+  const int64_t start = c["start"].as_int(), length = c["length"].as_int();
+  c.result(c.add("Slice",
+                 {c.input(0), c.integers("starts", {start}), c.integers("ends", {start + length}),
+                  c.integers("axes", {c["dim"].as_int()})}));
+}
+
+void reduce(WriteContext& c, const char* op, int64_t axes_are_inputs) {
+  std::vector<int64_t> axes;
+  if (c["dim"].is_int()) axes = {c["dim"].as_int()};
+  if (c["dim"].is_list()) axes = c["dim"].as_int_list("dim");
+  std::vector<std::string> inputs = {c.input(0)};
+  std::vector<Attribute> attributes = {
+      integer_attribute("keepdims", c["keepdim"].is_bool() && c["keepdim"].as_bool())};
+  if (!axes.empty() && c.operator_set() >= axes_are_inputs)
+    inputs.push_back(c.integers("axes", axes));
+  else if (!axes.empty())
+    attributes.push_back(integers_attribute("axes", axes));
+  c.result(c.add(op, inputs, attributes));
+}
+
+void softmax(WriteContext& c, const char* op) {
+  if (!c["dim"].is_int()) c.fail("it has no dimension");
+  c.result(c.add(op, {c.input(0)}, {integer_attribute("axis", c["dim"].as_int())}));
+}
+
+void matmul(WriteContext& c) { c.result(c.add("MatMul", {c.input(0), c.input(1)})); }
+
+// softmax(q k^T scale + mask) v in its parts: Attention itself came with operator set 23.
+void attention(WriteContext& c) {
+  const Shape &q = c.input_shape(0), &k = c.input_shape(1);
+  const size_t rank = q.size();
+  if (rank > 3 && q[rank - 3] != k[rank - 3]) c.fail("heads that share keys are not written");
+  std::vector<int64_t> order;
+  for (size_t i = 0; i < rank; ++i) order.push_back(static_cast<int64_t>(i));
+  std::swap(order[rank - 1], order[rank - 2]);
+  const double scale = c["scale"].is_null() ? 1 / std::sqrt(static_cast<double>(q[rank - 1]))
+                                            : c["scale"].as_double();
+  const std::string turned = c.add("Transpose", {c.input(1)}, {integers_attribute("perm", order)});
+  std::string scores = c.add("Mul", {c.add("MatMul", {c.input(0), turned}), c.number(scale)});
+  if (c["is_causal"].as_bool()) {
+    const int64_t length = q[rank - 2], keys = k[rank - 2];
+    Tensor mask({length, keys});
+    for (int64_t i = 0; i < length; ++i)
+      for (int64_t j = i + 1; j < keys; ++j) mask.mutable_data<float>()[i * keys + j] = -INFINITY;
+    scores = c.add("Add", {scores, c.constant(fmt::format("causal_{}x{}", length, keys), mask)});
+  }
+  if (c.input_count() > 3) scores = c.add("Add", {scores, c.input(3)});
+  const std::string shares = c.add("Softmax", {scores}, {integer_attribute("axis", -1)});
+  c.result(c.add("MatMul", {shares, c.input(2)}));
+}
+
+// The rows of the positions that are there, added.
+void position_embedding(WriteContext& c) {
+  const Shape& shape = c.input_shape(0);
+  const int64_t length = shape[shape.size() - 2];
+  const std::string table = c.parameter("weight");
+  const std::string rows = c.add("Slice", {table, c.integers("starts", {0}),
+                                           c.integers("ends", {length}), c.integers("axes", {0})});
+  c.result(c.add("Add", {c.input(0), rows}));
+}
+
+const Register<OnnxWriter> writers[] = {
+    Register<OnnxWriter>(
+        {.name = "reshape", .aliases = {"squeeze", "unsqueeze"}, .write = reshape}),
+    Register<OnnxWriter>({.name = "flatten", .write = flatten}),
+    Register<OnnxWriter>({.name = "permute", .write = permute}),
+    Register<OnnxWriter>({.name = "transpose", .write = transpose}),
+    Register<OnnxWriter>({.name = "cat", .write = cat}),
+    Register<OnnxWriter>({.name = "narrow", .write = narrow}),
+    Register<OnnxWriter>(
+        {.name = "mean", .write = [](WriteContext& c) { reduce(c, "ReduceMean", 18); }}),
+    Register<OnnxWriter>(
+        {.name = "sum", .write = [](WriteContext& c) { reduce(c, "ReduceSum", 13); }}),
+    Register<OnnxWriter>(
+        {.name = "softmax", .write = [](WriteContext& c) { softmax(c, "Softmax"); }}),
+    Register<OnnxWriter>(
+        {.name = "log_softmax", .write = [](WriteContext& c) { softmax(c, "LogSoftmax"); }}),
+    Register<OnnxWriter>({.name = "matmul", .aliases = {"bmm"}, .write = matmul}),
+    Register<OnnxWriter>({.name = "scaled_dot_product_attention", .write = attention}),
+    Register<OnnxWriter>({.name = "position_embedding", .write = position_embedding}),
+};
+
+}  // namespace
+}  // namespace mase::onnx::tensor_writers

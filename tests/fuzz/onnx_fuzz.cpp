@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// coverage floor: 60
+#include "fuzz/target.h"
+#include "mase/io/onnx/import.h"
+#include "mase/io/onnx/read_model.h"
+#include "mase/io/onnx/write_model.h"
+
+size_t fuzz_one(const uint8_t* data, size_t size) {
+  try {
+    mase::MemoryBudget budget({}, size);
+    const mase::onnx::Model model =
+        mase::onnx::read_model(std::as_bytes(std::span(data, size)), nullptr, "fuzz", budget);
+    mase::onnx::model_bytes(model);
+    mase::onnx::ExternalFiles nowhere("");
+    return mase::onnx::import_model(model, nowhere, "fuzz", budget).graph.order().size();
+  } catch (const mase::Error&) {
+    return 0;
+  }
+}

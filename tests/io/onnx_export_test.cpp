@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks of ours written as ONNX and read again: the same layers, numbers and number formats.
+// (tests/io/onnx_runtime_test.py has other programs run them.)
+#include <algorithm>
+#include <cmath>
+
+#include "mase/engine/program.h"
+#include "mase/io/onnx/export.h"
+#include "mase/io/onnx/import.h"
+#include "mase/io/onnx/read_model.h"
+#include "mase/io/onnx/write_model.h"
+#include "mase/ir/op.h"
+#include "mase/models/model.h"
+#include "support/support.h"
+
+namespace mase {
+namespace {
+
+Graph read_again(const onnx::Model& model) {
+  const std::string bytes = onnx::model_bytes(model);
+  MemoryBudget budget({}, bytes.size());
+  const auto owner = std::make_shared<std::string>(bytes);
+  const onnx::Model parsed =
+      onnx::read_model(std::as_bytes(std::span(*owner)), owner, "written.onnx", budget);
+  onnx::ExternalFiles nowhere("");
+  return onnx::import_model(parsed, nowhere, "written.onnx", budget).graph;
+}
+
+Tensor numbers(const Shape& shape, int modulus) {
+  Tensor tensor(shape);
+  for (int64_t i = 0; i < tensor.numel(); ++i)
+    tensor.mutable_data<float>()[i] =
+        modulus > 0 ? static_cast<float>(i * 7 % modulus)
+                    : static_cast<float>(std::sin(0.37 * static_cast<double>(i) + 1) * 1.5);
+  return tensor;
+}
+
+std::vector<Tensor> inputs_of(const Graph& graph, int modulus) {
+  std::vector<Tensor> inputs;
+  for (const NodeId id : graph.placeholders()) {
+    Shape shape = graph.node(id).sample_shape;
+    shape.insert(shape.begin(), 3);
+    inputs.push_back(numbers(shape, modulus).to(graph.node(id).element));
+  }
+  return inputs;
+}
+
+double largest_difference(const Tensor& a, const Tensor& b) {
+  EXPECT_EQ(a.shape(), b.shape());
+  double largest = 0, scale = 1;
+  for (int64_t i = 0; i < std::min(a.numel(), b.numel()); ++i) {
+    largest = std::max(largest, std::fabs(a.item(i) - b.item(i)));
+    scale = std::max(scale, std::fabs(a.item(i)));
+  }
+  return largest / scale;
+}
+
+TEST(OnnxExport, FloatNetworksComeBackWithTheirLayers) {
+  for (const char* name : {"jsc-tiny", "jsc-toy", "lenet", "cnv"}) {
+    const Graph graph = make_model(name, {.seed = 5});
+    const Graph again = read_again(onnx::export_graph(graph));
+    std::vector<std::string> ours, theirs;
+    for (const auto& [path, module] : graph.modules())
+      if (module.op != "dropout" && module.op != "identity") ours.push_back(path + " " + module.op);
+    for (const auto& [path, module] : again.modules()) theirs.push_back(path + " " + module.op);
+    EXPECT_EQ(ours, theirs) << name;
+    const std::vector<Tensor> inputs = inputs_of(graph, 0);
+    EXPECT_LE(largest_difference(run(graph, inputs).at(0), run(again, inputs).at(0)), 1e-6) << name;
+  }
+}
+
+TEST(OnnxExport, TransformersComeBack) {
+  for (const char* name : {"bert-tiny"}) {
+    const Graph graph = make_model(name, {.seed = 5});
+    const Graph again = read_again(onnx::export_graph(graph));
+    const std::vector<Tensor> inputs = inputs_of(graph, 50);
+    EXPECT_LE(largest_difference(run(graph, inputs).at(0), run(again, inputs).at(0)), 1e-5) << name;
+  }
+}
+
+Graph quantised(const std::string& format, int width, int frac) {
+  Graph graph = make_model("jsc-toy", {.seed = 5});
+  for (auto& [path, module] : graph.modules()) {
+    if (module.op != "linear" && module.op != "relu") continue;
+    const OpRecord& op = find_op(module.op);
+    Dict config{{"name", format}};
+    for (const char* operand : {"data_in", "weight", "bias"}) {
+      if (!std::count(op.operands.begin(), op.operands.end(), operand)) continue;
+      config.set(std::string(operand) + "_width", width);
+      if (format == "integer") config.set(std::string(operand) + "_frac_width", frac);
+      if (format == "affine") config.set(std::string(operand) + "_scale", 0.037 + 0.01 * frac);
+    }
+    Problems problems;
+    module.quantization =
+        parse_quantization(config, op.operands, {}, op.unsigned_operands, path, problems);
+    problems.throw_if_any();
+  }
+  return graph;
+}
+
+TEST(OnnxExport, QuantisedNetworksComeBackToTheBit) {
+  const std::vector<Tensor> inputs = inputs_of(quantised("integer", 8, 4), 0);
+  for (const auto& [format, width, frac] :
+       {std::tuple{"integer", 8, 4}, {"integer", 6, 3}, {"affine", 5, 2}, {"affine", 8, 1}}) {
+    const Graph graph = quantised(format, width, frac);
+    for (const onnx::Flavour flavour :
+         {onnx::Flavour::qonnx, onnx::Flavour::qcdq, onnx::Flavour::qdq}) {
+      SCOPED_TRACE(fmt::format("{} {} {}", format, width, onnx::flavour_name(flavour)));
+      if (flavour == onnx::Flavour::qdq && width != 8) {
+        EXPECT_THROW(onnx::export_graph(graph, {.flavour = flavour}), Error);
+        continue;
+      }
+      const Graph again = read_again(onnx::export_graph(graph, {.flavour = flavour}));
+      EXPECT_LE(largest_difference(run(graph, inputs).at(0), run(again, inputs).at(0)), 1e-6);
+      size_t rounded = 0;
+      for (const auto& [path, module] : again.modules())
+        for (const auto& [operand, quantizer] : module.quantization.operands) {
+          EXPECT_EQ(quantizer->format, format) << path;
+          EXPECT_EQ(quantizer->config["width"].as_int(), width) << path;
+          ++rounded;
+        }
+      EXPECT_GE(rounded, 9u);
+    }
+  }
+}
+
+TEST(OnnxExport, WhatAFlavourCannotSayIsAnErrorThatNamesTheLayer) {
+  const auto error = [](const Graph& graph, onnx::Flavour flavour) -> std::string {
+    try {
+      onnx::export_graph(graph, {.flavour = flavour});
+    } catch (const Error& caught) {
+      return caught.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error(quantised("integer", 6, 3), onnx::Flavour::qdq),
+            "seq_blocks.1: data_in (integer): 6 bits need a Clip (--flavour qcdq)");
+  EXPECT_NE(error(quantised("integer", 6, 3), onnx::Flavour::plain).find("choose a flavour"),
+            std::string::npos);
+  EXPECT_NE(error(quantised("integer", 12, 3), onnx::Flavour::qcdq)
+                .find("QuantizeLinear of operator set 20 has no 12 bits"),
+            std::string::npos);
+}
+
+TEST(OnnxExport, CommandsTakeOnnxFiles) {
+  const std::string folder = test::temporary_folder();
+  const std::string model = test::golden_path("onnx/q03_jsc_w6a6_po2/model.onnx"),
+                    rows = test::golden_path("onnx/q03_jsc_w6a6_po2/input_0.npy");
+  const auto fine = [&](const std::vector<std::string>& arguments) {
+    const auto result = test::ch(arguments, folder);
+    EXPECT_EQ(result.exit_code, 0) << arguments[0] << ": " << result.err;
+    return result.out;
+  };
+  fine({"predict", model, "--input", rows, "--output", "out.npy"});
+  fine({"predict", "--load", model, "--input", rows, "--output", "again.npy"});
+  EXPECT_EQ(test::read(folder + "/out.npy"), test::read(folder + "/again.npy"));
+  EXPECT_NE(fine({"import", model, "--output", "net.mz"}).find("written to net.mz"),
+            std::string::npos);
+  fine({"predict", "--load", "net.mz", "--input", rows, "--output", "imported.npy"});
+  EXPECT_EQ(test::read(folder + "/out.npy"), test::read(folder + "/imported.npy"));
+  fine({"export", "--load", "net.mz", "--to", "back.onnx"});
+  fine({"predict", "back.onnx", "--input", rows, "--output", "back.npy"});
+  EXPECT_EQ(test::read(folder + "/out.npy"), test::read(folder + "/back.npy"));
+  EXPECT_NE(fine({"inspect", model}).find("operator_sets"), std::string::npos);
+  EXPECT_NE(fine({"summary", model}).find("Linear"), std::string::npos);
+  const auto refused = test::ch({"predict", model, "--load", "net.mz", "--input", rows}, folder);
+  EXPECT_EQ(refused.exit_code, 2);
+}
+
+}  // namespace
+}  // namespace mase

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that other tools wrote, with inputs and the outputs their own executors give: all in
+// tests/golden/onnx, and in ../shared/onnx where that is. Both the engine and the plain reference
+// run them.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "mase/engine/program.h"
+#include "mase/io/checkpoint.h"
+#include "mase/io/numpy_tensors.h"
+#include "mase/io/onnx/import.h"
+#include "mase/ir/evaluate.h"
+#include "support/support.h"
+
+namespace mase {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Case {
+  std::string name, model;
+  std::vector<Tensor> inputs;
+  Tensor expected;
+};
+
+Tensor array_of(const fs::path& path) { return read_numpy_tensors(path.string()).at(0).second; }
+
+Case folder_case(const fs::path& folder) {
+  Case result{folder.filename().string(), (folder / "model.onnx").string(), {}, {}};
+  for (int i = 0; fs::exists(folder / fmt::format("input_{}.npy", i)); ++i)
+    result.inputs.push_back(array_of(folder / fmt::format("input_{}.npy", i)).to(DType::f32));
+  result.expected = array_of(folder / "output_0.npy").to(DType::f32);
+  return result;
+}
+
+// "in:<name>" and "out:<name>" of an .npz.
+Case public_case(const fs::path& model) {
+  Case result{model.stem().string(), model.string(), {}, {}};
+  fs::path arrays = model;
+  arrays.replace_extension(".io.npz");
+  for (const auto& [name, tensor] : read_numpy_tensors(arrays.string()))
+    if (name.rfind("in:", 0) == 0)
+      result.inputs.push_back(tensor.to(DType::f32));
+    else
+      result.expected = tensor.to(DType::f32);
+  return result;
+}
+
+std::vector<Case> cases_in(const fs::path& root) {
+  std::vector<Case> cases;
+  if (!fs::exists(root)) return cases;
+  std::set<fs::path> entries;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) entries.insert(entry.path());
+  for (const fs::path& path : entries) {
+    if (fs::exists(path / "model.onnx")) cases.push_back(folder_case(path));
+    if (path.extension() == ".onnx" && path.parent_path().filename() == "public")
+      cases.push_back(public_case(path));
+  }
+  return cases;
+}
+
+struct Difference {
+  double largest = 0, scale = 1;
+  double off = 0;  // the share of values that are off by more than 1e-4 of the scale
+};
+
+Difference difference(const Tensor& got, const Tensor& wanted) {
+  Difference result;
+  for (int64_t i = 0; i < wanted.numel(); ++i)
+    if (std::isfinite(wanted.item(i)))
+      result.scale = std::max(result.scale, std::fabs(wanted.item(i)));
+  int64_t off = 0;
+  for (int64_t i = 0; i < wanted.numel(); ++i) {
+    const double a = got.item(i), b = wanted.item(i);
+    if ((std::isnan(a) && std::isnan(b)) || a == b) continue;
+    const double d = std::isnan(a - b) ? INFINITY : std::fabs(a - b);
+    result.largest = std::max(result.largest, d);
+    off += d > 1e-4 * result.scale;
+  }
+  result.off = static_cast<double>(off) / static_cast<double>(std::max<int64_t>(1, wanted.numel()));
+  return result;
+}
+
+// What the makers of the files say about executors: float networks agree to 1e-5, quantised ones
+// but for values on a rounding edge, single nodes to the bit.
+void expect_close(const Case& c, const Tensor& got, const char* how) {
+  ASSERT_EQ(got.shape(), c.expected.shape()) << c.name << " " << how;
+  const Difference d = difference(got, c.expected);
+  std::printf("%-32s %-9s max |d| %.2g, off %.4f\n", c.name.c_str(), how, d.largest, d.off);
+  const bool micro = c.model.find("/micro/") != std::string::npos;
+  if (micro) {
+    EXPECT_EQ(d.largest, 0) << c.name << " " << how;
+  } else if (c.name[0] == 'f') {
+    EXPECT_LE(d.largest, 1e-5 * d.scale) << c.name << " " << how;
+  } else if (c.name.rfind("o05", 0) == 0 || c.name.rfind("o09", 0) == 0) {
+    // The optimised and the plain form of these differ in onnxruntime itself.
+    EXPECT_LE(d.largest, c.name[2] == '5' ? 8.8e-2 : 1.1e-2) << c.name << " " << how;
+  } else {
+    EXPECT_LE(d.off, 0.005) << c.name << " " << how;
+    EXPECT_LE(d.largest, 0.5 * d.scale) << c.name << " " << how;
+  }
+}
+
+void check(const Case& c) {
+  if (c.name == "bipolar_per_row") return;  // see below
+  Graph graph;
+  try {
+    graph = onnx::import_file(c.model).graph;
+  } catch (const Error& error) {
+    ADD_FAILURE() << error.what();
+    return;
+  }
+  std::vector<Array> arrays;
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    arrays.push_back(Array::from(c.inputs[i]));
+    inputs.push_back(c.inputs[i].to(graph.node(graph.placeholders().at(i)).element));
+  }
+  // Quantised values on a rounding edge fall otherwise in double precision.
+  if (c.name[0] == 'f' || c.model.find("/micro/") != std::string::npos)
+    expect_close(c, evaluate(graph, arrays).at(0).to_tensor(), "reference");
+  expect_close(c, run(graph, inputs).at(0), "engine");
+}
+
+TEST(OnnxImport, GoldenModelsGiveTheirMakersOutputs) {
+  const std::vector<Case> cases = cases_in(test::golden_path("onnx"));
+  ASSERT_GE(cases.size(), 40u);
+  for (const Case& c : cases) check(c);
+}
+
+TEST(OnnxImport, SharedModelsGiveTheirMakersOutputs) {
+  const std::vector<Case> cases = cases_in(test::source_path("../shared/onnx"));
+  if (cases.empty()) GTEST_SKIP() << "no folder ../shared/onnx";
+  for (const Case& c : cases) check(c);
+}
+
+TEST(OnnxImport, WhatDiffersFromOneEntryOfTheBatchToTheNextIsRefused) {
+  try {
+    onnx::import_file(test::golden_path("onnx/micro/bipolar_per_row/model.onnx"));
+    FAIL() << "the batch is free in networks of ours";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("node 'y' (qonnx.custom_op.general::BipolarQuant): the scale differs from "
+                        "one entry of the batch to the next"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+// The layers of f01 are those of the network it was exported from.
+TEST(OnnxImport, ModulesHaveTheirPyTorchNames) {
+  const Graph graph =
+      onnx::import_file(test::golden_path("onnx/f01_jsc_toy_dynamo/model.onnx")).graph;
+  std::vector<std::string> paths;
+  for (const auto& [path, module] : graph.modules()) paths.push_back(path + " " + module.op);
+  EXPECT_EQ(paths, (std::vector<std::string>{"seq_blocks.0 batch_norm1d", "seq_blocks.1 relu",
+                                             "seq_blocks.10 relu", "seq_blocks.2 linear",
+                                             "seq_blocks.4 relu", "seq_blocks.5 linear",
+                                             "seq_blocks.7 relu", "seq_blocks.8 linear"}));
+}
+
+// Power-of-two scales become fixed point, which hardware takes.
+TEST(OnnxImport, PowerOfTwoScalesAreFixedPoint) {
+  const Graph graph =
+      onnx::import_file(test::golden_path("onnx/q03_jsc_w6a6_po2/model.onnx")).graph;
+  size_t fixed = 0;
+  for (const auto& [path, module] : graph.modules())
+    for (const auto& [operand, quantizer] : module.quantization.operands) {
+      EXPECT_EQ(quantizer->format, "integer") << path << " " << operand;
+      ++fixed;
+    }
+  EXPECT_EQ(fixed, 6u);
+}
+
+TEST(OnnxImport, SavedNetworksGiveTheSameNumbers) {
+  for (const char* name : {"q05_jsc_w5a5_zero_point", "o07_jsc_qdq_int16act", "q07_jsc_fp8_e4m3"}) {
+    const Case c = folder_case(test::golden_path(std::string("onnx/") + name));
+    const Graph graph = onnx::import_file(c.model).graph;
+    const std::string file = test::temporary_folder() + "/net.mz";
+    save_mz(file, graph);
+    const Graph loaded = *load_checkpoint(file).graph;
+    EXPECT_EQ(loaded.text(), graph.text());
+    EXPECT_TRUE(run(loaded, c.inputs).at(0).same_bits(run(graph, c.inputs).at(0))) << name;
+  }
+}
+
+}  // namespace
+}  // namespace mase
