@@ -28,7 +28,10 @@ class TpeSampler final : public Sampler {
       : startup_(static_cast<size_t>(options["n_startup_trials"].as_int())),
         candidates_(static_cast<size_t>(options["n_ei_candidates"].as_int())) {
     const bool several = setup.objectives > 1;
-    const bool joint = options["multivariate"].is_bool() ? options["multivariate"].as_bool() : true;
+    // As in Optuna 5: with several objectives the good trials are spread along a front, and
+    // parameters drawn together only repeat them.
+    const bool joint =
+        options["multivariate"].is_bool() ? options["multivariate"].as_bool() : !several;
     const auto add = [&](std::vector<size_t> parameters) {
       groups_.push_back(
           {parameters, {*setup.space, parameters, several}, {*setup.space, parameters, false}});
@@ -157,8 +160,7 @@ const Register<SamplerRecord> registered{{
                  .maximum = 100000},
                 {.name = "multivariate",
                  .type = FieldType::boolean,
-                 .default_value = true,
-                 .help = "parameters together, not one by one"}}},
+                 .help = "parameters together, not one by one (default: with one objective)"}}},
     .make = [](const Value& options, const SamplerSetup& setup) -> std::unique_ptr<Sampler> {
       return std::make_unique<TpeSampler>(options, setup);
     },
