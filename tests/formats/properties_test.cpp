@@ -243,6 +243,7 @@ TEST(Formats, TiesGoToTheEvenCode) {
 
 TEST(Formats, QuantisingATensorTwiceChangesNothing) {
   for (const FormatCase& item : test::some_cases()) {
+    if (item.format == "truncated") continue;  // rounds twice: what is left is rounded again
     if (item.by_reference() || item.quantizer->learned) continue;
     const bool mean_of_half = item.format == "binary" && !item.quantizer->elementwise &&
                               !(item.quantizer->config["symmetric"] == Value(true));
@@ -277,15 +278,16 @@ TEST(Formats, DecodingGivesWhatQuantisingGives) {
 }
 
 TEST(Formats, EveryOneHasCodes) {
-  // scaled_float holds what QONNX's arithmetic gives, which need not be the value of a code.
+  // These hold what QONNX's arithmetic gives, which need not be the value of a code.
   for (const FormatCase& item : test::one_case_each())
-    if (item.format != "scaled_float") {
+    if (item.format != "scaled_float" && item.format != "truncated") {
       EXPECT_GT(item.quantizer->code_bits, 0) << item.text();
     }
 }
 
 TEST(Formats, ZeroNanAndInfinity) {
   for (const FormatCase& item : test::some_cases()) {
+    if (item.format == "truncated") continue;  // its zero is what is left of the zero point
     if (item.by_reference()) continue;
     const Quantizer& q = *item.quantizer;
     const auto y = quantized(q, {0, std::nanf(""), infinity, -infinity, 1}, {5});

@@ -167,7 +167,7 @@ std::vector<Field> own_options() {
       {.name = "input",
        .type = FieldType::list,
        .help = "rows: .npy, .npz, .safetensors, .csv (with or without names), .arff or .h5; for "
-               "a network of several inputs a file for each, in the graph's order",
+               "a network of several inputs --input for each, in the graph's order",
        .group = group},
       {.name = "output",
        .type = FieldType::text,
@@ -212,7 +212,7 @@ const Register<CommandRecord> registered{{
     .tables = {"passes"},
     .examples = {"ch predict --load best.mz --input rows.csv --classes",
                  "ch predict jsc-10x --load best.ckpt --input rows.npy --output logits.npy",
-                 "ch predict bert.onnx --input ids.npy types.npy mask.npy --output logits.npy"},
+                 "ch predict bert.onnx --input ids.npy --input types.npy --output out.npy"},
     .run = run,
 }};
 

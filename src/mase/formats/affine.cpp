@@ -110,6 +110,16 @@ const Register<FormatRecord> registered{{
     .type = [](const Value&) -> TypeOrReason { return "it rounds by the arithmetic of ONNX"; },
     .make = make,
     .precision = [](const Value& config) { return std::vector<int64_t>{config["width"].as_int()}; },
+    .ladder =
+        [](double largest) {
+          std::vector<Value> configs;
+          for (const int width : {8, 4}) {
+            const double needed = std::max(largest, 1e-6) / (std::ldexp(1.0, width - 1) - 1);
+            const double step = std::exp2(std::ceil(std::log2(needed)));
+            configs.push_back(Dict{{"width", width}, {"scale", step}});
+          }
+          return configs;
+        },
 }};
 
 }  // namespace

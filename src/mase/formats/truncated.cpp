@@ -3,7 +3,8 @@
 // average pools.
 //   k = round_half_even(x / scale + zero) / 2^dropped, clamped to `width` bits if there is one,
 //   value = (round(k) - zero / 2^dropped) * output_scale
-// In QONNX's first version (keeps_scale) zero point and scale stay, and nothing is clamped.
+// In QONNX's first version (keeps_scale) zero point and scale stay, and nothing is clamped. It
+// rounds twice, so it is not the nearest number and has no codes of its own.
 #include <algorithm>
 #include <cmath>
 
@@ -58,19 +59,6 @@ Quantizer make(const Value& config) {
   rule.kernel = [spec](int64_t, const float* in, float* out, size_t count) {
     for (size_t i = 0; i < count; ++i) out[i] = rounded(spec, in[i]);
   };
-  if (!config["keeps_scale"].as_bool()) {
-    const uint32_t mask = (uint32_t{1} << rule.width) - 1;
-    const bool is_signed = config["is_signed"].as_bool();
-    rule.code = [spec, mask](int64_t, float x) {
-      const float k = std::nearbyint(rounded(spec, x) / spec.out_scale + spec.out_zero);
-      return static_cast<uint32_t>(static_cast<int32_t>(k)) & mask;
-    };
-    rule.value = [spec, mask, is_signed](int64_t, uint32_t code) {
-      const bool negative = is_signed && code > mask / 2;
-      const float k = negative ? -static_cast<float>(mask - code + 1) : static_cast<float>(code);
-      return (k - spec.out_zero) * spec.out_scale;
-    };
-  }
   return given_quantizer(std::move(rule), {});
 }
 
@@ -122,6 +110,16 @@ const Register<FormatRecord> registered{{
     .type = [](const Value&) -> TypeOrReason { return "it drops bits of another format's codes"; },
     .make = make,
     .precision = [](const Value& config) { return std::vector<int64_t>{config["width"].as_int()}; },
+    .ladder =
+        [](double largest) {
+          std::vector<Value> configs;
+          for (const int width : {8, 4}) {
+            const double needed = std::max(largest, 1e-6) / (std::ldexp(1.0, width - 1) - 1);
+            const double step = std::exp2(std::ceil(std::log2(needed)));
+            configs.push_back(Dict{{"width", width}, {"scale", step / 2}, {"output_scale", step}});
+          }
+          return configs;
+        },
 }};
 
 }  // namespace
