@@ -101,7 +101,7 @@ void max_row(const Geometry& g, const float* x, float* y, float* tallest, Taps& 
       for (int64_t b = 0; b < n; ++b) {
         const float value = tallest[(column * step + shift) * n + b];
         float& most = y[column * n + b];
-        most = (most >= value) | (most != most) ? most : value;  // without a branch
+        most = ((most >= value) | (most != most)) ? most : value;  // without a branch
       }
   }
 }

@@ -23,7 +23,9 @@ void RoundAffine(const AffineSpec& spec, const float* in, float* out, size_t cou
     V k = hn::Div(x, scale);
     k = first ? hn::Round(hn::Max(hn::Min(hn::Add(k, zero), high), low))
               : hn::Max(hn::Min(hn::Add(hn::Round(k), zero), high), low);
-    return hn::IfThenElse(hn::IsNaN(x), x, hn::Mul(hn::Sub(k, zero), scale));
+    // Adding 0 leaves one zero, that without a sign.
+    const V value = hn::Add(hn::Mul(hn::Sub(k, zero), scale), hn::Zero(d));
+    return hn::IfThenElse(hn::IsNaN(x), x, value);
   });
 }
 
@@ -43,7 +45,7 @@ float affine_reference(const AffineSpec& spec, float x) {
       spec.zero_first
           ? round_to_whole(std::clamp(quotient + spec.zero, spec.low, spec.high), spec.rounding)
           : std::clamp(round_to_whole(quotient, spec.rounding) + spec.zero, spec.low, spec.high);
-  return (k - spec.zero) * spec.scale;
+  return (k - spec.zero) * spec.scale + 0.0f;
 }
 
 void affine_kernel(const AffineSpec& spec, const float* in, float* out, size_t count) {
