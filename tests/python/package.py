@@ -19,6 +19,8 @@ def skip(reason):
     sys.exit(77)
 
 
+if os.environ.get("MASE_SANITIZE") == "thread":
+    skip("the thread sanitizer cannot be loaded into Python")
 if not glob.glob(os.path.join(TREE, "mase", "_native*.so")):
     skip("the Python package was not built (nanobind from PyPI, python3-dev)")
 sys.path.insert(0, TREE)
