@@ -25,7 +25,7 @@ foreach(source ${MASE_TESTS_SOURCES})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${target})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77
-    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache")
+    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/foreign_leaks.txt:print_suppressions=0;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache")
   add_dependencies(${target} ch)
 endforeach()
 
@@ -65,5 +65,5 @@ foreach(script ${MASE_TEST_SCRIPTS})
   endif()
   add_test(NAME ${name} COMMAND ${interpreter} ${script} ${configuration})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS ${label}
-    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache;${environment}")
+    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/foreign_leaks.txt:print_suppressions=0;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache;${environment}")
 endforeach()
