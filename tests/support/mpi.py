@@ -40,7 +40,7 @@ def end_of(process):
         except subprocess.TimeoutExpired:
             if children(process.pid):
                 orphaned = time.monotonic()
-            elif time.monotonic() - orphaned > 20:
+            elif time.monotonic() - orphaned > 4:
                 print("mpirun did not end by itself")
                 process.kill()
                 return (*process.communicate(), True)
