@@ -9,11 +9,9 @@
 
 #include <chrono>
 #include <cmath>
-#include <future>
 
 #include "mase/base/file.h"
 #include "mase/base/text.h"
-#include "mase/engine/kernels/instruction_set.h"
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/train/augmented_batch.h"
 #include "mase/train/divergence.h"
@@ -21,9 +19,9 @@
 #include "mase/train/evaluation.h"
 #include "mase/train/optimizer.h"
 #include "mase/train/optimizer_state.h"
-#include "mase/train/resumption.h"
 #include "mase/train/schedule.h"
 #include "mase/train/task.h"
+#include "mase/train/training_checkpoint.h"
 
 namespace mase {
 namespace {
@@ -39,17 +37,6 @@ bool file_exists(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0;
 }
 
-// The network without its weights and without what analyses noted, so that a checkpoint can be read
-// without anything else. Masks are no part of a state dict: a pruned network is told by its .mz.
-Value network_description(const Graph& graph) {
-  Graph bare = graph;
-  bare.meta = {};
-  for (const NodeId id : bare.order()) bare.node(id).meta = {};
-  for (const auto& [path, module] : bare.modules())
-    if (!module.masks.empty()) return {};
-  return graph_to_value(bare);
-}
-
 class Loop {
  public:
   Loop(Graph& graph, const Dataset& dataset, const TrainOptions& options,
@@ -62,7 +49,11 @@ class Loop {
         writes_(!session.folder.empty() && processes.leads()),
         observer_(session.observer),
         processes_(processes),
-        schedule_(options.schedule, options.schedule_arguments, options.warmup_steps) {
+        schedule_(options.schedule, options.schedule_arguments, options.warmup_steps),
+        checkpoint_(dataset, options, session.notes, processes.size()),
+        orders_(dataset.train.rows(),
+                dataset.train.labels.numel() > 0 ? dataset.train.labels.data<int32_t>() : nullptr,
+                options.seed, options.max_epochs) {
     const TaskRecord& task = task_for(dataset, options.task);
     loss_ =
         loss_for(dataset, options.loss.empty() ? task.loss : options.loss, options.loss_options);
@@ -225,7 +216,7 @@ class Loop {
       program_ = std::make_unique<Program>(program_->sharing(training));
       return;
     }
-    description_ = network_description(graph_);
+    checkpoint_.describe(graph_);
     program_ = std::make_unique<Program>(Program::compile(graph_, training));
     CompileOptions evaluating;
     evaluating.batch_size = data_.validation.rows() > 0
@@ -252,26 +243,17 @@ class Loop {
         (values ? parameter.value : parameter.gradient)[i] *= parameter.mask[i];
   }
 
-  // What the bits of a result depend on, besides seed, options and data.
-  Dict made_by() const {
-    return {{"version", session_.notes.version},
-            {"instruction_set", instruction_set()},
-            {"processes", processes_.size()}};
-  }
-
   void load(const std::string& path) {
     if (!file_exists(path)) return;  // killed before the first checkpoint: start at the beginning
     restored_ = load_checkpoint(path, CheckpointType::pl);
     restored_from_ = path;
-    const Value& ours = restored_->contents["mase"];
-    state_ = TrainState::from_value(ours.is_dict() ? ours["state"] : Value(), path);
-    tell(difference_of_makers(ours["made_by"], made_by()));
-    if (ours["optimizer"].as_string("mase.optimizer") != options_.optimizer)
-      throw Error(path, "was written with another optimiser", "resume with the options of the run");
-    if (ours["dataset_identity"].as_string("mase.dataset_identity") != data_.identity ||
-        state_.batch > batches_)
-      throw Error(path, fmt::format("was trained on other data than {} holds now", data_.name),
-                  "put the data back as they were, or start a new run with --load");
+    std::string notice;
+    state_ = checkpoint_.position(*restored_, path, notice);
+    tell(notice);
+    if (state_.batch > batches_)
+      throw Error(path,
+                  fmt::format("stopped after batch {} of an epoch of {}", state_.batch, batches_),
+                  "resume with the batch size of the run");
     // More epochs or steps may be asked for than before; a run that stopped early has stopped.
     const bool early =
         options_.early_stopping > 0 && state_.stale_epochs >= options_.early_stopping;
@@ -296,35 +278,8 @@ class Loop {
       state_.csv_bytes = log_->csv_bytes();
       state_.jsonl_bytes = log_->jsonl_bytes();
     }
-    TensorTable tensors = optimizer_state_tensors(*optimizer_, *program_, optimizer_steps());
-    List indices;
-    for (size_t i = 0; i < program_->parameters().size(); ++i) indices.emplace_back(i);
-    tensors.emplace_back("optimizer_states.0.param_groups.0.lr",
-                         Tensor::of<double>({}, std::vector<double>{rate()}));
-    Dict ours{{"format", 1},
-              {"state", state_.to_value()},
-              {"made_by", made_by()},
-              {"optimizer", options_.optimizer},
-              {"seed", static_cast<int64_t>(options_.seed)},
-              {"model", session_.notes.model},
-              {"classes", Value::of(session_.notes.class_names)},
-              {"sample_shape", Value::of(data_.sample_shape())},
-              {"outputs", data_.outputs()},
-              {"dataset", data_.name},
-              {"dataset_identity", data_.identity},
-              {"preprocessing", session_.notes.preprocessing},
-              {"graph", description_}};
-    if (session_.notes.more.is_dict())
-      for (const auto& [key, value] : session_.notes.more.as_dict()) ours.set(key, value);
-    // Numbers travel as tensors and our own table as JSON text: PyTorch 1.13's weights_only reader
-    // knows no floating-point opcode.
-    const Value extra =
-        Dict{{"epoch", state_.epoch},
-             {"global_step", state_.step},
-             {"optimizer_states",
-              List{Dict{{"state", Dict()}, {"param_groups", List{Dict{{"params", indices}}}}}}},
-             {"mase", to_json(ours)}};
-    save_lightning(checkpoint_path(session_.folder, name), program_->state(), extra, tensors);
+    checkpoint_.write(checkpoint_path(session_.folder, name), *program_, *optimizer_,
+                      optimizer_steps(), rate(), state_);
   }
 
   void checkpoint() {
@@ -372,9 +327,9 @@ class Loop {
     int64_t to = size * (processes_.rank() + 1) / processes_.size();
     if (is_shared(size)) from = 0, to = size;
     const auto begin = static_cast<size_t>(first + from), count = static_cast<size_t>(to - from);
-    batch.rows = std::span(order_.rows).subspan(begin, count);
-    if (!order_.labels.empty()) {
-      batch.target = RowTensor(std::span(order_.labels).subspan(begin, count), "target");
+    batch.rows = std::span(order_->rows).subspan(begin, count);
+    if (!order_->labels.empty()) {
+      batch.target = RowTensor(std::span(order_->labels).subspan(begin, count), "target");
       batch.target_in_order = true;
     }
     batch.size = to - from;
@@ -384,32 +339,9 @@ class Loop {
     batch.upcoming = {};
     if (rest > 0 && processes_.size() == 1)
       batch.upcoming =
-          std::span(order_.rows)
+          std::span(order_->rows)
               .subspan(begin + count, static_cast<size_t>(std::min(options_.batch_size, rest)));
     batch.step = static_cast<uint64_t>(state_.epoch * batches_ + index);
-  }
-
-  // The order of this epoch's rows. That of the next one is made meanwhile by a thread of its own,
-  // in memory that is there already.
-  void take_order() {
-    if (shuffling_.valid()) shuffling_.get();
-    const int32_t* labels =
-        data_.train.labels.numel() > 0 ? data_.train.labels.data<int32_t>() : nullptr;
-    const auto make_room = [&](EpochOrder& order) {
-      order.rows.resize(static_cast<size_t>(rows_));
-      order.labels.resize(labels ? order.rows.size() : 0);
-    };
-    if (upcoming_epoch_ == state_.epoch) {
-      std::swap(order_, upcoming_order_);
-    } else {
-      make_room(order_);
-      shuffle_rows(order_, labels, options_.seed, state_.epoch);
-    }
-    upcoming_epoch_ = state_.epoch + 1;
-    if (upcoming_epoch_ >= options_.max_epochs) return;
-    make_room(upcoming_order_);
-    shuffling_ = std::async(std::launch::async, shuffle_rows, std::ref(upcoming_order_), labels,
-                            options_.seed, upcoming_epoch_);
   }
 
   TrainStatus epoch(TrainOutcome& outcome) {
@@ -419,7 +351,7 @@ class Loop {
       compile();
     }
     const Clock::time_point epoch_start = Clock::now();
-    take_order();
+    order_ = &orders_.of(state_.epoch);
     StepEvent event;
     event.epoch = state_.epoch;
     event.batches = batches_;
@@ -612,6 +544,9 @@ class Loop {
   const TrainObserver& observer_;
   Communicator& processes_;
   Schedule schedule_;
+  TrainingCheckpoint checkpoint_;
+  EpochOrders orders_;
+  const EpochOrder* order_ = nullptr;  // of this epoch
   LossFunction loss_;
   MetricStream stream_;  // what validation measures
   size_t monitored_ = 0;
@@ -623,10 +558,6 @@ class Loop {
   std::optional<Checkpoint> restored_;
   std::string restored_from_;
   TrainState state_;
-  EpochOrder order_, upcoming_order_;
-  int64_t upcoming_epoch_ = -1;
-  Value description_;            // of the network, for checkpoints
-  std::future<void> shuffling_;  // fills upcoming_order_; waited for before that goes away
   int64_t rows_ = 0, batches_ = 0, steps_per_epoch_ = 0, total_steps_ = 0;
   int64_t run_steps_ = 0, run_samples_ = 0;
   bool masked_ = false;
