@@ -51,7 +51,9 @@ def main():
         began = time.monotonic()
         subprocess.run(sweep(), cwd=calm, env=environment, stdout=subprocess.DEVNULL, check=True)
         duration = time.monotonic() - began
-        os.makedirs(runs(folder))  # as of a sweep that was killed before it wrote anything
+        # As of a sweep that was killed while it wrote its first file.
+        os.makedirs(runs(folder))
+        open(os.path.join(folder, "mase_output", "killed", "sweep.json.tmp-ab12cd"), "w").close()
         # Started again at once each time, and anew where it was quicker than the kill.
         chance = random.Random(11)
         kills = 0

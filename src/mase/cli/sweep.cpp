@@ -112,12 +112,15 @@ std::string default_name(const std::string& command, const std::vector<std::stri
   return join(words, "_");
 }
 
-// Nothing but folders: what a sweep leaves that is killed before it has written anything.
+// Nothing but folders and the beginning of its first state file: what a sweep leaves that is killed
+// before it has written anything.
 bool holds_no_file(const std::string& folder) {
   std::error_code failure;
   fs::recursive_directory_iterator entry(folder, failure);
   for (; !failure && entry != fs::recursive_directory_iterator(); entry.increment(failure))
-    if (!entry->is_directory(failure)) return false;
+    if (!entry->is_directory(failure) &&
+        !starts_with(entry->path().filename().string(), "sweep.json.tmp-"))
+      return false;
   return !failure;
 }
 
