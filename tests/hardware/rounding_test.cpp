@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roundings in integers against the formats' own kernels: every code of the operand where formats
-// round each value alone, drawn blocks with ties and extremes where they do not.
+// round each value alone, drawn blocks with ties and extremes where they do not. Under sanitizers,
+// which look for other faults, a part of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -11,6 +12,7 @@
 #include "mase/hardware/interpreter.h"
 #include "mase/hardware/lower_rounding.h"
 #include "mase/hardware/optimize.h"
+#include "support/support.h"
 
 namespace mase::test {
 namespace {
@@ -59,6 +61,8 @@ TEST_P(Values, every_code_is_rounded_as_the_format_rounds) {
     std::vector<int64_t> codes;
     std::vector<float> wanted;
     for (int64_t code = operand.range.low; code <= operand.range.high; ++code) {
+      if (sanitized && code % 11 != 0 && code != operand.range.low && code != operand.range.high)
+        continue;
       codes.push_back(code);
       wanted.push_back(static_cast<float>(std::ldexp(static_cast<double>(code), -operand.frac)));
     }
@@ -66,11 +70,13 @@ TEST_P(Values, every_code_is_rounded_as_the_format_rounds) {
     for (const IntegerGraph* graph : {&plain, &small}) {
       const std::vector<int64_t> found = IntegerProgram(*graph).run(codes);
       ASSERT_EQ(found, interpret_reference(*graph, codes));
+      const int frac = graph->at(graph->outputs[0]).frac;
       for (size_t i = 0; i < codes.size(); ++i)
-        ASSERT_EQ(std::ldexp(static_cast<double>(found[i]), -graph->at(graph->outputs[0]).frac),
-                  static_cast<double>(wanted[i]))
-            << GetParam().format << " " << to_json(GetParam().config) << " code " << codes[i]
-            << " of binary point " << operand.frac;
+        if (const double mine = std::ldexp(static_cast<double>(found[i]), -frac);
+            mine != static_cast<double>(wanted[i]))
+          FAIL() << mine << " in integers, " << wanted[i] << " by " << GetParam().format << " "
+                 << to_json(GetParam().config) << ", code " << codes[i] << " of binary point "
+                 << operand.frac;
     }
   }
 }
@@ -125,7 +131,7 @@ TEST(blocks, are_rounded_as_the_format_rounds) {
       inputs.push_back(builder.input(ranges[i], fracs[i], fmt::format("x{}", i)));
     for (const IntegerId id : lower_rounding(builder, inputs, *format, "layer")) builder.output(id);
     const IntegerGraph graph = builder.finish();
-    const std::vector<int64_t> codes = block_rows(ranges, 2000);
+    const std::vector<int64_t> codes = block_rows(ranges, sanitized ? 200 : 2000);
     const std::vector<int64_t> found = IntegerProgram(graph).run(codes);
     std::vector<float> wanted;
     for (size_t i = 0; i < codes.size(); ++i)

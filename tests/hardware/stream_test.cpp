@@ -70,12 +70,15 @@ TEST(stream, same_results_under_random_stalls) {
   if (!tool_exists("iverilog")) GTEST_SKIP() << "iverilog is not installed";
   const IntegerGraph lab = lower(in_variant(lab_network(), "8/4")).graph;
   Graph toy = make_model("jsc-toy");
-  const std::vector<IntegerGraph> graphs = {
-      lab, read_fixture(golden_path("hardware"), "w4_toy").plain,
-      lower(in_variant(toy, "6/3")).graph, lower(in_variant(toy, "per_element")).graph,
-      lower(in_variant(toy, "power_of_two")).graph};
+  std::vector<IntegerGraph> graphs = {lab, lower(in_variant(toy, "per_element")).graph};
+  if (!sanitized) {  // which do not look into simulators
+    graphs.push_back(read_fixture(golden_path("hardware"), "w4_toy").plain);
+    graphs.push_back(lower(in_variant(toy, "6/3")).graph);
+    graphs.push_back(lower(in_variant(toy, "power_of_two")).graph);
+  }
   for (const IntegerGraph& graph : graphs)
-    for (const int64_t cycles : {1, 7, 200}) {
+    for (const int64_t cycles :
+         sanitized ? std::vector<int64_t>{7} : std::vector<int64_t>{1, 7, 200}) {
       const Streamed design = streamed(graph, cycles);
       const Simulation result = simulate_folder(design.folder, "iverilog", "");
       EXPECT_EQ(result.mismatches, 0) << graph.name << " " << cycles << "\n" << result.output;
@@ -86,7 +89,8 @@ TEST(stream, same_results_under_random_stalls) {
 TEST(stream, a_row_as_often_as_it_says) {
   if (!tool_exists("iverilog")) GTEST_SKIP() << "iverilog is not installed";
   const IntegerGraph graph = read_fixture(golden_path("hardware"), "w4_toy").plain;
-  for (const int64_t cycles : {1, 8, 64}) {
+  for (const int64_t cycles :
+       sanitized ? std::vector<int64_t>{8} : std::vector<int64_t>{1, 8, 64}) {
     const auto cycles_of = [&](size_t rows) {
       const Streamed design = streamed(graph, cycles, rows);
       const std::string work = design.folder + "/build/iverilog";

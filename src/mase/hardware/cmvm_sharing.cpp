@@ -47,7 +47,7 @@ class PairTable {
       : sharing_(sharing), options_(options), random_(random), columns_(columns.size()) {
     for (size_t c = 0; c < columns.size(); ++c)
       for (const CmvmTerm& term : columns[c]) insert_quietly(c, term);
-    rehash(1 << 16);
+    rehash(1 << 8);  // many products are small
     for (size_t c = 0; c < columns_.size(); ++c) {
       const auto& present = columns_[c].present;
       for (size_t x = 0; x < present.size(); ++x)

@@ -91,9 +91,10 @@ void verify(const IntegerGraph& graph) {
   }
 }
 
-std::vector<int64_t> interpret_all(const IntegerGraph& graph, const int64_t* row) {
-  std::vector<int64_t> codes(graph.nodes.size());
-  std::vector<int64_t> operands;
+namespace {
+
+void interpret_row(const IntegerGraph& graph, const int64_t* row, std::vector<int64_t>& codes,
+                   std::vector<int64_t>& operands) {
   for (size_t k = 0; k < graph.inputs.size(); ++k) {
     const IntegerRange& range = graph.at(graph.inputs[k]).range;
     if (row[k] < range.low || row[k] > range.high)
@@ -108,6 +109,13 @@ std::vector<int64_t> interpret_all(const IntegerGraph& graph, const int64_t* row
     for (const IntegerId input : node.inputs) operands.push_back(codes[static_cast<size_t>(input)]);
     codes[i] = node.op->evaluate(operands.data(), node);
   }
+}
+
+}  // namespace
+
+std::vector<int64_t> interpret_all(const IntegerGraph& graph, const int64_t* row) {
+  std::vector<int64_t> codes(graph.nodes.size()), operands;
+  interpret_row(graph, row, codes, operands);
   return codes;
 }
 
@@ -117,8 +125,9 @@ std::vector<int64_t> interpret_reference(const IntegerGraph& graph,
   MASE_CHECK(width > 0 && rows.size() % width == 0, "{} codes for {} inputs", rows.size(), width);
   std::vector<int64_t> results;
   results.reserve(rows.size() / width * graph.outputs.size());
+  std::vector<int64_t> codes(graph.nodes.size()), operands;
   for (size_t first = 0; first < rows.size(); first += width) {
-    const std::vector<int64_t> codes = interpret_all(graph, rows.data() + first);
+    interpret_row(graph, rows.data() + first, codes, operands);
     for (const IntegerId output : graph.outputs)
       results.push_back(codes[static_cast<size_t>(output)]);
   }
