@@ -8,7 +8,6 @@ gradients, by the library's kernels.
 from __future__ import annotations
 
 import copy
-import weakref
 from functools import lru_cache
 from typing import Any, Dict, Optional, Tuple, Type
 
@@ -16,7 +15,7 @@ import torch
 
 from mase import _native
 from mase.formats import Format
-from mase.torch_quantize import fits_native_linear, linear
+from mase.torch_quantize import linear
 
 MODULES = "chop.passes.graph.transforms.quantize.quantized_modules"
 FUNCTIONS = "chop.passes.graph.transforms.quantize.quantized_funcs"
@@ -78,6 +77,7 @@ class QuantizedLayer:
             raise _native.Error(f"{type(self).__name__}: config is missing; give the layer's number formats")
         own = self.__dict__  # torch's __setattr__ would look for modules and parameters in each
         own["config"], own["bypass"], own["pruning_masks"] = config, bool(config.get("bypass", False)), None
+        own["_kept"] = _Kept()
         own["x_quantizer"] = own["w_quantizer"] = own["b_quantizer"] = own["out_quantizer"] = None
         if own["bypass"]:
             return
@@ -94,7 +94,7 @@ class QuantizedLayer:
         torch.nn.Module.__init__(new)  # type: ignore[arg-type]
         own = new.__dict__
         for name, value in layer.__dict__.items():
-            if name not in own and name not in ("config", "bypass"):
+            if name not in own and name not in ("config", "bypass", "_kept"):
                 own[name] = value
         own["training"] = layer.training
         for name, parameter in layer._parameters.items():
@@ -135,34 +135,51 @@ class _LinearBase(QuantizedLayer, torch.nn.Linear):
         self.set_config(config)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if self.bypass:
+        own = self.__dict__  # torch's lookup of a parameter takes as long as a small product
+        if own["bypass"]:
             return torch.nn.functional.linear(x, self.weight, self.bias)
-        weight, bias = self.weight, self.bias
-        native = self._native()
-        if native is not None and fits_native_linear(x, weight):
-            y = linear(x, weight, bias, native)
-        else:
+        kept: _Kept = own["_kept"]
+        if not kept.fits(own):
+            kept.make(self)
+        y = None
+        if kept.layer is not None:
+            parameters = own["_parameters"]
+            weight = parameters.get("weight")
+            y = linear(x, self.weight if weight is None else weight, parameters.get("bias"), kept.layer)
+        if y is None:
             layer = self._with_rounded_parameters()
             y = torch.nn.functional.linear(x if self.x_quantizer is None else self.x_quantizer(x), layer.weight, layer.bias)
-        return y if self.out_quantizer is None else self.out_quantizer(y)
-
-    def _native(self) -> Any:
-        """The library's layer, made when first needed; None where operands stay in float, or a gradient is
-        not straight through. It is kept beside the module's state, which copies and files are made of."""
-        quantizers = (self.x_quantizer, self.w_quantizer, self.b_quantizer)
-        known = _native_layers.get(self)
-        if known is not None and known[0] == tuple(map(id, quantizers)):
-            return known[1]
-        plain = quantizers[0] is not None and quantizers[1] is not None and all(
-            q is None or q._quantizer.straight_through for q in quantizers)
-        layer = _native.LinearLayer(*(None if q is None else q._quantizer for q in quantizers), self.in_features,
-                                    self.out_features) if plain else None
-        _native_layers[self] = (tuple(map(id, quantizers)), layer)
-        return layer
+        return y if own["out_quantizer"] is None else self.out_quantizer(y)  # type: ignore[misc]
 
 
-# By module, as long as it lives.
-_native_layers: "weakref.WeakKeyDictionary[Any, Tuple[tuple, Any]]" = weakref.WeakKeyDictionary()
+class _Kept:
+    """The library's layer for a module's quantizers, made when first needed; none where operands stay in
+    float, or a gradient is not straight through. Copies and files of the module make their own."""
+
+    __slots__ = ("layer", "x", "weight", "bias", "made")
+
+    def __init__(self) -> None:
+        self.layer: Any = None
+        self.x = self.weight = self.bias = None
+        self.made = False
+
+    def fits(self, module: Dict[str, Any]) -> bool:
+        return (self.made and module["x_quantizer"] is self.x and module["w_quantizer"] is self.weight
+                and module["b_quantizer"] is self.bias)
+
+    def make(self, module: Any) -> None:
+        self.x, self.weight, self.bias = module.x_quantizer, module.w_quantizer, module.b_quantizer
+        formats = [getattr(q, "_quantizer", None) for q in (self.x, self.weight, self.bias)]
+        plain = formats[0] is not None and formats[1] is not None and (formats[2] is not None or self.bias is None)
+        plain = plain and all(q is None or q.straight_through for q in formats)
+        self.layer = _native.LinearLayer(*formats, module.in_features, module.out_features) if plain else None
+        self.made = True
+
+    def __deepcopy__(self, memo: dict) -> "_Kept":
+        return _Kept()
+
+    def __reduce__(self) -> Any:
+        return (_Kept, ())
 
 
 def _make_class(op: str, format: str) -> type:

@@ -57,43 +57,46 @@ class _Linear(torch.autograd.Function):
     time would go into the tape and the calls otherwise."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any, weight: Any, bias: Any, native: Any) -> Any:  # type: ignore[override]
-        xq, wq = torch.empty_like(x), torch.empty_like(weight)
-        out, width = weight.shape
-        if x.dim() == 2:
-            rows = x.shape[0]
-            y = torch.empty(rows, out)
-        else:
-            rows = x.numel() // width if width else 0
-            y = x.new_empty((*x.shape[:-1], out))
-        native.forward(rows, x.data_ptr(), weight.data_ptr(), 0 if bias is None else bias.data_ptr(), xq.data_ptr(),
-                       wq.data_ptr(), y.data_ptr())
-        ctx.native, ctx.rows = native, rows
-        ctx.save_for_backward(xq, wq)
+    def forward(ctx: Any, x: Any, weight: Any, bias: Any, native: Any, rows: int) -> Any:  # type: ignore[override]
+        shape = weight.shape
+        out, width = shape
+        empty = x.new_empty  # of its type, whatever torch's default is
+        rounded = empty((rows + out) * width)  # x, and after it the weight
+        x_shape = x.shape
+        y = empty((rows, out)) if len(x_shape) == 2 else empty((*x_shape[:-1], out))
+        native.forward(rows, x.data_ptr(), weight.data_ptr(), 0 if bias is None else bias.data_ptr(), rounded.data_ptr(),
+                       y.data_ptr())
+        ctx.own = native, rows, x_shape, shape
+        ctx.save_for_backward(rounded)
         return y
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> Any:  # type: ignore[override]
-        xq, wq = ctx.saved_tensors
-        needs_x, needs_w, needs_b, _ = ctx.needs_input_grad
-        grad = grad.contiguous()
-        gx = torch.empty_like(xq) if needs_x else None
-        gw = torch.empty_like(wq) if needs_w else None
-        gb = grad.new_empty(wq.shape[0]) if needs_b else None
-        ctx.native.backward(ctx.rows, grad.data_ptr(), xq.data_ptr(), wq.data_ptr(), 0 if gx is None else gx.data_ptr(),
-                            0 if gw is None else gw.data_ptr(), 0 if gb is None else gb.data_ptr())
-        return gx, gw, gb, None
+        needs_x, needs_w, needs_b, _, _ = ctx.needs_input_grad
+        native, rows, x_shape, shape = ctx.own
+        rounded, grad = ctx.saved_tensors[0], grad.contiguous()
+        empty = rounded.new_empty
+        gx = empty(x_shape) if needs_x else None
+        gw = empty(shape) if needs_w else None
+        gb = empty(shape[0]) if needs_b else None
+        native.backward(rows, grad.data_ptr(), rounded.data_ptr(), gx.data_ptr() if gx is not None else 0,
+                        gw.data_ptr() if gw is not None else 0, gb.data_ptr() if gb is not None else 0)
+        return gx, gw, gb, None, None
 
 
-def fits_native_linear(x: torch.Tensor, weight: torch.Tensor) -> bool:
-    """True for what the native layer reads: contiguous float32 in host memory, of the right width."""
+def linear(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor], native: Any) -> Optional[torch.Tensor]:
+    """y = q(x) q(W)^T + q(b) by a native layer; None if it cannot read these tensors: it wants contiguous
+    float32 in host memory, of the right width."""
     float32 = torch.float32
-    return (x.dtype is float32 and weight.dtype is float32 and x.is_contiguous() and weight.is_contiguous()
-            and x.is_cpu and weight.is_cpu and x.dim() > 0 and x.shape[-1] == weight.shape[1])
-
-
-def linear(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor], native: Any) -> torch.Tensor:
-    """y = q(x) q(W)^T + q(b) by a native layer, of tensors that fit it."""
-    if x.dim() == 1:
-        return _Linear.apply(x.view(1, -1), weight, bias, native).view(-1)
-    return _Linear.apply(x, weight, bias, native)
+    if not (x.dtype is float32 and weight.dtype is float32 and x.is_contiguous() and weight.is_contiguous()
+            and x.is_cpu and weight.is_cpu):
+        return None
+    shape = x.shape
+    dimensions = len(shape)
+    if dimensions == 0 or shape[-1] != weight.shape[1]:
+        return None
+    if dimensions == 2:
+        return _Linear.apply(x, weight, bias, native, shape[0])
+    if dimensions == 1:
+        return _Linear.apply(x.view(1, -1), weight, bias, native, 1).view(-1)
+    return _Linear.apply(x, weight, bias, native, x.numel() // shape[-1] if shape[-1] else 0)

@@ -3,11 +3,13 @@
 // segments, offsets, all extremes of codes; and values that are no codes are refused.
 #include "mase/engine/kernels/integer_dot.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "mase/base/random.h"
+#include "mase/engine/kernels/integer_rows.h"
 #include "support/support.h"
 
 namespace mase::kernels {
@@ -88,6 +90,51 @@ TEST(IntegerDot, PacksCodesAndNothingElse) {
           EXPECT_FALSE(reference::pack_quads(shape, spoilt.data(), plain.data())) << bad;
         }
       }
+}
+
+TEST(IntegerRows, MatchesItsReference) {
+  Random random(5, "rows");
+  for (int round = 0; round < 80; ++round) {
+    const IntegerRows shape{draw(random, 1, 40),
+                            round % 9 == 0 ? draw(random, 500, 1000) : draw(random, 1, 70),
+                            draw(random, 1, 150)};
+    std::vector<float> x(static_cast<size_t>(shape.rows * shape.in)),
+        bias(static_cast<size_t>(shape.out));
+    for (float& value : x) {
+      const float extremes[] = {-128, 127, 0, -1};
+      value =
+          (round % 3 ? static_cast<float>(draw(random, -128, 127)) : extremes[draw(random, 0, 3)]) /
+          16;
+    }
+    for (float& value : bias) value = static_cast<float>(draw(random, -99, 99)) / 4;
+    const auto words = static_cast<size_t>(shape.rows * shape.words());
+    std::vector<uint32_t> fast(words + 4), plain = fast;
+    ASSERT_TRUE(pack_rows(shape.rows, shape.in, x.data(), 16.0f, fast.data()));
+    ASSERT_TRUE(reference::pack_rows(shape.rows, shape.in, x.data(), 16.0f, plain.data()));
+    fast.resize(words);
+    plain.resize(words);
+    ASSERT_EQ(fast, plain) << round;
+    for (const float bad : {NAN, INFINITY, 1e30f, 1.0f / 32, 8.0f, -129.0f / 16}) {
+      std::vector<float> spoilt = x;
+      spoilt[static_cast<size_t>(draw(random, 0, shape.rows * shape.in - 1))] = bad;
+      std::vector<uint32_t> out(words + 4);
+      EXPECT_FALSE(pack_rows(shape.rows, shape.in, spoilt.data(), 16.0f, out.data())) << bad;
+      EXPECT_FALSE(reference::pack_rows(shape.rows, shape.in, spoilt.data(), 16.0f, out.data()))
+          << bad;
+    }
+    std::vector<uint32_t> w(static_cast<size_t>(shape.words() * shape.out));
+    for (uint32_t& word : w)
+      for (int b = 0; b < 4; ++b)
+        word = word << 8 | (round % 2 ? static_cast<uint32_t>(draw(random, 0, 255)) : 0x80u);
+    for (const bool biased : {false, true}) {
+      const auto count = static_cast<size_t>(shape.rows * shape.out);
+      std::vector<float> got(count + 1, 7.0f), wanted = got;  // nothing behind is written
+      const float* own = biased ? bias.data() : nullptr;
+      integer_rows(shape, plain.data(), w.data(), 1.0f / 64, own, got.data());
+      reference::integer_rows(shape, plain.data(), w.data(), 1.0f / 64, own, wanted.data());
+      EXPECT_EQ(got, wanted) << round;
+    }
+  }
 }
 
 }  // namespace

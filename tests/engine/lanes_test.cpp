@@ -291,7 +291,7 @@ TEST(Shifted, MatchesItsReference) {
     shape.in = round % 10 == 0 ? draw(250, 530) : draw(1, 20);
     shape.out_step = shape.in;
     shape.in_step = 1;
-    shape.n = draw(1, 150);
+    shape.n = round % 15 == 0 ? draw(1000, 1100) : draw(1, 150);
     shape.segments = draw(1, 4);
     shape.x_step = draw(0, 40);
     shape.y_step = shape.n + draw(0, 5);
@@ -305,14 +305,15 @@ TEST(Shifted, MatchesItsReference) {
       return values;
     };
     const std::vector<float> x = numbers(400 + shape.n + 4 * 40), w = numbers(shape.out * shape.in),
-                             bias = numbers(shape.out);
+                             bias = numbers(shape.out), start = numbers(shape.n);
+    shape.start = round % 2 ? start.data() : nullptr;
+    const float* own = shape.start ? nullptr : bias.data();
     for (const bool accumulate : {false, true}) {
       // What lies between the segments and behind the rows stays as it is.
       std::vector<float> fast = numbers(shape.out * shape.y_stride), plain = fast;
-      kernels::shifted_linear(shape, w.data(), bias.data(), x.data(), fast.data(), !accumulate,
-                              accumulate);
-      kernels::reference::shifted_linear(shape, w.data(), bias.data(), x.data(), plain.data(),
-                                         !accumulate, accumulate);
+      kernels::shifted_linear(shape, w.data(), own, x.data(), fast.data(), !accumulate, accumulate);
+      kernels::reference::shifted_linear(shape, w.data(), own, x.data(), plain.data(), !accumulate,
+                                         accumulate);
       for (size_t i = 0; i < fast.size(); ++i) ASSERT_NEAR(fast[i], plain[i], 1e-4) << round;
       std::vector<float> dw = numbers(shape.out * shape.in), wanted = dw;
       kernels::shifted_gradient(shape, plain.data(), x.data(), dw.data(), accumulate);

@@ -43,7 +43,8 @@ class Layers(unittest.TestCase):
         return layer, x
 
     def test_linear_integer_is_the_original(self):
-        for rows, width_in, width_out in ((1, 1, 1), (7, 16, 5), (256, 60, 32)):
+        # Multiplied as integers where sums stay below 2^24 (all but the last two), otherwise in float.
+        for rows, width_in, width_out in ((1, 1, 1), (7, 16, 5), (256, 60, 32), (5, 7, 17), (3, 61, 130), (9, 1030, 33), (0, 4, 3)):
             layer, x = self.pair(rows, width_in, width_out)
             grad = torch.randn(rows, width_out)
             y = layer(x)
@@ -54,8 +55,39 @@ class Layers(unittest.TestCase):
                                                   Original.apply(bias, 8, 4))
             expected.backward(grad)
             for ours, theirs in ((y, expected), (x.grad, other.grad), (layer.weight.grad, weight.grad), (layer.bias.grad, bias.grad)):
-                torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-5)
+                torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-4)
             self.assertTrue(torch.equal(y, expected))
+
+    def test_linear_integer_of_unusual_tensors(self):
+        layer, _ = self.pair(1, 16, 5)
+
+        def composed(x):
+            weight, bias = Original.apply(layer.weight, 8, 4), Original.apply(layer.bias, 8, 4)
+            return torch.nn.functional.linear(Original.apply(x, 8, 4), weight, bias)
+
+        spoilt = torch.randn(4, 16)
+        spoilt[1, 3], spoilt[2, 0] = float("nan"), float("inf")
+        for x in (spoilt, torch.randn(16), torch.randn(2, 3, 16), torch.randn(16, 4).t(), torch.randn(8, 16)[::2]):
+            torch.testing.assert_close(layer(x), composed(x), equal_nan=True)
+        torch.set_default_dtype(torch.float64)  # what a script may have done
+        try:
+            x = torch.randn(4, 16, dtype=torch.float32, requires_grad=True)
+            layer(x).sum().backward()
+            self.assertIs(x.grad.dtype, torch.float32)
+        finally:
+            torch.set_default_dtype(torch.float32)
+        for bad in (torch.randn(4, 15), torch.randn(4, 16, dtype=torch.float64)):
+            with self.assertRaises(RuntimeError):
+                layer(bad)
+        layer.weight.data = torch.randn(5, 32)[:, ::2]
+        x = torch.randn(3, 16)
+        torch.testing.assert_close(layer(x), composed(x))
+        layer.x_quantizer, layer.w_quantizer = (lambda v: v), (lambda v: 2 * v)  # anything that can be called
+        torch.testing.assert_close(layer(x), torch.nn.functional.linear(x, 2 * layer.weight, Original.apply(layer.bias, 8, 4)))
+        total = class_named("LinearInteger")(16, 5, config=CONFIG)(x).sum()
+        total.backward()
+        with self.assertRaises(RuntimeError):
+            total.backward()
 
     def test_golden(self):
         """Forward and straight-through backward of MASE's own layer."""

@@ -152,7 +152,7 @@ def add_common_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = No
     add_value = given.get("add_value", True)
     model, modules = graph.model, graph.modules
     values: Dict[Any, Any] = {}
-    with evaluating(model), torch.no_grad():
+    with evaluating(modules.values()), torch.no_grad():
         for node in model.graph.nodes:
             meta = node.meta.get("mase")
             if meta is None:
@@ -173,7 +173,7 @@ def add_common_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = No
                 keys = map_arg(node.kwargs, values.__getitem__) if node.kwargs else {}
                 if node.op == "call_module":
                     target = modules[node.target]
-                    inplace = getattr(target, "inplace", False)
+                    inplace = target.__dict__.get("inplace", False)  # getattr takes long where there is none
                     value = target(*(inputs if not inplace else [x.clone() for x in inputs]), **keys)
                     args = _arguments(node, inputs, keys, target, None, add_value)
                 else:

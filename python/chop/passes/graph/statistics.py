@@ -81,7 +81,7 @@ def _profile_activations(graph: Any, nodes: List[Any], statistics: dict, samples
     left = len(watched)
     model, modules = graph.model, graph.modules
     values: Dict[Any, Any] = {}
-    with evaluating(model), torch.no_grad():
+    with evaluating(modules.values()), torch.no_grad():
         for node in model.graph.nodes:
             if left == 0:
                 break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from chop.tools.attributes import deepgetattr, deepsetattr  # noqa: F401 - the original has them here too
 from mase._native import Error
@@ -30,16 +30,16 @@ def arguments_of(args: tuple, values: Dict[Any, Any]) -> Any:
 
 
 @contextmanager
-def evaluating(model: Any) -> Iterator[None]:
-    """The model in evaluation mode, and afterwards every layer in its own again."""
-    modes = [(module, module.training) for module in model.modules() if module.training]
+def evaluating(modules: Iterable[Any]) -> Iterator[None]:
+    """These modules (of `model.modules()`) in evaluation mode, and afterwards each in its own again."""
+    trained = [module.__dict__ for module in modules if module.training]
     try:
-        for module, _ in modes:
-            module.training = False
+        for own in trained:  # torch's __setattr__ would look for parameters and modules of this name
+            own["training"] = False
         yield
     finally:
-        for module, training in modes:
-            module.training = training
+        for own in trained:
+            own["training"] = True
 
 
 def _common(node: Any) -> dict:

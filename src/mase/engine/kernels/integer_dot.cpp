@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tiles of shifted.cpp with four products in each lane: 6 outputs by 4 vectors of 16 lanes. Not
-// Highway, whose Debian version has no such instruction.
+// The tiles of shifted.cpp with four products in each lane: 6 outputs by 4 vectors of 16 lanes.
 #include "mase/engine/kernels/integer_dot.h"
 
 #include <hwy/highway.h>
@@ -10,13 +9,7 @@
 #include <cmath>
 
 #include "mase/engine/kernels/parallel.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#if defined(__GNUC__) && !defined(__clang__)  // of "undefined" vectors in GCC's own header
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#endif
+#include "mase/engine/kernels/vnni.h"
 
 namespace mase::kernels {
 namespace {
@@ -82,11 +75,9 @@ bool has_integer_dot() {
 
 namespace {
 
-#define MASE_VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
-
 MASE_VNNI bool pack_quad_row(const Quads& s, const float* x, int64_t rows, uint32_t* out) {
   const __m512 scale = _mm512_set1_ps(s.scale);
-  const __m512i offset = _mm512_set1_epi32(s.offset), most = _mm512_set1_epi32(255);
+  const __m512i offset = _mm512_set1_epi32(s.offset);
   __mmask16 good = 0xffff;
   for (int64_t l = 0; l < s.n; l += 16) {
     const int64_t left = s.n - l;
@@ -95,13 +86,7 @@ MASE_VNNI bool pack_quad_row(const Quads& s, const float* x, int64_t rows, uint3
     for (int64_t r = 0; r < quad; ++r) {
       __m512i byte = offset;
       if (r < rows) {
-        const __m512 value =
-            _mm512_mul_ps(_mm512_maskz_loadu_ps(valid, x + r * s.stride + l), scale);
-        const __m512i code = _mm512_cvtps_epi32(value);
-        byte = _mm512_add_epi32(code, offset);
-        // NaN and what is too large are not equal to what came back.
-        good &= _mm512_cmp_ps_mask(_mm512_cvtepi32_ps(code), value, _CMP_EQ_OQ) &
-                _mm512_cmple_epu32_mask(byte, most);
+        byte = vnni::bytes(_mm512_maskz_loadu_ps(valid, x + r * s.stride + l), scale, offset, good);
       }
       word = _mm512_or_si512(word,
                              _mm512_sllv_epi32(byte, _mm512_set1_epi32(static_cast<int>(8 * r))));
@@ -109,13 +94,6 @@ MASE_VNNI bool pack_quad_row(const Quads& s, const float* x, int64_t rows, uint3
     _mm512_mask_storeu_epi32(out + l, valid, word);
   }
   return good == 0xffff;
-}
-
-// GCC 12 copies the sum of its own intrinsic from register to register and to the stack.
-MASE_VNNI inline __attribute__((always_inline)) void multiply_add(__m512i& sum,
-                                                                  __m512i unsigned_bytes,
-                                                                  __m512i signed_bytes) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(unsigned_bytes), "v"(signed_bytes));
 }
 
 struct Totals {
@@ -146,7 +124,7 @@ MASE_VNNI __attribute__((noinline)) void integer_tile(const ShiftedShape& s, con
     for (int r = 0; r < kRows; ++r) {
       const __m512i weight = _mm512_set1_epi32(static_cast<int>(w[r * s.out_step + at]));
       HWY_UNROLL(8)
-      for (int v = 0; v < kVectors; ++v) multiply_add(sum[r][v], value[v], weight);
+      for (int v = 0; v < kVectors; ++v) vnni::multiply_add(sum[r][v], value[v], weight);
     }
   }
   const __m512 unit = _mm512_set1_ps(totals.unit);

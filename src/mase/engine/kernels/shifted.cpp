@@ -33,22 +33,32 @@ HWY_INLINE V Kept(V v) {
   return v;
 }
 
-// kRows outputs for kVectors vectors of lanes; kMasked: one vector of which `rest` lanes count.
+// Where the vectors of a tile are: side by side, but for the last, which may begin before the one
+// before it ends (its first lanes are then computed twice, alike), and of which `rest` lanes count.
+struct Place {
+  const float* start;
+  int64_t last, rest;
+};
+
+// kRows outputs for kVectors vectors of lanes; kMasked: one vector of which not all lanes count.
 template <int kRows, int kVectors, bool kMasked>
 HWY_NOINLINE void Tile(const ShiftedShape& s, const float* w, const float* bias,
-                       const float* HWY_RESTRICT x, float* HWY_RESTRICT y, int64_t rest, bool relu,
-                       bool accumulate) {
+                       const float* HWY_RESTRICT x, float* HWY_RESTRICT y, const Place& place,
+                       bool relu, bool accumulate) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto mask = hn::FirstN(d, static_cast<size_t>(kMasked ? rest : lanes));
+  const auto mask = hn::FirstN(d, static_cast<size_t>(kMasked ? place.rest : lanes));
+  int64_t position[kVectors];
+  for (int v = 0; v < kVectors; ++v) position[v] = v * lanes;
+  position[kVectors - 1] = place.last;
   const float* weights[kRows];
   for (int r = 0; r < kRows; ++r) weights[r] = w + r * s.out_step;
   V sum[kRows][kVectors];
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kVectors; ++v) {
-      const float* from = y + r * s.y_stride + v * lanes;
-      if (accumulate)
-        sum[r][v] = kMasked ? hn::MaskedLoad(mask, d, from) : hn::LoadU(d, from);
+      const float* row = accumulate ? y + r * s.y_stride : bias ? nullptr : place.start;
+      if (row)
+        sum[r][v] = kMasked ? hn::MaskedLoad(mask, d, row) : hn::LoadU(d, row + position[v]);
       else
         sum[r][v] = bias ? hn::Set(d, bias[r]) : hn::Zero(d);
     }
@@ -58,7 +68,7 @@ HWY_NOINLINE void Tile(const ShiftedShape& s, const float* w, const float* bias,
     const float* row = x + s.offsets[k];
     V value[kVectors];
     for (int v = 0; v < kVectors; ++v)
-      value[v] = Kept(kMasked ? hn::MaskedLoad(mask, d, row) : hn::LoadU(d, row + v * lanes));
+      value[v] = Kept(kMasked ? hn::MaskedLoad(mask, d, row) : hn::LoadU(d, row + position[v]));
     for (int r = 0; r < kRows; ++r) {
       const V weight = hn::Set(d, weights[r][at]);
       for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
@@ -68,7 +78,7 @@ HWY_NOINLINE void Tile(const ShiftedShape& s, const float* w, const float* bias,
     for (int v = 0; v < kVectors; ++v) {
       V result = sum[r][v];
       if (relu) result = hn::Max(hn::Zero(d), result);  // in this order NaN stays
-      float* to = y + r * s.y_stride + v * lanes;
+      float* to = y + r * s.y_stride + position[v];
       if (kMasked)
         hn::BlendedStore(result, mask, d, to);
       else
@@ -78,7 +88,7 @@ HWY_NOINLINE void Tile(const ShiftedShape& s, const float* w, const float* bias,
 
 template <int kVectors, bool kMasked>
 HWY_INLINE void Column(const ShiftedShape& s, const float* w, const float* bias, const float* x,
-                       float* y, int64_t rest, bool relu, bool accumulate) {
+                       float* y, const Place& place, bool relu, bool accumulate) {
   // Bands of up to six outputs, all about as tall.
   int64_t bands = (s.out + kTall - 1) / kTall;
   for (int64_t o = 0; bands > 0; --bands) {
@@ -88,37 +98,37 @@ HWY_INLINE void Column(const ShiftedShape& s, const float* w, const float* bias,
     float* to = y + o * s.y_stride;
     switch (height) {
       case 1:
-        Tile<1, kVectors, kMasked>(s, rows, own, x, to, rest, relu, accumulate);
+        Tile<1, kVectors, kMasked>(s, rows, own, x, to, place, relu, accumulate);
         break;
       case 2:
-        Tile<2, kVectors, kMasked>(s, rows, own, x, to, rest, relu, accumulate);
+        Tile<2, kVectors, kMasked>(s, rows, own, x, to, place, relu, accumulate);
         break;
       case 3:
-        Tile<3, kVectors, kMasked>(s, rows, own, x, to, rest, relu, accumulate);
+        Tile<3, kVectors, kMasked>(s, rows, own, x, to, place, relu, accumulate);
         break;
       case 4:
-        Tile<4, kVectors, kMasked>(s, rows, own, x, to, rest, relu, accumulate);
+        Tile<4, kVectors, kMasked>(s, rows, own, x, to, place, relu, accumulate);
         break;
       case 5:
-        Tile<5, kVectors, kMasked>(s, rows, own, x, to, rest, relu, accumulate);
+        Tile<5, kVectors, kMasked>(s, rows, own, x, to, place, relu, accumulate);
         break;
       default:
-        Tile<6, kVectors, kMasked>(s, rows, own, x, to, rest, relu, accumulate);
+        Tile<6, kVectors, kMasked>(s, rows, own, x, to, place, relu, accumulate);
     }
     o += height;
   }
 }
 
-// The whole vectors that are left of a segment, fewer than kWide, as one column.
+// The vectors that are left of a segment, at most kWide, as one column.
 template <int kVectors = 1>
 HWY_INLINE void LastColumn(int64_t vectors, const ShiftedShape& s, const float* w,
-                           const float* bias, const float* x, float* y, bool relu,
-                           bool accumulate) {
-  if constexpr (kVectors < kWide) {
+                           const float* bias, const float* x, float* y, const Place& place,
+                           bool relu, bool accumulate) {
+  if constexpr (kVectors <= kWide) {
     if (vectors == kVectors)
-      Column<kVectors, false>(s, w, bias, x, y, 0, relu, accumulate);
+      Column<kVectors, false>(s, w, bias, x, y, place, relu, accumulate);
     else
-      LastColumn<kVectors + 1>(vectors, s, w, bias, x, y, relu, accumulate);
+      LastColumn<kVectors + 1>(vectors, s, w, bias, x, y, place, relu, accumulate);
   }
 }
 
@@ -126,16 +136,27 @@ HWY_INLINE void LastColumn(int64_t vectors, const ShiftedShape& s, const float* 
 void LinearSegment(const ShiftedShape& s, const float* w, const float* bias, const float* x,
                    float* y, bool relu, bool accumulate) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  const auto start = [&s](int64_t first) { return s.start ? s.start + first : nullptr; };
   int64_t first = 0;
   if (s.out == 1)  // a single row has too few sums in flight for one narrow tile
     for (; first + 8 * lanes <= s.n; first += 8 * lanes)
-      Tile<1, 8, false>(s, w, bias, x + first, y + first, 0, relu, accumulate);
+      Tile<1, 8, false>(s, w, bias, x + first, y + first, {start(first), 7 * lanes, lanes}, relu,
+                        accumulate);
   for (; first + kWide * lanes <= s.n; first += kWide * lanes)
-    Column<kWide, false>(s, w, bias, x + first, y + first, 0, relu, accumulate);
-  const int64_t vectors = (s.n - first) / lanes;
-  if (vectors > 0) LastColumn(vectors, s, w, bias, x + first, y + first, relu, accumulate);
-  first += vectors * lanes;
-  if (first < s.n) Column<1, true>(s, w, bias, x + first, y + first, s.n - first, relu, accumulate);
+    Column<kWide, false>(s, w, bias, x + first, y + first,
+                         {start(first), (kWide - 1) * lanes, lanes}, relu, accumulate);
+  // What is added to y may be added once only. Otherwise a last vector that is not full begins
+  // earlier: masks cost more than the lanes computed twice.
+  const int64_t left = s.n - first, whole = left / lanes;
+  const bool overlap = !accumulate && left % lanes > 0 && s.n >= lanes;
+  if (const int64_t vectors = whole + (overlap ? 1 : 0); vectors > 0)
+    LastColumn(vectors, s, w, bias, x + first, y + first,
+               {start(first), overlap ? left - lanes : (vectors - 1) * lanes, lanes}, relu,
+               accumulate);
+  if (overlap || left % lanes == 0) return;
+  first += whole * lanes;
+  Column<1, true>(s, w, bias, x + first, y + first, {start(first), 0, s.n - first}, relu,
+                  accumulate);
 }
 
 // kRows rows of dw, four columns at a time.
@@ -255,7 +276,7 @@ void shifted_linear(const ShiftedShape& s, const float* w, const float* bias, co
     for (int64_t o = 0; o < s.out; ++o)
       for (int64_t l = 0; l < s.n; ++l) {
         float& to = y[o * s.y_stride + piece * s.y_step + l];
-        double sum = accumulate ? to : bias ? bias[o] : 0.0f;
+        double sum = accumulate ? to : bias ? bias[o] : s.start ? s.start[l] : 0.0f;
         for (int64_t i = 0; i < s.in; ++i)
           sum += static_cast<double>(w[o * s.out_step + i * s.in_step]) *
                  x[s.offsets[i] + piece * s.x_step + l];
@@ -295,6 +316,7 @@ void shifted_linear(const ShiftedShape& s, const float* w, const float* bias, co
       ShiftedShape own = part;
       const int64_t piece = i / blocks, first = i % blocks * block;
       own.n = std::min(block, s.n - first);
+      if (s.start) own.start = s.start + first;
       run(own, w + k * s.in_step, bias, x + piece * s.x_step + first, y + piece * s.y_step + first,
           relu && last, more);
     });

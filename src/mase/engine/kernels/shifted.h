@@ -18,11 +18,13 @@ struct ShiftedShape {
   // A row is `segments` pieces, so far apart in x and in y.
   int64_t segments = 1, x_step = 0, y_step = 0;
   int threads = 1;
+  const float* start = nullptr;  // by lanes: what each row of y begins with, where there is no bias
 };
 
 namespace reference {
 
-// y[o] = relu(bias[o] + sum over i of w(o, i) x[offsets[i]...]); `accumulate`: added to y, no bias.
+// y[o] = relu(bias[o] + sum over i of w(o, i) x[offsets[i]...]); `accumulate`: added to y, without
+// bias or start.
 void shifted_linear(const ShiftedShape& shape, const float* w, const float* bias, const float* x,
                     float* y, bool relu, bool accumulate);
 // dw(o, i) = sum over the lanes of g[o] x[offsets[i]...]
