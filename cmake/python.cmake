@@ -58,7 +58,8 @@ add_custom_target(mase_python ALL
 add_dependencies(mase_python mase_native)
 if(NOT MASE_SANITIZE)  # a module with sanitizers is not imported without their library
   nanobind_add_stub(mase_stub MODULE _native OUTPUT ${MASE_PYTHON_TREE}/mase/_native.pyi
-                    PYTHON_PATH ${MASE_PYTHON_TREE}/mase DEPENDS mase_native)
+                    PYTHON_PATH ${MASE_PYTHON_TREE}/mase DEPENDS mase_native
+                    PATTERN_FILE ${CMAKE_SOURCE_DIR}/python/src/native_stub.txt)
   add_dependencies(mase_python mase_stub)
 endif()
 

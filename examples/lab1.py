@@ -13,7 +13,6 @@ def main() -> None:
         for rate in (1e-4, 1e-2):
             run = mase.train("jsc-tiny", "jsc", sim_rows=4000, max_epochs=3, batch_size=256, learning_rate=rate,
                              project_dir=folder, progress=False)
-            assert run.test is not None
             print(f"learning rate {rate:g}: {run.steps} steps, test accuracy {run.test.accuracy:.3f}")
         again = mase.test(run.best_checkpoint, "jsc", sim_rows=4000, progress=False)
         print("the best checkpoint, tested on its own:", round(again.accuracy, 3))

@@ -41,7 +41,6 @@ def main() -> None:
             file.write(NETWORK)
         run = mase.train(network, table, target="kind", max_epochs=20, batch_size=32, learning_rate=1e-2,
                          project_dir=folder, progress=False)
-        assert run.test is not None
         quantized = run.graph.quantize(linear=mase.formats.integer(8, 4), relu=mase.formats.integer(8, 4))
         accuracy = mase.test(quantized, table, target="kind", progress=False).accuracy
         print(f"accuracy {run.test.accuracy:.3f} in float, {accuracy:.3f} in 8 bits")

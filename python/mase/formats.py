@@ -142,7 +142,7 @@ def describe(name: str) -> str:
     records = _native.formats()
     record = records.get(name) or next((r for r in records.values() if name in r["aliases"]), None)
     if record is None:
-        Format(name)  # says which names are near
+        return Format(name).name  # says which names are near
     rows = [[o["name"], o["type"], "" if o["default"] is None else str(o["default"]), o["help"]]
             for o in record["options"]]
     text = f"{name}: {record['summary']}\n{record['help']}".rstrip() + "\n"

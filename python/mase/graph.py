@@ -317,7 +317,8 @@ class Graph:
             if array.shape != own[name].shape:
                 raise _native.Error(f"{name}: expected {list(own[name].shape)}, got {list(array.shape)}")
         for name, array in arrays.items():
-            self._native.set_tensor(*name.rsplit(".", 1), array)
+            path, _, own_name = name.rpartition(".")
+            self._native.set_tensor(path, own_name, array)
 
     def description(self) -> dict:
         """Nodes, layers and formats as plain values, without the tensors' numbers."""

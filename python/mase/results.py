@@ -2,9 +2,9 @@
 """What experiments give back: figures as attributes, tables on request."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, List
 
-
+from mase._native import Error
 from mase.graph import Graph, _dataframe
 
 if TYPE_CHECKING:
@@ -60,9 +60,24 @@ class TrainResult:
         self.seconds: float = parts["seconds"]
         self.samples: int = parts["samples"]
         self.stopped_early: bool = parts["stopped_early"]
-        self.validation: Optional[Evaluation] = Evaluation(parts["validation"]) if parts["validation"] else None
-        self.test: Optional[Evaluation] = Evaluation(parts["test"]) if parts["test"] else None
+        self.evaluations: Dict[str, Evaluation] = {  # of the best weights; a split that had no rows is not there
+            name: Evaluation(parts[name]) for name in ("validation", "test") if parts[name]}
         self.graph, self.history = graph, history
+
+    @property
+    def validation(self) -> Evaluation:
+        """The best weights on the validation rows."""
+        return self._evaluation("validation")
+
+    @property
+    def test(self) -> Evaluation:
+        """The best weights on the test rows."""
+        return self._evaluation("test")
+
+    def _evaluation(self, split: str) -> Evaluation:
+        if split not in self.evaluations:
+            raise Error(f"{split}: this run has no such figures; it is {self.status} after {self.steps:,} steps")
+        return self.evaluations[split]
 
     @property
     def best_checkpoint(self) -> str:
@@ -72,8 +87,7 @@ class TrainResult:
         keys = ("status", "message", "folder", "monitor", "epochs", "steps", "best_epoch", "best", "seconds", "history")
         parts = {key: getattr(self, key) for key in keys}
         for name in ("validation", "test"):
-            evaluation = getattr(self, name)
-            parts[name] = evaluation.to_dict() if evaluation else None
+            parts[name] = self.evaluations[name].to_dict() if name in self.evaluations else None
         return parts
 
     def to_dataframe(self) -> Any:
@@ -87,11 +101,10 @@ class TrainResult:
     def _repr_html_(self) -> str:
         from mase.html import figures
 
-        rows = [["steps", f"{self.steps:,}"], ["epochs", self.epochs], ["best epoch", self.best_epoch]]
+        rows: List[List[Any]] = [["steps", f"{self.steps:,}"], ["epochs", self.epochs], ["best epoch", self.best_epoch]]
         rows += [[f"best {k}", f"{v:.6f}"] for k, v in self.best.items()]
-        for evaluation in (self.validation, self.test):
-            if evaluation:
-                rows += [[k, f"{v:.6f}"] for k, v in evaluation.figures.items()]
+        for evaluation in self.evaluations.values():
+            rows += [[k, f"{v:.6f}"] for k, v in evaluation.figures.items()]
         return figures(f"Training {self.status}", rows + [["folder", self.folder]])
 
 

@@ -61,7 +61,8 @@ def op_of_target(target: Any) -> Optional[str]:
 
 def op_of_node(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Optional[str]:
     if node.op == "call_module":
-        return op_of_class(type(modules[node.target]))
+        kind: Any = type(modules[str(node.target)])
+        return op_of_class(kind)
     return op_of_target(node.target) if node.op in ("call_function", "call_method") else None
 
 
@@ -112,8 +113,8 @@ def _guessed_shape(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> 
     for user in node.users:
         if user.op == "call_module":
             for attribute in ("in_features", "num_features", "normalized_shape"):
-                size = getattr(modules[user.target], attribute, None)
-                if isinstance(size, int) and not type(modules[user.target]).__name__.startswith(("BatchNorm2d", "InstanceNorm")):
+                size = getattr(modules[str(user.target)], attribute, None)
+                if isinstance(size, int) and not type(modules[str(user.target)]).__name__.startswith(("BatchNorm2d", "InstanceNorm")):
                     return [size]
                 if isinstance(size, (tuple, list)) and len(size) == 1:
                     return list(size)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from functools import lru_cache
-from typing import Any, Dict, Optional, Tuple, Type
+from typing import Any, Dict, List, Optional, Tuple, Type
 
 import torch
 
@@ -169,10 +169,11 @@ class _Kept:
 
     def make(self, module: Any) -> None:
         self.x, self.weight, self.bias = module.x_quantizer, module.w_quantizer, module.b_quantizer
-        formats = [getattr(q, "_quantizer", None) for q in (self.x, self.weight, self.bias)]
+        formats: List[Any] = [getattr(q, "_quantizer", None) for q in (self.x, self.weight, self.bias)]
         plain = formats[0] is not None and formats[1] is not None and (formats[2] is not None or self.bias is None)
         plain = plain and all(q is None or q.straight_through for q in formats)
-        self.layer = _native.LinearLayer(*formats, module.in_features, module.out_features) if plain else None
+        x, weight, bias = formats
+        self.layer = _native.LinearLayer(x, weight, bias, module.in_features, module.out_features) if plain else None
         self.made = True
 
     def __deepcopy__(self, memo: dict) -> "_Kept":
@@ -184,7 +185,7 @@ class _Kept:
 
 def _make_class(op: str, format: str) -> type:
     record = op_records()[op]
-    base = getattr(torch.nn, record["class_name"], None)
+    base: Any = getattr(torch.nn, record["class_name"], None)
     if base is None:
         raise _native.Error(f"{record['class_name']}: this torch has no such layer")
     name = record["class_name"] + format_records()[format]["class_suffix"]

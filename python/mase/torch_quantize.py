@@ -89,7 +89,7 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor], 
     float32 in host memory, of the right width."""
     float32 = torch.float32
     if not (x.dtype is float32 and weight.dtype is float32 and x.is_contiguous() and weight.is_contiguous()
-            and x.is_cpu and weight.is_cpu):
+            and x.is_cpu and weight.is_cpu):  # type: ignore[attr-defined] # torch 1.13 does not declare it
         return None
     shape = x.shape
     dimensions = len(shape)

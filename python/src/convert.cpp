@@ -79,15 +79,18 @@ const std::vector<DtypePair>& dtype_pairs() {
   return pairs;
 }
 
+// For type checkers: what is in it cannot be said.
+nb::any as_any(nb::object object) { return nb::steal<nb::any>(object.release()); }
+
 template <class Array>
-nb::object array_of(const Tensor& tensor, const void* data) {
+nb::any array_of(const Tensor& tensor, const void* data) {
   const Tensor* kept = new Tensor(tensor);
   nb::capsule owner(kept, [](void* held) noexcept { delete static_cast<const Tensor*>(held); });
   std::vector<size_t> shape(tensor.shape().begin(), tensor.shape().end());
   for (const DtypePair& pair : dtype_pairs())
     if (pair.ours == tensor.dtype())
-      return nb::cast(
-          Array(const_cast<void*>(data), shape.size(), shape.data(), owner, nullptr, pair.theirs));
+      return as_any(nb::cast(
+          Array(const_cast<void*>(data), shape.size(), shape.data(), owner, nullptr, pair.theirs)));
   throw InternalError(fmt::format("NumPy has no {}", dtype_name(tensor.dtype())));
 }
 
@@ -102,24 +105,24 @@ Value to_value(nb::handle object, const std::string& what) {
   return value_at_depth(object, what, 0);
 }
 
-nb::object from_value(const Value& value) {
-  if (value.is_bool()) return nb::cast(value.as_bool());
-  if (value.is_int()) return nb::cast(value.as_int());
-  if (value.is_double()) return nb::cast(value.as_double());
-  if (value.is_string()) return nb::str(value.as_string().data(), value.as_string().size());
-  if (value.is_symbol()) return nb::str(value.symbol().data(), value.symbol().size());
+nb::any from_value(const Value& value) {
+  if (value.is_bool()) return as_any(nb::cast(value.as_bool()));
+  if (value.is_int()) return as_any(nb::cast(value.as_int()));
+  if (value.is_double()) return as_any(nb::cast(value.as_double()));
+  if (value.is_string()) return as_any(nb::str(value.as_string().data(), value.as_string().size()));
+  if (value.is_symbol()) return as_any(nb::str(value.symbol().data(), value.symbol().size()));
   if (value.is_list()) {
     nb::list list;
     for (const Value& item : value.as_list()) list.append(from_value(item));
-    return list;
+    return as_any(std::move(list));
   }
   if (value.is_dict()) {
     nb::dict dict;
     for (const auto& [key, item] : value.as_dict())
       dict[nb::str(key.data(), key.size())] = from_value(item);
-    return dict;
+    return as_any(std::move(dict));
   }
-  return nb::none();
+  return as_any(nb::none());
 }
 
 std::shared_ptr<const void> keep_alive(nb::object object) {
@@ -159,12 +162,12 @@ std::vector<Tensor> to_tensors(const nb::list& objects, const std::string& what)
   return tensors;
 }
 
-nb::object shared_array(const Tensor& tensor) {
+nb::any shared_array(const Tensor& tensor) {
   const Tensor shown = with_numpy_dtype(tensor);
   return array_of<nb::ndarray<nb::numpy, nb::ro>>(shown, shown.raw());
 }
 
-nb::object owned_array(Tensor tensor) {
+nb::any owned_array(Tensor tensor) {
   Tensor own = with_numpy_dtype(tensor);
   tensor = Tensor();  // the memory has one owner now, so that writing makes no copy
   std::byte* data = own.mutable_raw();
@@ -173,8 +176,8 @@ nb::object owned_array(Tensor tensor) {
   std::vector<size_t> shape(kept->shape().begin(), kept->shape().end());
   for (const DtypePair& pair : dtype_pairs())
     if (pair.ours == kept->dtype())
-      return nb::cast(
-          nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, pair.theirs));
+      return as_any(nb::cast(
+          nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, pair.theirs)));
   throw InternalError(fmt::format("NumPy has no {}", dtype_name(kept->dtype())));
 }
 

@@ -21,14 +21,14 @@ namespace nb = nanobind;
 
 // None, bool, int, float, str, paths, sequences and mappings; an error names what else it found.
 Value to_value(nb::handle object, const std::string& what = "");
-nb::object from_value(const Value& value);
+nb::any from_value(const Value& value);
 
 // A view of a contiguous array in host memory; an error that names `what` for anything else.
 Tensor to_tensor(nb::handle object, const std::string& what);
 std::vector<Tensor> to_tensors(const nb::list& objects, const std::string& what);
 
-nb::object shared_array(const Tensor& tensor);  // NumPy's view of it, which cannot be written
-nb::object owned_array(Tensor tensor);          // an array of its own: may be written
+nb::any shared_array(const Tensor& tensor);  // NumPy's view of it, which cannot be written
+nb::any owned_array(Tensor tensor);          // an array of its own: may be written
 nb::dict table_arrays(const TensorTable& table);
 
 // Keeps a Python object alive from C++, whoever lets go of it and with or without the lock.

@@ -127,8 +127,8 @@ nb::dict Session::evaluate(const std::string& split) {
   return evaluation_dict(std::move(evaluation), classification());
 }
 
-nb::object Session::predict(const std::string& input, const std::string& tensor, bool preprocess,
-                            bool keep_places) {
+nb::any Session::predict(const std::string& input, const std::string& tensor, bool preprocess,
+                         bool keep_places) {
   Tensor outputs;
   run([&] { outputs = experiment().predict({{input}, tensor, preprocess, keep_places}); });
   return owned_array(std::move(outputs));

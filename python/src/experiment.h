@@ -20,8 +20,8 @@ class Session {
   void prepare(bool needs_data, bool keep_scaling, bool with_passes);
   nb::dict train(bool save, const std::optional<std::string>& resume);
   nb::dict evaluate(const std::string& split);
-  nb::object predict(const std::string& input, const std::string& tensor, bool preprocess,
-                     bool keep_places);
+  nb::any predict(const std::string& input, const std::string& tensor, bool preprocess,
+                  bool keep_places);
   nb::dict transform(bool save);
   nb::list apply_passes(const std::string& save_dir);
 

@@ -69,8 +69,8 @@ nb::dict codes_of(const Quantizer& quantizer, nb::handle object) {
   return result;
 }
 
-nb::object decode(const Quantizer& quantizer, nb::handle codes, nb::handle scales,
-                  nb::handle exponents) {
+nb::any decode(const Quantizer& quantizer, nb::handle codes, nb::handle scales,
+               nb::handle exponents) {
   if (!quantizer.decode) throw Error(quantizer.format, "has no integer codes");
   const Tensor given = to_tensor(codes, "codes"), steps = to_tensor(scales, "scales"),
                shared = to_tensor(exponents, "exponents");

@@ -110,7 +110,7 @@ class Layers(unittest.TestCase):
         inputs = {"conv1d": (2, 3, 9), "conv2d": (2, 3, 9, 9), "conv_transpose1d": (2, 3, 9), "conv_transpose2d": (2, 3, 9, 9),
                   "batch_norm2d": (2, 3, 9, 9), "instance_norm1d": (2, 3, 9), "instance_norm2d": (2, 3, 9, 9), "group_norm": (2, 3, 9)}
         arguments = {"linear": (9, 4), "conv1d": (3, 4, 3), "conv2d": (3, 4, 3), "conv_transpose1d": (3, 4, 3),
-                     "conv_transpose2d": (3, 4, 3), "batch_norm1d": (9,), "batch_norm2d": (3,), "layer_norm": (9,),
+                     "conv_transpose2d": (3, 4, 3), "batch_norm1d": (9,), "batch_norm2d": (3,), "layer_norm": (9,), "rms_norm": (9,),
                      "group_norm": (3, 3), "instance_norm1d": (3,), "instance_norm2d": (3,)}
         made = 0
         for op, record in op_records().items():

@@ -37,7 +37,8 @@ def _layer_kind(kind: type) -> Tuple[str, str]:
 def node_kind(node: Any, modules: Dict[str, Any]) -> Tuple[str, str]:
     """MASE's type and operation of a node."""
     if node.op == "call_module":
-        return _layer_kind(type(modules[node.target]))
+        layer: Any = type(modules[node.target])
+        return _layer_kind(layer)
     if node.op in ("placeholder", "output"):
         return node.op, node.op
     if node.op == "get_attr":

@@ -31,9 +31,10 @@ def report_graph_analysis_pass(graph: Any, pass_args: Optional[dict] = None) -> 
         counts[node.op] += 1
         if node.op == "call_module":
             layers.append(modules[node.target])
-    # torch wrote "#users" before it wrote "num_users".
+    # One text whatever torch: it wrote "#users" before it wrote "num_users", and batch norms without a bias.
     text = str(graph.fx_graph).replace("[#users=", "[num_users=").lstrip("\n")
-    text += f"\nNetwork overview:\n{counts}\nLayer types:\n{layers}"
+    shown = str(layers).replace("affine=True, bias=True, track", "affine=True, track")
+    text += f"\nNetwork overview:\n{counts}\nLayer types:\n{shown}"
     file_name = (pass_args or {}).get("file_name")
     if file_name is None:
         print(text)

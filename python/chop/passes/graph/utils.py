@@ -132,7 +132,7 @@ def init_project(project_dir: Any) -> None:
 def metadata_value_type_cast_transform_pass(graph: Any, pass_args: Optional[Dict[str, Callable]] = None) -> Tuple[Any, dict]:
     """Puts every value of the metadata through a function: {"fn": to_numpy_if_tensor}."""
     graph = as_graph(graph)
-    function = (pass_args or {}).get("fn")
+    function: Any = (pass_args or {}).get("fn")
     if function is None:
         raise Error("metadata_value_type_cast: 'fn' is missing; a function from value to value")
 
