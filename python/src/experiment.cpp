@@ -130,7 +130,7 @@ nb::dict Session::evaluate(const std::string& split) {
 nb::any Session::predict(const std::string& input, const std::string& tensor, bool preprocess,
                          bool keep_places) {
   Tensor outputs;
-  run([&] { outputs = experiment().predict({{input}, tensor, preprocess, keep_places}); });
+  run([&] { outputs = experiment().predict({{input}, tensor, preprocess, keep_places}).at(0); });
   return owned_array(std::move(outputs));
 }
 

@@ -47,7 +47,8 @@ struct CommandRecord {
   Schema options = {};
   std::vector<std::string> tables = {};  // of a configuration that it reads: "passes"
   std::vector<std::string> examples = {};
-  bool forwards = false;  // hands unknown words and flags on to another command
+  std::vector<std::string> word_lists = {};  // list options that take all words behind them
+  bool forwards = false;                     // hands unknown words and flags on to another command
   std::function<int(const Arguments& arguments)> run;  // the exit code
 };
 

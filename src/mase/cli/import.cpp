@@ -33,8 +33,10 @@ Value file_contents(const Graph& graph) {
 
 int run(const Arguments& arguments) {
   const std::string path = arguments["file"].as_string();
-  const ImportedNetwork network =
-      import_network(path, arguments["format"].is_null() ? "" : arguments["format"].as_string());
+  Dict options;
+  if (arguments["partial"].as_bool()) options.set("partial", true);
+  const ImportedNetwork network = import_network(
+      path, arguments["format"].is_null() ? "" : arguments["format"].as_string(), Value(options));
   const std::string output =
       arguments["output"].is_null()
           ? std::filesystem::path(path).filename().replace_extension(".mz").string()
@@ -63,7 +65,12 @@ const Register<CommandRecord> registered{{
                   .help = "the .mz to write; if not given the file's name with .mz, here"},
                  {.name = "format",
                   .type = FieldType::text,
-                  .help = "of the file, where its name and beginning do not say it"}}},
+                  .help = "of the file, where its name and beginning do not say it"},
+                 {.name = "partial",
+                  .type = FieldType::boolean,
+                  .default_value = false,
+                  .help = "keep nodes that cannot be converted: the network can be looked at, not "
+                          "run"}}},
     .examples = {"ch import tests/golden/hardware/w4_toy.json --output w4_toy.mz"},
     .run = run,
 }};

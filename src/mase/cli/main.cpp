@@ -74,7 +74,11 @@ void add_options(CLI::App& app, const CommandRecord& command, Typed& typed) {
       if (!field.choices.empty()) help += fmt::format(" [{}]", join(field.choices, "|"));
       if (!fallback.empty()) help += fmt::format(" (default: {})", fallback);
       option = app.add_option(flag_names(field), typed.texts[field.name], help);
-      option->expected(1)->allow_extra_args(false);
+      const auto& lists = command.word_lists;
+      if (std::find(lists.begin(), lists.end(), field.name) != lists.end())
+        option->expected(1, 1 << 20);
+      else
+        option->expected(1)->allow_extra_args(false);
       option->multi_option_policy(field.type == FieldType::list ? CLI::MultiOptionPolicy::TakeAll
                                                                 : CLI::MultiOptionPolicy::TakeLast);
       option->type_name(field.type == FieldType::integer  ? "N"

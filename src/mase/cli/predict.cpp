@@ -135,9 +135,14 @@ int run(const Arguments& arguments) {
   if (wanted.preprocess && !foreign && !experiment.network().notes.preprocessing)
     warnings.warning(fmt::format("{} does not say how features are scaled: rows go in as they are",
                                  experiment.spec().network.load));
-  Tensor result = experiment.predict(wanted);
+  std::vector<Tensor> results = experiment.predict(wanted);
+  Tensor result = results.at(0);
+  if (results.size() > 1 && output == "-")
+    throw Error("--output", fmt::format("the network has {} outputs", results.size()),
+                "name a .npy or .safetensors file");
   if (settings["classes"].as_bool() && experiment.network().notes.task == "regression")
     throw Error("--classes", "the network predicts numbers, not classes", "leave it out");
+  if (result.shape().empty()) result = result.reshaped({1});
   const int64_t rows = result.shape().at(0), width = rows ? width_of(result) : 1;
   const NetworkNotes& notes = experiment.network().notes;
   const bool numbers = notes.task == "regression";
@@ -157,6 +162,14 @@ int run(const Arguments& arguments) {
     result = classes;
   }
   write_result(output, result, what, numbers ? target_names(notes) : notes.class_names);
+  // Further outputs in files beside it: out_1.npy, out_2.npy.
+  for (size_t i = 1; i < results.size(); ++i) {
+    std::filesystem::path path(output);
+    path.replace_filename(
+        fmt::format("{}_{}{}", path.stem().string(), i, path.extension().string()));
+    write_result(path.string(), results[i], fmt::format("output_{}", i), {});
+    log.info(fmt::format("Wrote output {} to {}", i, path.string()));
+  }
   if (output != "-") log.info(fmt::format("Wrote {} of {} rows to {}", what, rows, output));
   return 0;
 }
@@ -167,7 +180,7 @@ std::vector<Field> own_options() {
       {.name = "input",
        .type = FieldType::list,
        .help = "rows: .npy, .npz, .safetensors, .csv (with or without names), .arff or .h5; for "
-               "a network of several inputs --input for each, in the graph's order",
+               "a network of several inputs one for each, in the graph's order",
        .group = group},
       {.name = "output",
        .type = FieldType::text,
@@ -212,7 +225,8 @@ const Register<CommandRecord> registered{{
     .tables = {"passes"},
     .examples = {"ch predict --load best.mz --input rows.csv --classes",
                  "ch predict jsc-10x --load best.ckpt --input rows.npy --output logits.npy",
-                 "ch predict bert.onnx --input ids.npy --input types.npy --output out.npy"},
+                 "ch predict bert.onnx --input ids.npy types.npy --output out.npy"},
+    .word_lists = {"input"},
     .run = run,
 }};
 

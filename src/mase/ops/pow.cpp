@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // pow: x to the power of y. Small whole exponents are products, so that negative x have powers;
-// others are exp(y log x).
+// others are exp(y log x). With two tensors the exponents are known only when it runs: the engine
+// calls the reference value, which is the C library's power.
 #include <cmath>
 
+#include "mase/base/broadcast.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::pow_op {
@@ -22,11 +24,30 @@ Expr power(const Expr& x, const Expr& y) {
   return exp(y * log(x));
 }
 
-const Register<OpRecord> registered{elementwise_pair({.name = "pow",
-                                                      .function = "torch.pow",
-                                                      .mase_type = "builtin_func",
-                                                      .summary = "x to the power of y"},
-                                                     power)};
+OpRecord record() {
+  OpRecord op = elementwise_pair({.name = "pow",
+                                  .function = "torch.pow",
+                                  .mase_type = "builtin_func",
+                                  .summary = "x to the power of y"},
+                                 power);
+  op.eval = [by_expression = op.eval](const OpCall& call) {
+    if (call.inputs.size() != 2) return by_expression(call);
+    const Array &x = *call.inputs[0], &y = *call.inputs[1];
+    Array z(broadcast(x.shape, y.shape));
+    const std::vector<size_t> from_x = broadcast_places(x.shape, z.shape),
+                              from_y = broadcast_places(y.shape, z.shape);
+    for (size_t i = 0; i < z.data.size(); ++i)
+      z.data[i] = std::pow(x.data[from_x[i]], y.data[from_y[i]]);
+    return z;
+  };
+  op.lower = [by_expression = op.lower](Lowering& lowering, const Value& attributes,
+                                        const std::vector<Slot>& inputs) {
+    return inputs.size() == 2 ? -1 : by_expression(lowering, attributes, inputs);
+  };
+  return op;
+}
+
+const Register<OpRecord> registered{record()};
 
 }  // namespace
 }  // namespace mase::pow_op

@@ -78,7 +78,7 @@ class Experiment {
   // Runs the passes, if that did not happen, and trains. `folder` null: nothing is written.
   TrainResult train(const TrainSpec& spec, RunFolder* folder = nullptr, bool resume = false);
   Evaluation evaluate(const std::string& split = "test");
-  Tensor predict(const PredictSpec& spec);  // outputs of every row
+  std::vector<Tensor> predict(const PredictSpec& spec);  // of every row, one for each output
   // Runs the passes and describes what they did.
   TransformResult transform(RunFolder* folder = nullptr);
 

@@ -114,6 +114,8 @@ Tensor with_gaps(const Tensor& outputs, const std::vector<int64_t>& left_out) {
   return all;
 }
 
+bool is_foreign(const Network& network) { return network.graph.meta.contains("onnx"); }
+
 Tensor input_rows(const PredictSpec& spec, const Network& network, const DatasetOptions& options,
                   std::vector<int64_t>& left_out) {
   const std::string& path = spec.inputs.at(0);
@@ -132,20 +134,26 @@ Tensor input_rows(const PredictSpec& spec, const Network& network, const Dataset
                 row_width(x) == 1 && x.shape().at(0) == features
                     ? "a single row has the shape [1, " + std::to_string(features) + "]"
                     : "give one column for each feature and nothing else");
-  x = clean_rows(x, path, options, left_out);
+  // Another tool's network may mean missing and infinite values.
+  if (!is_foreign(network)) x = clean_rows(x, path, options, left_out);
   if (prepare && static_cast<int64_t>(preprocessing->offset.size()) == features)
     scale_rows(x.mutable_data<float>(), x.shape()[0], *preprocessing);
   return x;
 }
 
-// Arrays for a network of several inputs, as they are.
+bool takes_whole_batch(const Graph& graph) { return graph.meta.contains("whole_batch"); }
+
+// Arrays for a network of several inputs, as they are. A network whose sample is another tool's
+// whole batch takes that batch as the other tool does: without one of ours in front.
 std::vector<Tensor> several_inputs(const PredictSpec& spec, const Graph& graph) {
   std::vector<Tensor> tensors;
   const std::vector<NodeId> placeholders = graph.placeholders();
   for (size_t i = 0; i < placeholders.size(); ++i) {
     const Node& placeholder = graph.node(placeholders[i]);
-    const Tensor rows = rows_of_array(spec.inputs[i]);
+    Tensor rows = rows_of_array(spec.inputs[i]);
     Shape shape = placeholder.sample_shape;
+    if (takes_whole_batch(graph) && rows.numel() == element_count(shape))
+      rows = rows.reshaped({1, rows.numel()});
     if (row_width(rows) != element_count(shape))
       throw Error(spec.inputs[i],
                   fmt::format("rows have {} values, the network's input '{}' takes {}",
@@ -207,7 +215,7 @@ Evaluation Experiment::evaluate_program(Program& program, const std::string& nam
   return result;
 }
 
-Tensor Experiment::predict(const PredictSpec& spec) {
+std::vector<Tensor> Experiment::predict(const PredictSpec& spec) {
   apply_passes_aloud();
   const size_t wanted = network_.graph.placeholders().size();
   if (spec.inputs.size() != wanted)
@@ -215,8 +223,15 @@ Tensor Experiment::predict(const PredictSpec& spec) {
                 fmt::format("the network {} takes {} inputs, {} {} given", printable(network_.name),
                             wanted, spec.inputs.size(), spec.inputs.size() == 1 ? "is" : "are"),
                 wanted == 1 ? "name one file" : "name a file for each, in the graph's order");
-  if (wanted > 1)
-    return run(network_.graph, several_inputs(spec, network_.graph), spec_.threads).at(0);
+  const Graph& graph = network_.graph;
+  if (wanted > 1 || graph.outputs().size() > 1 || takes_whole_batch(graph)) {
+    const std::vector<Tensor> inputs = several_inputs(spec, graph);
+    std::vector<Tensor> outputs = run(graph, inputs, spec_.threads);
+    if (takes_whole_batch(graph) && inputs[0].dim(0) == 1)
+      for (Tensor& output : outputs)
+        output = output.reshaped({output.shape().begin() + 1, output.shape().end()});
+    return outputs;
+  }
   Split rows;
   std::vector<int64_t> left_out;
   DatasetOptions reading = spec_.data.options;
@@ -227,7 +242,7 @@ Tensor Experiment::predict(const PredictSpec& spec) {
   options.threads = spec_.threads;
   Program program = Program::compile(network_.graph, options);
   const Tensor outputs = predict_rows(program, rows);
-  return spec.keep_places && !left_out.empty() ? with_gaps(outputs, left_out) : outputs;
+  return {spec.keep_places && !left_out.empty() ? with_gaps(outputs, left_out) : outputs};
 }
 
 }  // namespace mase

@@ -2,6 +2,7 @@
 #include "mase/io/onnx/import.h"
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -19,6 +20,7 @@ namespace mase::onnx {
 namespace {
 
 constexpr size_t most_nodes = 20'000;
+constexpr size_t deepest_body = 16;
 constexpr int64_t oldest_operator_set = 7;
 constexpr const char* own_producer = "mase";
 
@@ -46,12 +48,28 @@ int64_t batch_marker(const GraphData& graph) {
   }
 }
 
+// Whether every size is a number: such a model can be one sample as a whole.
+bool has_fixed_inputs(const GraphData& graph) {
+  return std::all_of(graph.inputs.begin(), graph.inputs.end(), [](const ValueInfo& input) {
+    return input.shape &&
+           std::all_of(input.shape->begin(), input.shape->end(), [](const Dimension& dimension) {
+             return dimension.size && *dimension.size > 0;
+           });
+  });
+}
+
 class Importer {
  public:
-  Importer(const Model& model, ExternalFiles& files, const std::string& place, MemoryBudget& budget)
-      : source_(model), files_(files), place_(place), budget_(budget) {
+  // `whole`: the model is one sample.
+  Importer(const Model& model, ExternalFiles& files, const std::string& place, MemoryBudget& budget,
+           bool whole, bool partial)
+      : source_(model), files_(files), place_(place), budget_(budget), partial_(partial) {
     model_.place = place;
     model_.budget = &budget;
+    model_.whole = whole;
+    model_.convert_body = [this](const GraphData& graph, const std::vector<Operand>& inputs) {
+      return convert_body(graph, inputs);
+    };
   }
 
   Imported run() {
@@ -123,18 +141,21 @@ class Importer {
     };
     if (!input.is_tensor) return refuse("is no tensor");
     if (!input.shape) return refuse("has no shape", "export the model with its inputs' shapes");
-    if (input.shape->empty()) return refuse("is a scalar: it has no batch");
+    const bool whole = model_.whole;
+    if (input.shape->empty() && !whole) return refuse("is a scalar: it has no batch");
     const auto dtype = dtype_of(input.element);
     if (!dtype) return refuse(fmt::format("holds {}", element_name(input.element)));
-    const Dimension& first = input.shape->front();
-    const bool fixed = first.size && *first.size > 0;
-    if (model_.graph.placeholders().empty())
-      model_.fixed_batch = fixed ? *first.size : 0;
-    else if (fixed && *first.size != model_.fixed_batch)
-      return refuse(fmt::format("begins with {} where the first input has a batch of {}",
-                                *first.size, model_.fixed_batch));
+    if (!whole) {
+      const Dimension& first = input.shape->front();
+      const bool fixed = first.size && *first.size > 0;
+      if (model_.graph.placeholders().empty())
+        model_.fixed_batch = fixed ? *first.size : 0;
+      else if (fixed && *first.size != model_.fixed_batch)
+        return refuse(fmt::format("begins with {} where the first input has a batch of {}",
+                                  *first.size, model_.fixed_batch));
+    }
     Shape sample;
-    for (size_t i = 1; i < input.shape->size(); ++i) {
+    for (size_t i = whole ? 0 : 1; i < input.shape->size(); ++i) {
       const Dimension& dimension = (*input.shape)[i];
       if (!dimension.size || *dimension.size <= 0)
         return refuse(fmt::format("dimension {}{} has no fixed size", i,
@@ -150,11 +171,9 @@ class Importer {
       return refuse(error.what());
     }
     Operand operand{.shape = sample, .element = input.element};
-    operand.shape.insert(operand.shape.begin(), model_.batch);
-    const bool real = *dtype == DType::f64 || *dtype == DType::f32 || *dtype == DType::f16 ||
-                      *dtype == DType::bf16;
+    if (!whole) operand.shape.insert(operand.shape.begin(), model_.batch);
     operand.node = model_.graph.add_placeholder(input.name.empty() ? "x" : input.name, sample,
-                                                real                       ? DType::f32
+                                                is_real(*dtype)            ? DType::f32
                                                 : *dtype == DType::boolean ? DType::boolean
                                                                            : DType::i64);
     if (!model_.values.emplace(input.name, std::move(operand)).second) refuse("is listed twice");
@@ -194,10 +213,117 @@ class Importer {
                      "see ch --info onnx for those that are read");
       found->convert(context);
     } catch (const Error& error) {
+      if (partial_) return keep(node, context, error);
+      ++unconverted_[operator_name(node.domain, node.op)];
       problems_.add(error);
       for (const std::string& output : node.outputs)
         if (!model_.values.count(output)) failed_.insert(output);
     }
+  }
+
+  // As an opaque node, with the shape that the file says its results have.
+  void keep(const NodeData& node, NodeContext& context, const Error& error) {
+    std::vector<Argument> inputs;
+    for (const std::string& name : node.inputs) {
+      const auto found = model_.values.find(name);
+      if (found == model_.values.end()) continue;
+      const Operand operand = context.as_numbers(found->second);
+      if (operand.node >= 0) inputs.push_back(Argument::node(operand.node));
+    }
+    if (inputs.empty()) inputs.push_back(Argument::node(model_.graph.placeholders().at(0)));
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty() || model_.values.count(node.outputs[i])) continue;
+      Shape sample;
+      for (const auto* list : {&source_.graph.values, &source_.graph.outputs})
+        for (const ValueInfo& info : *list)
+          if (info.name == node.outputs[i] && info.shape) {
+            sample.clear();
+            for (size_t d = model_.whole ? 0 : 1; d < info.shape->size(); ++d)
+              sample.push_back(std::max<int64_t>(1, (*info.shape)[d].size.value_or(1)));
+          }
+      constexpr int64_t largest = int64_t{1} << 24;
+      for (int64_t& size : sample) size = std::min(size, largest);
+      Operand result{.shape = sample};
+      if (!model_.whole) result.shape.insert(result.shape.begin(), model_.batch);
+      result.node = model_.graph.call_function(
+          "opaque", {Argument::list(inputs)},
+          {{"operator", Argument::literal(operator_name(node.domain, node.op))},
+           {"version", Argument::literal(context.version())},
+           {"reason", Argument::literal(error.cause())},
+           {"output", Argument::literal(static_cast<int64_t>(i))},
+           {"shape", Argument::literal(Value::of(sample))}});
+      model_.values.emplace(node.outputs[i], std::move(result));
+    }
+    model_.notes.push_back(fmt::format("kept, not run: {}", error.what()));
+  }
+
+  // The nodes of a branch or of one turn of a loop, with these inputs; what its outputs are. Names
+  // inside are its own; those of around it are seen.
+  std::vector<Operand> convert_body(const GraphData& graph, const std::vector<Operand>& inputs) {
+    if (bodies_depth_ >= deepest_body || (body_nodes_ += graph.nodes.size()) > most_nodes)
+      throw Error(place_, "its branches and loops make too many nodes");
+    const std::string prefix = fmt::format("body{}/", ++bodies_);
+    std::map<std::string, std::string> names;
+    const auto own = [&](const std::string& name) {
+      if (!name.empty()) names[name] = prefix + name;
+    };
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      own(graph.inputs[i].name);
+      if (i < inputs.size())
+        model_.values.insert_or_assign(prefix + graph.inputs[i].name, inputs[i]);
+    }
+    for (const TensorData& tensor : graph.initializers) {
+      own(tensor.name);
+      initializers_.emplace(prefix + tensor.name, &tensor);
+    }
+    for (const NodeData& node : graph.nodes)
+      for (const std::string& output : node.outputs) own(output);
+    ++bodies_depth_;
+    for (const NodeData& node : renamed(graph.nodes, names)) {
+      for (const std::string& input : node.inputs) ++model_.uses[input];
+      for (const std::string& output : node.outputs) ++model_.uses[output];
+      convert(node);
+    }
+    --bodies_depth_;
+    std::vector<Operand> outputs;
+    for (const ValueInfo& output : graph.outputs) {
+      const auto known = names.find(output.name);
+      const std::string name = known == names.end() ? output.name : known->second;
+      if (!available(name) || name.empty()) {
+        if (failed_.count(name))
+          throw Error(place_, "a node inside a branch or loop cannot be converted");
+        throw Error(place_,
+                    fmt::format("nothing gives '{}' inside a branch", printable(output.name)));
+      }
+      outputs.push_back(model_.values.at(name));
+    }
+    return outputs;
+  }
+
+  static std::vector<NodeData> renamed(std::vector<NodeData> nodes,
+                                       const std::map<std::string, std::string>& names) {
+    const auto rename = [&](std::string& name) {
+      const auto known = names.find(name);
+      if (known != names.end()) name = known->second;
+    };
+    for (NodeData& node : nodes) {
+      for (std::string& name : node.inputs) rename(name);
+      for (std::string& name : node.outputs) rename(name);
+      for (Attribute& attribute : node.attributes) {
+        if (!attribute.graph) continue;
+        auto inner = std::make_shared<GraphData>(*attribute.graph);
+        std::map<std::string, std::string> outer = names;  // what it does not name itself
+        for (const ValueInfo& input : inner->inputs) outer.erase(input.name);
+        for (const TensorData& tensor : inner->initializers) outer.erase(tensor.name);
+        inner->nodes = renamed(std::move(inner->nodes), outer);
+        for (ValueInfo& output : inner->outputs) {
+          const auto known = outer.find(output.name);
+          if (known != outer.end()) output.name = known->second;
+        }
+        attribute.graph = std::move(inner);
+      }
+    }
+    return nodes;
   }
 
   // Files of QONNX often import only the standard domain.
@@ -210,8 +336,12 @@ class Importer {
     constexpr size_t most = 20;
     if (problems_.errors().size() <= most) return problems_.throw_if_any();
     std::vector<Error> shown(problems_.errors().begin(), problems_.errors().begin() + most);
-    shown.emplace_back(place_, fmt::format("and {} more nodes that cannot be converted",
-                                           problems_.errors().size() - most));
+    std::vector<std::string> all;
+    for (const auto& [name, count] : unconverted_)
+      if (all.size() < most) all.push_back(fmt::format("{} {}", count, printable(name)));
+    if (unconverted_.size() > most) all.push_back("...");
+    shown.emplace_back(place_, fmt::format("and {} more nodes that cannot be converted; in all: {}",
+                                           problems_.errors().size() - most, join(all, ", ")));
     throw Error::all(shown);
   }
 
@@ -222,9 +352,13 @@ class Importer {
       const std::string where = fmt::format("{}: output '{}'", place_, printable(output.name));
       if (!available(output.name) || output.name.empty())
         throw Error(where, "nothing gives it", "the file is damaged");
-      const Operand& operand = model_.values.at(output.name);
-      if (operand.codes) throw Error(where, "is quantised integers: outputs are real numbers here");
-      if (operand.node < 0) throw Error(where, "is a constant: it does not depend on the input");
+      const NodeData node{.op = "output", .name = output.name};
+      NodeContext context(model_, node, 0);
+      Operand operand = context.as_numbers(model_.values.at(output.name));
+      if (operand.is_constant()) {
+        if (!model_.whole) throw Error(where, "is a constant: it does not depend on the input");
+        operand = context.with_batch(operand);
+      }
       results.push_back(operand.node);
     }
     model_.graph.add_output(results);
@@ -266,15 +400,41 @@ class Importer {
   std::map<std::string, const TensorData*> initializers_;
   std::map<std::string, int> remaining_;  // uses that are still to come
   std::set<std::string> failed_;
+  std::map<std::string, int> unconverted_;  // by operator
   Problems problems_;
+  bool partial_;
+  size_t bodies_ = 0, bodies_depth_ = 0, body_nodes_ = 0;  // of branches and loops
 };
 
 }  // namespace
 
 Imported import_model(const Model& model, ExternalFiles& files, const std::string& place,
-                      MemoryBudget& budget) {
+                      MemoryBudget& budget, bool partial) {
   const Model flat = inlined(model, place, budget);
-  return Importer(flat, files, place, budget).run();
+  const MemoryBudget before = budget;
+  try {
+    return Importer(flat, files, place, budget, false, false).run();
+  } catch (const Error&) {
+    const std::exception_ptr with_free_batch = std::current_exception();
+    if (!has_fixed_inputs(flat.graph)) {
+      if (!partial) throw;
+      budget = before;
+      return Importer(flat, files, place, budget, false, true).run();
+    }
+    budget = before;
+    try {
+      Imported imported = Importer(flat, files, place, budget, true, false).run();
+      imported.graph.meta.set("whole_batch", true);
+      imported.notes.push_back(
+          "the model does not treat all entries of its batch alike: its inputs as a whole are one "
+          "sample here");
+      return imported;
+    } catch (const Error&) {
+      if (!partial) std::rethrow_exception(with_free_batch);
+      budget = before;
+      return Importer(flat, files, place, budget, false, true).run();
+    }
+  }
 }
 
 ExternalFiles files_beside(const std::string& path) {
@@ -288,12 +448,13 @@ Model read_file(const std::string& path, MemoryBudget& budget) {
   return read_model(file->bytes(), file, path, budget);
 }
 
-Imported import_file(const std::string& path, const ReadLimits& limits) {
+Imported import_file(const std::string& path, const ReadLimits& limits, bool partial) {
   MemoryBudget budget(limits, 0);
   const Model model = read_file(path, budget);
   const std::filesystem::path file(path);
   ExternalFiles files = files_beside(path);
-  Imported imported = import_model(model, files, path, budget);
+  Imported imported = import_model(model, files, path, budget, partial);
+  imported.graph.meta.set("onnx", Dict{{"producer", model.producer}});
   imported.graph.name = model.producer == own_producer && !model.graph.name.empty()
                             ? model.graph.name
                             : file.stem().string();
@@ -327,6 +488,10 @@ Checkpoint read_onnx(const std::string& path, const ReadLimits& limits, bool net
     if (!imported.notes.empty()) facts.set("notes", Value::of(imported.notes));
   } catch (const Error& error) {
     facts.set("cannot be run", Value::of(split(error.what(), '\n')));
+    try {
+      checkpoint.graph = onnx::import_file(path, limits, true).graph;
+    } catch (const Error&) {  // there is nothing to look at
+    }
   }
   checkpoint.contents = facts;
   return checkpoint;

@@ -18,11 +18,12 @@ struct Imported {
 };
 
 // Every node that cannot be converted is a line of the Error: operator, domain, version, place.
+// Partial: they become `opaque` nodes that can be looked at, and notes.
 Imported import_model(const Model& model, ExternalFiles& files, const std::string& place,
-                      MemoryBudget& budget);
+                      MemoryBudget& budget, bool partial = false);
 
 // The same for a file. Its network is named as the file, unless we wrote it.
-Imported import_file(const std::string& path, const ReadLimits& limits = {});
+Imported import_file(const std::string& path, const ReadLimits& limits = {}, bool partial = false);
 // Reading in parts, for looking into.
 ExternalFiles files_beside(const std::string& path);
 Model read_file(const std::string& path, MemoryBudget& budget);

@@ -8,8 +8,8 @@
 namespace mase::importer_onnx {
 namespace {
 
-ImportedNetwork read(const std::string& path, const Value&) {
-  onnx::Imported imported = onnx::import_file(path);
+ImportedNetwork read(const std::string& path, const Value& options) {
+  onnx::Imported imported = onnx::import_file(path, {}, options["partial"].as_bool());
   return {.graph = std::move(imported.graph), .notes = std::move(imported.notes)};
 }
 
@@ -21,6 +21,10 @@ const Register<ImporterRecord> registered{{
             "nodes that cannot be converted are named at once.",
     .suffixes = {".onnx"},
     .recognizes = onnx::looks_like_model,
+    .schema = {{{.name = "partial",
+                 .type = FieldType::boolean,
+                 .default_value = false,
+                 .help = "keep nodes that cannot be converted, to be looked at"}}},
     .read = read,
 }};
 

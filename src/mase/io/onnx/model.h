@@ -42,6 +42,9 @@ enum class Element : int32_t {
   u4 = 21,
   i4 = 22,
   f4e2m1 = 23,
+  f8e8m0 = 24,
+  u2 = 25,
+  i2 = 26,
 };
 std::string element_name(Element element);  // "float32", "int4"; "type 77" for a number not known
 

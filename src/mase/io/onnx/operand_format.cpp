@@ -30,6 +30,24 @@ OperandFormat affine_format(const AffineFormat& affine) {
   return format;
 }
 
+AffineFormat ranged(AffineFormat format, double lowest, double largest, const std::string& place) {
+  format.is_signed = lowest < 0;
+  for (int width = 1; width <= 24; ++width) {
+    const int bits = width - (format.is_signed ? 1 : 0);
+    const double top = std::ldexp(1.0, bits) - 1;
+    const double bottom = format.is_signed ? -top - 1 : 0;
+    for (const bool narrow : {false, true}) {
+      const double low = narrow && format.is_signed ? bottom + 1 : bottom;
+      const double high = narrow && !format.is_signed ? top - 1 : top;
+      if (low != lowest || high != largest) continue;
+      format.width = width;
+      format.narrow = narrow;
+      return format;
+    }
+  }
+  throw Error(place, fmt::format("integers from {} to {} have no width", lowest, largest));
+}
+
 std::optional<OperandFormat> fixed_format(const OperandFormat& format) {
   if (!format.affine) return {};
   const AffineFormat& affine = *format.affine;

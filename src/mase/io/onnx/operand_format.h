@@ -38,6 +38,8 @@ struct OperandFormat {
 };
 
 OperandFormat affine_format(const AffineFormat& affine);
+// The format with the width whose range this is; an Error at `place` if there is none.
+AffineFormat ranged(AffineFormat format, double lowest, double largest, const std::string& place);
 // Fixed point, where the scales are powers of two and nothing else stands in the way.
 std::optional<OperandFormat> fixed_format(const OperandFormat& format);
 // The same format of a tensor whose dimensions were put into another order.

@@ -49,6 +49,10 @@ struct Conversion {
   std::string place = {};
   int64_t batch = 0;        // stands for the batch in shapes: a prime that no size is a multiple of
   int64_t fixed_batch = 0;  // the batch the file fixes; 0: none
+  // The model is one sample: its inputs' shapes have no batch of ours, every value of the graph has
+  // one in front. For models that treat the entries of their own batch differently, or have none.
+  bool whole = false;
+  NodeId anchor = -1;  // see NodeContext::with_batch
   MemoryBudget* budget = nullptr;
   std::map<std::string, Operand> values = {};  // by ONNX name
   std::map<std::string, int> uses = {};        // how often a value is taken
@@ -58,6 +62,9 @@ struct Conversion {
   std::map<std::string, std::string> sources = {};  // of modules: what their parameters came from
   std::set<NodeId> roundings = {};                  // identities that only round
   std::vector<std::string> notes = {};              // what the user should know
+  // Converts the graph of an attribute (a branch, a turn of a loop) here and now.
+  std::function<std::vector<Operand>(const GraphData& graph, const std::vector<Operand>& inputs)>
+      convert_body = {};
 };
 
 class NodeContext {
@@ -69,6 +76,8 @@ class NodeContext {
   int64_t version() const { return version_; }  // of the operator set
   int64_t batch() const { return model_.batch; }
   int64_t fixed_batch() const { return model_.fixed_batch; }
+  bool whole() const { return model_.whole; }
+  bool has_batch(int64_t size) const { return size != 0 && size % model_.batch == 0; }
   Conversion& model() { return model_; }
 
   // Inputs. A missing one is an error at this node.
@@ -79,6 +88,10 @@ class NodeContext {
   const Tensor& constant(size_t index, const char* what) const;  // must be one
   std::vector<int64_t> integers(size_t index, const char* what) const;
   std::vector<double> numbers(size_t index, const char* what) const;
+  // An attribute in old operator sets, an input in new ones; nothing if it is neither.
+  std::optional<std::vector<int64_t>> axes(size_t index, const char* name = "axes") const;
+  bool output_is_used(size_t index) const;
+  int64_t checked_axis(int64_t axis, size_t rank) const;  // negative ones count from the end
 
   // Attributes, with the operator's defaults.
   bool has_attribute(const std::string& name) const { return node_.find(name) != nullptr; }
@@ -90,7 +103,10 @@ class NodeContext {
 
   // Building. `call` applies one of our ops; constants among the inputs become literals or constant
   // nodes, and where all are constants the result is computed. `attributes` as the op names them.
-  Operand call(const std::string& op, const std::vector<Operand>& inputs, Dict attributes = {});
+  // `which`: of an op with several results.
+  Operand call(const std::string& op, const std::vector<Operand>& inputs, Dict attributes = {},
+               int64_t which = 0);
+  Operand reshape(const Operand& x, const Shape& shape);  // sizes as in Operand::shape
   // A layer with parameters. Each is a constant whose format, if it has one, becomes the format of
   // the layer's operand of that name.
   struct Parameter {
@@ -104,6 +120,14 @@ class NodeContext {
   // A constant with the numbers its format has, for those who cannot keep the format.
   Operand materialized(const Operand& constant);
   Operand constant_operand(Tensor tensor) const;
+  Operand scalar(double value) const;
+  Operand whole_number(int64_t value) const;
+  Operand like(const Operand& constant, Tensor tensor) const;  // its type and source, other numbers
+  // Integers between quantisers as whole numbers, for those who compute with them.
+  Operand as_numbers(const Operand& operand);
+  // A constant repeated for each entry of the batch, for those who do not broadcast. In front it
+  // has a dimension of 1, unless the model is one sample.
+  Operand with_batch(const Operand& constant);
   Operand as_node(const Operand& operand);  // a constant node for a constant
 
   void result(size_t index, Operand operand);
@@ -119,6 +143,14 @@ class NodeContext {
   std::string scoped_path(const std::string& class_name) const;
 
  private:
+  NodeId reshape_node(NodeId node, const Shape& open);
+  Shape graph_shape(const Operand& operand) const;
+  std::vector<Operand> aligned(std::vector<Operand> inputs);
+  Operand joined(const Operand& x);
+  Operand apart(NodeId node, const Shape& out);
+  Operand without_batch(NodeId node, const Shape& out) const;
+  std::optional<Operand> moved_codes(const OpRecord& op, const std::vector<Operand>& given,
+                                     const Dict& attributes);
   Operand folded(const OpRecord& op, const std::vector<Operand>& inputs, const Value& attributes);
   std::vector<Operand> fitted_to_batch(std::vector<Operand> inputs) const;
 
@@ -136,5 +168,6 @@ struct OnnxOperator {
 };
 
 std::string operator_name(const std::string& domain, const std::string& op);
+std::string clean_path(const std::string& text);  // letters, digits, dots and underscores
 
 }  // namespace mase::onnx

@@ -11,10 +11,11 @@
 namespace mase::onnx {
 namespace {
 
-// Sign, exponent, fraction in the low bits of a byte.
+// Sign, exponent, fraction in the low bits of a byte. Without a sign and a fraction all codes are
+// powers of two.
 struct SmallFloat {
   int exponent, mantissa, bias;
-  enum Topmost { none, ieee, one_nan, unsigned_zero } topmost;
+  enum Topmost { none, ieee, one_nan, unsigned_zero, power } topmost;
 };
 
 std::optional<SmallFloat> small_float(Element element) {
@@ -29,6 +30,8 @@ std::optional<SmallFloat> small_float(Element element) {
       return SmallFloat{5, 2, 16, SmallFloat::unsigned_zero};
     case Element::f4e2m1:
       return SmallFloat{2, 1, 1, SmallFloat::none};
+    case Element::f8e8m0:
+      return SmallFloat{8, 0, 127, SmallFloat::power};
     default:
       return {};
   }
@@ -40,6 +43,8 @@ float decode(const SmallFloat& type, uint32_t code) {
   const uint32_t field = code >> type.mantissa & top;
   const bool negative = code >> (type.mantissa + type.exponent) & 1;
   const float nan = std::numeric_limits<float>::quiet_NaN();
+  if (type.topmost == SmallFloat::power)
+    return code == 255 ? nan : std::ldexp(1.0f, static_cast<int>(code) - type.bias);
   if (type.topmost == SmallFloat::unsigned_zero && negative && field == 0 && fraction == 0)
     return nan;
   if (type.topmost == SmallFloat::one_nan && field == top && fraction == (1u << type.mantissa) - 1)
@@ -51,13 +56,15 @@ float decode(const SmallFloat& type, uint32_t code) {
   return negative ? -value : value;
 }
 
-bool is_four_bits(Element element) {
-  return element == Element::i4 || element == Element::u4 || element == Element::f4e2m1;
+// Elements that share a byte have 4 or 2.
+size_t packed_bits(Element element) {
+  if (element == Element::i4 || element == Element::u4 || element == Element::f4e2m1) return 4;
+  return element == Element::i2 || element == Element::u2 ? 2 : 8;
 }
 
 // Bytes that `count` elements take in raw_data.
 size_t raw_size(Element element, size_t count) {
-  if (is_four_bits(element)) return (count + 1) / 2;
+  if (const size_t bits = packed_bits(element); bits < 8) return (count * bits + 7) / 8;
   if (small_float(element)) return count;
   return count * dtype_size(*dtype_of(element));
 }
@@ -108,14 +115,15 @@ Tensor unpack(const Source& source, const std::vector<uint8_t>& codes) {
   const Element element = source.data.element;
   Tensor tensor(source.data.dims, *dtype_of(element));
   const auto type = small_float(element);
+  const size_t unused = 8 - packed_bits(element);
   for (size_t i = 0; i < source.count; ++i) {
     if (type)
       tensor.mutable_data<float>()[i] = decode(*type, codes[i]);
-    else if (element == Element::i4)
+    else if (element == Element::i4 || element == Element::i2)
       tensor.mutable_data<int8_t>()[i] =
-          static_cast<int8_t>(static_cast<int8_t>(codes[i] << 4) >> 4);
+          static_cast<int8_t>(static_cast<int8_t>(codes[i] << unused) >> unused);
     else
-      tensor.mutable_data<uint8_t>()[i] = codes[i] & 15;
+      tensor.mutable_data<uint8_t>()[i] = codes[i];
   }
   return tensor;
 }
@@ -132,10 +140,11 @@ std::vector<uint8_t> codes_of(const Source& source) {
     const Tensor raw = raw_tensor(source, DType::u8, Shape{static_cast<int64_t>(size)}, size);
     if (size > 0) std::memcpy(bytes.data(), raw.raw(), size);
   }
-  if (!is_four_bits(element)) return bytes;
+  const size_t bits = packed_bits(element), each = 8 / bits;
+  if (bits == 8) return bytes;
   std::vector<uint8_t> codes(source.count);
   for (size_t i = 0; i < source.count; ++i)
-    codes[i] = i % 2 == 0 ? bytes[i / 2] & 15 : bytes[i / 2] >> 4;
+    codes[i] = static_cast<uint8_t>(bytes[i / each] >> (i % each * bits) & ((1u << bits) - 1));
   return codes;
 }
 
@@ -172,12 +181,15 @@ std::optional<DType> dtype_of(Element element) {
     case Element::f8e5m2:
     case Element::f8e5m2fnuz:
     case Element::f4e2m1:
+    case Element::f8e8m0:
       return DType::f32;
     case Element::u8:
     case Element::u4:
+    case Element::u2:
       return DType::u8;
     case Element::i8:
     case Element::i4:
+    case Element::i2:
       return DType::i8;
     case Element::u16:
       return DType::u16;
@@ -204,6 +216,15 @@ std::optional<DType> dtype_of(Element element) {
   }
 }
 
+bool is_real(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+bool is_real(Element element) {
+  const auto dtype = dtype_of(element);
+  return dtype && is_real(*dtype);
+}
+
 Constant read_constant(const TensorData& data, ExternalFiles& files, MemoryBudget& budget,
                        const std::string& place) {
   using Field = TensorData::Field;
@@ -220,7 +241,7 @@ Constant read_constant(const TensorData& data, ExternalFiles& files, MemoryBudge
   // Claims are checked against what stands there before anything is allocated.
   constexpr size_t most = size_t{1} << 40;
   if (source.count > most) source.fail("it is too large");
-  if (small_float(data.element) || is_four_bits(data.element)) {
+  if (small_float(data.element) || packed_bits(data.element) < 8) {
     if (data.field != Field::raw && data.field != Field::int32s && data.field != Field::external)
       source.want(0, source.count, "values");
     if (data.field != Field::external)

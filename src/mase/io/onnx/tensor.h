@@ -51,5 +51,7 @@ TensorData tensor_data(const std::string& name, const Tensor& tensor);
 Element element_for(DType dtype);
 // What a tensor of these elements becomes; nothing for text and complex numbers.
 std::optional<DType> dtype_of(Element element);
+bool is_real(DType dtype);
+bool is_real(Element element);  // floats of any width
 
 }  // namespace mase::onnx

@@ -23,10 +23,6 @@ OnnxOperator with_number(const char* name, const char* op, const char* attribute
           }};
 }
 
-Operand number(const NodeContext& context, double value) {
-  return context.constant_operand(Tensor::scalar(static_cast<float>(value)));
-}
-
 void hard_sigmoid(NodeContext& context) {
   const double alpha = context.number("alpha", 0.2f), beta = context.number("beta", 0.5);
   constexpr double sixth = static_cast<double>(1.0f / 6.0f);
@@ -34,7 +30,7 @@ void hard_sigmoid(NodeContext& context) {
     return context.result(0, context.call("hardsigmoid", {context.input(0)}));
   const Operand line = context.call(
       "add",
-      {context.call("mul", {context.input(0), number(context, alpha)}), number(context, beta)});
+      {context.call("mul", {context.input(0), context.scalar(alpha)}), context.scalar(beta)});
   context.result(0, context.call("clamp", {line}, Dict{{"min", 0.0}, {"max", 1.0}}));
 }
 
@@ -42,17 +38,17 @@ void hard_sigmoid(NodeContext& context) {
 void celu(NodeContext& context) {
   const double alpha = context.number("alpha", 1);
   const Operand& x = context.input(0);
-  const Operand power = context.call("exp", {context.call("div", {x, number(context, alpha)})});
-  const Operand below = context.call(
-      "mul", {context.call("sub", {power, number(context, 1)}), number(context, alpha)});
+  const Operand power = context.call("exp", {context.call("div", {x, context.scalar(alpha)})});
+  const Operand below =
+      context.call("mul", {context.call("sub", {power, context.scalar(1)}), context.scalar(alpha)});
   context.result(0, context.call("add", {context.call("relu", {x}),
-                                         context.call("minimum", {below, number(context, 0)})}));
+                                         context.call("minimum", {below, context.scalar(0)})}));
 }
 
 // x where x > alpha, else 0.
 void thresholded_relu(NodeContext& context) {
   const Operand& x = context.input(0);
-  const Operand above = context.call("gt", {x, number(context, context.number("alpha", 1))});
+  const Operand above = context.call("gt", {x, context.scalar(context.number("alpha", 1))});
   context.result(0, context.call("mul", {x, above}));
 }
 
@@ -63,7 +59,7 @@ void selu(NodeContext& context) {
     return context.result(0, context.call("selu", {context.input(0)}));
   context.result(
       0, context.call("mul", {context.call("elu", {context.input(0)}, Dict{{"alpha", alpha}}),
-                              number(context, gamma)}));
+                              context.scalar(gamma)}));
 }
 
 std::optional<double> bound(const NodeContext& context, const char* attribute, size_t index) {
@@ -112,64 +108,25 @@ void prelu(NodeContext& context) {
     const auto along = per_channel(slope, x.rank());
     fits = along && along->axis == 1;
   }
-  if (fits)
+  if (fits && x.rank() > 1)
     return context.result(0, context.layer("prelu", Dict{{"num_parameters", slope.numel()}},
                                            {{"weight", context.input(1)}}, x));
-  const Operand below = context.call("minimum", {x, number(context, 0)});
+  const Operand below = context.call("minimum", {x, context.scalar(0)});
   context.result(0, context.call("add", {context.call("relu", {x}),
                                          context.call("mul", {below, context.input(1)})}));
 }
 
 void reciprocal(NodeContext& context) {
-  context.result(0, context.call("div", {number(context, 1), context.input(0)}));
+  context.result(0, context.call("div", {context.scalar(1), context.input(0)}));
 }
 
-// Whether a real number can become one of this type.
-bool fits(DType dtype, double value) {
-  const auto bits = static_cast<int>(8 * dtype_size(dtype));
-  const bool is_signed =
-      dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
-  const double limit = std::ldexp(1.0, is_signed ? bits - 1 : bits);
-  return value < limit && value > (is_signed ? -limit - 1 : -1.0);
-}
-
-// The type of the numbers. What a network computes is real; whole numbers and truth values among it
-// are held exactly.
-void cast(NodeContext& context) {
-  const auto to = context.node().op == "CastLike" ? context.input(1).element
-                                                  : static_cast<Element>(context.integer("to", 1));
-  const auto dtype = dtype_of(to);
-  if (!dtype) context.fail(fmt::format("cannot cast to {}", element_name(to)));
-  Operand x = context.input(0);
-  const auto is_real = [](Element element) {
-    return element == Element::f32 || element == Element::f64 || element == Element::f16 ||
-           element == Element::bf16;
-  };
-  if (x.is_constant()) {
-    if (is_real(to) && (to == x.element)) return context.result(0, x);
-    const Tensor from = context.materialized(x).constant->tensor;
-    if (is_real(x.element) && !is_real(to) && to != Element::boolean)
-      for (int64_t i = 0; i < from.numel(); ++i)
-        if (!fits(*dtype, from.item(i)))
-          context.fail(fmt::format("{} is no {}", from.item(i), element_name(to)));
-    Operand result = context.constant_operand(from.to(*dtype));
-    result.element = to;
-    result.constant->element = to;
-    result.source = x.source;
-    return context.result(0, result);
-  }
-  if (x.codes) context.fail("quantised integers are cast");
-  if (to == Element::boolean && x.element != Element::boolean) {
-    x = context.call("ne", {x, number(context, 0)});
-  } else if (!is_real(to) && is_real(x.element)) {
-    context.fail(fmt::format("real numbers become {} while the network runs", element_name(to)));
-  } else if ((to == Element::f16 || to == Element::bf16) && x.element != to) {
-    context.fail(fmt::format("numbers are cut to {} while the network runs; it is run in float32",
-                             element_name(to)),
-                 "export the model in float32");
-  }
-  x.element = to;
-  context.result(0, x);
+// x * sigmoid(alpha x)
+void swish(NodeContext& context) {
+  const Operand& x = context.input(0);
+  const double alpha = context.number("alpha", 1);
+  if (alpha == 1) return context.result(0, context.call("silu", {x}));
+  const Operand gate = context.call("sigmoid", {context.call("mul", {x, context.scalar(alpha)})});
+  context.result(0, context.call("mul", {x, gate}));
 }
 
 const Register<OnnxOperator> operators[] = {
@@ -186,6 +143,12 @@ const Register<OnnxOperator> operators[] = {
     Register<OnnxOperator>(plain("Sqrt", "sqrt")),
     Register<OnnxOperator>(plain("Abs", "abs")),
     Register<OnnxOperator>(plain("Neg", "neg")),
+    Register<OnnxOperator>(plain("Sin", "sin")),
+    Register<OnnxOperator>(plain("Cos", "cos")),
+    Register<OnnxOperator>(plain("Floor", "floor")),
+    Register<OnnxOperator>(plain("Ceil", "ceil")),
+    Register<OnnxOperator>(plain("Round", "round")),
+    Register<OnnxOperator>(plain("Sign", "sign")),
     Register<OnnxOperator>(
         with_number("LeakyRelu", "leaky_relu", "alpha", 0.01f, "negative_slope")),
     Register<OnnxOperator>(with_number("Elu", "elu", "alpha", 1, "alpha")),
@@ -201,10 +164,7 @@ const Register<OnnxOperator> operators[] = {
         {.name = "Gelu", .aliases = {"com.microsoft::Gelu"}, .summary = "gelu", .convert = gelu}),
     Register<OnnxOperator>({.name = "PRelu", .summary = "PReLU", .convert = prelu}),
     Register<OnnxOperator>({.name = "Reciprocal", .summary = "1 / x", .convert = reciprocal}),
-    Register<OnnxOperator>({.name = "Cast",
-                            .aliases = {"CastLike"},
-                            .summary = "nothing, where the numbers stay; constants are converted",
-                            .convert = cast}),
+    Register<OnnxOperator>({.name = "Swish", .summary = "silu", .convert = swish}),
 };
 
 }  // namespace

@@ -5,15 +5,10 @@
 //   MatMul(x, W) + b   =>   Linear(x)
 #include <cmath>
 
-#include "mase/io/onnx/operator.h"
+#include "mase/io/onnx/quantize_nodes.h"
 
 namespace mase::onnx::arithmetic_operators {
 namespace {
-
-bool is_integer(Element element) {
-  return element != Element::f32 && element != Element::f64 && element != Element::f16 &&
-         element != Element::bf16;
-}
 
 // The layer whose result this is, if nothing else takes it.
 Module* sole_layer(NodeContext& context, size_t index) {
@@ -86,7 +81,8 @@ bool add_as_positions(NodeContext& context, size_t index) {
 void add(NodeContext& context) {
   if (add_as_bias(context, 0) || add_as_bias(context, 1)) return;
   if (add_as_positions(context, 0) || add_as_positions(context, 1)) return;
-  context.result(0, context.call("add", {context.input(0), context.input(1)}));
+  const Operand sum = context.call("add", {context.input(0), context.input(1)});
+  context.result(0, wrapped(context, sum, context.input(0).element));
 }
 
 // x * sigmoid(x) and x * hardsigmoid(x) have names of their own.
@@ -107,14 +103,18 @@ bool multiply_as_gate(NodeContext& context, size_t gate_index) {
 
 void multiply(NodeContext& context) {
   if (multiply_as_gate(context, 0) || multiply_as_gate(context, 1)) return;
-  context.result(0, context.call("mul", {context.input(0), context.input(1)}));
+  const Operand product = context.call("mul", {context.input(0), context.input(1)});
+  context.result(0, wrapped(context, product, context.input(0).element));
 }
 
 void divide(NodeContext& context) {
   const Operand &a = context.input(0), &b = context.input(1);
-  if (!is_integer(a.element)) return context.result(0, context.call("div", {a, b}));
-  if (!a.is_constant() || !b.is_constant())
-    context.fail("whole numbers are divided while the network runs");
+  if (is_real(a.element)) return context.result(0, context.call("div", {a, b}));
+  if (!a.is_constant() || !b.is_constant()) {
+    Operand quotient = context.call("trunc", {context.call("div", {a, b})});
+    quotient.element = a.element;
+    return context.result(0, quotient);
+  }
   Operand quotient =
       context.call("div", {context.constant_operand(a.constant->tensor.to(DType::f64)),
                            context.constant_operand(b.constant->tensor.to(DType::f64))});
@@ -127,8 +127,17 @@ void divide(NodeContext& context) {
   context.result(0, context.constant_operand(whole.to(a.constant->tensor.dtype())));
 }
 
-void pair(NodeContext& context, const char* op) {
-  context.result(0, context.call(op, {context.input(0), context.input(1)}));
+void subtract(NodeContext& context) {
+  const Operand rest = context.call("sub", {context.input(0), context.input(1)});
+  context.result(0, wrapped(context, rest, context.input(0).element));
+}
+
+void power(NodeContext& context) {
+  Operand result = context.call("pow", {context.input(0), context.input(1)});
+  const Element element = context.input(0).element;
+  if (!is_real(element) && !result.is_constant()) result = context.call("trunc", {result});
+  if (!result.is_constant()) result.element = element;
+  context.result(0, result);
 }
 
 // Any number of operands.
@@ -156,13 +165,11 @@ void truth(NodeContext& context, const char* op) {
 
 const Register<OnnxOperator> add_operator{
     {.name = "Add", .summary = "add, or the bias of the layer before it", .convert = add}};
-const Register<OnnxOperator> sub_operator{
-    {.name = "Sub", .summary = "sub", .convert = [](NodeContext& c) { pair(c, "sub"); }}};
+const Register<OnnxOperator> sub_operator{{.name = "Sub", .summary = "sub", .convert = subtract}};
 const Register<OnnxOperator> mul_operator{
     {.name = "Mul", .summary = "mul, or SiLU or Hardswish with a gate", .convert = multiply}};
 const Register<OnnxOperator> div_operator{{.name = "Div", .summary = "div", .convert = divide}};
-const Register<OnnxOperator> pow_operator{
-    {.name = "Pow", .summary = "pow", .convert = [](NodeContext& c) { pair(c, "pow"); }}};
+const Register<OnnxOperator> pow_operator{{.name = "Pow", .summary = "pow", .convert = power}};
 const Register<OnnxOperator> max_operator{
     {.name = "Max", .summary = "maximum of all operands", .convert = [](NodeContext& c) {
        c.result(0, chain(c, "maximum"));

@@ -8,17 +8,51 @@
 namespace mase::onnx::normalization_operators {
 namespace {
 
-int64_t checked_axis(const NodeContext& context, int64_t axis, size_t rank) {
-  const auto limit = static_cast<int64_t>(rank);
-  if (axis < -limit || axis >= std::max<int64_t>(limit, 1))
-    context.fail(fmt::format("axis {} of {} dimensions", axis, rank));
-  return axis < 0 ? axis + limit : axis;
+// All dimensions but the channels', for means.
+Dict over_all_but_channels(const Operand& x, bool keep) {
+  List dims;
+  for (size_t i = 0; i < x.rank(); ++i)
+    if (i != 1) dims.emplace_back(static_cast<int64_t>(i));
+  return Dict{{"dim", Value(dims)}, {"keepdim", keep}};
+}
+
+// A number for each channel as [C, 1, ...].
+Operand along_channels(NodeContext& context, const Operand& numbers, const Operand& x) {
+  Shape shape(x.rank() - 1, 1);
+  shape.front() = x.shape[1];
+  return context.reshape(numbers, shape);
+}
+
+// By the statistics of the batch that is there.
+void batch_norm_in_training(NodeContext& context) {
+  const Operand& x = context.input(0);
+  if (!context.whole())
+    context.fail("the model was exported for training", "export it in evaluation mode");
+  if (x.rank() < 2) context.fail("its input has no channels");
+  const double momentum = context.number("momentum", static_cast<double>(0.9f));
+  const Operand mean = context.call("mean", {x}, over_all_but_channels(x, true));
+  const Operand centred = context.call("sub", {x, mean});
+  const Operand variance =
+      context.call("mean", {context.call("square", {centred})}, over_all_but_channels(x, true));
+  const Operand root = context.call(
+      "rsqrt", {context.call("add", {variance, context.scalar(context.number(
+                                                   "epsilon", static_cast<double>(1e-5f)))})});
+  const Operand scaled = context.call(
+      "mul", {context.call("mul", {centred, root}), along_channels(context, context.input(1), x)});
+  context.result(0, context.call("add", {scaled, along_channels(context, context.input(2), x)}));
+  const auto running = [&](size_t index, const Operand& now, size_t old) {
+    const Operand kept = context.call("mul", {context.input(old), context.scalar(momentum)});
+    const Operand added =
+        context.call("mul", {context.reshape(now, {x.shape[1]}), context.scalar(1 - momentum)});
+    context.result(index, context.call("add", {added, kept}));
+  };
+  running(1, mean, 3);
+  running(2, variance, 4);
 }
 
 void batch_norm(NodeContext& context) {
   const Operand& x = context.input(0);
-  if (context.integer("training_mode", 0) != 0)
-    context.fail("the model was exported for training", "export it in evaluation mode");
+  if (context.integer("training_mode", 0) != 0) return batch_norm_in_training(context);
   const size_t rank = x.rank();
   if (rank != 2 && rank != 3 && rank != 4)
     context.fail(fmt::format("an input of rank {}: only 2, 3 and 4 are read", rank));
@@ -36,42 +70,51 @@ void batch_norm(NodeContext& context) {
                        x));
 }
 
-void refuse_statistics(const NodeContext& context) {
-  for (size_t i = 1; i < context.node().outputs.size(); ++i)
-    if (!context.node().outputs[i].empty()) context.fail("its statistics are asked for as results");
+// The mean, and one over the deviation, which the layer does not give.
+void layer_statistics(NodeContext& context, int64_t axis) {
+  if (!context.output_is_used(1) && !context.output_is_used(2)) return;
+  const Operand& x = context.input(0);
+  List dims;
+  for (int64_t i = axis; i < static_cast<int64_t>(x.rank()); ++i) dims.emplace_back(i);
+  const Dict over{{"dim", Value(dims)}, {"keepdim", true}};
+  const Operand mean = context.call("mean", {x}, over);
+  const Operand centred = context.call("sub", {x, mean});
+  const Operand variance = context.call("mean", {context.call("square", {centred})}, over);
+  const Operand eps = context.scalar(context.number("epsilon", static_cast<double>(1e-5f)));
+  context.result(1, mean);
+  context.result(2, context.call("rsqrt", {context.call("add", {variance, eps})}));
 }
 
 void layer_norm(NodeContext& context) {
-  refuse_statistics(context);
   const Operand& x = context.input(0);
-  const int64_t axis = checked_axis(context, context.integer("axis", -1), x.rank());
+  const int64_t axis = context.checked_axis(context.integer("axis", -1), x.rank());
   const Shape normalized(x.shape.begin() + axis, x.shape.end());
-  if (element_count(normalized) % context.batch() == 0)
-    context.fail("it normalises over the batch");
+  if (context.has_batch(element_count(normalized))) context.fail("it normalises over the batch");
   const auto fits = [&](size_t index) {
     return !context.has(index) ||
            (context.input(index).is_constant() &&
             context.input(index).constant->tensor.numel() == element_count(normalized));
   };
-  const Dict attributes{{"normalized_shape", Value::of(normalized)},
-                        {"eps", context.number("epsilon", static_cast<double>(1e-5f))}};
+  Dict attributes{{"normalized_shape", Value::of(normalized)},
+                  {"eps", context.number("epsilon", static_cast<double>(1e-5f))}};
+  Operand result;
   if (fits(1) && fits(2)) {
-    Operand weight = context.input(1);
     Operand bias = context.has(2) ? context.input(2) : context.constant_operand(Tensor(normalized));
-    return context.result(
-        0, context.layer("layer_norm", attributes, {{"weight", weight}, {"bias", bias}}, x));
+    result =
+        context.layer("layer_norm", attributes, {{"weight", context.input(1)}, {"bias", bias}}, x);
+  } else {
+    attributes.set("elementwise_affine", false);
+    result =
+        context.call("mul", {context.layer("layer_norm", attributes, {}, x), context.input(1)});
+    if (context.has(2)) result = context.call("add", {result, context.input(2)});
   }
-  Dict plain = attributes;
-  plain.set("elementwise_affine", false);
-  Operand result =
-      context.call("mul", {context.layer("layer_norm", plain, {}, x), context.input(1)});
-  if (context.has(2)) result = context.call("add", {result, context.input(2)});
   context.result(0, result);
+  layer_statistics(context, axis);
 }
 
 void rms_norm(NodeContext& context) {
   const Operand& x = context.input(0);
-  const int64_t axis = checked_axis(context, context.integer("axis", -1), x.rank());
+  const int64_t axis = context.checked_axis(context.integer("axis", -1), x.rank());
   const Shape normalized(x.shape.begin() + axis, x.shape.end());
   const Dict attributes{{"normalized_shape", Value::of(normalized)},
                         {"eps", context.number("epsilon", static_cast<double>(1e-5f))}};
@@ -127,16 +170,14 @@ void softmax(NodeContext& context, const char* op) {
   const Operand& x = context.input(0);
   constexpr int64_t one_axis_since = 13;
   const bool flattens = context.version() < one_axis_since;
-  const int64_t axis = checked_axis(context, context.integer("axis", flattens ? 1 : -1), x.rank());
+  const int64_t axis = context.checked_axis(context.integer("axis", flattens ? 1 : -1), x.rank());
   if (!flattens || axis + 1 == static_cast<int64_t>(x.rank()))
     return context.result(0, context.call(op, {x}, Dict{{"dim", axis}}));
   // Before, all dimensions from the axis on were one.
-  const Operand flat = context.call("flatten", {x}, Dict{{"start_dim", axis}, {"end_dim", -1}});
-  Shape shape = x.shape;
-  for (int64_t& size : shape)
-    if (size == context.batch()) size = -1;
-  context.result(0, context.call("reshape", {context.call(op, {flat}, Dict{{"dim", axis}})},
-                                 Dict{{"shape", Value::of(shape)}}));
+  Shape shape(x.shape.begin(), x.shape.begin() + axis);
+  shape.push_back(element_count(Shape(x.shape.begin() + axis, x.shape.end())));
+  const Operand flat = context.call(op, {context.reshape(x, shape)}, Dict{{"dim", axis}});
+  context.result(0, context.reshape(flat, x.shape));
 }
 
 const Register<OnnxOperator> operators[] = {

@@ -1,40 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums and means over dimensions.
 #include <algorithm>
+#include <cmath>
 
 #include "mase/io/onnx/operator.h"
 
 namespace mase::onnx::reduction_operators {
 namespace {
 
-Operand reduced(NodeContext& context, const char* op, const Operand& x) {
-  std::vector<int64_t> axes = context.integer_list("axes");
-  if (context.has(1)) axes = context.integers(1, "the axes");
-  const bool keep = context.integer("keepdims", 1) != 0;
-  if (axes.empty() && context.integer("noop_with_empty_axes", 0) != 0) return x;
-  const auto rank = static_cast<int64_t>(x.rank());
+// The axes, in order; all of them if none are given.
+std::vector<int64_t> reduced_axes(const NodeContext& context, const Operand& x) {
+  std::vector<int64_t> axes = context.axes(1).value_or(std::vector<int64_t>());
   if (axes.empty())
-    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
-  for (int64_t& axis : axes) {
-    if (axis < -rank || axis >= rank)
-      context.fail(fmt::format("axis {} of {} dimensions", axis, rank));
-    if (axis < 0) axis += rank;
-    if (x.shape[static_cast<size_t>(axis)] % context.batch() == 0 && !x.is_constant())
-      context.fail("it joins the entries of the batch");
-  }
+    for (size_t i = 0; i < x.rank(); ++i) axes.push_back(static_cast<int64_t>(i));
+  for (int64_t& axis : axes) axis = context.checked_axis(axis, x.rank());
   std::sort(axes.begin(), axes.end());
-  if (axes.empty()) return x;
-  Operand result = context.call(op, {x}, Dict{{"dim", Value::of(axes)}, {"keepdim", keep}});
-  return result;
+  return axes;
+}
+
+Operand reduced(NodeContext& context, const char* op, const Operand& x) {
+  const bool keep = context.integer("keepdims", 1) != 0;
+  const bool none = context.axes(1).value_or(std::vector<int64_t>()).empty();
+  if (x.rank() == 0 || (none && context.integer("noop_with_empty_axes", 0) != 0)) return x;
+  const std::vector<int64_t> axes = reduced_axes(context, x);
+  for (const int64_t axis : axes)
+    if (context.has_batch(x.shape[static_cast<size_t>(axis)]) && !x.is_constant())
+      context.fail("it joins the entries of the batch");
+  return context.call(op, {x}, Dict{{"dim", Value::of(axes)}, {"keepdim", keep}});
+}
+
+// One axis after the other: the largest of the largest.
+void extreme(NodeContext& context, const char* op) {
+  Operand x = context.input(0);
+  const Element element = x.element;
+  if (context.axes(1).value_or(std::vector<int64_t>()).empty() &&
+      context.integer("noop_with_empty_axes", 0) != 0)
+    return context.result(0, x);
+  const bool keep = context.integer("keepdims", 1) != 0;
+  std::vector<int64_t> axes = reduced_axes(context, x);
+  if (x.is_constant() && is_real(element) && element_count(x.shape) == 0) {  // of nothing
+    Shape shape = x.shape;
+    for (const int64_t axis : axes) shape[static_cast<size_t>(axis)] = 1;
+    if (!keep) {
+      shape.clear();
+      for (size_t i = 0; i < x.rank(); ++i)
+        if (!std::count(axes.begin(), axes.end(), static_cast<int64_t>(i)))
+          shape.push_back(x.shape[i]);
+    }
+    constexpr int64_t most = int64_t{1} << 20;
+    if (element_count(shape) > most) context.fail("too many maxima of nothing");
+    const float value = std::string(op) == "max" ? -INFINITY : INFINITY;
+    Tensor filled(shape);
+    std::fill_n(filled.mutable_data<float>(), filled.numel(), value);
+    return context.result(0, context.like(x, filled));
+  }
+  std::reverse(axes.begin(), axes.end());
+  for (const int64_t axis : axes) {
+    if (context.has_batch(x.shape[static_cast<size_t>(axis)]) && !x.is_constant())
+      context.fail("it joins the entries of the batch");
+    x = context.call(op, {x}, Dict{{"dim", axis}, {"keepdim", keep}});
+  }
+  if (!x.is_constant()) x.element = element;
+  context.result(0, x);
+}
+
+// The place of the largest value, or of the smallest; the last of equal ones if asked for.
+void place_of(NodeContext& context, bool largest) {
+  Operand x = context.input(0);
+  const int64_t axis = context.checked_axis(context.integer("axis", 0), x.rank());
+  const int64_t size = x.shape[static_cast<size_t>(axis)];
+  if (context.has_batch(size)) context.fail("it joins the entries of the batch");
+  const bool last = context.integer("select_last_index", 0) != 0;
+  if (!largest) x = context.call("neg", {x});
+  if (last) {
+    constexpr int64_t most = int64_t{1} << 24;
+    if (size > most) context.fail("too many entries are compared");
+    std::vector<int64_t> turned;
+    for (int64_t i = size; i-- > 0;) turned.push_back(i);
+    x = context.call("index_select",
+                     {x, context.constant_operand(
+                             Tensor::of<int64_t>({size}, std::span<const int64_t>(turned)))},
+                     Dict{{"dim", axis}});
+  }
+  Operand place = context.call(
+      "argmax", {x}, Dict{{"dim", axis}, {"keepdim", context.integer("keepdims", 1) != 0}});
+  if (last) place = context.call("sub", {context.whole_number(size - 1), place});
+  place.element = Element::i64;
+  context.result(0, place);
 }
 
 OnnxOperator reduction(const char* name, const char* before, const char* op, const char* after,
                        const char* summary) {
   return {.name = name, .summary = summary, .convert = [=](NodeContext& context) {
             Operand x = context.input(0);
+            const Element element = x.element;
             if (*before) x = context.call(before, {x});
             x = reduced(context, op, x);
             if (*after) x = context.call(after, {x});
+            if (!x.is_constant()) x.element = element;
             context.result(0, x);
           }};
 }
@@ -48,6 +111,18 @@ const Register<OnnxOperator> operators[] = {
     Register<OnnxOperator>(reduction("ReduceLogSum", "", "sum", "log", "log of the sum")),
     Register<OnnxOperator>(
         reduction("ReduceLogSumExp", "exp", "sum", "log", "log of the sum of exp")),
+    Register<OnnxOperator>({.name = "ReduceMax",
+                            .summary = "max",
+                            .convert = [](NodeContext& context) { extreme(context, "max"); }}),
+    Register<OnnxOperator>({.name = "ReduceMin",
+                            .summary = "min",
+                            .convert = [](NodeContext& context) { extreme(context, "min"); }}),
+    Register<OnnxOperator>({.name = "ArgMax",
+                            .summary = "argmax",
+                            .convert = [](NodeContext& context) { place_of(context, true); }}),
+    Register<OnnxOperator>({.name = "ArgMin",
+                            .summary = "argmax of -x",
+                            .convert = [](NodeContext& context) { place_of(context, false); }}),
 };
 
 }  // namespace

@@ -10,52 +10,6 @@
 namespace mase::onnx::shape_operators {
 namespace {
 
-int64_t checked_axis(const NodeContext& context, int64_t axis, size_t rank) {
-  const auto limit = static_cast<int64_t>(rank);
-  if (axis < -limit || axis >= limit)
-    context.fail(fmt::format("axis {} of {} dimensions", axis, rank));
-  return axis < 0 ? axis + limit : axis;
-}
-
-// An attribute in old operator sets, an input in new ones; nothing if it is neither.
-std::optional<std::vector<int64_t>> axes_of(const NodeContext& context, size_t index,
-                                            const char* name = "axes") {
-  if (context.has_attribute(name)) return context.integer_list(name);
-  if (context.has(index)) return context.integers(index, name);
-  return {};
-}
-
-bool has_batch(const NodeContext& context, int64_t size) {
-  return size != 0 && size % context.batch() == 0;
-}
-
-Operand with_tensor(const NodeContext& context, const Operand& like, Tensor tensor) {
-  Operand result = context.constant_operand(std::move(tensor));
-  result.element = like.element;
-  result.constant->element = like.element;
-  result.source = like.source;
-  return result;
-}
-
-Operand reshaped(NodeContext& context, const Operand& x, const Shape& shape) {
-  if (x.is_constant()) {
-    const Operand plain = context.materialized(x);
-    if (element_count(shape) != plain.constant->tensor.numel())
-      context.fail(
-          fmt::format("shape {} cannot become {}", shape_text(x.shape), shape_text(shape)));
-    return with_tensor(context, x, plain.constant->tensor.reshaped(shape));
-  }
-  if (shape == x.shape) return x;
-  Shape open = shape;
-  for (int64_t& size : open)
-    if (has_batch(context, size)) size = -1;
-  if (std::count(open.begin(), open.end(), -1) > 1)
-    context.fail("two sizes of a reshape depend on the batch");
-  Operand result = context.call("reshape", {x}, Dict{{"shape", Value::of(open)}});
-  result.element = x.element;
-  return result;
-}
-
 // The sizes a Reshape asks for, with 0 and -1 resolved.
 Shape resolved(const NodeContext& context, const Operand& x, std::vector<int64_t> wanted) {
   const bool keeps_zero = context.integer("allowzero", 0) != 0;
@@ -101,21 +55,21 @@ Shape resolved(const NodeContext& context, const Operand& x, std::vector<int64_t
 
 void reshape(NodeContext& context) {
   const Operand& x = context.input(0);
-  const auto wanted = axes_of(context, 1, "shape");
+  const auto wanted = context.axes(1, "shape");
   if (!wanted) context.fail("no shape is given");
-  context.result(0, reshaped(context, x, resolved(context, x, *wanted)));
+  context.result(0, context.reshape(x, resolved(context, x, *wanted)));
 }
 
 void flatten(NodeContext& context) {
   const Operand& x = context.input(0);
   const int64_t given = context.integer("axis", 1);
   const int64_t axis =
-      given == static_cast<int64_t>(x.rank()) ? given : checked_axis(context, given, x.rank());
+      given == static_cast<int64_t>(x.rank()) ? given : context.checked_axis(given, x.rank());
   if (axis == 1 && x.rank() > 1 && !x.is_constant())
     return context.result(0, context.call("flatten", {x}, Dict{{"start_dim", 1}}));
   const Shape before(x.shape.begin(), x.shape.begin() + axis),
       after(x.shape.begin() + axis, x.shape.end());
-  context.result(0, reshaped(context, x, {element_count(before), element_count(after)}));
+  context.result(0, context.reshape(x, {element_count(before), element_count(after)}));
 }
 
 void transpose(NodeContext& context) {
@@ -131,18 +85,18 @@ void transpose(NodeContext& context) {
     return context.result(
         0, order == all ? x : context.call("permute", {x}, Dict{{"dims", Value::of(order)}}));
   context.model().budget->charge(x.constant->tensor.bytes(), context.place());
-  Operand result = with_tensor(context, x, transposed(x.constant->tensor, order));
+  Operand result = context.like(x, transposed(x.constant->tensor, order));
   if (x.format) result.format = permuted(*x.format, order, x.rank());
   context.result(0, result);
 }
 
 void squeeze(NodeContext& context) {
   const Operand& x = context.input(0);
-  const auto axes = axes_of(context, 1);
+  const auto axes = context.axes(1);
   std::vector<bool> gone(x.rank(), false);
   if (axes) {
     for (const int64_t axis : *axes)
-      gone[static_cast<size_t>(checked_axis(context, axis, x.rank()))] = true;
+      gone[static_cast<size_t>(context.checked_axis(axis, x.rank()))] = true;
   } else {
     for (size_t i = 0; i < x.rank(); ++i) gone[i] = x.shape[i] == 1;
   }
@@ -153,7 +107,7 @@ void squeeze(NodeContext& context) {
     else if (x.shape[i] != 1)
       context.fail(fmt::format("dimension {} of {} is not 1", i, shape_text(x.shape)));
   }
-  if (x.is_constant()) return context.result(0, reshaped(context, x, shape));
+  if (x.is_constant()) return context.result(0, context.reshape(x, shape));
   Operand result = x;
   for (size_t i = x.rank(); i-- > 0;)
     if (gone[i]) result = context.call("squeeze", {result}, Dict{{"dim", static_cast<int64_t>(i)}});
@@ -163,18 +117,18 @@ void squeeze(NodeContext& context) {
 
 void unsqueeze(NodeContext& context) {
   const Operand& x = context.input(0);
-  const auto axes = axes_of(context, 1);
+  const auto axes = context.axes(1);
   if (!axes) context.fail("no axes are given");
   const size_t rank = x.rank() + axes->size();
   std::vector<int64_t> added;
-  for (const int64_t axis : *axes) added.push_back(checked_axis(context, axis, rank));
+  for (const int64_t axis : *axes) added.push_back(context.checked_axis(axis, rank));
   std::sort(added.begin(), added.end());
   Shape shape = x.shape;
   for (const int64_t axis : added) {
     if (axis > static_cast<int64_t>(shape.size())) context.fail("an axis is listed twice");
     shape.insert(shape.begin() + axis, 1);
   }
-  if (x.is_constant()) return context.result(0, reshaped(context, x, shape));
+  if (x.is_constant()) return context.result(0, context.reshape(x, shape));
   Operand result = x;
   for (const int64_t axis : added)
     result = context.call("unsqueeze", {result}, Dict{{"dim", axis}});
@@ -186,167 +140,21 @@ void concat(NodeContext& context) {
   std::vector<Operand> parts;
   for (size_t i = 0; i < context.input_count(); ++i) parts.push_back(context.input(i));
   if (parts.empty()) context.fail("it joins nothing");
-  const int64_t axis = checked_axis(context, context.integer("axis", 0), parts[0].rank());
+  const int64_t axis = context.checked_axis(context.integer("axis", 0), parts[0].rank());
   // Pieces without elements add nothing.
   std::erase_if(parts, [&](const Operand& part) {
     return parts.size() > 1 && part.is_constant() && part.constant->tensor.numel() == 0;
   });
   if (parts.size() == 1) return context.result(0, parts[0]);
+  // Constants among computed parts (a class token) are repeated for the batch.
+  if (std::any_of(parts.begin(), parts.end(), [](auto& part) { return !part.is_constant(); }))
+    for (Operand& part : parts)
+      if (part.is_constant() &&
+          (context.whole() || (axis > 0 && part.rank() > 0 &&
+                               (part.shape[0] == 1 || part.shape[0] == context.fixed_batch()))))
+        part = context.with_batch(part);
   Operand result = context.call("cat", parts, Dict{{"dim", axis}});
   if (!result.is_constant()) result.element = parts[0].element;
-  context.result(0, result);
-}
-
-// start, start + step, ... of a dimension.
-Operand slice_of(NodeContext& context, const Operand& x, int64_t axis, int64_t start, int64_t step,
-                 int64_t count) {
-  const int64_t size = x.shape[static_cast<size_t>(axis)];
-  if (start == 0 && step == 1 && count == size) return x;
-  if (has_batch(context, size)) context.fail("a part of the batch is taken");
-  if (x.is_constant()) context.model().budget->charge(x.constant->tensor.bytes(), context.place());
-  if (x.is_constant())
-    return with_tensor(context, x,
-                       sliced(context.materialized(x).constant->tensor, axis, start, step, count));
-  if (count == 0) context.fail("nothing is taken of a dimension");
-  if (step != 1) context.fail(fmt::format("every {}th element is taken", step));
-  Operand result =
-      context.call("narrow", {x}, Dict{{"dim", axis}, {"start", start}, {"length", count}});
-  result.element = x.element;
-  return result;
-}
-
-void slice(NodeContext& context) {
-  Operand x = context.input(0);
-  const auto starts = axes_of(context, 1, "starts"), ends = axes_of(context, 2, "ends");
-  if (!starts || !ends || starts->size() != ends->size())
-    context.fail("starts and ends are not given for the same dimensions");
-  std::vector<int64_t> all(starts->size());
-  std::iota(all.begin(), all.end(), 0);
-  const std::vector<int64_t> axes = axes_of(context, 3).value_or(all);
-  const std::vector<int64_t> steps =
-      context.has(4) ? context.integers(4, "steps") : std::vector<int64_t>(axes.size(), 1);
-  if (axes.size() != starts->size() || steps.size() != axes.size())
-    context.fail("starts, axes and steps differ in number");
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t axis = checked_axis(context, axes[i], x.rank());
-    const int64_t size = x.shape[static_cast<size_t>(axis)], step = steps[i];
-    if (step == 0) context.fail("a step of 0");
-    if (has_batch(context, size) && (*starts)[i] == 0 && step == 1 && (*ends)[i] >= size) continue;
-    const auto clamped = [&](int64_t at) {
-      if (at < 0) at = at < -size ? -1 : at + size;
-      return step > 0 ? std::clamp<int64_t>(at, 0, size) : std::clamp<int64_t>(at, -1, size - 1);
-    };
-    int64_t start = clamped((*starts)[i]);
-    if (step > 0 && (*starts)[i] < -size) start = 0;
-    int64_t end = clamped((*ends)[i]);
-    if (step > 0 && (*ends)[i] < -size) end = 0;
-    const int64_t span = step > 0 ? end - start : start - end;
-    const int64_t stride = step > 0 ? step : (step == INT64_MIN ? INT64_MAX : -step);
-    const int64_t count = span <= 0 ? 0 : (span - 1) / stride + 1;
-    x = slice_of(context, x, axis, start, step, count);
-  }
-  context.result(0, x);
-}
-
-void split(NodeContext& context) {
-  const Operand& x = context.input(0);
-  const int64_t axis = checked_axis(context, context.integer("axis", 0), x.rank());
-  const int64_t size = x.shape[static_cast<size_t>(axis)];
-  std::vector<int64_t> sizes = axes_of(context, 1, "split").value_or(std::vector<int64_t>());
-  if (sizes.empty()) {
-    const auto outputs = static_cast<int64_t>(context.node().outputs.size());
-    const int64_t parts = context.integer("num_outputs", outputs);
-    if (parts < 1 || parts > size) context.fail(fmt::format("{} parts of {}", parts, size));
-    const int64_t each = (size + parts - 1) / parts;
-    for (int64_t left = size; left > 0; left -= each) sizes.push_back(std::min(each, left));
-  }
-  int64_t start = 0;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < 0 || sizes[i] > size - start)
-      context.fail(fmt::format("parts of {} that are {} in all", size, shape_text(sizes)));
-    context.result(i, slice_of(context, x, axis, start, 1, sizes[i]));
-    start += sizes[i];
-  }
-}
-
-void gather(NodeContext& context) {
-  const Operand &data = context.input(0), &indices = context.input(1);
-  const int64_t axis = checked_axis(context, context.integer("axis", 0), data.rank());
-  const int64_t size = data.shape[static_cast<size_t>(axis)];
-  if (!indices.is_constant()) {
-    if (!data.is_constant() || data.rank() != 2 || axis != 0)
-      context.fail("entries are taken by numbers that are computed while the network runs");
-    return context.result(
-        0,
-        context.layer("embedding", Dict{{"num_embeddings", size}, {"embedding_dim", data.shape[1]}},
-                      {{"weight", data}}, indices));
-  }
-  std::vector<int64_t> places = context.integers(1, "the indices");
-  for (int64_t& place : places) {
-    if (place < -size || place >= size)
-      context.fail(fmt::format("index {} of {} entries", place, size));
-    if (place < 0) place += size;
-  }
-  if (data.is_constant()) {
-    const int64_t entry = size > 0 ? element_count(data.shape) / size : 0;
-    const int64_t count = static_cast<int64_t>(places.size());
-    if (entry > 0 && count > (int64_t{1} << 40) / entry) context.fail("too many entries are taken");
-    context.model().budget->charge(static_cast<size_t>(entry * count) * 8, context.place());
-  }
-  if (data.is_constant())
-    return context.result(0, with_tensor(context, data,
-                                         gathered(context.materialized(data).constant->tensor, axis,
-                                                  places, indices.shape)));
-  // Neighbours are a slice; a single number takes its dimension away.
-  if (places.empty()) context.fail("nothing is taken of a dimension");
-  for (size_t i = 1; i < places.size(); ++i)
-    if (places[i] != places[i - 1] + 1 || indices.rank() != 1)
-      context.fail("entries of a computed tensor are taken out of order");
-  Operand result = slice_of(context, data, axis, places[0], 1, static_cast<int64_t>(places.size()));
-  if (indices.rank() == 0) result = context.call("squeeze", {result}, Dict{{"dim", axis}});
-  result.element = data.element;
-  context.result(0, result);
-}
-
-void expand(NodeContext& context) {
-  const Operand& x = context.input(0);
-  const std::vector<int64_t> wanted = context.integers(1, "the shape");
-  Shape shape(std::max(wanted.size(), x.rank()), 1);
-  for (size_t i = 1; i <= shape.size(); ++i) {
-    const int64_t own = i <= x.rank() ? x.shape[x.rank() - i] : 1;
-    const int64_t other = i <= wanted.size() ? wanted[wanted.size() - i] : 1;
-    int64_t& size = shape[shape.size() - i];
-    size = own == 1 ? other : own;
-    if (own != other && own != 1 && other != 1 &&
-        !(own == context.batch() && other == context.fixed_batch()))
-      context.fail(fmt::format("shape {} does not broadcast to {}", shape_text(x.shape),
-                               shape_text(wanted)));
-    if (size < 0) context.fail(fmt::format("a size of {}", size));
-  }
-  if (shape == x.shape) return context.result(0, x);
-  // Only the batch is repeated: what takes the result broadcasts as well.
-  Shape without_batch = shape;
-  if (!shape.empty() && x.rank() == shape.size() && x.shape[0] == 1 &&
-      (has_batch(context, shape[0]) || shape[0] == context.fixed_batch()))
-    without_batch[0] = 1;
-  if (without_batch == x.shape) return context.result(0, x);
-  if (x.is_constant()) {
-    constexpr int64_t most = int64_t{1} << 24;
-    if (element_count(without_batch) > most)
-      context.fail(
-          fmt::format("a constant of shape {} would be computed", shape_text(without_batch)));
-    context.model().budget->charge(static_cast<size_t>(element_count(without_batch)) * 8,
-                                   context.place());
-    return context.result(
-        0,
-        with_tensor(context, x, expanded(context.materialized(x).constant->tensor, without_batch)));
-  }
-  Shape ones = shape;
-  for (size_t i = 0; i < ones.size(); ++i)
-    if (has_batch(context, ones[i])) ones[i] = 1;
-  const Operand zeros = context.constant_operand(Tensor(ones));
-  Operand result = context.call("add", {x, zeros});
-  result.element = x.element;
   context.result(0, result);
 }
 
@@ -373,45 +181,48 @@ void size_of(NodeContext& context) {
 void same(NodeContext& context) { context.result(0, context.input(0)); }
 
 void dropout(NodeContext& context) {
-  if (context.has(2) && context.input(2).is_constant() &&
-      context.input(2).constant->tensor.numel() == 1 &&
-      context.input(2).constant->tensor.item() != 0)
+  const auto number = [&](size_t index, double fallback) {
+    if (!context.has(index)) return fallback;
+    const Operand& operand = context.input(index);
+    if (!operand.is_constant() || operand.constant->tensor.numel() != 1)
+      context.fail("its ratio or mode is computed while the network runs");
+    return operand.constant->tensor.item();
+  };
+  if (number(2, 0) != 0 && number(1, 0.5) != 0)
     context.fail("the model was exported for training", "export it in evaluation mode");
-  context.result(0, context.input(0));
+  const Operand& x = context.input(0);
+  context.result(0, x);
+  if (context.output_is_used(1)) {
+    if (!context.whole()) context.fail("its mask is asked for");
+    context.result(
+        1, context.call("eq", {context.with_batch(context.constant_operand(Tensor(x.shape))),
+                               context.scalar(0)}));
+  }
 }
 
-void pad(NodeContext& context) {
+// [N, C, H, W] with blocks of positions as channels, and back.
+void between_depth_and_space(NodeContext& context, bool to_depth) {
   const Operand& x = context.input(0);
-  const std::string mode = context.text("mode", "constant");
-  const auto pads = axes_of(context, 1, "pads");
-  if (!pads) context.fail("no pads are given");
-  double value = context.number("value", 0);
-  if (context.has(2) && context.constant(2, "the value").numel() == 1)
-    value = context.constant(2, "the value").item();
-  std::vector<int64_t> axes(x.rank());
-  std::iota(axes.begin(), axes.end(), 0);
-  if (context.has(3)) axes = context.integers(3, "axes");
-  if (pads->size() != 2 * axes.size())
-    context.fail(fmt::format("{} pads for {} dimensions", pads->size(), axes.size()));
-  std::vector<int64_t> before(x.rank(), 0), after(x.rank(), 0);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = static_cast<size_t>(checked_axis(context, axes[i], x.rank()));
-    before[axis] = (*pads)[i];
-    after[axis] = (*pads)[i + axes.size()];
-    if (before[axis] < 0 || after[axis] < 0) context.fail("a negative padding");
-    if (has_batch(context, x.shape[axis]) && before[axis] + after[axis] > 0)
-      context.fail("the batch is padded");
-  }
-  size_t first = 0;
-  while (first < x.rank() && before[first] == 0 && after[first] == 0) ++first;
-  if (first == x.rank()) return context.result(0, x);
-  if (mode != "constant") context.fail(fmt::format("padding of mode '{}'", mode));
-  List list;
-  for (size_t i = x.rank(); i-- > first;) {
-    list.emplace_back(before[i]);
-    list.emplace_back(after[i]);
-  }
-  context.result(0, context.call("pad", {x}, Dict{{"pad", list}, {"value", value}}));
+  const int64_t block = context.integer("blocksize", 0);
+  if (x.rank() != 4 || block < 1 || block > (1 << 15))
+    context.fail(fmt::format("blocks of {} in {}", block, shape_text(x.shape)));
+  const int64_t n = x.shape[0], c = x.shape[1], h = x.shape[2], w = x.shape[3];
+  if (to_depth ? h % block != 0 || w % block != 0 : c % (block * block) != 0)
+    context.fail(fmt::format("blocks of {} in {}", block, shape_text(x.shape)));
+  const auto turned = [&](const Shape& apart, const Shape& order, const Shape& result) {
+    const Operand split = context.reshape(x, apart);
+    context.result(
+        0, context.reshape(context.call("permute", {split}, Dict{{"dims", Value::of(order)}}),
+                           result));
+  };
+  if (to_depth)
+    return turned({n, c, h / block, block, w / block, block}, {0, 3, 5, 1, 2, 4},
+                  {n, c * block * block, h / block, w / block});
+  const int64_t left = c / (block * block);
+  const Shape result = {n, left, h * block, w * block};
+  if (context.text("mode", "DCR") == "CRD")
+    return turned({n, left, block, block, h, w}, {0, 1, 4, 2, 5, 3}, result);
+  turned({n, block, block, left, h, w}, {0, 3, 4, 1, 5, 2}, result);
 }
 
 const Register<OnnxOperator> operators[] = {
@@ -421,19 +232,19 @@ const Register<OnnxOperator> operators[] = {
     Register<OnnxOperator>({.name = "Squeeze", .summary = "squeeze", .convert = squeeze}),
     Register<OnnxOperator>({.name = "Unsqueeze", .summary = "unsqueeze", .convert = unsqueeze}),
     Register<OnnxOperator>({.name = "Concat", .summary = "cat", .convert = concat}),
-    Register<OnnxOperator>({.name = "Slice", .summary = "narrow", .convert = slice}),
-    Register<OnnxOperator>(
-        {.name = "Split", .summary = "narrow, once for each part", .convert = split}),
-    Register<OnnxOperator>(
-        {.name = "Gather", .summary = "Embedding, or narrow", .convert = gather}),
-    Register<OnnxOperator>(
-        {.name = "Expand", .summary = "nothing, where what follows broadcasts", .convert = expand}),
     Register<OnnxOperator>({.name = "Shape", .summary = "a constant", .convert = shape}),
     Register<OnnxOperator>({.name = "Size", .summary = "a constant", .convert = size_of}),
     Register<OnnxOperator>({.name = "Identity", .summary = "nothing", .convert = same}),
     Register<OnnxOperator>(
         {.name = "Dropout", .summary = "nothing: the network is not training", .convert = dropout}),
-    Register<OnnxOperator>({.name = "Pad", .summary = "pad", .convert = pad}),
+    Register<OnnxOperator>(
+        {.name = "DepthToSpace",
+         .summary = "reshape and permute",
+         .convert = [](NodeContext& context) { between_depth_and_space(context, false); }}),
+    Register<OnnxOperator>(
+        {.name = "SpaceToDepth",
+         .summary = "reshape and permute",
+         .convert = [](NodeContext& context) { between_depth_and_space(context, true); }}),
 };
 
 }  // namespace

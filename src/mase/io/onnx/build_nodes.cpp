@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+// How converters build: constants folded, calls and layers of our ops, roundings. In a model that
+// is one sample as a whole (Conversion::whole) every value of the graph has a batch of such models
+// in front of its ONNX shape; converters do not see it.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "mase/base/text.h"
+#include "mase/io/onnx/operator.h"
+#include "mase/ir/evaluate.h"
+
+namespace mase::onnx {
+namespace {
+
+bool is_pair(const OpRecord& op) {
+  return op.attributes.find("other") && op.attributes.find("input");
+}
+
+bool is_scalar_for(const Operand& constant, const Operand& other) {
+  return constant.is_constant() && constant.constant->tensor.numel() == 1 &&
+         constant.rank() <= other.rank();
+}
+
+// Slices along dimension 0 that are all alike.
+bool repeats(const Tensor& tensor) {
+  const auto count = static_cast<size_t>(tensor.dim(0));
+  const size_t size = tensor.bytes() / count;
+  for (size_t i = 1; i < count; ++i)
+    if (!std::equal(tensor.raw(), tensor.raw() + size, tensor.raw() + i * size)) return false;
+  return true;
+}
+
+bool broadcasts(const OpRecord& op) {
+  return is_pair(op) || op.name == "where" || op.name == "matmul";
+}
+
+// [N, C, positions...] and nothing in front of it.
+bool wants_batch_first(const OpRecord& op) {
+  static const std::set<std::string> others = {"group_norm", "instance_norm1d", "instance_norm2d",
+                                               "prelu", "upsample"};
+  return op.channel_norm || (op.product && op.product->channel_axis == 1) ||
+         op.name.find("_pool") != std::string::npos || others.count(op.name);
+}
+
+// What is true of rounded values after it if it was before: elements stay as they are.
+bool moves_elements(const OpRecord& op) {
+  static const std::set<std::string> names = {
+      "reshape", "permute",   "flatten",      "squeeze",    "unsqueeze",
+      "narrow",  "transpose", "index_select", "max_pool1d", "max_pool2d"};
+  return names.count(op.name) > 0;
+}
+
+// The attributes with every dimension one further back.
+Dict behind_batch(const Dict& attributes) {
+  Dict moved;
+  const auto behind = [](const Value& dim) {
+    return dim.is_int() && dim.as_int() >= 0 ? Value(dim.as_int() + 1) : dim;
+  };
+  for (const auto& [key, value] : attributes) {
+    const bool dims = key == "dims", sizes = key == "shape";
+    if (value.is_list() && (dims || sizes || key == "dim")) {
+      List list;
+      if (dims) list.emplace_back(0);
+      if (sizes) list.emplace_back(-1);
+      for (const Value& item : value.as_list()) list.push_back(sizes ? item : behind(item));
+      moved.set(key, Value(list));
+    } else if (key == "dim" || key == "dim0" || key == "dim1" || key == "start_dim" ||
+               key == "end_dim") {
+      moved.set(key, behind(value));
+    } else {
+      moved.set(key, value);
+    }
+  }
+  return moved;
+}
+
+}  // namespace
+
+Operand NodeContext::materialized(const Operand& operand) {
+  if (!operand.is_constant() || !operand.format) return operand;
+  Operand plain = operand;
+  plain.constant->tensor =
+      round_tensor(*operand.format, operand.constant->tensor.to(DType::f32), place());
+  plain.format.reset();
+  plain.source.clear();
+  return plain;
+}
+
+Operand NodeContext::as_node(const Operand& operand) {
+  if (!operand.is_constant()) return operand;
+  Operand result = materialized(operand);
+  const std::string path = clean_path(operand.source);
+  const std::string base = path.empty() ? "constant" : path;
+  std::string name = base;
+  for (int number = 1; model_.graph.tensor(name) || model_.graph.modules().count(name); ++number)
+    name = fmt::format("{}_{}", base, number);
+  const DType dtype = result.constant->tensor.dtype();
+  const DType kept = is_real(dtype) ? DType::f32 : dtype == DType::boolean ? dtype : DType::i64;
+  result.node = model_.graph.add_constant(name, result.constant->tensor.to(kept));
+  result.constant.reset();
+  return result;
+}
+
+Operand NodeContext::folded(const OpRecord& op, const std::vector<Operand>& inputs,
+                            const Value& attributes) {
+  std::vector<Shape> shapes;
+  for (const Operand& input : inputs) shapes.push_back(input.shape);
+  const Shape shape = op.infer(attributes, shapes);
+  constexpr int64_t most = int64_t{1} << 24;
+  if (element_count(shape) > most || element_count(shape) % model_.batch == 0)
+    if (element_count(shape) > 0)
+      fail(fmt::format("a constant of shape {} would be computed", shape_text(shape)),
+           "export the model with a dynamic batch, or with constants folded");
+  model_.budget->charge(static_cast<size_t>(element_count(shape)) * sizeof(double), place());
+  std::vector<Array> arrays;
+  for (const Operand& input : inputs) {
+    model_.budget->charge(static_cast<size_t>(input.constant->tensor.numel()) * sizeof(double),
+                          place());
+    arrays.push_back(Array::from(materialized(input).constant->tensor));
+  }
+  OpCall call{attributes, {}};
+  for (const Array& array : arrays) call.inputs.push_back(&array);
+  const Array out = op.eval(call);
+  for (const Array& array : arrays) model_.budget->give_back(array.data.size() * sizeof(double));
+  // where(condition, a, b) has the type of a; a result that is no value has its own.
+  const Operand& like =
+      inputs.size() > 1 && inputs[0].element == Element::boolean ? inputs[1] : inputs[0];
+  const DType dtype = op.element == ElementRule::boolean   ? DType::boolean
+                      : op.element == ElementRule::integer ? DType::i64
+                                                           : like.constant->tensor.dtype();
+  return constant_operand(out.to_tensor(dtype));
+}
+
+// A model whose batch is fixed may hold constants that repeat for each entry of it.
+std::vector<Operand> NodeContext::fitted_to_batch(std::vector<Operand> inputs) const {
+  size_t rank = 0;
+  for (const Operand& input : inputs) rank = std::max(rank, input.rank());
+  const bool batched = std::any_of(inputs.begin(), inputs.end(), [&](const Operand& input) {
+    return !input.is_constant() && input.rank() == rank && rank > 0 &&
+           input.shape[0] == model_.batch;
+  });
+  if (!batched || model_.fixed_batch < 2) return inputs;
+  for (Operand& input : inputs) {
+    if (!input.is_constant() || input.rank() != rank || input.shape[0] != model_.fixed_batch)
+      continue;
+    const Tensor& tensor = input.constant->tensor;
+    if (tensor.numel() == 0 || !repeats(tensor))
+      fail("a constant differs from one entry of the batch to the next",
+           "export the model with a dynamic batch or a batch of 1");
+    Shape shape = tensor.shape();
+    shape[0] = 1;
+    Tensor first(shape, tensor.dtype());
+    std::copy_n(tensor.raw(), first.bytes(), first.mutable_raw());
+    input.constant->tensor = first;
+    input.shape = shape;
+  }
+  return inputs;
+}
+
+NodeId NodeContext::reshape_node(NodeId node, const Shape& open) {
+  return model_.graph.call_function("reshape", {Argument::node(node)},
+                                    {{"shape", Argument::literal(Value::of(open))}});
+}
+
+Shape NodeContext::graph_shape(const Operand& operand) const {
+  Shape shape = operand.shape;
+  if (whole() && !operand.is_constant()) shape.insert(shape.begin(), batch());
+  return shape;
+}
+
+// Dimensions of size 1 between the batch and the others, where another operand has more of them.
+std::vector<Operand> NodeContext::aligned(std::vector<Operand> inputs) {
+  size_t rank = 0;
+  for (const Operand& input : inputs) rank = std::max(rank, input.rank());
+  for (Operand& input : inputs)
+    if (!input.is_constant() && input.rank() < rank) {
+      Shape shape(rank - input.rank(), 1);
+      shape.insert(shape.end(), input.shape.begin(), input.shape.end());
+      input = reshape(input, shape);
+    }
+  return inputs;
+}
+
+// What an op that wants the batch first takes: the model's own batch joined with ours.
+Operand NodeContext::joined(const Operand& x) {
+  if (x.rank() == 0) fail("its input has no batch");
+  Operand result = x;
+  result.shape.front() *= batch();
+  Shape open = x.shape;
+  open.front() = -1;
+  result.node = reshape_node(x.node, open);
+  return result;
+}
+
+// The other way; `out` begins with both.
+Operand NodeContext::apart(NodeId node, const Shape& out) {
+  Operand result{.shape = out};
+  result.shape.front() /= batch();
+  Shape open = result.shape;
+  open.insert(open.begin(), -1);
+  result.node = reshape_node(node, open);
+  return result;
+}
+
+Operand NodeContext::without_batch(NodeId node, const Shape& out) const {
+  if (!whole()) return {.node = node, .shape = out};
+  if (out.empty() || out.front() != batch()) fail("its result does not keep the batch in front");
+  return {.node = node, .shape = Shape(out.begin() + 1, out.end())};
+}
+
+Operand NodeContext::reshape(const Operand& x, const Shape& shape) {
+  if (x.is_constant()) {
+    const Operand plain = materialized(x);
+    if (element_count(shape) != plain.constant->tensor.numel())
+      fail(fmt::format("shape {} cannot become {}", shape_text(x.shape), shape_text(shape)));
+    Operand result = constant_operand(plain.constant->tensor.reshaped(shape));
+    result.element = result.constant->element = x.element;
+    result.source = x.source;
+    return result;
+  }
+  if (shape == x.shape) return x;
+  Shape open = shape;
+  for (int64_t& size : open)
+    if (size != 0 && size % batch() == 0) size = -1;
+  if (std::count(open.begin(), open.end(), -1) > 1)
+    fail("two sizes of a reshape depend on the batch");
+  return call("reshape", {x}, Dict{{"shape", Value::of(open)}});
+}
+
+Operand NodeContext::with_batch(const Operand& constant) {
+  Graph& graph = model_.graph;
+  if (model_.anchor < 0) {  // false for each entry of the batch, whatever stands there
+    const Node& input = graph.node(graph.placeholders().at(0));
+    const int64_t count = element_count(input.sample_shape);
+    if (count == 0) fail("the model's first input is empty");
+    const NodeId flat = reshape_node(input.id, {-1, count});
+    const NodeId one = graph.call_function("narrow", {Argument::node(flat)},
+                                           {{"dim", Argument::literal(1)},
+                                            {"start", Argument::literal(0)},
+                                            {"length", Argument::literal(1)}});
+    model_.anchor = graph.call_function("ne", {Argument::node(one), Argument::node(one)});
+  }
+  Operand result = as_node(constant);
+  Shape gate(constant.rank() + (whole() ? 1 : 0), 1);
+  if (gate.empty()) fail("a single number has no batch");
+  gate.front() = -1;
+  const Argument value = Argument::node(result.node);
+  result.node = graph.call_function(
+      "where", {Argument::node(reshape_node(model_.anchor, gate)), value, value});
+  if (!whole()) result.shape.front() = batch();
+  return result;
+}
+
+Operand NodeContext::as_numbers(const Operand& x) {
+  if (!x.codes) return x;
+  const Codes& codes = *x.codes;
+  const auto along = [&](const std::vector<double>& numbers) {
+    std::vector<float> values(numbers.begin(), numbers.end());
+    Shape shape;
+    if (values.size() > 1) {
+      shape.assign(x.rank(), 1);
+      shape[static_cast<size_t>(codes.format.axis.value())] = static_cast<int64_t>(values.size());
+    }
+    return constant_operand(Tensor::of(shape, values));
+  };
+  Operand from{.node = codes.node, .constant = codes.constant, .shape = x.shape};
+  const Operand steps = call("div", {from, along(codes.format.scales)});
+  AffineFormat unit = ranged(codes.format, codes.lowest, codes.largest, place());
+  const bool zeros =
+      std::any_of(unit.zeros.begin(), unit.zeros.end(), [](double z) { return z != 0; });
+  unit.scales = {1};
+  if (unit.zeros.size() == 1) unit.axis.reset();
+  Operand result = materialized(rounded(steps, affine_format(unit)));
+  if (zeros) result = call("add", {result, along(codes.format.zeros)});
+  result.element = x.element;
+  return result;
+}
+
+// Rounding and moving may change places: what is moved is rounded afterwards.
+std::optional<Operand> NodeContext::moved_codes(const OpRecord& op,
+                                                const std::vector<Operand>& given,
+                                                const Dict& attributes) {
+  if (given.empty() || !given[0].codes) return {};
+  const Codes& first = *given[0].codes;
+  const bool joins = op.name == "cat";
+  if (first.node < 0 || first.format.axis || !(joins || moves_elements(op))) return {};
+  std::vector<Operand> inputs = given;
+  for (Operand& input : inputs) {
+    if (!input.codes) {
+      if (joins) return {};
+      continue;
+    }
+    const Codes& codes = *input.codes;
+    if (codes.node < 0 || codes.format != first.format || codes.lowest != first.lowest ||
+        codes.largest != first.largest)
+      return {};
+    input = Operand{.node = codes.node, .shape = input.shape};
+  }
+  Operand moved = call(op.name, inputs, attributes);
+  Codes codes = first;
+  codes.node = moved.node;
+  moved.node = -1;
+  moved.element = given[0].element;
+  moved.codes = std::make_shared<const Codes>(std::move(codes));
+  return moved;
+}
+
+Operand NodeContext::call(const std::string& op_name, const std::vector<Operand>& given,
+                          Dict attributes, int64_t which) {
+  const OpRecord& op = find_op(op_name);
+  if (auto moved = moved_codes(op, given, attributes)) return *moved;
+  std::vector<Operand> inputs;
+  for (const Operand& input : given) inputs.push_back(as_numbers(input));
+  inputs = fitted_to_batch(std::move(inputs));
+  try {
+    if (which > 0) attributes.set("result", which);
+    if (std::all_of(inputs.begin(), inputs.end(), [](auto& input) { return input.is_constant(); }))
+      return folded(op, inputs, validate(Value(attributes), op.attributes, ""));
+    attributes.erase("result");
+    const bool joins = whole() && wants_batch_first(op);
+    if (whole() && broadcasts(op)) inputs = aligned(std::move(inputs));
+    if (whole() && !joins) attributes = behind_batch(attributes);
+    std::vector<Shape> shapes;
+    std::vector<Argument> arguments;
+    std::vector<std::pair<std::string, Argument>> keywords;
+    const bool pair = is_pair(op) && inputs.size() == 2;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (pair && is_scalar_for(inputs[i], inputs[1 - i])) {
+        const Tensor number = materialized(inputs[i]).constant->tensor;
+        const bool exact = is_real(number.dtype()) || std::fabs(number.item()) > 0x1p52;
+        const Value value =
+            exact ? Value(number.item()) : Value(static_cast<int64_t>(number.item()));
+        if (i == 1)
+          arguments.push_back(Argument::literal(value));
+        else
+          keywords.emplace_back("input", Argument::literal(value));
+        attributes.set(i == 1 ? "other" : "input", value);
+        continue;
+      }
+      Operand node = as_node(inputs[i]);
+      Shape shape = graph_shape(inputs[i]);
+      if (joins && !inputs[i].is_constant()) {
+        if (i > 0) fail("its weights are computed while the network runs");
+        node = joined(node);
+        shape = node.shape;
+      }
+      shapes.push_back(shape);
+      arguments.push_back(Argument::node(node.node));
+    }
+    const Value checked = validate(Value(attributes), op.attributes, "");
+    Value asked = checked;
+    if (which > 0) asked.dict().set("result", which);
+    const Shape out = op.infer(asked, shapes);
+    element_count(out);
+    const bool several = op.results && (!op.results->several || op.results->several(checked));
+    const std::string scoped = inputs.size() == 1 && !op.params ? scoped_path(op.class_name) : "";
+    NodeId node = -1;
+    if (!scoped.empty() || op.function.empty()) {
+      std::string path = scoped.empty() ? layer_path(op.name, "") : scoped;
+      if (scoped.empty())
+        for (int number = 1; model_.graph.modules().count(path); ++number)
+          path = fmt::format("{}_{}", layer_path(op.name, ""), number);
+      model_.graph.modules()[path] = Module{.op = op.name, .attributes = checked};
+      node = model_.graph.call_module(path, std::move(arguments));
+    } else {
+      if (op.max_inputs < 0) arguments = {Argument::list(std::move(arguments))};
+      for (const auto& [key, value] : attributes)
+        if (!pair) keywords.emplace_back(key, Argument::literal(value));
+      node = model_.graph.call_function(op.name, std::move(arguments), std::move(keywords));
+    }
+    if (several) node = model_.graph.result_of(node, which);
+    Operand result = joins ? apart(node, out) : without_batch(node, out);
+    result.element = op.element == ElementRule::boolean   ? Element::boolean
+                     : op.element == ElementRule::integer ? Element::i64
+                                                          : inputs[0].element;
+    return result;
+  } catch (const Error& error) {  // the op knows what is wrong, only we know where
+    if (starts_with(error.place(), model_.place)) throw;
+    throw Error(place(), error.cause(), error.remedy());
+  }
+}
+
+Operand NodeContext::layer(const std::string& op_name, Dict attributes,
+                           const std::vector<Parameter>& parameters, const Operand& given) {
+  const OpRecord& op = find_op(op_name);
+  const bool joins = whole() && wants_batch_first(op);
+  Operand input = as_node(as_numbers(given));
+  Shape shape = graph_shape(input);
+  if (joins) {
+    input = joined(input);
+    shape = input.shape;
+  }
+  const auto result_of = [&](NodeId node, const Shape& out) {
+    return joins ? apart(node, out) : without_batch(node, out);
+  };
+  try {
+    Module module{.op = op.name, .attributes = validate(Value(attributes), op.attributes, "")};
+    std::string sources = op.name + python_repr(module.attributes);
+    bool named = true;
+    std::map<std::string, OperandFormat> formats;
+    std::vector<ParamSpec> specs =
+        op.params ? op.params(module.attributes) : std::vector<ParamSpec>();
+    for (const ParamSpec& spec : specs) {
+      const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                      [&](const Parameter& p) { return p.name == spec.name; });
+      Tensor tensor(spec.shape, spec.dtype);
+      if (found != parameters.end()) {
+        const Tensor& value = found->value.constant->tensor;
+        if (element_count(value.shape()) != element_count(spec.shape))
+          fail(fmt::format("its {} is {}, wanted is {}", spec.name, shape_text(value.shape()),
+                           shape_text(spec.shape)));
+        tensor = value.to(spec.dtype).reshaped(spec.shape);
+        if (found->value.format) {
+          const bool takes = std::count(op.operands.begin(), op.operands.end(), spec.name) > 0;
+          if (takes)
+            formats.emplace(spec.name, *found->value.format);
+          else
+            tensor = materialized(found->value).constant->tensor.reshaped(spec.shape);
+        }
+        named = named && !found->value.source.empty();
+        sources += "|" + found->value.source;
+      }
+      (spec.trainable ? module.parameters : module.buffers).emplace_back(spec.name, tensor);
+    }
+    const Shape out = op.infer(module.attributes, {shape});
+    element_count(out);
+    const std::string wanted =
+        layer_path(op.name, parameters.empty() ? "" : parameters.front().value.source);
+    std::string path = wanted;
+    for (int number = 1; model_.graph.modules().count(path); ++number) {
+      if (named && model_.sources[path] == sources && model_.formats[path] == formats)
+        return result_of(model_.graph.call_module(path, {Argument::node(input.node)}),
+                         out);  // the same layer again
+      path = fmt::format("{}_{}", wanted, number);
+    }
+    const NodeId node = model_.graph.add_module(path, std::move(module), {input.node});
+    model_.sources[path] = sources;
+    if (!formats.empty()) model_.formats[path] = std::move(formats);
+    return result_of(node, out);
+  } catch (const Error& error) {
+    if (starts_with(error.place(), model_.place)) throw;
+    throw Error(place(), error.cause(), error.remedy());
+  }
+}
+
+Operand NodeContext::rounded(const Operand& x, const OperandFormat& given) {
+  Operand result = x;
+  if (x.is_constant()) {
+    result = materialized(x);  // rounded twice: the first rounding is done now
+    result.source = x.source;
+    result.format = given;
+    return result;
+  }
+  OperandFormat format = given;
+  if (whole() && format.axis && *format.axis >= 0) {
+    ++*format.axis;
+    if (format.affine) format.affine->axis = format.axis;
+  }
+  const std::string base = layer_path("quant", "");
+  std::string path = base;
+  for (int number = 1; model_.graph.modules().count(path); ++number)
+    path = fmt::format("{}_{}", base, number);
+  result.node = model_.graph.add_module(path, Module{.op = "identity", .attributes = Value(Dict())},
+                                        {x.node});
+  model_.formats[path]["data_in"] = format;
+  model_.roundings.insert(result.node);
+  return result;
+}
+
+}  // namespace mase::onnx
