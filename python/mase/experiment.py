@@ -28,7 +28,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 def open_experiment(model: Any, dataset: Any, options: Mapping[str, Any], *, config: Optional[PathLike] = None,
                     passes: Any = None, observer: Optional[Display] = None, tables: Any = None,
-                    progress: Optional[bool] = None) -> "_native.Experiment":
+                    progress: Optional[bool] = None, resume: Optional[PathLike] = None) -> "_native.Experiment":
     """The native experiment, not yet prepared."""
     given = {key: value for key, value in options.items() if value is not None}
     if model is not None:
@@ -37,7 +37,8 @@ def open_experiment(model: Any, dataset: Any, options: Mapping[str, Any], *, con
         given["dataset"] = os.fspath(dataset)
     if observer is None:
         observer = Display(progress is not False)
-    return _native.Experiment(given, "" if config is None else os.fspath(config), passes, observer, tables)
+    return _native.Experiment(given, "" if config is None else os.fspath(config), passes, observer, tables,
+                              None if resume is None else os.fspath(resume))
 
 
 @contextmanager
@@ -92,15 +93,16 @@ def train(model: Any = None, dataset: Any = None, *, config: Optional[PathLike] 
     `model` is a name, a path or a Graph; `dataset` a name, a path, or arrays (x, y). `passes` are
     those of a configuration's [passes] table, run before training (quantisation-aware training).
     With `save` a run folder is written, as `ch train` writes it, and Ctrl-C leaves one that
-    `mase.train(resume=run.folder)` and `ch train --resume` continue. `on_epoch` gets each epoch's
+    `mase.train(resume=run.folder)` and `ch train --resume` continue; only max_epochs, max_steps, threads and
+    how often checkpoints are written may then be given anew. `on_epoch` gets each epoch's
     figures; `on_step` the loss a few times a second. Both may raise to stop the run.
     """
     options = dict(options)
-    if resume is not None:
-        return _resume(os.fspath(resume), options, progress, on_epoch, on_step)
+    if resume is not None and not (model is dataset is config is passes is None and save):
+        raise _native.Error("resume: a resumed run keeps its own network, data, passes and folder")
     with display(progress, on_epoch=on_epoch, on_step=on_step, prints=False) as shown, _network(model, options) as name, \
             _data(dataset, options) as data:
-        experiment = open_experiment(name, data, options, config=config, passes=passes, observer=shown)
+        experiment = open_experiment(name, data, options, config=config, passes=passes, observer=shown, resume=resume)
         experiment.prepare(True, False)
         _finish(experiment)
         parts = experiment.train(save)
@@ -114,36 +116,6 @@ def _trained(experiment: Any, parts: dict, shown: Display) -> TrainResult:
                            parts["folder"])
         experiment.rethrow()
     return TrainResult(parts, Graph(experiment.graph(), experiment.file_contents()), shown.history)
-
-
-def _resume(folder: str, options: Dict[str, Any], progress: Optional[bool], on_epoch: Optional[Callable],
-            on_step: Optional[Callable]) -> TrainResult:
-    import json
-
-    free = {"threads", "checkpoint_seconds", "checkpoint_steps", "max_epochs", "max_steps"}
-    for name in options.keys() - free:
-        raise _native.Error(f"resume: a resumed run keeps its own '{name}'; to change options, start a new run with "
-                            f"load={os.path.join(folder, 'software/training_ckpts/last.ckpt')!r}")
-    try:
-        with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
-            rows = json.load(file)["options"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _native.Error(f"{folder}: is no run folder ({error})") from None
-    given: Dict[str, Any] = {}
-    for row in rows:
-        value = row["flag"] if row["flag"] is not None else row["config"]
-        if value is not None and row["name"] not in ("config", "model", "load_name", "load_type", "resume"):
-            given[row["name"]] = value
-    given.update(options)
-    initial = os.path.join(folder, "software/training_ckpts/initial.mz")
-    if not os.path.exists(initial):
-        raise _native.Error(f"{folder}: training had not begun; start it anew")
-    given.update(load=initial, load_type="mz")
-    with display(progress, on_epoch=on_epoch, on_step=on_step, prints=False) as shown:
-        experiment = open_experiment(None, None, given, observer=shown)
-        experiment.prepare(True, False)
-        _finish(experiment)
-        return _trained(experiment, experiment.train(True, folder), shown)
 
 
 def test(model: Any = None, dataset: Any = None, *, split: str = "test", load: Optional[PathLike] = None,

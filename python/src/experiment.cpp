@@ -12,6 +12,7 @@
 #include "convert.h"
 #include "experiment.h"
 #include "mase/passes/pass.h"
+#include "mase/run/resume.h"
 #include "module.h"
 
 namespace mase::python {
@@ -67,15 +68,22 @@ nb::dict train_dict(TrainResult result, bool classification) {
 }  // namespace
 
 Session::Session(nb::handle given, const std::string& config, nb::handle passes,
-                 nb::object observer, nb::handle tables)
+                 nb::object observer, nb::handle tables, const std::optional<std::string>& resume)
     : callbacks_(std::move(observer)) {
+  observer_ = callbacks_.observer();
+  if (resume) {
+    resumed_ = RunFolder::open(*resume);
+    // Read as options once, so that what is no such thing is an error.
+    const Settings anew = experiment_settings(to_value(given));
+    settings_ = resumed_settings(*resumed_, anew.values, to_value(given).as_dict());
+    return;
+  }
   settings_ = experiment_settings(to_value(given), config);
   if (!passes.is_none()) settings_.config["passes"] = to_value(passes, "passes");
   if (!tables.is_none()) {
     const Value further = to_value(tables);
     for (const auto& [key, value] : further.as_dict()) settings_.config[key] = value;
   }
-  observer_ = callbacks_.observer();
 }
 
 Experiment& Session::experiment() {
@@ -88,6 +96,7 @@ void Session::prepare(bool needs_data, bool keep_scaling, bool with_passes) {
   spec.data.needed = needs_data;
   spec.data.keep_scaling = keep_scaling;
   if (!with_passes) spec.passes = {};
+  if (resumed_) take_up(spec, *resumed_);
   run([&] {
     for (const std::string& warning : settings_.warnings) observer_.warning(warning);
     auto experiment = std::make_unique<Experiment>(std::move(spec), observer_);
@@ -103,17 +112,17 @@ RunFolder Session::create_folder(const std::string& kind) {
   return experiment().create_folder(output, kind);
 }
 
-nb::dict Session::train(bool save, const std::optional<std::string>& resume) {
+nb::dict Session::train(bool save) {
   const TrainSpec training = train_spec(settings_);
   TrainResult result;
   run([&] {
     if (!training.notice.empty()) observer_.warning(training.notice);
-    std::optional<RunFolder> folder;
-    if (resume)
-      folder = RunFolder::open(*resume);
+    std::optional<RunFolder> folder = resumed_;
+    if (resumed_)
+      folder->record()["options"] = settings_.rows_value();
     else if (save)
       folder = create_folder("train");
-    result = experiment().train(training, folder ? &*folder : nullptr, resume.has_value());
+    result = experiment().train(training, folder ? &*folder : nullptr, resumed_.has_value());
   });
   return train_dict(std::move(result), classification());
 }
@@ -164,12 +173,14 @@ bool Session::classification() {
 
 void bind_experiment(nb::module_& module) {
   nb::class_<Session>(module, "Experiment", "A network and its data, prepared once.")
-      .def(nb::init<nb::handle, const std::string&, nb::handle, nb::object, nb::handle>(),
+      .def(nb::init<nb::handle, const std::string&, nb::handle, nb::object, nb::handle,
+                    const std::optional<std::string>&>(),
            nb::arg("given"), nb::arg("config"), nb::arg("passes").none(),
-           nb::arg("observer").none(), nb::arg("tables").none() = nb::none())
+           nb::arg("observer").none(), nb::arg("tables").none() = nb::none(),
+           nb::arg("resume") = nb::none())
       .def("prepare", &Session::prepare, nb::arg("needs_data") = false,
            nb::arg("keep_scaling") = true, nb::arg("with_passes") = true)
-      .def("train", &Session::train, nb::arg("save"), nb::arg("resume") = nb::none())
+      .def("train", &Session::train, nb::arg("save"))
       .def("evaluate", &Session::evaluate)
       .def("predict", &Session::predict)
       .def("transform", &Session::transform, nb::arg("save"))

@@ -15,10 +15,10 @@ namespace mase::python {
 class Session {
  public:
   Session(nb::handle given, const std::string& config, nb::handle passes, nb::object observer,
-          nb::handle tables);
+          nb::handle tables, const std::optional<std::string>& resume);
 
   void prepare(bool needs_data, bool keep_scaling, bool with_passes);
-  nb::dict train(bool save, const std::optional<std::string>& resume);
+  nb::dict train(bool save);
   nb::dict evaluate(const std::string& split);
   nb::any predict(const std::string& input, const std::string& tensor, bool preprocess,
                   bool keep_places);
@@ -46,6 +46,7 @@ class Session {
 
   Callbacks callbacks_;
   Settings settings_;
+  std::optional<RunFolder> resumed_;
   Observer observer_;
   std::unique_ptr<Experiment> experiment_;
 };

@@ -11,56 +11,29 @@
 namespace mase::python {
 namespace {
 
-// Those of every design, rows to compare on and the data they come from; what else is given must be
-// options of the style.
-Value read_options(nb::handle given, const std::string& path) {
-  Schema schema{{{.name = "style", .type = FieldType::text, .default_value = "unrolled"},
-                 {.name = "top", .type = FieldType::text, .default_value = "top"},
-                 {.name = "levels", .type = FieldType::number, .default_value = 0, .minimum = 0},
-                 {.name = "delay_weight", .type = FieldType::number, .minimum = 0},
-                 {.name = "argmax", .type = FieldType::boolean, .default_value = false},
-                 {.name = "effort",
-                  .type = FieldType::integer,
-                  .default_value = 1,
-                  .minimum = 0,
-                  .maximum = 10},
-                 {.name = "seed", .type = FieldType::integer, .default_value = 0, .minimum = 0},
-                 {.name = "dataset", .type = FieldType::text},
-                 {.name = "rows",
-                  .type = FieldType::integer,
-                  .default_value = 2000,
-                  .minimum = 2,
-                  .maximum = 10000000}},
-                true};
-  Value options = validate(to_value(given, "options"), schema, path);
-  const EmitterRecord& style =
-      Registry<EmitterRecord>::instance().get(options["style"].as_string(), "style");
-  Dict own;
-  for (const auto& [key, value] : options.as_dict())
-    if (!schema.find(key)) own.set(key, value);
-  options["style_options"] = validate(own, style.schema, path + " (style " + style.name + ")");
-  return options;
-}
-
-DesignOptions design_options(const Value& options) {
-  DesignOptions result;
-  result.style = options["style"].as_string();
-  result.top = options["top"].as_string();
-  result.levels = options["levels"].as_double();
-  if (!options["delay_weight"].is_null()) result.delay_weight = options["delay_weight"].as_double();
-  result.argmax = options["argmax"].as_bool();
-  result.effort = static_cast<int>(options["effort"].as_int());
-  result.seed = static_cast<uint64_t>(options["seed"].as_int());
-  result.style_options = options["style_options"];
-  return result;
+// What was given, and the design it asks for.
+struct Asked {
+  Value values;
+  DesignOptions design;
+};
+Asked read_options(nb::handle given, const std::string& path) {
+  Schema schema{design_fields()};
+  for (Field& field : comparison_fields()) schema.fields.push_back(std::move(field));
+  const Value typed = to_value(given, "options");
+  std::vector<std::string> names;
+  for (const auto& [name, value] : typed.as_dict()) names.push_back(name);
+  Asked asked;
+  asked.values = validate(typed, schema, path);
+  asked.design = design_options(asked.values, names);
+  return asked;
 }
 
 nb::dict estimate_graph(const Graph& graph, nb::handle given) {
-  const Value options = read_options(given, "estimate");
+  const Asked asked = read_options(given, "estimate");
   Value result;
   {
     nb::gil_scoped_release unlocked;
-    result = to_value(estimate(make_design(lower(graph).graph, design_options(options))));
+    result = to_value(estimate(make_design(lower(graph).graph, asked.design)));
   }
   return nb::cast<nb::dict>(from_value(result));
 }
@@ -68,7 +41,8 @@ nb::dict estimate_graph(const Graph& graph, nb::handle given) {
 // `load` holds the network; `name` is what the design's manifest calls its source.
 nb::dict emit_file(const std::string& load, const std::string& name, nb::handle given,
                    const std::string& folder, bool prove) {
-  const Value options = read_options(given, "emit");
+  const Asked asked = read_options(given, "emit");
+  const Value& options = asked.values;
   HardwareSpec spec;
   spec.network.load = load;
   if (!options["dataset"].is_null()) spec.data.name = options["dataset"].as_string();
@@ -80,8 +54,7 @@ nb::dict emit_file(const std::string& load, const std::string& name, nb::handle 
     HardwareNetwork network = load_hardware_network(spec);
     if (!name.empty()) network.origin = name;
     const Compared compared = compare_with_engine(network, spec);
-    const EmitResult result =
-        emit_hardware(network, compared, design_options(options), folder, prove);
+    const EmitResult result = emit_hardware(network, compared, asked.design, folder, prove);
     List trace;
     for (const OptimizeStep& step : result.design.trace)
       trace.push_back(Dict{{"pass", step.pass},

@@ -181,6 +181,14 @@ class Experiments(unittest.TestCase):
             mase.train("jsc-tiny", "jcs", progress=False)
         with self.assertRaises(mase.Error):
             mase.train(resume=self.folder)
+        folder = self.train(save=True, project="own").folder
+        with self.assertRaisesRegex(mase.Error, "keeps its own 'learning_rate'"):
+            mase.train(resume=folder, learning_rate=1e-3, progress=False)
+        with self.assertRaisesRegex(mase.Error, "did you mean 'max_epochs'"):
+            mase.train(resume=folder, max_epoch=9, progress=False)
+        with self.assertRaisesRegex(mase.Error, "keeps its own network"):
+            mase.train("jsc-toy", resume=folder, progress=False)
+        self.assertEqual(mase.train(resume=folder, progress=False).status, "finished")
         with self.assertRaises(mase.Error):
             mase.test("jsc-toy", self.table, target="kind", split="tset", progress=False)
 

@@ -61,7 +61,7 @@ const Register<CommandRecord> registered{{
     .positionals = hardware_positionals(),
     .options = {[] {
       std::vector<Field> fields = hardware_network_options();
-      const std::vector<Field> more = design_options();
+      const std::vector<Field> more = design_fields();
       fields.insert(fields.end(), more.begin(), more.end());
       fields.push_back({.name = "output",
                         .type = FieldType::text,

@@ -10,7 +10,6 @@
 namespace mase {
 
 std::vector<Field> hardware_network_options();  // where the network comes from
-std::vector<Field> design_options();            // how it is built
 std::vector<Positional> hardware_positionals();
 
 // --load: a .mz, a checkpoint of a named model with the passes of --config, or another program's

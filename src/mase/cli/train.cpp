@@ -13,6 +13,7 @@
 #include "mase/report/run_folder.h"
 #include "mase/report/training_plot.h"
 #include "mase/run/experiment.h"
+#include "mase/run/resume.h"
 
 namespace mase::train_command {
 namespace {
@@ -21,47 +22,21 @@ bool asks_for_more(const Arguments& arguments) {
   return arguments.was_typed("max_epochs") || arguments.was_typed("max_steps");
 }
 
-// The options of the run that is resumed; only what cannot change what was done may be typed anew:
-// how long it goes on is one of these.
-Settings resumed_settings(const RunFolder& run, const Arguments& arguments) {
-  static const std::set<std::string> free = {"resume",     "threads",     "checkpoint_seconds",
-                                             "log_level",  "no_warnings", "checkpoint_steps",
-                                             "debug",      "plot",        "ascii",
-                                             "max_epochs", "max_steps",   "show_options"};
+// What was typed for this time, without what concerns the terminal only.
+Dict typed_anew(const Arguments& arguments) {
+  static const std::set<std::string> terminal = {"resume", "log_level", "no_warnings", "debug",
+                                                 "plot",   "ascii",     "show_options"};
+  Dict anew;
   for (const std::string& name : arguments.typed)
-    if (!free.count(name))
-      throw Error("--resume", fmt::format("a resumed run keeps its own '{}'", name),
-                  "to change options, start a new run with --load " + run.checkpoint("last"));
-  Settings settings;
-  settings.values = arguments.values;
-  for (const Value& row : run.record()["options"].as_list("options")) {
-    const std::string shown = row["name"].as_string(), name = shown == "load_name" ? "load" : shown;
-    OptionRow copy{shown, row["default"], row["config"], row["flag"], row["effective"]};
-    if (arguments.was_typed(name) && name != "resume") copy.flag = copy.effective = arguments[name];
-    if (name != "resume") settings.values[name] = copy.effective;
-    settings.rows.push_back(std::move(copy));
-  }
-  if (settings.has("config")) {
-    settings.config_path = settings["config"].as_string();
-    // The graph was saved after its passes; the file is needed only if that never happened.
-    if (!std::filesystem::exists(run.initial_graph()))
-      settings.config = read_toml(settings.config_path);
-  }
-  return settings;
+    if (!terminal.count(name)) anew.set(name, arguments[name]);
+  return anew;
 }
 
-// A resumed run starts from the graph it saved after its passes.
 ExperimentSpec session_spec(const Settings& settings, const std::optional<RunFolder>& resumed) {
   ExperimentSpec spec = experiment_spec(settings);
   spec.data.keep_scaling = false;
   spec.data.needed = true;
-  if (resumed && std::filesystem::exists(resumed->initial_graph())) {
-    spec.network.model.clear();
-    spec.network.load = resumed->initial_graph();
-    spec.network.load_type = CheckpointType::mz;
-    spec.network.load_partial = false;
-    spec.passes = {};
-  }
+  if (resumed) take_up(spec, *resumed);
   return spec;
 }
 
@@ -140,8 +115,9 @@ int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicat
   std::optional<RunFolder> folder;
   const bool resume = !arguments["resume"].is_null();
   if (resume) folder = RunFolder::open(arguments["resume"].as_string());
-  const Settings settings =
-      resume ? resumed_settings(*folder, arguments) : merge_settings("train", arguments);
+  const Settings settings = resume
+                                ? resumed_settings(*folder, arguments.values, typed_anew(arguments))
+                                : merge_settings("train", arguments);
   const Logger log(settings, processes->leads());
   if (resume && folder->status() == "finished" && !asks_for_more(arguments)) {
     log.info("The run is finished already: " + folder->path());

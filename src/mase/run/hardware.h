@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "mase/base/schema.h"
 #include "mase/hardware/design.h"
 #include "mase/hardware/lower_graph.h"
 #include "mase/run/spec.h"
@@ -52,5 +53,12 @@ struct EmitResult {
 // Writes the folder. `prove`: Yosys, where it is installed, reads it back; a fault is an error.
 EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compared,
                          const DesignOptions& options, const std::string& folder, bool prove);
+
+// Options by name: the data and rows of a comparison; how a design is built, styles' own included.
+std::vector<Field> comparison_fields();
+std::vector<Field> design_fields();
+// What values of design_fields() mean. An option that was `given` for a style not chosen is an
+// error.
+DesignOptions design_options(const Value& values, const std::vector<std::string>& given);
 
 }  // namespace mase

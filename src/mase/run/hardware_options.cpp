@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of designs and comparisons, for every way to ask for them.
+#include <algorithm>
+
+#include "mase/base/text.h"
+#include "mase/run/hardware.h"
+
+namespace mase {
+
+std::vector<Field> comparison_fields() {
+  return {{.name = "dataset",
+           .type = FieldType::text,
+           .help = "compare with the engine on all test rows of this data set"},
+          {.name = "rows",
+           .type = FieldType::integer,
+           .default_value = 2000,
+           .help = "without a data set: so many drawn rows",
+           .minimum = 2,
+           .maximum = 10000000}};
+}
+
+std::vector<Field> design_fields() {
+  std::vector<Field> fields = {
+      {.name = "style",
+       .type = FieldType::text,
+       .default_value = "unrolled",
+       .help = "how it is built",
+       .choices = Registry<EmitterRecord>::instance().names(),
+       .group = "design"},
+      {.name = "top",
+       .type = FieldType::text,
+       .default_value = "top",
+       .help = "name of the module",
+       .group = "design"},
+      {.name = "levels",
+       .type = FieldType::number,
+       .default_value = 0,
+       .help = "registers at most so many levels of logic apart; 0: none, combinational",
+       .minimum = 0,
+       .group = "design"},
+      {.name = "argmax",
+       .type = FieldType::boolean,
+       .default_value = false,
+       .help = "give the number of the largest output instead of the outputs",
+       .group = "design"},
+      {.name = "effort",
+       .type = FieldType::integer,
+       .default_value = 1,
+       .help = "of the search for shared additions: each step doubles it",
+       .minimum = 0,
+       .maximum = 10,
+       .group = "design"},
+      {.name = "seed",
+       .type = FieldType::integer,
+       .default_value = 0,
+       .help = "of that search and of drawn rows",
+       .minimum = 0,
+       .group = "design"},
+      {.name = "delay_weight",
+       .type = FieldType::number,
+       .default_value = 3,
+       .help = "how much late results count against more bits",
+       .minimum = 0,
+       .maximum = 1000,
+       .group = "design"}};
+  for (const EmitterRecord* style : Registry<EmitterRecord>::instance().all())
+    for (Field field : style->schema.fields) {
+      field.group = fmt::format("design, style {}", style->name);
+      fields.push_back(std::move(field));
+    }
+  return fields;
+}
+
+DesignOptions design_options(const Value& values, const std::vector<std::string>& given) {
+  DesignOptions options;
+  options.style = values["style"].as_string();
+  options.top = values["top"].as_string();
+  options.levels = values["levels"].as_double();
+  options.delay_weight = values["delay_weight"].as_double();
+  options.argmax = values["argmax"].as_bool();
+  options.effort = static_cast<int>(values["effort"].as_int());
+  options.seed = static_cast<uint64_t>(values["seed"].as_int());
+  options.style_options = Dict{};
+  for (const EmitterRecord* style : Registry<EmitterRecord>::instance().all())
+    for (const Field& field : style->schema.fields)
+      if (style->name == options.style)
+        options.style_options.dict().set(field.name, values[field.name]);
+      else if (std::find(given.begin(), given.end(), field.name) != given.end())
+        throw Error(field.name, fmt::format("is an option of style {}", style->name),
+                    fmt::format("the style is {}", options.style));
+  return options;
+}
+
+}  // namespace mase
