@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <limits>
 #include <map>
 #include <numbers>
@@ -33,6 +34,9 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
+
+// Of all threads of this process: a busy machine changes it little.
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -183,11 +187,11 @@ std::vector<double> reached(const Problem& problem, const SamplerRecord& record,
   Study study(Trials(problem.space, std::vector<bool>(problem.objectives, false)),
               sampler_of(record, {&space, problem.objectives, options.trials}), nullptr, nullptr,
               options);
-  study.run({[&](const Point& point, const Report&) {
+  study.run({Objective([&](const Point& point, const Report&) {
     Measurement result;
     result.values = problem.losses(point);
     return result;
-  }});
+  })});
   std::vector<double> figures;
   std::vector<Losses> front;
   double best = std::numeric_limits<double>::infinity();
@@ -286,7 +290,7 @@ void ptq(int64_t rows) {
   Experiment experiment(experiment_spec(settings));
   experiment.prepare();
   List widths;
-  for (int w = 2; w <= 9; ++w) widths.emplace_back(w);
+  for (int w = 1; w <= 8; ++w) widths.emplace_back(w);
   const List half = {Value("NA")};
   SearchSpec spec;
   spec.space = Registry<SpaceRecord>::instance().find("graph/quantize/mixed_precision_ptq");
@@ -310,25 +314,37 @@ void ptq(int64_t rows) {
   spec.study.jobs = 2;
   SearchExperiment search(experiment, spec);
   const Clock::time_point start = Clock::now();
+  const double spent_before = processor_seconds();
   search.run(nullptr, "ptq", {});
-  const double seconds = seconds_since(start);
+  const double seconds = seconds_since(start), spent = processor_seconds() - spent_before;
   const auto count = static_cast<double>(search.trials().size());
-  fmt::print("{:.0f} configurations on {} rows, 2 threads: {:.1f} s, {:.0f} configurations/s\n",
-             count, search.rows(), seconds, count / seconds);
-  constexpr int repeats = 30;
-  double slow = 0;
+  fmt::print(
+      "{:.0f} configurations on {} rows, {} threads: {:.1f} s, {:.0f} configurations/s; {:.1f} s "
+      "of "
+      "processor time\n",
+      count, search.rows(), spec.study.jobs, seconds, count / seconds, spent);
+  std::fflush(stdout);
+  constexpr int repeats = 64;
+  double slow = 0, slow_spent = 0;
   for (int i = 0; i < repeats; ++i) {
     ExperimentSpec one = experiment_spec(settings);
-    const Value file = search.configuration(static_cast<int64_t>(i) * 8000);
+    const auto number = static_cast<int64_t>(count) / repeats * i;
+    const Value file = search.configuration(number);
     one.passes.calls = pass_calls(file["passes"], "passes");
     Experiment transformed(std::move(one));
     transformed.prepare();  // data come from the cache
     const Clock::time_point begin = Clock::now();
-    transformed.transform();
+    const double before = processor_seconds();
+    const Value record = transformed.transform().record;
     slow += seconds_since(begin);
+    slow_spent += processor_seconds() - before;
   }
-  fmt::print("ch transform in process: {:.2f} ms a configuration; {:.0f} times\n",
-             1e3 * slow / repeats, slow / repeats * count / seconds);
+  fmt::print(
+      "ch transform in process: {:.2f} ms a configuration, {:.2f} ms of processor time; {:.0f} "
+      "times "
+      "by the clock, {:.0f} times by processor time\n",
+      1e3 * slow / repeats, 1e3 * slow_spent / repeats, slow / repeats * count / seconds,
+      slow_spent / repeats * count / spent);
 }
 
 }  // namespace

@@ -219,6 +219,8 @@ TEST(Kernels, CrossEntropyMatchesReference) {
                                                 0.25f, plain.data);
         EXPECT_NEAR(a.loss, b.loss, 1e-5 * std::max(1.0, std::abs(b.loss)));
         EXPECT_EQ(a.correct, b.correct);
+        EXPECT_EQ(hits(x.data, classes, x.stride, n, labels.data()), b.correct);
+        EXPECT_EQ(reference::hits(x.data, classes, x.stride, n, labels.data()), b.correct);
         expect_rows(fast, plain, 1e-6, "cross entropy");
       }
 }

@@ -2,7 +2,11 @@
 // Computing only what changed gives what a program of the whole network gives, bit for bit, in the
 // order of an exhaustive search and in any other.
 #include "mase/search/prefix_runner.h"
+
+#include <cmath>
+
 #include "mase/base/random.h"
+#include "mase/base/text.h"
 #include "mase/models/model.h"
 #include "mase/passes/quantize_plan.h"
 #include "mase/search/ptq_evaluator.h"
@@ -36,7 +40,7 @@ name = ["NA"]
 name = ["integer"]
 data_in_width = [4, 8]
 data_in_frac_width = ["NA"]
-weight_width = [3, 8]
+weight_width = [1, 8]
 weight_frac_width = ["NA"]
 bias_width = [8]
 bias_frac_width = ["NA"]
@@ -64,12 +68,49 @@ TEST(PrefixRunner, GivesWhatTheWholeNetworkGives) {
         Candidate candidate{graph, {}};
         space.apply(point, {}, candidate);
         const Score whole = score_network(candidate.graph, dataset, dataset.validation, 600, 256);
-        EXPECT_EQ(evaluator.measure(point, session).hardware, hardware_of(candidate.graph, {}));
+        EXPECT_EQ(evaluator.measure(std::span(&point, 1), session)[0].hardware,
+                  hardware_of(candidate.graph, {}));
         EXPECT_EQ(ours.rows, 600);
         EXPECT_EQ(ours.correct, whole.correct) << model << " " << i;
         EXPECT_EQ(ours.loss_sum, whole.loss_sum) << model << " " << i;
       }
   }
+}
+
+// Many at once, in the order of an exhaustive search and mixed: the same bits as one by one, for
+// formats that round values on their own and for one that does not.
+TEST(PrefixRunner, ManyAtOnceAreWhatEachIs) {
+  const Dataset dataset = rows_like_jets(700);
+  for (const char* model : {"jsc-tiny", "jsc-toy", "jsc-three-linear-layers", "jsc-10x"})
+    for (const char* name : {"[\"integer\"]", "[\"integer\", \"NA\"]", "[\"block_fp\"]"}) {
+      const Graph graph = make_model(model);
+      Problems problems;
+      std::string text =
+          replace_all(seed_text, "name = [\"integer\"]", "name = " + std::string(name));
+      if (std::string(name).find("block") != std::string::npos)
+        text =
+            "[default.config]\nname = [\"NA\"]\n[linear.config]\nname = [\"block_fp\"]\n"
+            "data_in_width = [6, 8]\nweight_width = [4, 8]\n";
+      const Value seed = parse_toml(text, "seed");
+      const QuantizeSpace space({graph, seed, "type", "seed"}, problems);
+      problems.throw_if_any();
+      PrefixRunner runner(graph, space, dataset, dataset.validation, 650, 256);
+      const double size = std::min(space.space().size(), 300.0);
+      std::vector<Point> points;
+      for (double i = 0; i < size; ++i) points.push_back(space.space().nth(i));
+      for (double i = 0; i < 40; ++i)
+        points.push_back(space.space().nth(std::fmod(i * 29, space.space().size())));
+      const std::vector<Score> scores = runner.run(points);
+      ASSERT_EQ(scores.size(), points.size());
+      for (size_t i = 0; i < points.size(); i += i < 20 ? 1 : 7) {
+        Candidate candidate{graph, {}};
+        space.apply(points[i], {}, candidate);
+        const Score whole = score_network(candidate.graph, dataset, dataset.validation, 650, 256);
+        EXPECT_EQ(scores[i].rows, 650);
+        EXPECT_EQ(scores[i].correct, whole.correct) << model << " " << name << " " << i;
+        EXPECT_EQ(scores[i].loss_sum, whole.loss_sum) << model << " " << name << " " << i;
+      }
+    }
 }
 
 TEST(PrefixRunner, ComputesOnlyWhatChanged) {

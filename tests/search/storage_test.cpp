@@ -57,18 +57,21 @@ TEST(SearchStorage, TrialsComeBackAsTheyWere) {
         begun.constraints.clear();
         storage->begin(ours, begun);
         if (i == 2) storage->flush();  // seen by others while it runs
-        storage->finish(ours, trial);
+        Trial ended = trial;
+        ended.stored = begun.stored;
+        EXPECT_EQ(begun.stored, i);
+        storage->finish(ours, ended);
       }
       storage->flush();
     }
     const std::unique_ptr<Storage> storage = open_storage(address);
     storage->open_study({"a study", {false, true}, {}});
-    const std::vector<Trial> trials = storage->load(ours);
+    const std::vector<Trial> trials = storage->news(ours);
     ASSERT_EQ(trials.size(), 5u) << address;
     for (int64_t i = 0; i < 5; ++i) {
       const Trial& trial = trials[static_cast<size_t>(i)];
       const Trial wanted = finished(i, i == 3 ? TrialState::fail : TrialState::complete);
-      EXPECT_EQ(trial.number, i);
+      EXPECT_EQ(trial.stored, i);
       EXPECT_EQ(trial.state, wanted.state);
       EXPECT_TRUE(trial.in_space);
       EXPECT_EQ(trial.point, wanted.point);
@@ -89,11 +92,11 @@ TEST(SearchStorage, ReadsWhatOptunaWrote) {
     std::filesystem::copy_file(test::golden_path("search/" + name), folder + "/" + name);
     const std::unique_ptr<Storage> storage = open_storage(folder + "/" + name);
     storage->open_study({"single", {false}, {}});
-    const std::vector<Trial> trials = storage->load(Space());
+    const std::vector<Trial> trials = storage->news(Space());
     ASSERT_GT(trials.size(), 5u) << name;
     bool complete = false, pruned = false, failed = false;
     for (size_t i = 0; i < trials.size(); ++i) {
-      EXPECT_EQ(trials[i].number, static_cast<int64_t>(i));
+      EXPECT_EQ(trials[i].stored, static_cast<int64_t>(i));
       complete = complete || trials[i].state == TrialState::complete;
       pruned = pruned || trials[i].state == TrialState::pruned;
       failed = failed || trials[i].state == TrialState::fail;
@@ -101,7 +104,7 @@ TEST(SearchStorage, ReadsWhatOptunaWrote) {
     EXPECT_TRUE(complete && pruned && failed) << name;
     EXPECT_THROW(storage->open_study({"single", {true}, {}}), Error);
     storage->open_study({"multi", {false, true}, {}});
-    EXPECT_FALSE(storage->load(Space()).empty());
+    EXPECT_FALSE(storage->news(Space()).empty());
   }
 }
 
@@ -125,20 +128,18 @@ TEST(SearchStorage, AStudyGoesOnWhereItWas) {
       const std::unique_ptr<Storage> storage = open_storage(address);
       storage->open_study({"s", {false}, {}});
       Trials trials(ours, {false}, "s");
-      for (Trial& trial : storage->load(ours)) trials.add(std::move(trial));
-      EXPECT_EQ(trials.size(), until == 6 ? 0u : 6u);
       const SamplerRecord& tpe = find_sampler("tpe", "");
       StudyOptions options;
       options.trials = until;
       Study study(trials, tpe.make(validate(Value(Dict{}), tpe.schema, ""), {&ours, 1, -1}),
                   nullptr, storage.get(), options);
-      study.run(
-          {[](const Point& point, const Report&) { return Measurement{.values = {point[1]}}; }});
+      study.run({Objective(
+          [](const Point& point, const Report&) { return Measurement{.values = {point[1]}}; })});
       EXPECT_EQ(study.trials().size(), static_cast<size_t>(until));
     }
     const std::unique_ptr<Storage> storage = open_storage(address);
     storage->open_study({"s", {false}, {}});
-    const std::vector<Trial> all = storage->load(ours);
+    const std::vector<Trial> all = storage->news(ours);
     ASSERT_EQ(all.size(), 14u);
     for (const Trial& trial : all) EXPECT_EQ(trial.state, TrialState::complete);
   }

@@ -98,7 +98,7 @@ Comparison SearchExperiment::compare(const std::vector<const SamplerRecord*>& sa
   std::vector<search::Objective> measuring;
   for (int job = 0; job < spec_.study.jobs; ++job) {
     const search::Objective measure = objective(observer);
-    measuring.push_back([&, measure](const Point& point, const search::Report&) {
+    measuring.emplace_back([&, measure](const Point& point, const search::Report&) {
       Point key = point;
       for (double& value : key)
         if (std::isnan(value)) value = std::numeric_limits<double>::infinity();
@@ -107,7 +107,7 @@ Comparison SearchExperiment::compare(const std::vector<const SamplerRecord*>& sa
         const auto found = known.find(key);
         if (found != known.end()) return found->second;
       }
-      Measurement fresh = measure(point, [](int64_t, double) { return true; });
+      Measurement fresh = measure.measure(point, [](int64_t, double) { return true; });
       if (fresh.interrupted) return fresh;
       std::lock_guard lock(mutex);
       return known.emplace(std::move(key), std::move(fresh)).first->second;
@@ -125,6 +125,7 @@ Comparison SearchExperiment::compare(const std::vector<const SamplerRecord*>& sa
       search::StudyOptions options = spec_.study;
       options.seed += static_cast<uint64_t>(seed);
       options.trials = trials;
+      options.independent = sampler->independent;
       const Value own = sampler == spec_.sampler
                             ? spec_.sampler_options
                             : validate(Value(Dict{}), sampler->schema, sampler->name);

@@ -41,7 +41,8 @@ Value milliseconds(int64_t microseconds) {
 
 constexpr int64_t mase_rows = 512;  // what MASE measures on if nothing is said
 constexpr size_t most_kept = 64;
-// Beyond that the parameters' columns say what was tried, and log.json stays readable.
+// Beyond that the parameters' columns say what was tried, log.json stays readable, and of two
+// figures only what the search is for is measured.
 constexpr size_t most_logged_configs = 20000;
 
 // Half the width of a 95 % interval of a normal distribution with deviation 1.
@@ -137,7 +138,14 @@ SearchExperiment::SearchExperiment(const Experiment& experiment, SearchSpec spec
                   "choose another sampler, such as tpe");
   const search::EvaluationRows rows{&dataset, &split, *spec_.rows};
   const int64_t batch = std::max<int64_t>(experiment_.spec().batch_size, 256);
-  const search::FigureOptions figures{spec_.compare_to, design};
+  const bool many = !(std::min(space().size(), spec_.study.trials < 0
+                                                   ? std::numeric_limits<double>::infinity()
+                                                   : static_cast<double>(spec_.study.trials)) <=
+                      static_cast<double>(most_logged_configs));
+  const auto is_loss = [](const SearchMetric& metric) { return metric.name == "loss"; };
+  const bool loss = !many || !dataset.classification ||
+                    std::any_of(spec_.metrics.begin(), spec_.metrics.end(), is_loss);
+  const search::FigureOptions figures{spec_.compare_to, design, loss};
   // Weights of a network that was never trained are not worth keeping.
   const bool warm = spec_.warm_start && experiment_.network().loaded;
   const search::CandidateUse use{spec_.trained, warm || !spec_.trained, experiment_.spec().seed};
@@ -212,11 +220,19 @@ Measurement SearchExperiment::measured(const search::Figures& figures) const {
 search::Objective SearchExperiment::objective(const search::StudyObserver& observer) const {
   if (formats_) {
     const auto session = std::make_shared<search::PtqEvaluator::Session>(formats_->session());
-    return [this, session](const Point& point, const search::Report&) {
-      return measured(formats_->measure(point, *session));
+    search::Objective several([this, session](const Point& point, const search::Report&) {
+      return measured(formats_->measure(std::span(&point, 1), *session)[0]);
+    });
+    several.measure_all = [this, session](std::span<const Point> points) {
+      std::vector<Measurement> all;
+      for (const search::Figures& figures : formats_->measure(points, *session))
+        all.push_back(measured(figures));
+      return all;
     };
+    several.at_once = session->runner.at_once();
+    return several;
   }
-  return [this, &observer](const Point& point, const search::Report& report) {
+  return search::Objective([this, &observer](const Point& point, const search::Report& report) {
     search::CandidateEvaluator::Calls calls;
     calls.cancelled = observer.stop_requested;
     if (objectives_.size() == 1)
@@ -238,27 +254,41 @@ search::Objective SearchExperiment::objective(const search::StudyObserver& obser
     none.interrupted = result.end == End::cancelled;
     none.failure = result.failure;
     return none;
-  };
+  });
 }
 
 search::StudyEnd SearchExperiment::run(search::Storage* storage, const std::string& study,
                                        const search::StudyObserver& observer) {
   search::Trials history(space(), maximise_, study);
-  if (storage) {
-    storage->open_study({study, maximise_, objectives_});
-    for (Trial& trial : storage->load(space())) history.add(std::move(trial));
-  }
+  if (storage) storage->open_study({study, maximise_, objectives_});
   const search::SamplerSetup setup{&space(), objectives_.size(), spec_.study.trials};
   std::unique_ptr<search::Pruner> pruner;
   if (!spec_.pruner.is_null())
     pruner = search::make_pruner(spec_.pruner, "search.strategy.setup.pruner");
+  search::StudyOptions options = spec_.study;
+  options.independent = spec_.sampler->independent;
   search::Study loop(std::move(history), spec_.sampler->make(spec_.sampler_options, setup),
-                     std::move(pruner), storage, spec_.study);
+                     std::move(pruner), storage, options);
   std::vector<search::Objective> objectives;
   for (int job = 0; job < spec_.study.jobs; ++job) objectives.push_back(objective(observer));
   const search::StudyEnd end = loop.run(objectives, observer);
   trials_ = std::make_unique<search::Trials>(loop.take_trials());
+  complete_best();
   return end;
+}
+
+// What was left out of many measurements is measured for the best.
+void SearchExperiment::complete_best() {
+  if (!formats_) return;
+  for (const int64_t number : search::best_trials(*trials_)) {
+    Trial& trial = trials_->at(static_cast<size_t>(number));
+    const Value* software = trial.user_attributes.find("software_metrics");
+    if (!trial.in_space ||
+        (software && software->is_dict() && software->as_dict().contains("loss")))
+      continue;
+    const search::Figures figures = candidates_->measure(trial.point, {}).figures;
+    trial.user_attributes.set("software_metrics", figures.software);
+  }
 }
 
 Value SearchExperiment::best_record() const {
@@ -274,7 +304,7 @@ Value SearchExperiment::best_record() const {
     };
     rows.set(
         std::to_string(index++),
-        Dict{{"number", number},
+        Dict{{"number", trial.shown()},
              {"value", values.size() == 1 ? values[0] : Value(values)},
              {"software_metrics", attribute("software_metrics")},
              {"hardware_metrics", attribute("hardware_metrics")},
@@ -286,7 +316,7 @@ Value SearchExperiment::best_record() const {
 
 // Optuna's data frame of trials, one object per row.
 Value SearchExperiment::log_row(const Trial& trial) const {
-  Dict row{{"number", trial.number}};
+  Dict row{{"number", trial.shown()}};
   for (size_t k = 0; k < objectives_.size(); ++k)
     row.add(objectives_.size() == 1 ? "value" : fmt::format("values_{}", k),
             k < trial.values.size() ? Value(trial.values[k]) : Value());
@@ -328,7 +358,7 @@ std::string SearchExperiment::best_table() const {
       const Value* found = trial.user_attributes.find(name);
       return found ? python_repr(rounded(*found)) : std::string();
     };
-    table.add({std::to_string(index++), std::to_string(number), shown("software_metrics"),
+    table.add({std::to_string(index++), std::to_string(trial.shown()), shown("software_metrics"),
                shown("hardware_metrics"), shown("scaled_metrics")});
   }
   return table.str(TableStyle::orgtbl);
@@ -416,8 +446,9 @@ Value SearchExperiment::sensitivity() const {
     for (double i = 0; i < values.count(); ++i, ++measured_so_far) {
       Point point = reference->point;
       point[p] = values.nth(i);
-      cells.emplace_back(Dict{{"setting", values.external(point[p])},
-                              {"value", value_of(formats_->measure(point, session))}});
+      cells.emplace_back(
+          Dict{{"setting", values.external(point[p])},
+               {"value", value_of(formats_->measure(std::span(&point, 1), session)[0])}});
     }
     rows.emplace_back(Dict{{"parameter", parameters[p].name}, {"cells", std::move(cells)}});
   }

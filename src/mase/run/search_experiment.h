@@ -88,6 +88,7 @@ class SearchExperiment {
   Value log_row(const search::Trial& trial) const;
   search::Objective objective(const search::StudyObserver& observer) const;
   void check_training() const;
+  void complete_best();
 
   const Experiment& experiment_;
   SearchSpec spec_;

@@ -25,6 +25,7 @@ std::vector<std::string> hardware_figures();
 struct FigureOptions {
   double compare_to = 32;  // bits that memory_density compares with
   bool design = false;     // area_luts and latency too: the network becomes integers
+  bool loss = true;        // without, accuracy alone, which is faster in an exhaustive search
 };
 
 struct EvaluationRows {

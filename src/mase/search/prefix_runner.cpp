@@ -83,8 +83,8 @@ Graph piece_of(const Graph& graph, size_t from, size_t to, NodeId input, NodeId 
 }
 
 PrefixRunner::PrefixRunner(const Graph& graph, const QuantizeSpace& space, const Dataset& dataset,
-                           const Split& split, int64_t rows, int64_t batch_size)
-    : graph_(graph), space_(space), dataset_(dataset), batch_size_(batch_size) {
+                           const Split& split, int64_t rows, int64_t batch_size, bool losses)
+    : graph_(graph), space_(space), dataset_(dataset), batch_size_(batch_size), losses_(losses) {
   rows_ = first_rows(split, rows);
   const std::vector<NodeId>& order = graph.order();
   // Attributes that are read by name have no argument that could be cut.
@@ -109,50 +109,148 @@ PrefixRunner::PrefixRunner(const Graph& graph, const QuantizeSpace& space, const
     pieces_.back().parameters.insert(pieces_.back().parameters.end(), own.begin(), own.end());
   }
   pieces_.back().to = order.size();
+  if (pieces_.size() > 1) last_layer_ = LastLayer::at(graph, pieces_.back().from, dataset);
+  for (const size_t p : pieces_.back().parameters) {
+    const std::string& name = space.space().parameters()[p].name;
+    const std::string key = name.substr(name.rfind('/') + 1);
+    if (!starts_with(key, "weight_") && !starts_with(key, "bias_")) data_parameters_.push_back(p);
+  }
 }
 
-Program& PrefixRunner::program(Piece& piece, const std::vector<double>& key, const Point& point,
-                               bool is_last) {
-  const auto known = piece.programs.find(key);
-  if (known != piece.programs.end()) return known->second;
-  if (piece.programs.size() >= most_programs) piece.programs.clear();
+PrefixRunner::Key PrefixRunner::key_of(const std::vector<size_t>& parameters, const Point& point) {
+  Key key;
+  for (const size_t parameter : parameters)
+    key.push_back(std::isnan(point[parameter]) ? -1 : point[parameter]);
+  return key;
+}
+
+int64_t PrefixRunner::batch_of_rows() const {
+  return std::min(batch_size_, std::max<int64_t>(1, rows_.rows()));
+}
+
+Graph PrefixRunner::configured(const Point& point) const {
   Graph graph = graph_;
   const std::vector<PlannedNode> plan = space_.plan(graph, point);
   if (!plan.empty()) apply_quantize_plan(graph, plan, PassContext());
+  return graph;
+}
+
+Program& PrefixRunner::program(Piece& piece, const Key& key, const Point& point, bool is_last) {
+  const auto known = piece.programs.find(key);
+  if (known != piece.programs.end()) return known->second;
+  if (piece.programs.size() >= most_programs) piece.programs.clear();
   CompileOptions options;
-  options.batch_size = std::min(batch_size_, std::max<int64_t>(1, rows_.rows()));
+  options.batch_size = batch_of_rows();
   if (is_last) options.loss = loss_for(dataset_);
   return piece.programs
-      .emplace(key, Program::compile(
-                        piece_of(graph, piece.from, piece.to, piece.input, piece.output), options))
+      .emplace(key, Program::compile(piece_of(configured(point), piece.from, piece.to, piece.input,
+                                              piece.output),
+                                     options))
       .first->second;
 }
 
-Score PrefixRunner::run(const Point& point) {
+// The results of pieces before this one, computed from the first on that has another configuration;
+// what this one is fed with.
+Tensor PrefixRunner::results_before(size_t end, const Point& point) {
   bool changed = false;
-  Split input = rows_;
-  for (size_t i = 0; i < pieces_.size(); ++i) {
+  Tensor input = rows_.x;
+  for (size_t i = 0; i < end; ++i) {
     Piece& piece = pieces_[i];
-    std::vector<double> key;
-    for (const size_t parameter : piece.parameters)
-      key.push_back(std::isnan(point[parameter]) ? -1 : point[parameter]);
-    const bool is_last = i + 1 == pieces_.size();
+    Key key = key_of(piece.parameters, point);
     changed = changed || !piece.known || piece.last != key;
-    if (is_last) {
-      ++computed_;
-      return score_rows(program(piece, key, point, true), input, 0, input.rows());
-    }
     if (changed) {
       ++computed_;
       Split unlabelled;
-      unlabelled.x = input.x;
+      unlabelled.x = input;
       piece.result = predict_rows(program(piece, key, point, false), unlabelled);
       piece.last = std::move(key);
       piece.known = true;
     }
-    input.x = piece.result;
+    input = piece.result;
   }
-  return {};
+  return input;
+}
+
+// The piece before the last layer is run block by block, and each block meets all configurations of
+// the last layer while it is in the cache.
+void PrefixRunner::run_last_layer(const Point& prefix, std::span<const LastLayer::Group> groups) {
+  const size_t before = pieces_.size() - 2;
+  Piece& piece = pieces_[before];
+  constexpr size_t few = 4;  // then what was computed is kept, for those that follow
+  size_t variants = 0;
+  for (const LastLayer::Group& group : groups) variants += group.variants.size();
+  if (variants < few) {
+    const Tensor input = results_before(before + 1, prefix);
+    const int64_t width = input.numel() / std::max<int64_t>(1, input.shape()[0]);
+    last_layer_->score([&](int64_t first, int64_t) { return input.data<float>() + first * width; },
+                       rows_.labels.values<int32_t>(), batch_of_rows(), losses_, groups);
+    return;
+  }
+  const Tensor input = results_before(before, prefix);
+  Program& feeding = program(piece, key_of(piece.parameters, prefix), prefix, false);
+  ++computed_;
+  std::vector<float> rows(static_cast<size_t>(element_count(feeding.output_shape(0))));
+  Batch batch;
+  batch.inputs = {input};
+  last_layer_->score(
+      [&](int64_t first, int64_t n) {
+        batch.first_row = first;
+        batch.size = n;
+        feeding.forward(batch);
+        feeding.read_output(0, rows.data());
+        return rows.data();
+      },
+      rows_.labels.values<int32_t>(), batch_of_rows(), losses_, groups);
+}
+
+// Points that differ in the last piece alone.
+void PrefixRunner::run_last(std::span<const Point> points, Score* scores) {
+  Piece& piece = pieces_.back();
+  std::map<Key, LastLayer::Group> groups;  // by what their data depend on
+  for (size_t i = 0; i < points.size(); ++i) {
+    ++computed_;
+    const Key key = key_of(piece.parameters, points[i]);
+    if (last_layer_) {
+      auto known = variants_.find(key);
+      if (known == variants_.end()) {
+        if (variants_.size() >= most_programs && groups.empty()) variants_.clear();
+        known = variants_.emplace(key, last_layer_->variant(configured(points[i]))).first;
+      }
+      if (known->second) {
+        LastLayer::Group& group = groups[key_of(data_parameters_, points[i])];
+        group.variants.push_back(&*known->second);
+        group.scores.push_back(&scores[i]);
+        continue;
+      }
+    }
+    Split input = rows_;
+    input.x = results_before(pieces_.size() - 1, points[i]);
+    scores[i] = score_rows(program(piece, key, points[i], true), input, 0, input.rows());
+  }
+  std::vector<LastLayer::Group> all;
+  for (auto& [key, group] : groups) all.push_back(std::move(group));
+  if (!all.empty()) run_last_layer(points.front(), all);
+}
+
+int64_t PrefixRunner::at_once() const {
+  constexpr double most = 4096;
+  double count = 1;
+  for (const size_t p : pieces_.back().parameters)
+    count *= space_.space().parameters()[p].distribution.count();
+  return static_cast<int64_t>(std::min(count, most));
+}
+
+std::vector<Score> PrefixRunner::run(std::span<const Point> points) {
+  std::vector<size_t> before;  // parameters of all pieces but the last
+  for (size_t i = 0; i + 1 < pieces_.size(); ++i)
+    before.insert(before.end(), pieces_[i].parameters.begin(), pieces_[i].parameters.end());
+  std::vector<Score> scores(points.size());
+  for (size_t first = 0, last = 0; first < points.size(); first = last) {
+    const Key key = key_of(before, points[first]);
+    for (last = first + 1; last < points.size() && key_of(before, points[last]) == key;) ++last;
+    run_last(points.subspan(first, last - first), &scores[first]);
+  }
+  return scores;
 }
 
 }  // namespace mase::search

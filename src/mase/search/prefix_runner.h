@@ -7,11 +7,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "mase/data/dataset.h"
 #include "mase/engine/program.h"
+#include "mase/search/last_layer.h"
 #include "mase/search/quantize_space.h"
 #include "mase/train/evaluation.h"
 
@@ -24,13 +27,18 @@ Graph piece_of(const Graph& graph, size_t from, size_t to, NodeId input, NodeId 
 
 class PrefixRunner {
  public:
-  // For one thread. The split is cut to its first `rows` rows.
+  // For one thread. The split is cut to its first `rows` rows. Without `losses` those of scores may
+  // be left at 0, where hits alone are faster.
   PrefixRunner(const Graph& graph, const QuantizeSpace& space, const Dataset& dataset,
-               const Split& split, int64_t rows, int64_t batch_size);
+               const Split& split, int64_t rows, int64_t batch_size, bool losses = true);
 
-  // What a program of the whole network gives on these rows.
-  Score run(const Point& point);
+  // What programs of the whole network give on these rows. Points that follow each other and differ
+  // in the last piece alone are computed together.
+  std::vector<Score> run(std::span<const Point> points);
+  Score run(const Point& point) { return run(std::span(&point, 1))[0]; }
 
+  // How many points in the order of an exhaustive search differ in the last piece alone.
+  int64_t at_once() const;
   size_t pieces() const { return pieces_.size(); }
   size_t computed() const { return computed_; }  // pieces that were run, of all runs
 
@@ -44,14 +52,25 @@ class PrefixRunner {
     bool known = false;
     Tensor result = {};
   };
-  Program& program(Piece& piece, const std::vector<double>& key, const Point& point, bool is_last);
+  using Key = std::vector<double>;
+  static Key key_of(const std::vector<size_t>& parameters, const Point& point);
+  int64_t batch_of_rows() const;
+  Graph configured(const Point& point) const;
+  Program& program(Piece& piece, const Key& key, const Point& point, bool is_last);
+  Tensor results_before(size_t piece, const Point& point);
+  void run_last(std::span<const Point> points, Score* scores);
+  void run_last_layer(const Point& prefix, std::span<const LastLayer::Group> groups);
 
   const Graph& graph_;
   const QuantizeSpace& space_;
   const Dataset& dataset_;
   Split rows_;
   int64_t batch_size_;
+  bool losses_;
   std::vector<Piece> pieces_;
+  std::optional<LastLayer> last_layer_;
+  std::vector<size_t> data_parameters_;  // of the last layer's own: those that its data depend on
+  std::map<Key, std::optional<LastLayer::Variant>> variants_;
   size_t computed_ = 0;
 };
 

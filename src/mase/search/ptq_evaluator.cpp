@@ -55,21 +55,25 @@ NetworkCost CostTable::cost(const Point& point) {
 }
 
 PtqEvaluator::Session PtqEvaluator::session() const {
-  return {{graph_, space_, *rows_.dataset, *rows_.split, rows_.rows, batch_size_},
+  return {{graph_, space_, *rows_.dataset, *rows_.split, rows_.rows, batch_size_, figures_.loss},
           {graph_, space_}};
 }
 
-Figures PtqEvaluator::measure(const Point& point, Session& session) const {
-  Figures figures;
-  figures.software = software_of(session.runner.run(point), rows_.dataset->classification);
-  if (figures_.design) {
-    Candidate candidate{graph_, {}};
-    space_.apply(point, {}, candidate);
-    figures.hardware = hardware_of(candidate.graph, figures_);
-  } else {
-    figures.hardware = hardware_of(session.costs.cost(point), parameters_, figures_);
+std::vector<Figures> PtqEvaluator::measure(std::span<const Point> points, Session& session) const {
+  const std::vector<Score> scores = session.runner.run(points);
+  std::vector<Figures> all(points.size());
+  for (size_t i = 0; i < points.size(); ++i) {
+    all[i].software = software_of(scores[i], rows_.dataset->classification);
+    if (!figures_.loss) all[i].software.erase("loss");
+    if (figures_.design) {
+      Candidate candidate{graph_, {}};
+      space_.apply(points[i], {}, candidate);
+      all[i].hardware = hardware_of(candidate.graph, figures_);
+    } else {
+      all[i].hardware = hardware_of(session.costs.cost(points[i]), parameters_, figures_);
+    }
   }
-  return figures;
+  return all;
 }
 
 }  // namespace mase::search

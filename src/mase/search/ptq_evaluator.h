@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <vector>
 
 #include "mase/passes/costs.h"
@@ -41,7 +42,8 @@ class PtqEvaluator {
     CostTable costs;
   };
   Session session() const;
-  Figures measure(const Point& point, Session& session) const;
+  // Points that follow each other share what they have in common.
+  std::vector<Figures> measure(std::span<const Point> points, Session& session) const;
 
  private:
   const Graph& graph_;

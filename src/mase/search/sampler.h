@@ -49,6 +49,7 @@ struct SamplerRecord {
   std::string summary;
   std::string help = {};
   Schema schema = {};
+  bool independent = false;  // what it suggests does not depend on results
   // Why it cannot search this space with so many objectives; nothing if it can.
   std::function<std::optional<std::string>(const SamplerSetup& setup)> refuses = {};
   std::function<std::unique_ptr<Sampler>(const Value& options, const SamplerSetup& setup)> make;

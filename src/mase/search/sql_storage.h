@@ -3,6 +3,7 @@
 // databases differ in is behind SqlConnection.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,19 +17,37 @@ namespace mase::search {
 using SqlValue = std::variant<std::monostate, int64_t, double, std::string>;
 using SqlRow = std::vector<std::optional<std::string>>;
 
+struct SqlStatement {
+  std::string sql;  // parameters are $1, $2, ...
+  std::vector<SqlValue> parameters = {};
+};
+
 class SqlConnection {
  public:
   virtual ~SqlConnection() = default;
-  // One statement; parameters are $1, $2, ... Numbers in the result have all their digits.
+  // Numbers in the result have all their digits.
   virtual std::vector<SqlRow> run(const std::string& sql,
                                   const std::vector<SqlValue>& parameters = {}) = 0;
+  // One after the other, in one go where the database is far away; results by statement.
+  virtual std::vector<std::vector<SqlRow>> run_all(const std::vector<SqlStatement>& statements);
   virtual void begin() = 0;  // a transaction that excludes other writers
   virtual void make_tables() = 0;
   // Until the end of the transaction no other process gives numbers to trials of this study.
   virtual void lock_study(int64_t study) = 0;
+
+  // "column is one of the numbers in parameter N", and such a parameter.
+  virtual std::string among(const std::string& column, size_t parameter) const = 0;
+  virtual SqlValue list(const std::vector<int64_t>& numbers) const = 0;
+  // The time so many seconds (parameter N) ago by the database's clock.
+  virtual std::string seconds_ago(size_t parameter) const = 0;
+
+  virtual void listen(int64_t /*study*/) {}      // to what others tell of this study
+  virtual void tell(int64_t /*study*/) {}        // others, when the transaction is committed
+  virtual bool changed() = 0;                    // see Storage
   virtual const std::string& place() const = 0;  // for errors; never a password
 };
 
-std::unique_ptr<Storage> make_sql_storage(std::unique_ptr<SqlConnection> connection);
+// `connect` gives a connection of its own each time: signs of life come from their own thread.
+std::unique_ptr<Storage> make_sql_storage(std::function<std::unique_ptr<SqlConnection>()> connect);
 
 }  // namespace mase::search

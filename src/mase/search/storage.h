@@ -26,14 +26,34 @@ class Storage {
   virtual ~Storage() = default;
   // Makes the study if it is not there; an error if it is there with other directions.
   virtual void open_study(const StudyHeader& header) = 0;
-  // Every trial of the study in the order of numbers, points by the names of the space.
-  virtual std::vector<Trial> load(const Space& space) = 0;
-  // A trial that runs now, a value on its way, its end. Writes may be put together: they reach the
-  // disk with flush() and at least every half second while trials go on.
-  virtual void begin(const Space& space, const Trial& trial) = 0;
+  // Trials that are new or changed since the last call, of this process alone excepted, in the
+  // order of their numbers here (`stored`), points by the names of the space.
+  virtual std::vector<Trial> news(const Space& space) = 0;
+
+  // Several processes may work on one study.
+  virtual bool shared() const { return false; }
+  // Runs `change` while no other process begins trials of this study. What it writes is seen by
+  // others as a whole, with everything that was finished before.
+  virtual void exclusively(const std::function<void()>& change) { change(); }
+  // Whether others may have written since the last news. Asks nobody: looks at what came.
+  virtual bool changed() { return false; }
+  // Inside of `exclusively`: running trials whose process is gone, or was silent for so many
+  // seconds, fail, and are waiting again under new numbers; the next news have them. Whether there
+  // were any.
+  virtual bool retry_lost(double /*seconds*/) { return false; }
+  // From now on a sign of life of every trial that this process runs, every so many seconds.
+  virtual void beat(double /*seconds*/) {}
+
+  // A trial that runs now: a new one gets its number (`stored`), one that waited is taken up; a
+  // value on its way; its end. False if another process took it up before. Ends reach the disk with
+  // flush(), with the next `exclusively`, and at least every half second while trials go on.
+  virtual bool begin(const Space& space, Trial& trial) = 0;
   virtual void report(const Trial& trial, int64_t step, double value) = 0;
   virtual void finish(const Space& space, const Trial& trial) = 0;
   virtual void flush() = 0;
+
+  // A number that all processes of a study agree on: what the first one says.
+  virtual int64_t agreed(const std::string& /*name*/, int64_t proposed) { return proposed; }
 };
 
 struct StorageRecord {

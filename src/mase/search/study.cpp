@@ -6,15 +6,15 @@
 #include <cmath>
 #include <condition_variable>
 #include <exception>
-#include <limits>
 #include <mutex>
-#include <set>
 #include <thread>
 
 #include "mase/search/pareto.h"
 #include "mase/search/storage.h"
 
 namespace mase::search {
+
+using Clock = std::chrono::steady_clock;
 
 int64_t microseconds_now() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
@@ -25,10 +25,10 @@ int64_t microseconds_now() {
 struct Study::Shared {
   std::mutex mutex;
   std::condition_variable changed;
-  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  Clock::time_point start = Clock::now();
   std::optional<StudyEnd> end;
   std::exception_ptr failure;
-  std::set<int64_t> running;  // trials of this process
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
 };
 
 Study::Study(Trials trials, std::unique_ptr<Sampler> sampler, std::unique_ptr<Pruner> pruner,
@@ -49,96 +49,53 @@ std::optional<StudyEnd> Study::end_reached(const StudyObserver& observer,
                                            const Shared& shared) const {
   if (shared.end) return shared.end;
   if (observer.stop_requested && observer.stop_requested()) return StudyEnd::interrupted;
+  if (options_.seconds > 0 && shared.seconds() >= options_.seconds) return StudyEnd::timeout;
+  if (!waiting_.empty()) return {};
   if (options_.trials >= 0 && static_cast<int64_t>(trials_.size()) >= options_.trials)
     return StudyEnd::all_done;
   if (!options_.repeats && static_cast<double>(trials_.distinct()) >= trials_.space().size())
     return StudyEnd::space_exhausted;
-  const std::chrono::duration<double> past = std::chrono::steady_clock::now() - shared.start;
-  if (options_.seconds > 0 && past.count() >= options_.seconds) return StudyEnd::timeout;
   return {};
 }
 
-std::optional<int64_t> Study::next_waiting(const StudyObserver& observer,
-                                           const Shared& shared) const {
-  if (shared.end || (observer.stop_requested && observer.stop_requested())) return {};
-  if (waiting_.empty()) return {};
-  return *waiting_.begin();
-}
-
-void Study::begin(int64_t number) {
-  const auto start = std::chrono::steady_clock::now();
-  const int64_t visible = std::max<int64_t>(0, number - options_.window + 1);
-  Suggestion suggestion = sampler_->suggest(trials_, {.seed = options_.seed,
-                                                      .number = number,
-                                                      .visible = static_cast<size_t>(visible),
-                                                      .repeats = options_.repeats});
-  sampler_seconds_ +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  Trial begun;
-  begun.point = std::move(suggestion.point);
-  begun.system_attributes = std::move(suggestion.system_attributes);
-  begun.started = microseconds_now();
-  trials_.add(std::move(begun));
-}
-
-// A trial that waits has its configuration, or only some of its parameters: the sampler gives the
-// others.
-void Study::take_up(int64_t number) {
-  waiting_.erase(number);
-  Trial trial = trials_[static_cast<size_t>(number)];
-  const Space& space = trials_.space();
-  if (!trial.in_space) {
-    const int64_t visible = std::max<int64_t>(0, number - options_.window + 1);
-    const Suggestion suggestion =
-        sampler_->suggest(trials_, {.seed = options_.seed,
-                                    .number = number,
-                                    .visible = static_cast<size_t>(visible),
-                                    .repeats = true});
-    Point point = suggestion.point;
-    const Value* fixed = trial.system_attributes.find("fixed_params");
-    for (size_t i = 0; fixed && fixed->is_dict() && i < point.size(); ++i)
-      if (const Value* given = fixed->as_dict().find(space.parameters()[i].name))
-        if (const auto value = space.parameters()[i].distribution.internal(*given))
-          point[i] = *value;
-    Random random(options_.seed, "search waiting", static_cast<uint64_t>(number));
-    complete_point(space, point, random);
-    trial.point = std::move(point);
-    trial.in_space = true;
-    for (const auto& [key, value] : suggestion.system_attributes)
-      trial.system_attributes.set(key, value);
-  }
-  trial.state = TrialState::running;
-  trial.started = microseconds_now();
-  trials_.replace(std::move(trial));
-}
-
-void Study::work(const Objective& objective, const StudyObserver& observer, Shared& shared) {
-  std::unique_lock lock(shared.mutex);
-  while (true) {
-    // The results that this suggestion depends on must be there.
-    const auto ready = [&] {
-      const int64_t number = static_cast<int64_t>(trials_.size());
-      return shared.running.empty() || *shared.running.begin() > number - options_.window;
-    };
-    while (!shared.end && !ready()) shared.changed.wait(lock);
-    // Trials that were enqueued, or not finished before, come first: they have numbers already.
-    const std::optional<int64_t> waiting = next_waiting(observer, shared);
-    const auto end = waiting ? std::nullopt : end_reached(observer, shared);
-    if (end) {
-      shared.end = end;
-      shared.changed.notify_all();
-      return;
-    }
-    const int64_t number = waiting.value_or(static_cast<int64_t>(trials_.size()));
-    if (waiting)
-      take_up(number);
-    else
-      begin(number);
-    shared.running.insert(number);
-    if (storage_) storage_->begin(trials_.space(), trials_[static_cast<size_t>(number)]);
-    const Point point = trials_[static_cast<size_t>(number)].point;
+void Study::measure(const Objective& objective, const StudyObserver& observer,
+                    const std::vector<int64_t>& leased, Shared& shared) {
+  std::unique_lock lock(shared.mutex, std::adopt_lock);
+  const auto fail = [&] {
+    if (!shared.failure) shared.failure = std::current_exception();
+    shared.end = StudyEnd::interrupted;
+  };
+  const Clock::time_point start = Clock::now();
+  size_t done = 0;
+  if (objective.measure_all && leased.size() > 1) {
+    std::vector<Point> points;
+    for (const int64_t number : leased)
+      points.push_back(trials_[static_cast<size_t>(number)].point);
     lock.unlock();
-
+    std::vector<Measurement> measured;
+    std::exception_ptr failure;
+    try {
+      measured = objective.measure_all(points);
+    } catch (...) {
+      failure = std::current_exception();
+      measured.resize(points.size());
+    }
+    lock.lock();
+    if (failure && !shared.failure) shared.failure = failure;
+    if (failure) shared.end = StudyEnd::interrupted;
+    for (; done < leased.size(); ++done)
+      record(leased[done], std::move(measured[done]), failure != nullptr, observer);
+  }
+  for (; done < leased.size(); ++done) {
+    const int64_t number = leased[done];
+    const bool over = shared.end || (observer.stop_requested && observer.stop_requested());
+    if (over && done > 0) {  // what was leased and not begun is left to others
+      Measurement none;
+      none.interrupted = true;
+      record(number, std::move(none), false, observer);
+      continue;
+    }
+    const Point point = trials_[static_cast<size_t>(number)].point;
     const Report report = [&](int64_t step, double value) {
       std::lock_guard inner(shared.mutex);
       Trial& trial = trials_.at(static_cast<size_t>(number));
@@ -147,52 +104,103 @@ void Study::work(const Objective& objective, const StudyObserver& observer, Shar
       return !(pruner_ && pruner_->prune(trials_, trial));
     };
     Measurement measured;
-    std::exception_ptr failure;
+    bool failed = false;
+    lock.unlock();
     try {
-      measured = objective(point, report);
+      measured = objective.measure(point, report);
+      lock.lock();
     } catch (...) {
-      failure = std::current_exception();
+      lock.lock();
+      fail();
+      failed = true;
     }
-
-    lock.lock();
-    shared.running.erase(number);
-    Trial& trial = trials_.at(static_cast<size_t>(number));
-    const bool unknown = std::any_of(measured.values.begin(), measured.values.end(),
-                                     [](double x) { return std::isnan(x); });
-    trial.values = std::move(measured.values);
-    trial.constraints = std::move(measured.constraints);
-    for (auto& [key, value] : measured.user_attributes) trial.user_attributes.set(key, value);
-    trial.ended = microseconds_now();
-    trial.state = TrialState::complete;
-    if (measured.interrupted) {
-      trial.state = TrialState::waiting;
-      waiting_.insert(number);
-      trial.values.clear();
-      trial.intermediate.clear();
-      trial.ended = 0;
-    } else if (measured.pruned) {
-      trial.state = TrialState::pruned;
-      trial.values.clear();
-      if (!trial.intermediate.empty() && !std::isnan(trial.intermediate.rbegin()->second))
-        trial.values = {trial.intermediate.rbegin()->second};
-    } else if (failure || unknown || trial.values.size() != trials_.objectives()) {
-      trial.state = TrialState::fail;
-      trial.values.clear();
-      if (!measured.failure.empty()) trial.user_attributes.set("failure", measured.failure);
-    }
-    if (storage_) storage_->finish(trials_.space(), trial);
-    if (failure && !shared.failure) {
-      shared.failure = failure;
-      shared.end = StudyEnd::interrupted;
-    }
-    if (observer.finished && !failure && trial.finished()) observer.finished(trials_, trial);
+    record(number, std::move(measured), failed, observer);
     shared.changed.notify_all();
   }
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  measured_ += static_cast<int64_t>(leased.size());
+  // Recent trials count more: what the first ones had to prepare is soon forgotten.
+  const double each = seconds / static_cast<double>(leased.size());
+  mean_seconds_ = mean_seconds_ == 0 ? each : (mean_seconds_ + each) / 2;
+  shared.changed.notify_all();
+  lock.release();
+}
+
+void Study::record(int64_t number, Measurement measured, bool failed,
+                   const StudyObserver& observer) {
+  own_.erase(number);
+  Trial& trial = trials_.at(static_cast<size_t>(number));
+  const bool unknown = std::any_of(measured.values.begin(), measured.values.end(),
+                                   [](double x) { return std::isnan(x); });
+  trial.values = std::move(measured.values);
+  trial.constraints = std::move(measured.constraints);
+  for (auto& [key, value] : measured.user_attributes) trial.user_attributes.set(key, value);
+  trial.ended = microseconds_now();
+  trial.state = TrialState::complete;
+  if (measured.interrupted) {
+    trial.state = TrialState::waiting;
+    waiting_.insert(number);
+    trial.values.clear();
+    trial.intermediate.clear();
+    trial.ended = 0;
+  } else if (measured.pruned) {
+    trial.state = TrialState::pruned;
+    trial.values.clear();
+    if (trials_.objectives() == 1 && !trial.intermediate.empty() &&
+        !std::isnan(trial.intermediate.rbegin()->second))
+      trial.values = {trial.intermediate.rbegin()->second};
+  } else if (failed || unknown || trial.values.size() != trials_.objectives()) {
+    trial.state = TrialState::fail;
+    trial.values.clear();
+    if (!measured.failure.empty()) trial.user_attributes.set("failure", measured.failure);
+  }
+  if (storage_) storage_->finish(trials_.space(), trial);
+  if (observer.finished && !failed && trial.finished()) observer.finished(trials_, trial);
+}
+
+void Study::work(const Objective& objective, const StudyObserver& observer, Shared& shared) {
+  std::unique_lock lock(shared.mutex);
+  constexpr auto shortest = std::chrono::milliseconds(1), longest = std::chrono::milliseconds(25);
+  auto pause = shortest;
+  double asked = -1;  // when the storage was asked last, by this thread
+  while (!shared.end) {
+    const bool shares = storage_ && storage_->shared();
+    // Others are asked again when they wrote something, and now and then: not all of them tell.
+    const bool ask = !shares || asked < 0 || storage_->changed() || shared.seconds() > asked + 1;
+    std::vector<int64_t> leased;
+    if (ask && !(observer.stop_requested && observer.stop_requested())) {
+      leased = lease(objective, observer, shared);
+      asked = shared.seconds();
+    }
+    if (!leased.empty()) {
+      measure(objective, observer, leased, shared);
+      pause = shortest;
+      asked = -1;
+      continue;
+    }
+    const std::optional<StudyEnd> end = end_reached(observer, shared);
+    const bool given_up = end == StudyEnd::interrupted || end == StudyEnd::timeout;
+    // Another process may die yet, and its trials are ours then.
+    if (end && (given_up || !others_run())) {
+      shared.end = end;
+      break;
+    }
+    const size_t before = own_.size();
+    shared.changed.wait_for(lock, shares ? pause : longest);
+    pause = std::min(pause * 2, longest);
+    if (own_.size() != before) asked = -1;
+  }
+  shared.changed.notify_all();
 }
 
 StudyEnd Study::run(const std::vector<Objective>& objectives, const StudyObserver& observer) {
   MASE_CHECK(static_cast<int>(objectives.size()) >= std::max(1, options_.jobs), "one per job");
   Shared shared;
+  if (storage_) {
+    options_.window = storage_->agreed("mase:window", options_.window);
+    storage_->beat(options_.heartbeat);
+    for (Trial& trial : storage_->news(trials_.space())) take(std::move(trial));
+  }
   const auto guarded = [&](const Objective& objective) {
     try {
       work(objective, observer, shared);

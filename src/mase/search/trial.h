@@ -18,9 +18,11 @@ const char* state_name(TrialState state);  // "COMPLETE": Optuna's words
 TrialState state_from_name(const std::string& name, const std::string& place);
 
 struct Trial {
-  int64_t number = 0;
+  int64_t number = 0;   // in the study as samplers see it: one for each configuration
+  int64_t stored = -1;  // in the storage, where a trial that was lost has another one; -1: the same
   TrialState state = TrialState::running;
   Point point;                           // of the study's space
+  bool beats = false;                    // it runs elsewhere, and gives signs of life
   bool in_space = true;                  // false: of another space; nothing is learnt from it
   std::vector<double> values = {};       // objectives, as they were measured
   std::vector<double> constraints = {};  // feasible where all are <= 0; empty: none were measured
@@ -28,6 +30,7 @@ struct Trial {
   Dict user_attributes = {}, system_attributes = {};
   int64_t started = 0, ended = 0;  // microseconds since 1970, UTC; 0: not yet
 
+  int64_t shown() const { return stored >= 0 ? stored : number; }
   bool finished() const { return state != TrialState::running && state != TrialState::waiting; }
   double violation() const;  // sum of what constraints exceed 0 by
   bool feasible() const { return violation() == 0; }

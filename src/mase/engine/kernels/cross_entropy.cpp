@@ -77,6 +77,29 @@ reference::CrossEntropyResult CrossEntropy(const float* HWY_RESTRICT logits, int
   return result;
 }
 
+// The hits alone, by the same comparisons.
+int64_t Hits(const float* HWY_RESTRICT logits, int64_t classes, int64_t stride, int64_t n,
+             const int32_t* HWY_RESTRICT labels) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto hits = hn::Zero(di);
+  for (int64_t b = 0; b < n; b += lanes) {
+    auto top = hn::Load(d, logits + b);
+    auto best = hn::Zero(di);
+    for (int64_t c = 1; c < classes; ++c) {
+      const auto x = hn::Load(d, logits + c * stride + b);
+      const auto larger = hn::Gt(x, top);
+      top = hn::IfThenElse(larger, x, top);
+      best = hn::IfThenElse(hn::RebindMask(di, larger), hn::Set(di, static_cast<int32_t>(c)), best);
+    }
+    auto hit = hn::IfThenElseZero(hn::Eq(best, hn::LoadU(di, labels + b)), hn::Set(di, 1));
+    if (b + lanes > n) hit = hn::IfThenElseZero(hn::FirstN(di, static_cast<size_t>(n - b)), hit);
+    hits = hn::Add(hits, hit);
+  }
+  return hn::GetLane(hn::SumOfLanes(di, hits));
+}
+
 }  // namespace mase::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -84,12 +107,18 @@ HWY_AFTER_NAMESPACE();
 namespace mase::kernels {
 
 HWY_EXPORT(CrossEntropy);
+HWY_EXPORT(Hits);
 
 CrossEntropyResult cross_entropy(const float* logits, int64_t classes, int64_t stride, int64_t n,
                                  const int32_t* labels, const float* class_weights, float scale,
                                  float* g) {
   return HWY_DYNAMIC_DISPATCH(CrossEntropy)(logits, classes, stride, n, labels, class_weights,
                                             scale, g);
+}
+
+int64_t hits(const float* logits, int64_t classes, int64_t stride, int64_t n,
+             const int32_t* labels) {
+  return HWY_DYNAMIC_DISPATCH(Hits)(logits, classes, stride, n, labels);
 }
 
 }  // namespace mase::kernels

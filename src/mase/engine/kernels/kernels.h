@@ -113,6 +113,9 @@ struct CrossEntropyResult {
 CrossEntropyResult cross_entropy(const float* logits, int64_t classes, int64_t stride, int64_t n,
                                  const int32_t* labels, const float* class_weights, float scale,
                                  float* g);
+// How many of the samples have their largest logit, the first of equal ones, at their label.
+int64_t hits(const float* logits, int64_t classes, int64_t stride, int64_t n,
+             const int32_t* labels);
 
 }  // namespace reference
 
@@ -152,5 +155,7 @@ void norm_backward(const NormShape& shape, const NormParameters& parameters, con
 CrossEntropyResult cross_entropy(const float* logits, int64_t classes, int64_t stride, int64_t n,
                                  const int32_t* labels, const float* class_weights, float scale,
                                  float* g);
+int64_t hits(const float* logits, int64_t classes, int64_t stride, int64_t n,
+             const int32_t* labels);
 
 }  // namespace mase::kernels

@@ -190,6 +190,18 @@ void norm_backward(const NormShape& s, const NormParameters& parameters, const f
                                    static_cast<double>(s.positions * s.n), dx, accumulate);
 }
 
+int64_t hits(const float* logits, int64_t classes, int64_t stride, int64_t n,
+             const int32_t* labels) {
+  int64_t count = 0;
+  for (int64_t b = 0; b < n; ++b) {
+    int64_t best = 0;
+    for (int64_t c = 1; c < classes; ++c)
+      if (logits[c * stride + b] > logits[best * stride + b]) best = c;
+    count += best == labels[b];
+  }
+  return count;
+}
+
 CrossEntropyResult cross_entropy(const float* logits, int64_t classes, int64_t stride, int64_t n,
                                  const int32_t* labels, const float* class_weights, float scale,
                                  float* g) {

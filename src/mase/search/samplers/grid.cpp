@@ -67,6 +67,7 @@ class GridSampler final : public Sampler {
 const Register<SamplerRecord> grid{{
     .name = "grid",
     .summary = "every configuration once, in a random order",
+    .independent = true,
     .refuses = refuses,
     .make = [](const Value&, const SamplerSetup&) { return std::make_unique<GridSampler>(false); },
 }};
@@ -82,6 +83,7 @@ const Register<SamplerRecord> registered{{
     .summary = "every configuration once",
     .help = "In order; if fewer trials are asked for than there are configurations, in a random "
             "order.",
+    .independent = true,
     .refuses = refuses,
     .make = make_brute_force,
 }};

@@ -61,6 +61,7 @@ const Register<SamplerRecord> registered{{
                  .type = FieldType::boolean,
                  .default_value = false,
                  .help = "shift it by the seed"}}},
+    .independent = true,
     .refuses = [](const SamplerSetup& setup) -> std::optional<std::string> {
       if (setup.space->dimensions() <= sobol_dimensions) return {};
       return fmt::format("the space has {} parameters, Sobol's sequence here at most {}",

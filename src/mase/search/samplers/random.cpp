@@ -19,6 +19,7 @@ class RandomSampler final : public Sampler {
 const Register<SamplerRecord> registered{{
     .name = "random",
     .summary = "evenly over the space",
+    .independent = true,
     .make = [](const Value&, const SamplerSetup&) { return std::make_unique<RandomSampler>(); },
 }};
 

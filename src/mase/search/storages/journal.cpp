@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <map>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "mase/base/file.h"
@@ -108,29 +109,98 @@ class JournalStorage final : public Storage {
                   "give another --study");
   }
 
-  std::vector<Trial> load(const Space& space) override {
+  std::vector<Trial> news(const Space& space) override {
     flush();
     {
       const FileLock lock(path_);
       read_news();
     }
     std::vector<Trial> all;
-    for (const Stored& stored : trials_) {
+    there_.clear();
+    for (size_t id = 0; id < trials_.size(); ++id) {
+      const Stored& stored = trials_[id];
       if (stored.study != study_) continue;
+      there_.push_back(static_cast<int64_t>(id));
       Trial trial = stored.trial;
       place_in_space(space, stored.parameters, trial);
       trial.constraints = constraints_of(trial.system_attributes);
-      trial.number = static_cast<int64_t>(all.size());
+      trial.stored = static_cast<int64_t>(all.size());
       all.push_back(std::move(trial));
     }
+    count_ = static_cast<int64_t>(all.size());
     return all;
   }
 
   // A finished trial is one line; what runs is not written: nobody could continue it.
-  void begin(const Space&, const Trial&) override {}
+  bool begin(const Space&, Trial& trial) override {
+    if (trial.stored < 0) trial.stored = count_++;
+    return true;
+  }
   void report(const Trial&, int64_t, double) override {}
 
   void finish(const Space& space, const Trial& trial) override {
+    if (trial.shown() < static_cast<int64_t>(there_.size()))
+      change_lines(space, trial, there_[static_cast<size_t>(trial.shown())]);
+    else
+      create_line(space, trial);
+    const std::chrono::duration<double> past = std::chrono::steady_clock::now() - last_write_;
+    if (past.count() >= 0.5) flush();
+  }
+
+  void flush() override {
+    last_write_ = std::chrono::steady_clock::now();
+    if (lines_.empty()) return;
+    const FileLock lock(path_);
+    append(lines_);
+    lines_.clear();
+  }
+
+ private:
+  struct Study {
+    int64_t id;
+    std::vector<bool> maximise;
+  };
+  struct Stored {
+    int64_t study;
+    Trial trial;
+    std::vector<StoredParameter> parameters;
+  };
+
+  // One that waited in the file: taken up, and ended.
+  void change_lines(const Space& space, const Trial& trial, int64_t id) {
+    if (!trial.finished()) return;  // it goes on waiting
+    const auto add = [&](Operation operation, Dict fields) {
+      Dict line{{"op_code", operation}, {"worker_id", worker_}, {"trial_id", id}};
+      for (auto& [key, value] : fields) line.set(key, value);
+      lines_.emplace_back(std::move(line));
+    };
+    add(set_state, {{"state", state_number(TrialState::running)},
+                    {"values", Value()},
+                    {"datetime_start", iso_time(trial.started, 'T') + "+00:00"}});
+    std::set<std::string> given;
+    for (const StoredParameter& parameter : trials_[static_cast<size_t>(id)].parameters)
+      given.insert(parameter.name);
+    for (size_t i = 0; i < trial.point.size(); ++i) {
+      const Parameter& parameter = space.parameters()[i];
+      if (!std::isnan(trial.point[i]) && !given.count(parameter.name))
+        add(set_parameter, {{"param_name", parameter.name},
+                            {"param_value_internal", trial.point[i]},
+                            {"distribution", distribution_to_json(parameter.distribution)}});
+    }
+    for (const auto& [step, value] : trial.intermediate)
+      add(set_intermediate, {{"step", step}, {"intermediate_value", value}});
+    for (const auto& [key, value] : trial.user_attributes)
+      add(trial_user_attribute, {{"user_attr", Dict{{key, value}}}});
+    for (const auto& [key, value] : stored_attributes(trial))
+      add(trial_system_attribute, {{"system_attr", Dict{{key, value}}}});
+    List values;
+    for (const double value : trial.values) values.emplace_back(value);
+    add(set_state, {{"state", state_number(trial.state)},
+                    {"values", values.empty() ? Value() : Value(std::move(values))},
+                    {"datetime_complete", iso_time(trial.ended, 'T') + "+00:00"}});
+  }
+
+  void create_line(const Space& space, const Trial& trial) {
     Dict distributions, parameters, intermediate;
     for (size_t i = 0; i < trial.point.size(); ++i)
       if (!std::isnan(trial.point[i])) {
@@ -157,28 +227,7 @@ class JournalStorage final : public Storage {
              {"user_attrs", trial.user_attributes},
              {"system_attrs", stored_attributes(trial)},
              {"intermediate_values", std::move(intermediate)}});
-    const std::chrono::duration<double> past = std::chrono::steady_clock::now() - last_write_;
-    if (past.count() >= 0.5) flush();
   }
-
-  void flush() override {
-    last_write_ = std::chrono::steady_clock::now();
-    if (lines_.empty()) return;
-    const FileLock lock(path_);
-    append(lines_);
-    lines_.clear();
-  }
-
- private:
-  struct Study {
-    int64_t id;
-    std::vector<bool> maximise;
-  };
-  struct Stored {
-    int64_t study;
-    Trial trial;
-    std::vector<StoredParameter> parameters;
-  };
 
   void append(const std::vector<Value>& lines) {
     std::string text;
@@ -287,6 +336,8 @@ class JournalStorage final : public Storage {
   int64_t line_number_ = 0, study_count_ = 0, study_ = 0;
   std::map<std::string, Study> studies_;
   std::vector<Stored> trials_;
+  std::vector<int64_t> there_;  // ids of this study's trials in the file, by number
+  int64_t count_ = 0;           // of this study's trials, those of this process too
   std::vector<Value> lines_;
   std::chrono::steady_clock::time_point last_write_ = std::chrono::steady_clock::now();
 };

@@ -3,6 +3,7 @@
 #include <libpq-fe.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "mase/search/sql_storage.h"
@@ -77,7 +78,12 @@ class PostgresqlConnection final : public SqlConnection {
  public:
   explicit PostgresqlConnection(const std::string& address) : place_(without_password(address)) {
     connection_ = PQconnectdb(address.c_str());
-    if (PQstatus(connection_) == CONNECTION_OK) return;
+    if (PQstatus(connection_) == CONNECTION_OK) {
+      // A server that crashes may lose its last half second, whole transactions each: trials are
+      // then tried again. Waiting for the disk at every commit would cost more than most trials.
+      check(Result(PQexec(connection_, "SET synchronous_commit = off")));
+      return;
+    }
     const std::string cause = first_line(PQerrorMessage(connection_));
     PQfinish(connection_);
     throw Error(place_, cause, "check server, name and password");
@@ -88,23 +94,21 @@ class PostgresqlConnection final : public SqlConnection {
 
   std::vector<SqlRow> run(const std::string& sql,
                           const std::vector<SqlValue>& parameters) override {
-    std::vector<std::optional<std::string>> texts;
-    for (const SqlValue& value : parameters) texts.push_back(text_of(value));
-    std::vector<const char*> pointers;
-    for (const auto& text : texts) pointers.push_back(text ? text->c_str() : nullptr);
-    const Result result(PQexecParams(connection_, sql.c_str(), static_cast<int>(pointers.size()),
-                                     nullptr, pointers.data(), nullptr, nullptr, 0));
+    const std::string name = prepared(sql);
+    const Parameters given(parameters);
+    const Result result(PQexecPrepared(connection_, name.c_str(), given.count(), given.texts(),
+                                       nullptr, nullptr, 0));
     check(result);
-    std::vector<SqlRow> rows(static_cast<size_t>(PQntuples(result.get())));
-    for (size_t r = 0; r < rows.size(); ++r)
-      for (int c = 0; c < PQnfields(result.get()); ++c) {
-        const int row = static_cast<int>(r);
-        if (PQgetisnull(result.get(), row, c))
-          rows[r].emplace_back();
-        else
-          rows[r].emplace_back(PQgetvalue(result.get(), row, c));
-      }
-    return rows;
+    return rows_of(result);
+  }
+
+  // Sent together, answered together: one way to the server and back for all of them.
+  std::vector<std::vector<SqlRow>> run_all(const std::vector<SqlStatement>& statements) override {
+    constexpr size_t most = 400;  // so that answers that wait to be read never fill a buffer
+    std::vector<std::vector<SqlRow>> results;
+    for (size_t first = 0; first < statements.size(); first += most)
+      run_some(statements, first, std::min(first + most, statements.size()), results);
+    return results;
   }
 
   void begin() override { run("BEGIN", {}); }
@@ -128,7 +132,99 @@ class PostgresqlConnection final : public SqlConnection {
   }
   const std::string& place() const override { return place_; }
 
+  std::string among(const std::string& column, size_t parameter) const override {
+    return fmt::format("{} = ANY(${}::integer[])", column, parameter);
+  }
+  SqlValue list(const std::vector<int64_t>& numbers) const override {
+    return fmt::format("{{{}}}", fmt::join(numbers, ","));
+  }
+  std::string seconds_ago(size_t parameter) const override {
+    return fmt::format("now()::timestamp - ${}::float8 * interval '1 second'", parameter);
+  }
+
+  void listen(int64_t study) override {
+    check(Result(PQexec(connection_, fmt::format("LISTEN mase_study_{}", study).c_str())));
+  }
+  void tell(int64_t study) override {
+    run("SELECT pg_notify($1, '')", {fmt::format("mase_study_{}", study)});
+  }
+  bool changed() override {
+    if (!PQconsumeInput(connection_)) throw Error(place_, first_line(PQerrorMessage(connection_)));
+    bool others = false;
+    while (PGnotify* note = PQnotifies(connection_)) {
+      others = others || note->be_pid != PQbackendPID(connection_);
+      PQfreemem(note);
+    }
+    return others;
+  }
+
  private:
+  class Parameters {
+   public:
+    explicit Parameters(const std::vector<SqlValue>& values) {
+      for (const SqlValue& value : values) kept_.push_back(text_of(value));
+      for (const auto& text : kept_) texts_.push_back(text ? text->c_str() : nullptr);
+    }
+    int count() const { return static_cast<int>(texts_.size()); }
+    const char* const* texts() const { return texts_.data(); }
+
+   private:
+    std::vector<std::optional<std::string>> kept_;
+    std::vector<const char*> texts_;
+  };
+
+  static std::vector<SqlRow> rows_of(const Result& result) {
+    std::vector<SqlRow> rows(static_cast<size_t>(PQntuples(result.get())));
+    for (size_t r = 0; r < rows.size(); ++r)
+      for (int c = 0; c < PQnfields(result.get()); ++c) {
+        const int row = static_cast<int>(r);
+        if (PQgetisnull(result.get(), row, c))
+          rows[r].emplace_back();
+        else
+          rows[r].emplace_back(PQgetvalue(result.get(), row, c));
+      }
+    return rows;
+  }
+
+  // Statements are planned once.
+  std::string prepared(const std::string& sql) {
+    const auto known = prepared_.find(sql);
+    if (known != prepared_.end()) return known->second;
+    const std::string name = fmt::format("s{}", prepared_.size());
+    check(Result(PQprepare(connection_, name.c_str(), sql.c_str(), 0, nullptr)));
+    return prepared_[sql] = name;
+  }
+
+  void run_some(const std::vector<SqlStatement>& statements, size_t first, size_t last,
+                std::vector<std::vector<SqlRow>>& results) {
+    std::vector<std::string> names;
+    for (size_t i = first; i < last; ++i) names.push_back(prepared(statements[i].sql));
+    if (!PQenterPipelineMode(connection_)) fail();
+    for (size_t i = first; i < last; ++i) {
+      const Parameters given(statements[i].parameters);
+      if (!PQsendQueryPrepared(connection_, names[i - first].c_str(), given.count(), given.texts(),
+                               nullptr, nullptr, 0))
+        fail();
+    }
+    if (!PQpipelineSync(connection_)) fail();
+    std::string cause;
+    for (size_t i = first; i < last; ++i) {
+      const Result result(PQgetResult(connection_));
+      const ExecStatusType status = PQresultStatus(result.get());
+      if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
+        results.push_back(rows_of(result));
+      else if (cause.empty())
+        cause = first_line(PQerrorMessage(connection_));
+      if (!result) break;                // the connection is gone
+      Result(PQgetResult(connection_));  // the end of this statement's answers
+    }
+    Result(PQgetResult(connection_));  // that of the pipeline
+    PQexitPipelineMode(connection_);
+    if (!cause.empty()) throw Error(place_, cause);
+  }
+
+  [[noreturn]] void fail() const { throw Error(place_, first_line(PQerrorMessage(connection_))); }
+
   static std::string first_line(const std::string& text) {
     return strip(text.substr(0, text.find('\n')));
   }
@@ -148,6 +244,7 @@ class PostgresqlConnection final : public SqlConnection {
 
   std::string place_;
   PGconn* connection_ = nullptr;
+  std::map<std::string, std::string> prepared_;  // names by text
 };
 
 bool takes(const std::string& address) {
@@ -160,8 +257,8 @@ const Register<StorageRecord> registered{{
     .summary = "postgresql://USER@HOST/DATABASE",
     .takes = takes,
     .open = [](const std::string& address) -> std::unique_ptr<Storage> {
-      return make_sql_storage(std::make_unique<PostgresqlConnection>(
-          replace_all(address, "postgresql+psycopg2://", "postgresql://")));
+      const std::string plain = replace_all(address, "postgresql+psycopg2://", "postgresql://");
+      return make_sql_storage([plain] { return std::make_unique<PostgresqlConnection>(plain); });
     },
 }};
 

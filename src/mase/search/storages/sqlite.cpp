@@ -190,6 +190,23 @@ class SqliteConnection final : public SqlConnection {
   }
 
   void lock_study(int64_t) override {}  // BEGIN IMMEDIATE excludes every other writer
+
+  std::string among(const std::string& column, size_t parameter) const override {
+    return fmt::format("{} IN (SELECT value FROM json_each(${}))", column, parameter);
+  }
+  SqlValue list(const std::vector<int64_t>& numbers) const override {
+    return fmt::format("[{}]", fmt::join(numbers, ","));
+  }
+  std::string seconds_ago(size_t parameter) const override {
+    return fmt::format("datetime('now', '-' || ${} || ' seconds')", parameter);
+  }
+  // Every commit of another connection gives the file another version.
+  bool changed() override {
+    const std::string now = run("PRAGMA data_version", {}).at(0).at(0).value_or("");
+    if (now == version_) return false;
+    version_ = now;
+    return true;
+  }
   const std::string& place() const override { return path_; }
 
  private:
@@ -244,7 +261,7 @@ class SqliteConnection final : public SqlConnection {
     }
   }
 
-  std::string path_;
+  std::string path_, version_;
   sqlite3* db_ = nullptr;
   std::map<std::string, sqlite3_stmt*> statements_;
 };
@@ -259,7 +276,7 @@ bool takes(const std::string& address) {
 std::unique_ptr<Storage> open(const std::string& address) {
   const std::string path =
       starts_with(address, scheme) ? address.substr(std::string(scheme).size()) : address;
-  return make_sql_storage(std::make_unique<SqliteConnection>(path));
+  return make_sql_storage([path] { return std::make_unique<SqliteConnection>(path); });
 }
 
 const Register<StorageRecord> registered{{
