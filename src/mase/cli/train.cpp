@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "mase/cli/learn_bits.h"
 #include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
 #include "mase/cli/portable.h"
@@ -184,6 +185,15 @@ bool wants_portable(const Arguments& arguments) {
   return false;
 }
 
+bool learns_bits(const Arguments& arguments) {
+  if (arguments["resume"].is_null())
+    return merge_settings("train", arguments)["learn_bits"].as_bool();
+  const RunFolder run = RunFolder::open(arguments["resume"].as_string());
+  if (!run.record()["front"].is_null())
+    throw Error("--resume", "a run of --learn-bits is not taken up again", "start it anew");
+  return false;
+}
+
 int run(const Arguments& arguments) {
   if (wants_portable(arguments)) run_portably(arguments.command_line);
   catch_interrupts();
@@ -194,6 +204,10 @@ int run(const Arguments& arguments) {
     return run_seeds(arguments);
   }
   const std::shared_ptr<Communicator> processes = communicator();
+  if (learns_bits(arguments)) {
+    if (processes->size() > 1) throw Error("--learn-bits", "runs in one process");
+    return train_and_learn_bits(arguments);
+  }
   if (processes->size() == 1) return start_or_resume(arguments, processes);
   // A process that leaves must take the others with it, or they wait for it for ever. Mistakes are
   // the same on all of them: the leading one speaks, the others only if it does not.
@@ -242,7 +256,7 @@ const Register<CommandRecord> registered{{
                      false},
                     {"dataset", "a data set (ch data list) or the path of a table", false}},
     .options = {general_options() + config_options() + data_options() + trainer_options() +
-                own_options() + plot_fields() + machine_options()},
+                own_options() + learn_bits_options() + plot_fields() + machine_options()},
     .tables = {"passes"},
     .examples = {"ch train jsc-tiny jsc --learning-rate 1e-2 --max-epochs 10 --project tiny",
                  "ch train --config configs/examples/jsc_toy_by_type.toml --max-epochs 2",

@@ -15,7 +15,7 @@ std::vector<LearnedOperand> learned_operands(const Module& module) {
     const Tensor* tensor = module.find(operand);
     if (!tensor && !is_activation(operand)) continue;  // a bias that the layer does not have
     result.push_back({operand, operand + "_" + quantizer->learned->name, quantizer.get(),
-                      tensor ? quantizer->learned->shape(tensor->shape()) : Shape{1}});
+                      quantizer->learned->shape(tensor ? tensor->shape() : Shape{})});
   }
   return result;
 }
@@ -59,7 +59,7 @@ QuantizerPtr current_quantizer(const Quantization& quantization, const Module* m
   };
   now->reference = now->quantize;
   // Codes and limits are those of the step that was found, not of the one it started from.
-  if (const Tensor* tensor = module->find(operand); tensor || learned->whole) {
+  if (const Tensor* tensor = module->find(operand); learned->type && (tensor || learned->whole)) {
     now->type =
         learned->type(number->to(DType::f32).data<float>(), tensor ? tensor->shape() : Shape{1});
     Quantizer given = typed_quantizer(*now->type);

@@ -387,6 +387,7 @@ class Loop {
         if (options_.accumulate > 1)
           kernels::scale(program_->gradient_memory(),
                          1.0f / static_cast<float>(options_.accumulate));
+        if (session_.penalty) session_.penalty(*program_, state_.step, total_steps_);
         apply_masks(false);
         clip();
         optimizer_->step(program_->parameter_memory(), program_->gradient_memory(),

@@ -138,6 +138,9 @@ struct TrainSession {
   // Folds batch-norms into the layers before them: called once, when they freeze, or at the start
   // if they never do. Null: they stay.
   std::function<void(Graph& graph)> fold_batch_norm = {};
+  // Called before each step of the optimiser with the gradients of the loss: adds those of whatever
+  // else is minimised. `step` of `steps` are done.
+  std::function<void(Program& program, int64_t step, int64_t steps)> penalty = {};
   Communicator* processes = nullptr;  // null: this one alone
 };
 

@@ -73,17 +73,26 @@ bool find_number(const Plan& plan, const LearnedNumber& learned, const float* in
   return true;
 }
 
-// Calls body(offset, shape) for the pieces of a tensor that hold values: its rows without their
+// Calls body(offset, row) for the pieces of a tensor that hold values: its rows without their
 // padding, or all of it.
 template <class Body>
 void for_each_piece(const TensorView& view, int64_t n, Shape& shape, const Body& body) {
   if (view.layout != Layout::batch) {
     if (view.layout == Layout::free) shape = view.shape_at(n);
-    body(int64_t{0});
+    body(int64_t{0}, int64_t{0});
     return;
   }
   shape[0] = view.lanes(n);
-  for (int64_t r = 0; r < view.rows; ++r) body(r * view.stride);
+  for (int64_t r = 0; r < view.rows; ++r) body(r * view.stride, r);
+}
+
+// Rows have a number each where there are as many numbers as rows, or share the one there is.
+int64_t number_stride(const Plan& plan, const Primitive& p, const TensorView& view) {
+  if (view.layout != Layout::batch) return 0;
+  const int64_t numbers = element_count(plan.at(p.weight).shape);
+  MASE_CHECK(numbers == 1 || numbers == view.rows, "{} learned numbers for {} rows", numbers,
+             view.rows);
+  return numbers == 1 ? 0 : 1;
 }
 
 Shape piece_shape(const TensorView& view) {
@@ -95,21 +104,23 @@ Step emit_learned(Plan& plan, const Primitive& p) {
   Step step{"quantize", quantizer->format + ", learned", {p.in[0], p.weight}, {p.out}};
   const TensorView view = view_of(plan, p.out);
   const int in = p.in[0], out = p.out, weight = p.weight;
+  const int64_t each = number_stride(plan, p, view);
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     auto shape = std::make_shared<Shape>(piece_shape(view));
-    return [=, &plan, from = memory[in], to = memory[out],
-            number = memory[weight]](const Run& run) {
-      const LearnedNumber& learned = *quantizer->learned;
-      if (find_number(plan, learned, from, view, run, number)) {
-        for_each_piece(view, run.n, *shape,
-                       [&](int64_t at) { learned.quantize(from + at, number, to + at, *shape); });
-        return;
-      }
-      Shape whole;
-      std::vector<float> values = row_major(from, view, run.n, whole);
-      quantizer->quantize(values.data(), values.data(), whole);
-      from_row_major(view, values.data(), run.n, to);
-    };
+    return
+        [=, &plan, from = memory[in], to = memory[out], number = memory[weight]](const Run& run) {
+          const LearnedNumber& learned = *quantizer->learned;
+          if (find_number(plan, learned, from, view, run, number)) {
+            for_each_piece(view, run.n, *shape, [&](int64_t at, int64_t row) {
+              learned.quantize(from + at, number + row * each, to + at, *shape);
+            });
+            return;
+          }
+          Shape whole;
+          std::vector<float> values = row_major(from, view, run.n, whole);
+          quantizer->quantize(values.data(), values.data(), whole);
+          from_row_major(view, values.data(), run.n, to);
+        };
   };
   return step;
 }
@@ -131,23 +142,25 @@ Step emit_learned_gradient(Plan& plan, const Primitive& p, int gradient, Target 
                              : element_count(plan.at(p.in[0]).shape) / std::max<int64_t>(1, count);
   const double share = quantizer->learned->gradient_scale(values);
   const int in = p.in[0], weight = p.weight;
+  const int64_t each = number_stride(plan, p, view);
   step.bind = [=](const Memory& memory) -> Kernel {
     auto shape = std::make_shared<Shape>(piece_shape(view));
     auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(count));
-    return [=, from = memory[in], value = memory[weight], g = memory[gradient],
-            scratch = memory[ups], dx = memory.at(x.tensor),
-            dn = memory.at(number.tensor)](const Run& run) {
-      std::fill(sums->begin(), sums->end(), 0.0);
-      for_each_piece(view, run.n, *shape, [&](int64_t offset) {
-        float* to = dx && !x.accumulate ? dx + offset : scratch + offset;
-        quantizer->learned->gradient(from + offset, value, g + offset, to, sums->data(), *shape);
-        if (dx && x.accumulate) kernels::add_to(dx + offset, to, element_count(*shape));
-      });
-      for (int64_t i = 0; dn && i < count; ++i) {
-        const auto d = static_cast<float>((*sums)[static_cast<size_t>(i)] * share);
-        dn[i] = number.accumulate ? dn[i] + d : d;
-      }
-    };
+    return
+        [=, from = memory[in], value = memory[weight], g = memory[gradient], scratch = memory[ups],
+         dx = memory.at(x.tensor), dn = memory.at(number.tensor)](const Run& run) {
+          std::fill(sums->begin(), sums->end(), 0.0);
+          for_each_piece(view, run.n, *shape, [&](int64_t offset, int64_t row) {
+            float* to = dx && !x.accumulate ? dx + offset : scratch + offset;
+            quantizer->learned->gradient(from + offset, value + row * each, g + offset, to,
+                                         sums->data() + row * each, *shape);
+            if (dx && x.accumulate) kernels::add_to(dx + offset, to, element_count(*shape));
+          });
+          for (int64_t i = 0; dn && i < count; ++i) {
+            const auto d = static_cast<float>((*sums)[static_cast<size_t>(i)] * share);
+            dn[i] = number.accumulate ? dn[i] + d : d;
+          }
+        };
   };
   return step;
 }

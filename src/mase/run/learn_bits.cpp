@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/run/learn_bits.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+
+#include "mase/base/file.h"
+#include "mase/formats/learned_bits.h"
+#include "mase/hardware/ebops.h"
+#include "mase/hardware/lower_graph.h"
+#include "mase/ir/learned.h"
+#include "mase/ir/op.h"
+#include "mase/passes/pass.h"
+
+namespace mase {
+namespace {
+
+constexpr int64_t watched_rows = 4096;  // whose ranges say how many whole bits features have
+constexpr int64_t scoring_batch = 1024;
+
+struct FeatureRange {
+  float low = 0, high = 0;
+};
+using LayerRanges = std::map<std::string, std::vector<FeatureRange>>;  // by the layer's path
+
+struct BitsLayer {
+  std::string path;
+  NodeId source;       // its input
+  bool first = false;  // its codes are the hardware's inputs
+};
+
+std::vector<BitsLayer> bits_layers(const Graph& graph) {
+  std::vector<BitsLayer> layers;
+  for (const NodeId id : graph.order()) {
+    const Module* const module = graph.module_of(graph.node(id));
+    if (!module || module->op != "linear") continue;
+    const auto known = [&](const BitsLayer& layer) { return layer.path == graph.node(id).target; };
+    if (std::any_of(layers.begin(), layers.end(), known))
+      throw Error(graph.node(id).target, "is called twice", "learn the bits of other networks");
+    layers.push_back({graph.node(id).target, graph.inputs_of(id).front(), layers.empty()});
+  }
+  if (layers.empty()) throw Error(graph.name, "has no linear layers whose bits could be learned");
+  return layers;
+}
+
+// What every feature of every layer's input reaches on these rows.
+LayerRanges ranges_on(const Graph& graph, const std::vector<BitsLayer>& layers, const Tensor& rows,
+                      int64_t most) {
+  std::map<NodeId, std::vector<FeatureRange>> found;
+  const auto look = [&](NodeId node, const float* values, int64_t count, int64_t features) {
+    std::vector<FeatureRange>& ranges = found[node];
+    ranges.resize(static_cast<size_t>(features));
+    for (int64_t i = 0; i < count * features; ++i) {
+      FeatureRange& range = ranges[static_cast<size_t>(i % features)];
+      range.low = std::min(range.low, values[i]);
+      range.high = std::max(range.high, values[i]);
+    }
+  };
+  const int64_t count = std::min(most, rows.shape()[0]), width = rows.numel() / rows.shape()[0];
+  Shape shape = rows.shape();
+  shape[0] = count;
+  const Tensor part =
+      Tensor::of(shape, std::vector<float>(rows.data<float>(), rows.data<float>() + count * width));
+  std::vector<NodeId> nodes;
+  for (const BitsLayer& layer : layers) {
+    if (graph.node(layer.source).kind == NodeKind::placeholder)
+      look(layer.source, part.data<float>(), count, width);
+    else if (std::find(nodes.begin(), nodes.end(), layer.source) == nodes.end())
+      nodes.push_back(layer.source);
+  }
+  run_observed(graph, {part}, nodes, scoring_batch, [&](NodeId node, const Tensor& result) {
+    look(node, result.data<float>(), result.shape()[0], result.numel() / result.shape()[0]);
+  });
+  LayerRanges ranges;
+  for (const BitsLayer& layer : layers) ranges[layer.path] = found[layer.source];
+  return ranges;
+}
+
+int magnitude_bits(double code) {
+  return static_cast<int>(std::bit_width(static_cast<uint64_t>(std::min(std::fabs(code), 0x1p62))));
+}
+
+// The widths of a layer's three operands, as they would be if training ended now.
+struct LayerBits {
+  std::vector<int> input, weight, bias;
+};
+
+std::vector<int> input_bits(const std::vector<FeatureRange>& ranges, std::span<const float> numbers,
+                            bool saturates) {
+  std::vector<int> bits;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const int frac = whole_fraction_bits(numbers[i]);
+    const double low = fraction_code(ranges[i].low, frac),
+                 high = fraction_code(ranges[i].high, frac);
+    const int width = std::max(magnitude_bits(low < 0 ? low + 1 : 0), magnitude_bits(high));
+    bits.push_back(width + (saturates && low < 0 && (low < 0 || width > 0) ? 1 : 0));
+  }
+  return bits;
+}
+
+std::vector<int> parameter_bits(std::span<const float> values, std::span<const float> numbers) {
+  std::vector<int> bits;
+  for (size_t i = 0; i < values.size(); ++i)
+    bits.push_back(magnitude_bits(fraction_code(values[i], whole_fraction_bits(numbers[i]))));
+  return bits;
+}
+
+// The gradient of beta times the bit operations, by the fraction bits of everything: a bit more of
+// a weight costs the bits of its input, a bit more of an input those of its weights. What has no
+// bits left costs nothing, and the loss alone may bring it back.
+class BitsPenalty {
+ public:
+  BitsPenalty(std::vector<BitsLayer> layers, const LearnBitsSpec& spec)
+      : layers_(std::move(layers)), spec_(spec) {}
+
+  void watch(LayerRanges ranges) { ranges_ = std::move(ranges); }
+
+  void add_to(Program& program, int64_t step, int64_t steps) {
+    if (views_.empty())
+      for (ParameterView& view : program.parameters()) views_[view.name] = &view;
+    const double share = steps > 1 ? static_cast<double>(step) / static_cast<double>(steps - 1) : 0;
+    const double beta = spec_.first_beta * std::pow(spec_.last_beta / spec_.first_beta, share);
+    const auto price = static_cast<float>(beta * learned_bits_slope);
+    for (const BitsLayer& layer : layers_) {
+      ParameterView &weight = view(layer, "weight"), &weight_bits = view(layer, "weight_bits"),
+                    &input = view(layer, "data_in_bits");
+      const std::vector<int> in = input_bits(ranges_.at(layer.path), input.value, layer.first),
+                             own = parameter_bits(weight.value, weight_bits.value);
+      for (size_t k = 0; k < own.size(); ++k) {
+        const size_t i = k % in.size();
+        if (own[k] > 0) weight_bits.gradient[k] += price * static_cast<float>(in[i]);
+        if (in[i] > 0) input.gradient[i] += price * static_cast<float>(own[k]);
+      }
+      if (const auto bias = views_.find(layer.path + ".bias"); bias != views_.end()) {
+        ParameterView& numbers = view(layer, "bias_bits");
+        const std::vector<int> bits = parameter_bits(bias->second->value, numbers.value);
+        for (size_t o = 0; o < bits.size(); ++o)
+          if (bits[o] > 0) numbers.gradient[o] += price;
+      }
+    }
+  }
+
+ private:
+  ParameterView& view(const BitsLayer& layer, const char* name) {
+    return *views_.at(layer.path + "." + name);
+  }
+
+  std::vector<BitsLayer> layers_;
+  LearnBitsSpec spec_;
+  LayerRanges ranges_;
+  std::map<std::string, ParameterView*> views_;
+};
+
+std::span<const float> floats(const Module& module, const char* name) {
+  const Tensor* const tensor = module.find(name);
+  return {tensor->data<float>(), static_cast<size_t>(tensor->numel())};
+}
+
+double ebops_now(const Graph& graph, const std::vector<BitsLayer>& layers,
+                 const LayerRanges& ranges) {
+  double total = 0;
+  for (const BitsLayer& layer : layers) {
+    const Module& module = graph.modules().at(layer.path);
+    const std::vector<int> in =
+        input_bits(ranges.at(layer.path), floats(module, "data_in_bits"), layer.first);
+    const std::vector<int> weight =
+        parameter_bits(floats(module, "weight"), floats(module, "weight_bits"));
+    std::vector<int> bias;
+    if (module.find("bias"))
+      bias = parameter_bits(floats(module, "bias"), floats(module, "bias_bits"));
+    total += dense_ebops(in, weight, bias);
+  }
+  return total;
+}
+
+// Lists of one operand's widths, points and signs.
+struct FormatLists {
+  List widths, fracs, signs;
+
+  void add(double low, double high, int frac, bool always_signed) {
+    const bool sign = low < 0 || (always_signed && high > 0);
+    const int width = std::max(magnitude_bits(low < 0 ? low + 1 : 0), magnitude_bits(high));
+    const bool zero = low == 0 && high == 0;
+    widths.push_back(zero ? 0 : width + (sign ? 1 : 0));
+    fracs.push_back(zero ? 0 : frac);
+    signs.push_back(sign || zero);
+  }
+  void write(Dict& config, const std::string& operand, const char* granularity,
+             const std::string& overflow) const {
+    config.set(operand + "_width", widths);
+    config.set(operand + "_frac_width", fracs);
+    config.set(operand + "_is_signed", signs);
+    config.set(operand + "_granularity", granularity);
+    config.set(operand + "_rounding", "half_up");
+    config.set(operand + "_overflow", overflow);
+  }
+};
+
+// The network in formats of single widths: the narrowest that hold every weight, and every value
+// that inputs of layers had on the rows of `ranges`.
+Graph with_whole_widths(const Graph& trained, const std::vector<BitsLayer>& layers,
+                        const LayerRanges& ranges, const std::string& overflow) {
+  Graph graph = trained;
+  for (const BitsLayer& layer : layers) {
+    Module& module = graph.modules().at(layer.path);
+    Dict config{{"name", "integer"}};
+    FormatLists inputs;
+    const std::span<const float> numbers = floats(module, "data_in_bits");
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const int frac = whole_fraction_bits(numbers[i]);
+      const FeatureRange& range = ranges.at(layer.path)[i];
+      inputs.add(fraction_code(range.low, frac), fraction_code(range.high, frac), frac, false);
+    }
+    inputs.write(config, "data_in", "row", layer.first ? "saturate" : overflow);
+    for (const char* name : {"weight", "bias"}) {
+      Tensor* const tensor = module.find(name);
+      if (!tensor) continue;
+      const std::span<const float> bits =
+          floats(module, name == std::string("weight") ? "weight_bits" : "bias_bits");
+      FormatLists lists;
+      float* const values = tensor->mutable_data<float>();
+      for (size_t k = 0; k < bits.size(); ++k) {
+        const int frac = whole_fraction_bits(bits[k]);
+        const double code = fraction_code(values[k], frac);
+        values[k] = static_cast<float>(std::ldexp(code, -frac));
+        lists.add(std::min(code, 0.0), std::max(code, 0.0), frac, true);
+      }
+      lists.write(config, name, "element", "wrap");
+    }
+    Problems problems;
+    module.quantization =
+        parse_quantization(config, find_op(module.op).operands, {}, {}, layer.path, problems);
+    problems.throw_if_any();
+    fit_learned_parameters(module);
+  }
+  return graph;
+}
+
+void learn_widths_of(Graph& graph, const std::vector<BitsLayer>& layers, double start) {
+  for (const BitsLayer& layer : layers) {
+    Module& module = graph.modules().at(layer.path);
+    const int64_t features = module.find("weight")->shape()[1];
+    module.quantization = {};
+    module.quantization.operands["data_in"] = learned_bits_quantizer(features, start);
+    module.quantization.operands["weight"] = learned_bits_quantizer(0, start);
+    if (module.find("bias"))
+      module.quantization.operands["bias"] = learned_bits_quantizer(0, start);
+    fit_learned_parameters(module);
+    // There is no data to wait for: activations start as everything else does.
+    Tensor* const number = module.find("data_in_bits");
+    std::fill_n(number->mutable_data<float>(), number->numel(), fraction_number(start));
+  }
+}
+
+Score score_of(const Graph& graph, const Dataset& dataset, const Split& rows) {
+  Program program =
+      Program::compile(graph, {.batch_size = scoring_batch, .loss = loss_for(dataset)});
+  return score_rows(program, rows, 0, rows.rows());
+}
+
+// Rows whose outputs differ between two networks.
+int64_t differing_rows(const Graph& a, const Graph& b, const Tensor& rows) {
+  const Tensor x = run(a, {rows})[0], y = run(b, {rows})[0];
+  const int64_t width = x.numel() / x.shape()[0];
+  int64_t count = 0;
+  for (int64_t row = 0; row < x.shape()[0]; ++row)
+    count += !std::equal(x.data<float>() + row * width, x.data<float>() + (row + 1) * width,
+                         y.data<float>() + row * width);
+  return count;
+}
+
+// A network on its way, with what it was then.
+struct Snapshot {
+  Graph graph;
+  int64_t epoch;
+  double ebops, loss;  // on the validation rows
+};
+
+// The best of each size: so many sizes, evenly spaced by their logarithms.
+std::vector<Snapshot> best_by_size(std::vector<Snapshot> all, int64_t sizes) {
+  std::erase_if(all, [](const Snapshot& one) { return one.ebops <= 0; });
+  if (all.empty()) return all;
+  const auto smaller = [](const Snapshot& a, const Snapshot& b) { return a.ebops < b.ebops; };
+  const auto [least, most] = std::minmax_element(all.begin(), all.end(), smaller);
+  const double low = std::log(least->ebops), span = std::log(most->ebops) - low;
+  std::map<int64_t, Snapshot*> best;
+  for (Snapshot& one : all) {
+    const double place = span > 0 ? (std::log(one.ebops) - low) / span : 0;
+    Snapshot*& held =
+        best[std::min(sizes - 1, static_cast<int64_t>(place * static_cast<double>(sizes)))];
+    if (!held || one.loss < held->loss) held = &one;
+  }
+  std::vector<Snapshot> chosen;
+  for (const auto& [size, one] : best) chosen.push_back(std::move(*one));
+  return chosen;
+}
+
+// Widths stay, and what they prune stays away; weights find the best that is left to them, at a
+// rate that falls to nothing.
+Graph retrained(Graph graph, const std::vector<BitsLayer>& layers, const Dataset& dataset,
+                TrainOptions options, int64_t epochs, const Observer& observer) {
+  if (epochs == 0) return graph;
+  options.max_epochs = epochs;
+  options.max_steps = -1;
+  options.early_stopping = 0;
+  options.schedule = "cosine";
+  options.schedule_arguments = Dict{};
+  options.warmup_steps = 0;
+  TrainSession session;
+  session.observer.stop_requested = observer.cancelled;
+  session.penalty = [&](Program& program, int64_t, int64_t) {
+    std::map<std::string, ParameterView*> views;
+    for (ParameterView& view : program.parameters()) views[view.name] = &view;
+    for (const BitsLayer& layer : layers)
+      for (const char* name : {"data_in", "weight", "bias"}) {
+        const std::string path = layer.path + "." + name;
+        const auto bits = views.find(path + "_bits");
+        if (bits == views.end()) continue;
+        std::fill(bits->second->gradient.begin(), bits->second->gradient.end(), 0.0f);
+        const auto values = views.find(path);
+        if (values == views.end()) continue;
+        ParameterView& view = *values->second;
+        for (size_t k = 0; k < view.value.size(); ++k)
+          if (fraction_code(view.value[k], whole_fraction_bits(bits->second->value[k])) == 0)
+            view.gradient[k] = 0;
+      }
+  };
+  train(graph, dataset, options, session);
+  return graph;
+}
+
+// Fewest bit operations first, each with a smaller loss on the validation rows than those before:
+// accuracies of few rows differ by chance.
+void keep_front(std::vector<LearnedPoint>& points) {
+  std::sort(points.begin(), points.end(), [](const LearnedPoint& a, const LearnedPoint& b) {
+    return a.ebops != b.ebops ? a.ebops < b.ebops : a.loss < b.loss;
+  });
+  double best = INFINITY;
+  std::erase_if(points, [&](const LearnedPoint& point) {
+    const bool worse = point.loss >= best;
+    best = std::min(best, point.loss);
+    return worse;
+  });
+}
+
+}  // namespace
+
+LearnBitsResult learn_bits(Experiment& experiment, const LearnBitsSpec& spec,
+                           const TrainSpec& training, const Observer& observer, RunFolder* folder) {
+  const Dataset* const dataset = experiment.dataset();
+  if (!dataset || !dataset->classification)
+    throw Error("--learn-bits", "the front is chosen by accuracy", "name a data set with classes");
+  if (dataset->validation.rows() == 0)
+    throw Error("--learn-bits", "the front is chosen by validation rows", "give a --val-split");
+  const Value decay = training.options.optimizer_arguments["weight_decay"];
+  if (decay.is_number() ? decay.as_double() != 0 : training.options.optimizer == "adamw")
+    throw Error("--weight-decay", "would pull widths towards nothing too",
+                "leave it out, and choose adam instead of adamw");
+  experiment.apply_passes();
+  Graph graph = experiment.graph();
+  PassContext context;
+  run_pass(graph, "fuse_batch_norm", Dict{}, context);
+  const std::vector<BitsLayer> layers = bits_layers(graph);
+  learn_widths_of(graph, layers, spec.start_bits);
+  const auto ranges_of = [&](const Graph& now, int64_t rows) {
+    return ranges_on(now, layers, dataset->train.x, rows);
+  };
+  // What has no integers is refused before any work.
+  lower(with_whole_widths(graph, layers, ranges_of(graph, watched_rows), spec.overflow));
+
+  BitsPenalty penalty(layers, spec);
+  penalty.watch(ranges_of(graph, watched_rows));
+  std::vector<Snapshot> snapshots;
+  TrainOptions options = training.options;
+  options.batch_size = experiment.spec().batch_size;
+  options.threads = experiment.spec().threads;
+  options.seed = experiment.spec().seed;
+  TrainSession session;
+  if (folder) session.folder = folder->software();
+  session.observer = observer.training;
+  if (!session.observer.stop_requested) session.observer.stop_requested = observer.cancelled;
+  session.penalty = [&](Program& program, int64_t step, int64_t steps) {
+    penalty.add_to(program, step, steps);
+  };
+  session.observer.on_epoch = [&](const EpochEvent& event, const Program& program) {
+    Graph now = graph;
+    program.write_to(now);
+    LayerRanges ranges = ranges_of(now, watched_rows);
+    const double size = ebops_now(now, layers, ranges);
+    penalty.watch(std::move(ranges));
+    if (event.val_loss) snapshots.push_back({now, event.epoch, size, *event.val_loss});
+    if (observer.training.on_epoch) observer.training.on_epoch(event, program);
+  };
+  LearnBitsResult result;
+  result.test_rows = dataset->test.rows();
+  Graph trained = graph;
+  result.outcome = train(trained, *dataset, options, session);
+
+  const std::vector<Snapshot> front = best_by_size(std::move(snapshots), spec.points);
+  int64_t done = 0;
+  for (const Snapshot& one : front) {
+    if (observer.progress)
+      observer.progress({"Retraining the front", done++, static_cast<int64_t>(front.size()), 0});
+    const Graph last =
+        retrained(one.graph, layers, *dataset, options, spec.retrain_epochs, observer);
+    const LayerRanges ranges = ranges_of(last, dataset->train.rows());
+    LearnedPoint point;
+    point.graph = with_whole_widths(last, layers, ranges, spec.overflow);
+    point.epoch = one.epoch;
+    point.ebops = ebops(point.graph);
+    for (const BitsLayer& layer : layers)
+      for (const float value : floats(point.graph.modules().at(layer.path), "weight"))
+        point.weights += value != 0;
+    const Score validation = score_of(point.graph, *dataset, dataset->validation);
+    point.loss = validation.loss();
+    point.validation = validation.accuracy();
+    if (result.test_rows > 0) {
+      point.test = score_of(point.graph, *dataset, dataset->test).accuracy();
+      point.wrapped = differing_rows(point.graph, last, dataset->test.x);
+    }
+    result.front.push_back(std::move(point));
+  }
+  keep_front(result.front);
+  if (!folder) return result;
+  make_directories(folder->software("front"));
+  for (LearnedPoint& point : result.front) {
+    point.path = folder->software("front") + fmt::format("/ebops_{:.0f}.mz", point.ebops);
+    save_mz(point.path, point.graph, experiment.file_contents());
+  }
+  return result;
+}
+
+}  // namespace mase
