@@ -7,10 +7,11 @@ import logging
 import sys
 import time
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional, Set
 
 logger = logging.getLogger("mase")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_warned: Set[str] = set()  # in this process
 
 
 def _notebook_handle() -> Any:
@@ -72,7 +73,12 @@ class Display:
         self._figures = ""
 
     def log(self, level: str, text: str) -> None:
-        self._log.log(_LEVELS.get(level, logging.INFO), "%s", text)
+        number = _LEVELS.get(level, logging.INFO)
+        if number == logging.WARNING:  # a notebook's every cell would repeat what is said of the data
+            if text in _warned:
+                number = logging.INFO
+            _warned.add(text)
+        self._log.log(number, "%s", text)
 
     def print(self, text: str) -> None:
         if self._prints:

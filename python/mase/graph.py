@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
-
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Union
 
 from mase import _native
 from mase.arrays import host_array, is_torch
 from mase.formats import Format
+from mase.record import Record, dataframe
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,21 +24,23 @@ def print_text(text: str) -> None:
     sys.stdout.write(text)
 
 
-class Node:
+class Node(Record):
     """One step of a graph, with torch.fx's names: op (call_module, ...), target, name."""
 
+    name: str
+    op: str
+    target: str
+    mase_type: str
+    mase_op: str
+    class_name: str
+    text: str
+    format: str
+    inputs: List[str]
+    users: List[str]
+
     def __init__(self, graph: "Graph", facts: dict):
+        super().__init__(facts)
         self._graph = graph
-        self.name: str = facts["name"]
-        self.op: str = facts["op"]
-        self.target: str = facts["target"]
-        self.mase_type: str = facts["mase_type"]
-        self.mase_op: str = facts["mase_op"]
-        self.class_name: str = facts["class_name"]
-        self.text: str = facts["text"]
-        self.format: str = facts["format"]
-        self.inputs: List[str] = facts["inputs"]
-        self.users: List[str] = facts["users"]
 
     @property
     def meta(self) -> dict:
@@ -145,19 +147,11 @@ class Cost:
         return self._facts
 
     def to_dataframe(self) -> Any:
-        return _dataframe(self.layers)
+        return dataframe(self.layers)
 
     def __repr__(self) -> str:
         total = self._facts.get("total", self._facts)
         return "<" + ", ".join(f"{k} {v}" for k, v in total.items() if isinstance(v, (int, float))) + ">"
-
-
-def _dataframe(rows: Sequence[Mapping[str, Any]]) -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("tables as DataFrames need pandas: pip install pandas") from None
-    return pandas.DataFrame(list(rows))
 
 
 class Graph:

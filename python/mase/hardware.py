@@ -6,7 +6,8 @@ import os
 from typing import Any, Dict, List, Optional, Union
 
 from mase import _native
-from mase.graph import Graph, _dataframe
+from mase.graph import Graph
+from mase.record import Record, dataframe
 
 
 class Estimate:
@@ -24,7 +25,7 @@ class Estimate:
         return self._facts
 
     def to_dataframe(self) -> Any:
-        return _dataframe(self.layers)
+        return dataframe(self.layers)
 
     def __repr__(self) -> str:
         depth = "" if self.levels is None or self.delay_ns is None else f", {self.levels:.0f} levels, {self.delay_ns:.1f} ns"
@@ -45,19 +46,21 @@ def estimate(graph: Graph, **options: Any) -> Estimate:
     return Estimate(_native.estimate(graph._native, options))
 
 
-class Design:
+class Design(Record):
     """A written design: what was compared and proved about it, and what it costs."""
 
+    folder: str
+    compared: str  # the rows on which engine and integers were compared
+    equal: bool  # on all of them
+    reason: str  # why they were not, where that is no fault
+    software: List[str]  # nodes that stay in software
+    proof: str
+    proved: bool
+    latency: int  # clock cycles; 0: no clock
+    trace: List[dict]
+
     def __init__(self, facts: dict):
-        self.folder: str = facts["folder"]
-        self.compared: str = facts["compared"]  # the rows on which engine and integers were compared
-        self.equal: bool = facts["equal"]  # on all of them
-        self.reason: str = facts["reason"]  # why they were not, where that is no fault
-        self.software: List[str] = facts["software"]  # nodes that stay in software
-        self.proof: str = facts["proof"]
-        self.proved: bool = facts["proved"]
-        self.latency: int = facts["latency"]  # clock cycles; 0: no clock
-        self.trace: List[dict] = facts["trace"]
+        super().__init__(facts)
         self.estimate = Estimate(facts["estimate"])
 
     def to_dict(self) -> dict:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, List
 
 from mase._native import Error
-from mase.graph import Graph, _dataframe
+from mase.graph import Graph
+from mase.record import Record, dataframe
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,17 +14,16 @@ else:
     from mase.lazy import numpy as np
 
 
-class Evaluation:
+class Evaluation(Record):
     """Figures of a network on one split. `split` says which: figures are named after it."""
 
-    def __init__(self, parts: dict):
-        self.split: str = parts["split"]
-        self.rows: int = parts["rows"]
-        self.loss: float = parts["loss"]
-        self.figures: Dict[str, float] = parts["figures"]
-        self.record: Dict[str, Any] = parts["record"]
-        self.seconds: float = parts["seconds"]
-        self.outputs: np.ndarray = parts["outputs"]
+    split: str
+    rows: int
+    loss: float
+    figures: Dict[str, float]
+    record: Dict[str, Any]
+    seconds: float
+    outputs: np.ndarray
 
     @property
     def accuracy(self) -> float:
@@ -44,22 +44,24 @@ class Evaluation:
         return figures(f"{self.split}, {self.rows:,} rows", [[k, f"{v:.6f}"] for k, v in self.figures.items()])
 
 
-class TrainResult:
+class TrainResult(Record):
     """What a training run came to. `graph` has the best weights where something was written."""
 
+    status: str
+    message: str
+    remedy: str
+    folder: str
+    monitor: str
+    epochs: int
+    steps: int
+    best_epoch: int
+    best: Dict[str, float]
+    seconds: float
+    samples: int
+    stopped_early: bool
+
     def __init__(self, parts: dict, graph: Graph, history: List[dict]):
-        self.status: str = parts["status"]
-        self.message: str = parts["message"]
-        self.remedy: str = parts["remedy"]
-        self.folder: str = parts["folder"]
-        self.monitor: str = parts["monitor"]
-        self.epochs: int = parts["epochs"]
-        self.steps: int = parts["steps"]
-        self.best_epoch: int = parts["best_epoch"]
-        self.best: Dict[str, float] = parts["best"]
-        self.seconds: float = parts["seconds"]
-        self.samples: int = parts["samples"]
-        self.stopped_early: bool = parts["stopped_early"]
+        super().__init__(parts)
         self.evaluations: Dict[str, Evaluation] = {  # of the best weights; a split that had no rows is not there
             name: Evaluation(parts[name]) for name in ("validation", "test") if parts[name]}
         self.graph, self.history = graph, history
@@ -76,7 +78,9 @@ class TrainResult:
 
     def _evaluation(self, split: str) -> Evaluation:
         if split not in self.evaluations:
-            raise Error(f"{split}: this run has no such figures; it is {self.status} after {self.steps:,} steps")
+            why = ("the best weights are kept, and measured, where a run is written; mase.test(run.graph, ...) measures the last"
+                   if not self.folder else f"the run is {self.status} after {self.steps:,} steps")
+            raise Error(f"{split}: this run has no such figures: {why}")
         return self.evaluations[split]
 
     @property
@@ -92,7 +96,7 @@ class TrainResult:
 
     def to_dataframe(self) -> Any:
         """One row per epoch."""
-        return _dataframe(self.history)
+        return dataframe(self.history)
 
     def __repr__(self) -> str:
         best = ", ".join(f"{k} {v:.4f}" for k, v in self.best.items())
@@ -108,13 +112,15 @@ class TrainResult:
         return figures(f"Training {self.status}", rows + [["folder", self.folder]])
 
 
-class TransformResult:
+class TransformResult(Record):
     """What passes did: `passes` in order, each with its result, and `record` with the comparison."""
 
+    passes: List[dict]
+    record: Dict[str, Any]
+    folder: str
+
     def __init__(self, parts: dict, graph: Graph, original: Graph):
-        self.passes: List[dict] = parts["passes"]
-        self.record: Dict[str, Any] = parts["record"]
-        self.folder: str = parts["folder"]
+        super().__init__(parts)
         self.graph, self.original = graph, original
 
     def __getitem__(self, name: str) -> Any:
@@ -136,18 +142,20 @@ class TransformResult:
                      [[p["pass"], p["changed"], f"{p['seconds']:.3f}"] for p in self.passes])
 
 
-class SearchResult:
+class SearchResult(Record):
     """The trials of a search, and the best of them as networks and configurations."""
 
+    status: str
+    folder: str
+    trials: List[dict]
+    best: Any
+    table: str
+    test: List[dict]
+    objectives: List[str]
+    configurations: List[dict]
+
     def __init__(self, parts: dict, extra: Any):
-        self.status: str = parts["status"]
-        self.folder: str = parts["folder"]
-        self.trials: List[dict] = parts["trials"]
-        self.best: Any = parts["best"]
-        self.table: str = parts["table"]
-        self.test: List[dict] = parts["test"]
-        self.objectives: List[str] = parts["objectives"]
-        self.configurations: List[dict] = parts["configurations"]
+        super().__init__(parts)
         self.networks: List[Graph] = [Graph(native, extra) for native in parts["networks"]]
 
     def to_dict(self) -> dict:
@@ -156,8 +164,8 @@ class SearchResult:
 
     def to_dataframe(self) -> Any:
         """One row per trial: its number, objectives and what was measured."""
-        return _dataframe([{"number": t["number"], "state": t["state"],
-                            **dict(zip(self.objectives, t["values"])), **t["user_attributes"]} for t in self.trials])
+        return dataframe([{"number": t["number"], "state": t["state"],
+                           **dict(zip(self.objectives, t["values"])), **t["user_attributes"]} for t in self.trials])
 
     def __str__(self) -> str:
         return self.table

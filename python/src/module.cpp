@@ -40,4 +40,5 @@ NB_MODULE(_native, module) {
   mase::python::bind_experiment(module);
   mase::python::bind_search(module);
   mase::python::bind_hardware(module);
+  mase::python::bind_report(module);
 }

@@ -83,6 +83,25 @@ class Experiments(unittest.TestCase):
         self.assertEqual(result["summarize_quantization"]["changed"], 0)  # it was quantised already
         self.assertEqual(repr(result), "<transformed by quantize, summarize_quantization>")
 
+    def test_pages(self):
+        run, other = self.train(save=True, project="one"), self.train(save=True, project="two")
+        page = mase.report(run)
+        self.assertIn("<script", page.html)
+        self.assertIn("test_acc_epoch", page.plain)
+        shown = page._repr_html_()
+        self.assertTrue(shown.startswith("<iframe sandbox='allow-scripts'"))  # cannot reach the notebook
+        self.assertNotIn("<script", shown)  # all of it is inside the attribute, escaped
+        self.assertEqual(len(mase.report(run, other.folder).folders), 2)
+        page.save(os.path.join(self.folder, "page.html"))
+        program = subprocess.run([os.environ["MASE_CH"], "report", run.folder, "--output", "program.html"], cwd=self.folder,
+                                 capture_output=True, text=True, env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"})
+        self.assertEqual(program.returncode, 0, program.stderr)
+        ours, theirs = (open(os.path.join(self.folder, name)).read() for name in ("page.html", "program.html"))
+        self.assertAlmostEqual(len(ours), len(theirs), delta=200)  # but for who wrote it, and when
+        for wrong in ((), (os.path.join(self.folder, "nowhere"),), (self.train(save=False),)):
+            with self.assertRaises(mase.Error):
+                mase.report(*wrong)
+
     def test_callbacks(self):
         epochs = []
         self.train(on_epoch=epochs.append, save=False)
@@ -189,6 +208,8 @@ class Experiments(unittest.TestCase):
         with self.assertRaisesRegex(mase.Error, "keeps its own network"):
             mase.train("jsc-toy", resume=folder, progress=False)
         self.assertEqual(mase.train(resume=folder, progress=False).status, "finished")
+        with self.assertRaisesRegex(mase.Error, "mase.test"):
+            self.train(save=False).test
         with self.assertRaises(mase.Error):
             mase.test("jsc-toy", self.table, target="kind", split="tset", progress=False)
 

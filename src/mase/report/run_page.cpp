@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/report/run_page.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "mase/base/error.h"
+#include "mase/base/text.h"
+#include "mase/report/plain_page.h"
+#include "mase/report/search_page.h"
+
+namespace mase {
+namespace {
+
+std::vector<std::string> runs_below(const std::vector<std::string>& words) {
+  std::vector<std::string> folders;
+  for (const std::string& word : words) {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(word, ignored))
+      throw Error(word,
+                  std::filesystem::exists(word, ignored) ? "is not a folder" : "does not exist",
+                  "give a run folder, such as one below mase_output");
+    const std::vector<std::string> found = find_run_folders(word);
+    if (found.empty())
+      throw Error(word, "holds no run",
+                  "give a folder that holds run.json, such as one below mase_output");
+    folders.insert(folders.end(), found.begin(), found.end());
+  }
+  return folders;
+}
+
+// Runs of the same name from different places are told apart by the shortest ends of their paths.
+void tell_names_apart(std::vector<RunData>& runs) {
+  const auto end_of = [](const std::string& folder, size_t parts) {
+    std::vector<std::string> all =
+        split(std::filesystem::path(folder).lexically_normal().generic_string(), '/');
+    while (!all.empty() && all.back().empty()) all.pop_back();
+    if (all.size() > parts) all.erase(all.begin(), all.end() - static_cast<int64_t>(parts));
+    return join(all, "/");
+  };
+  const auto repeated = [&](const std::string& name) {
+    return std::count_if(runs.begin(), runs.end(),
+                         [&](const RunData& run) { return run.name == name; }) > 1;
+  };
+  constexpr size_t deepest = 64;
+  for (size_t parts = 2; parts <= deepest; ++parts) {
+    std::vector<RunData*> same;
+    for (RunData& run : runs)
+      if (repeated(run.name)) same.push_back(&run);
+    if (same.empty()) return;
+    for (RunData* run : same) run->name = end_of(run->folder, parts);
+  }
+}
+
+}  // namespace
+
+RunPage run_page(const std::vector<std::string>& folders, const std::string& title,
+                 const std::string& generator) {
+  RunPage page;
+  page.folders = runs_below(folders);
+  std::vector<RunData> runs;
+  for (const std::string& folder : page.folders) runs.push_back(read_run(folder));
+  tell_names_apart(runs);
+  const auto search = runs.size() == 1 ? read_search_record(page.folders.front()) : std::nullopt;
+  page.plain = plain_runs(runs);
+  if (search) {
+    page.html = search_page(*search, title.empty() ? runs.front().name : title, generator);
+    return page;
+  }
+  PageOptions options;
+  options.title = title;
+  options.generator = generator;
+  const Value data = page_data(runs, options);
+  page.html = page_html(page_json(data), data["title"].as_string(), false, page.plain);
+  return page;
+}
+
+}  // namespace mase

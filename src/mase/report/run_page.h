@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of a run, of a search, or of several runs compared: what `ch report` writes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace mase {
+
+struct RunPage {
+  std::string html;                  // one self-contained document
+  std::string plain;                 // its figures as tables, where no script runs
+  std::vector<std::string> folders;  // of the runs that are on it
+};
+
+// A folder that holds several runs stands for all of them. No title: the run's name.
+RunPage run_page(const std::vector<std::string>& folders, const std::string& title,
+                 const std::string& generator);
+
+}  // namespace mase
