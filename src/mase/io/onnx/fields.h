@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The field numbers of onnx.proto's messages, for reader and writer.
+// The field numbers of onnx.proto's messages, for reader and writer. A name without a number has
+// the one after that before it.
 #pragma once
 
 #include <cstdint>
@@ -9,108 +10,108 @@ namespace mase::onnx::field {
 struct Model {
   enum : uint32_t {
     ir_version = 1,
-    producer_name = 2,
-    producer_version = 3,
-    domain = 4,
-    model_version = 5,
-    doc_string = 6,
-    graph = 7,
-    opset_import = 8,
+    producer_name,
+    producer_version,
+    domain,
+    model_version,
+    doc_string,
+    graph,
+    opset_import,
     metadata_props = 14,
-    functions = 25,
+    functions = 25
   };
 };
 struct OperatorSet {
-  enum : uint32_t { domain = 1, version = 2 };
+  enum : uint32_t { domain = 1, version };
 };
 struct Entry {
-  enum : uint32_t { key = 1, value = 2 };
+  enum : uint32_t { key = 1, value };
 };
 struct Graph {
   enum : uint32_t {
     node = 1,
-    name = 2,
+    name,
     initializer = 5,
     doc_string = 10,
-    input = 11,
-    output = 12,
-    value_info = 13,
-    sparse_initializer = 15,
+    input,
+    output,
+    value_info,
+    sparse_initializer = 15
   };
 };
 struct Node {
   enum : uint32_t {
     input = 1,
-    output = 2,
-    name = 3,
-    op_type = 4,
-    attribute = 5,
-    doc_string = 6,
-    domain = 7,
-    overload = 8,
-    metadata_props = 9,
+    output,
+    name,
+    op_type,
+    attribute,
+    doc_string,
+    domain,
+    overload,
+    metadata_props
   };
 };
 struct Attribute {
   enum : uint32_t {
     name = 1,
-    f = 2,
-    i = 3,
-    s = 4,
-    t = 5,
-    g = 6,
-    floats = 7,
-    ints = 8,
-    strings = 9,
-    tensors = 10,
-    graphs = 11,
+    f,
+    i,
+    s,
+    t,
+    g,
+    floats,
+    ints,
+    strings,
+    tensors,
+    graphs,
     type = 20,
-    ref_attr_name = 21,
+    ref_attr_name
   };
 };
 struct Tensor {
   enum : uint32_t {
     dims = 1,
-    data_type = 2,
-    segment = 3,
-    float_data = 4,
-    int32_data = 5,
-    string_data = 6,
-    int64_data = 7,
-    name = 8,
-    raw_data = 9,
-    double_data = 10,
-    uint64_data = 11,
+    data_type,
+    segment,
+    float_data,
+    int32_data,
+    string_data,
+    int64_data,
+    name,
+    raw_data,
+    double_data,
+    uint64_data,
     external_data = 13,
-    data_location = 14,
+    data_location
   };
 };
 struct ValueInfo {
-  enum : uint32_t { name = 1, type = 2, doc_string = 3 };
+  enum : uint32_t { name = 1, type, doc_string };
 };
 struct Type {
   enum : uint32_t { tensor_type = 1 };
 };
 struct TensorType {
-  enum : uint32_t { elem_type = 1, shape = 2 };
+  enum : uint32_t { elem_type = 1, shape };
 };
 struct TensorShape {
   enum : uint32_t { dim = 1 };
 };
 struct Dimension {
-  enum : uint32_t { dim_value = 1, dim_param = 2 };
+  enum : uint32_t { dim_value = 1, dim_param };
 };
 struct Function {
   enum : uint32_t {
     name = 1,
     input = 4,
-    output = 5,
-    attribute = 6,
-    node = 7,
+    output,
+    attribute,
+    node,
     opset_import = 9,
-    domain = 10,
-    attribute_proto = 11,
-    overload = 13,
+    domain,
+    attribute_proto,
+    overload = 13
   };
 };
 

@@ -15,6 +15,7 @@
 #include "mase/io/onnx/operator.h"
 #include "mase/io/onnx/place_formats.h"
 #include "mase/io/onnx/read_model.h"
+#include "mase/io/onnx/recognize_idioms.h"
 
 namespace mase::onnx {
 namespace {
@@ -89,6 +90,7 @@ class Importer {
     report();
     add_outputs();
     remove_unused();
+    if (!model_.graph.order().empty() && !partial_) recognize_idioms(model_.graph);
     place_formats(model_);
     try {
       verify(model_.graph);

@@ -40,29 +40,32 @@ Scales read_scales(const NodeContext& context, const Shape& shape, const ScaleIn
   return result;
 }
 
-// QuantizeLinear to eight floating bits.
-std::optional<OperandFormat> small_float_format(const NodeContext& context, Element element) {
-  struct Type {
-    Element element;
-    int exponent, mantissa;
-    double bias, largest;
-    bool infinite;
-  };
-  static constexpr Type types[] = {{Element::f8e4m3fn, 4, 3, 7, 448, false},
-                                   {Element::f8e4m3fnuz, 4, 3, 8, 240, false},
-                                   {Element::f8e5m2, 5, 2, 15, 57344, true},
-                                   {Element::f8e5m2fnuz, 5, 2, 16, 57344, false},
-                                   {Element::f4e2m1, 2, 1, 1, 6, false}};
-  for (const Type& type : types)
-    if (type.element == element)
-      return OperandFormat{.name = "scaled_float",
-                           .keys = Dict{{"exponent_width", type.exponent},
-                                        {"mantissa_width", type.mantissa},
-                                        {"exponent_bias", type.bias},
-                                        {"max_value", type.largest},
-                                        {"saturation", context.integer("saturate", 1) != 0},
-                                        {"has_infinity", type.infinite}}};
-  return {};
+struct FloatType {
+  int exponent, mantissa;
+  double bias, largest;
+  const char* infinite;  // the format that has infinities; null: there are none
+};
+
+// Floats narrower than float32; those as wide lose nothing.
+std::optional<FloatType> narrow_float(Element element) {
+  switch (element) {
+    case Element::f16:
+      return FloatType{5, 10, 15, 65504, "half"};
+    case Element::bf16:
+      return FloatType{8, 7, 127, 0x1.FEp127, "bfloat16"};
+    case Element::f8e4m3fn:
+      return FloatType{4, 3, 7, 448, nullptr};
+    case Element::f8e4m3fnuz:
+      return FloatType{4, 3, 8, 240, nullptr};
+    case Element::f8e5m2:
+      return FloatType{5, 2, 15, 57344, "e5m2"};
+    case Element::f8e5m2fnuz:
+      return FloatType{5, 2, 16, 57344, nullptr};
+    case Element::f4e2m1:
+      return FloatType{2, 1, 1, 6, nullptr};
+    default:
+      return {};
+  }
 }
 
 bool is_simple(const NodeContext& context, const ScaleInputs& inputs) {
@@ -72,6 +75,25 @@ bool is_simple(const NodeContext& context, const ScaleInputs& inputs) {
 }
 
 }  // namespace
+
+std::optional<OperandFormat> float_format(Element element, bool saturates) {
+  const auto type = narrow_float(element);
+  if (!type) return {};
+  if (type->infinite && !saturates)
+    return OperandFormat{.name = type->infinite, .keys = Dict{{"overflow", "infinity"}}};
+  return OperandFormat{.name = "scaled_float",
+                       .keys = Dict{{"exponent_width", type->exponent},
+                                    {"mantissa_width", type->mantissa},
+                                    {"exponent_bias", type->bias},
+                                    {"max_value", type->largest},
+                                    {"saturation", saturates}}};
+}
+
+bool holds(Element wide, Element narrow) {
+  const auto a = narrow_float(wide), b = narrow_float(narrow);
+  if (!a) return true;
+  return b && a->exponent >= b->exponent && a->mantissa >= b->mantissa && a->bias >= b->bias;
+}
 
 std::optional<IntegerRange> integer_range(Element element) {
   switch (element) {
@@ -163,7 +185,7 @@ Operand quantized(NodeContext& context, const Operand& x, const ScaleInputs& inp
   const Operand steps =
       context.call("div", {x, spread(context, context.input(inputs.scale), x.shape, inputs)});
   Operand result;
-  if (const auto format = small_float_format(context, element)) {
+  if (const auto format = float_format(element, context.integer("saturate", 1) != 0)) {
     result = context.materialized(context.rounded(steps, *format));
   } else {
     if (!range) context.fail(fmt::format("quantised to {}", element_name(element)));

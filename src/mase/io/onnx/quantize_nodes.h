@@ -30,6 +30,10 @@ Operand spread(NodeContext& context, const Operand& numbers, const Shape& shape,
 // Whole numbers with the bits beyond their type dropped; nothing changes from 32 bits on.
 Operand wrapped(NodeContext& context, const Operand& x, Element element);
 
+// What rounding to floats of 16 bits or fewer is; nothing for other elements.
+std::optional<OperandFormat> float_format(Element element, bool saturates);
+bool holds(Element wide, Element narrow);  // every number of one is one of the other; of floats
+
 struct IntegerRange {
   double lowest, largest;
 };

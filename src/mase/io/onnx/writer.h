@@ -39,6 +39,7 @@ class WriteContext {
   int64_t operator_set() const { return model_.options.operator_set; }
   Flavour flavour() const { return model_.options.flavour; }
   size_t input_count() const { return call_.inputs.size(); }
+  std::string place() const { return node_.name; }
   const Shape& input_shape(size_t index) const;
   const Shape& shape() const;
   // A size of this shape of a node with -1 for what the batch is in.

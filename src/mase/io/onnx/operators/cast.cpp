@@ -9,58 +9,10 @@
 namespace mase::onnx::cast_operators {
 namespace {
 
-struct FloatType {
-  int exponent, mantissa;
-  double bias, largest;
-  bool infinite;
-};
-
-// Floats narrower than float32; those as wide lose nothing.
-std::optional<FloatType> narrow_float(Element element) {
-  switch (element) {
-    case Element::f16:
-      return FloatType{5, 10, 15, 65504, true};
-    case Element::bf16:
-      return FloatType{8, 7, 127, 0x1.FEp127, true};
-    case Element::f8e4m3fn:
-      return FloatType{4, 3, 7, 448, false};
-    case Element::f8e4m3fnuz:
-      return FloatType{4, 3, 8, 240, false};
-    case Element::f8e5m2:
-      return FloatType{5, 2, 15, 57344, true};
-    case Element::f8e5m2fnuz:
-      return FloatType{5, 2, 16, 57344, false};
-    case Element::f4e2m1:
-      return FloatType{2, 1, 1, 6, false};
-    default:
-      return {};
-  }
-}
-
-// Whether every number of one is one of the other.
-bool holds(Element wide, Element narrow) {
-  const auto a = narrow_float(wide), b = narrow_float(narrow);
-  if (!a) return true;
-  return b && a->exponent >= b->exponent && a->mantissa >= b->mantissa && a->bias >= b->bias;
-}
-
-OperandFormat float_format(const NodeContext& context, Element to) {
-  const FloatType type = *narrow_float(to);
-  // Saturating is for the eight-bit types alone; four bits have nothing else.
+// Saturating is for the eight-bit types alone; four bits have nothing else.
+std::optional<OperandFormat> format_of(const NodeContext& context, Element to) {
   const bool wide = to == Element::f16 || to == Element::bf16;
-  const bool saturates = to == Element::f4e2m1 || (!wide && context.integer("saturate", 1) != 0);
-  if (type.infinite && !saturates)
-    return {.name = to == Element::f16    ? "half"
-                    : to == Element::bf16 ? "bfloat16"
-                                          : "e5m2",
-            .keys = Dict{{"overflow", "infinity"}}};
-  return {.name = "scaled_float",
-          .keys = Dict{{"exponent_width", type.exponent},
-                       {"mantissa_width", type.mantissa},
-                       {"exponent_bias", type.bias},
-                       {"max_value", type.largest},
-                       {"saturation", saturates},
-                       {"has_infinity", type.infinite}}};
+  return float_format(to, to == Element::f4e2m1 || (!wide && context.integer("saturate", 1) != 0));
 }
 
 struct IntegerType {
@@ -107,8 +59,9 @@ Operand cast_constant(NodeContext& context, const Operand& x, Element to, DType 
       if (!fits(dtype, from.item(i)))
         context.fail(fmt::format("{} is no {}", from.item(i), element_name(to)));
   Tensor cast = from.to(dtype);
-  if (dtype == DType::f32 && narrow_float(to) && !holds(to, x.element))
-    cast = round_tensor(float_format(context, to), cast, context.place());
+  if (const auto format = format_of(context, to);
+      dtype == DType::f32 && format && !holds(to, x.element))
+    cast = round_tensor(*format, cast, context.place());
   Operand result = context.constant_operand(cast);
   result.element = result.constant->element = to;
   result.source = x.source;
@@ -131,7 +84,8 @@ void cast(NodeContext& context) {
   } else if (is_real(to)) {
     if (to == Element::f4e2m1)  // it has no NaN
       x = context.call("where", {context.call("ne", {x, x}), context.scalar(0), x});
-    if (narrow_float(to) && !holds(to, from)) x = context.rounded(x, float_format(context, to));
+    if (const auto format = format_of(context, to); format && !holds(to, from))
+      x = context.rounded(x, *format);
   } else if (const auto type = narrow_integer(to)) {
     const auto own = narrow_integer(from);
     if (is_real(from) && type->width < 8)

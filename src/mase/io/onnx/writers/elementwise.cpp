@@ -44,6 +44,54 @@ void silu(WriteContext& c) {
   c.result(c.add("Mul", {x, c.add("Sigmoid", {x})}));
 }
 
+void hardswish(WriteContext& c) {
+  constexpr int64_t since = 14;
+  const std::string x = c.input(0);
+  if (c.operator_set() >= since) return c.result(c.add("HardSwish", {x}));
+  const std::string gate = c.add(
+      "HardSigmoid", {x}, {number_attribute("alpha", 1.0 / 6), number_attribute("beta", 0.5)});
+  c.result(c.add("Mul", {x, gate}));
+}
+
+void mish(WriteContext& c) {
+  const std::string x = c.input(0);
+  c.result(c.add("Mul", {x, c.add("Tanh", {c.add("Softplus", {x})})}));
+}
+
+// Beyond the threshold the line itself, from which the curve is no longer to be told.
+void softplus(WriteContext& c) {
+  const double beta = c["beta"].as_double();
+  if (beta * c["threshold"].as_double() < 20) c.fail("its threshold is below 20");
+  std::string x = c.input(0);
+  if (beta != 1) x = c.add("Mul", {x, c.number(beta)});
+  x = c.add("Softplus", {x});
+  c.result(beta == 1 ? x : c.add("Div", {x, c.number(beta)}));
+}
+
+void trunc(WriteContext& c) {
+  const std::string x = c.input(0);
+  c.result(c.add("Mul", {c.add("Sign", {x}), c.add("Floor", {c.add("Abs", {x})})}));
+}
+
+void tanhshrink(WriteContext& c) {
+  const std::string x = c.input(0);
+  c.result(c.add("Sub", {x, c.add("Tanh", {x})}));
+}
+
+OnnxWriter shrink(const char* op, bool soft) {
+  return {.name = op, .write = [soft](WriteContext& c) {
+            const double lambda = c["lambd"].as_double();
+            c.result(c.add(
+                "Shrink", {c.input(0)},
+                {number_attribute("lambd", lambda), number_attribute("bias", soft ? lambda : 0)}));
+          }};
+}
+
+void not_equal(WriteContext& c) {
+  const auto [a, b] = operands(c);
+  c.result(c.add("Cast", {c.add("Not", {c.add("Equal", {a, b})})}, {integer_attribute("to", 1)}));
+}
+
 void square(WriteContext& c) {
   const std::string x = c.input(0);
   c.result(c.add("Mul", {x, x}));
@@ -105,7 +153,20 @@ const Register<OnnxWriter> writers[] = {
     Register<OnnxWriter>(plain("relu", "Relu")),
     Register<OnnxWriter>(plain("sigmoid", "Sigmoid")),
     Register<OnnxWriter>(plain("tanh", "Tanh")),
-    Register<OnnxWriter>(plain("hardswish", "HardSwish")),
+    Register<OnnxWriter>({.name = "hardswish", .write = hardswish}),
+    Register<OnnxWriter>({.name = "mish", .write = mish}),
+    Register<OnnxWriter>({.name = "softplus", .write = softplus}),
+    Register<OnnxWriter>({.name = "trunc", .write = trunc}),
+    Register<OnnxWriter>({.name = "tanhshrink", .write = tanhshrink}),
+    Register<OnnxWriter>(shrink("hardshrink", false)),
+    Register<OnnxWriter>(shrink("softshrink", true)),
+    Register<OnnxWriter>({.name = "ne", .write = not_equal}),
+    Register<OnnxWriter>(plain("floor", "Floor")),
+    Register<OnnxWriter>(plain("ceil", "Ceil")),
+    Register<OnnxWriter>(plain("round", "Round")),
+    Register<OnnxWriter>(plain("sign", "Sign")),
+    Register<OnnxWriter>(plain("sin", "Sin")),
+    Register<OnnxWriter>(plain("cos", "Cos")),
     Register<OnnxWriter>(plain("softsign", "Softsign")),
     Register<OnnxWriter>(plain("erf", "Erf")),
     Register<OnnxWriter>(plain("exp", "Exp")),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers with parameters, pools and normalisations.
+#include <cmath>
+
 #include "mase/io/onnx/writer.h"
 
 namespace mase::onnx::layer_writers {
@@ -71,13 +73,39 @@ void batch_norm(WriteContext& c) {
                  attributes));
 }
 
+// The mean over the last dimensions, kept as ones.
+std::string mean_of_last(WriteContext& c, const std::string& x, size_t count) {
+  std::vector<int64_t> axes;
+  for (int64_t i = -static_cast<int64_t>(count); i < 0; ++i) axes.push_back(i);
+  std::vector<std::string> inputs = {x};
+  std::vector<Attribute> attributes = {integer_attribute("keepdims", 1)};
+  constexpr int64_t axes_are_inputs = 18;
+  if (c.operator_set() >= axes_are_inputs)
+    inputs.push_back(c.integers("axes", axes));
+  else
+    attributes.push_back(integers_attribute("axes", axes));
+  return c.add("ReduceMean", inputs, attributes);
+}
+
+// Before operator set 17: (x - mean) / sqrt(variance + eps).
+void layer_norm_in_parts(WriteContext& c, size_t count) {
+  const std::string x = c.input(0);
+  const std::string centred = c.add("Sub", {x, mean_of_last(c, x, count)});
+  const std::string variance = mean_of_last(c, c.add("Mul", {centred, centred}), count);
+  const std::string root =
+      c.add("Sqrt", {c.add("Add", {variance, c.number(c["eps"].as_double())})});
+  std::string y = c.add("Div", {centred, root});
+  if (c.has_parameter("weight")) y = c.add("Mul", {y, c.parameter("weight")});
+  if (c.has_parameter("bias")) y = c.add("Add", {y, c.parameter("bias")});
+  c.result(y);
+}
+
 void layer_norm(WriteContext& c) {
   constexpr int64_t since = 17;
   const Shape normalized = c["normalized_shape"].is_int()
                                ? Shape{c["normalized_shape"].as_int()}
                                : c["normalized_shape"].as_int_list("normalized_shape");
-  if (c.operator_set() < since)
-    c.fail("LayerNormalization came with operator set 17", "give --opset 17 or more");
+  if (c.operator_set() < since) return layer_norm_in_parts(c, normalized.size());
   std::string weight;
   if (c.has_parameter("weight")) {
     weight = c.parameter("weight");
@@ -99,21 +127,67 @@ void rms_norm(WriteContext& c) {
                                ? Shape{c["normalized_shape"].as_int()}
                                : c["normalized_shape"].as_int_list("normalized_shape");
   const std::string x = c.input(0);
-  std::vector<int64_t> axes;
-  for (int64_t i = -static_cast<int64_t>(normalized.size()); i < 0; ++i) axes.push_back(i);
-  std::vector<std::string> inputs = {c.add("Mul", {x, x})};
-  std::vector<Attribute> attributes = {integer_attribute("keepdims", 1)};
-  constexpr int64_t axes_are_inputs = 18;
-  if (c.operator_set() >= axes_are_inputs)
-    inputs.push_back(c.integers("axes", axes));
-  else
-    attributes.push_back(integers_attribute("axes", axes));
   const double eps = c["eps"].is_null() ? 1.1920928955078125e-07 : c["eps"].as_double();
-  const std::string mean = c.add("ReduceMean", inputs, attributes);
+  const std::string mean = mean_of_last(c, c.add("Mul", {x, x}), normalized.size());
   const std::string root = c.add("Sqrt", {c.add("Add", {mean, c.number(eps)})});
   std::string y = c.add("Div", {x, root});
   if (c.has_parameter("weight")) y = c.add("Mul", {y, c.parameter("weight")});
   c.result(y);
+}
+
+Tensor filled(int64_t count, float value) {
+  return Tensor::of({count}, std::vector<float>(static_cast<size_t>(count), value));
+}
+
+void instance_norm(WriteContext& c) {
+  const int64_t channels = c.input_shape(0).at(1);
+  const auto given = [&](const char* name, float fallback) {
+    if (c.has_parameter(name)) return c.parameter(name);
+    return c.constant(fmt::format("{}_{}", name, channels), filled(channels, fallback));
+  };
+  c.result(c.add("InstanceNormalization", {c.input(0), given("weight", 1), given("bias", 0)},
+                 {number_attribute("epsilon", c["eps"].as_double())}));
+}
+
+// Groups as channels of one long dimension, then a number for each channel: GroupNormalization
+// itself has changed between operator sets.
+void group_norm(WriteContext& c) {
+  const int64_t groups = c["num_groups"].as_int(), channels = c.input_shape(0).at(1);
+  const std::string flat = c.add("Reshape", {c.input(0), c.integers("groups", {0, groups, -1})});
+  std::string y = c.add("InstanceNormalization",
+                        {flat, c.constant(fmt::format("weight_{}", groups), filled(groups, 1)),
+                         c.constant(fmt::format("bias_{}", groups), filled(groups, 0))},
+                        {number_attribute("epsilon", c["eps"].as_double())});
+  y = c.add("Reshape", {y, c.integers("shape", c.open_shape())});
+  Shape along(c.input_shape(0).size() - 1, 1);
+  along.front() = channels;
+  const auto numbers = [&](const char* name) {
+    return c.constant(fmt::format("{}.{}", c.place(), name),
+                      c.parameter_tensor(name).reshaped(along));
+  };
+  if (c.has_parameter("weight")) y = c.add("Mul", {y, numbers("weight")});
+  if (c.has_parameter("bias")) y = c.add("Add", {y, numbers("bias")});
+  c.result(y);
+}
+
+void upsample(WriteContext& c) {
+  const Shape &from = c.input_shape(0), &to = c.shape();
+  std::vector<float> scales = {1, 1};
+  for (size_t i = 2; i < 4; ++i) {
+    scales.push_back(static_cast<float>(to[i]) / static_cast<float>(from[i]));
+    if (static_cast<int64_t>(std::floor(static_cast<float>(from[i]) * scales[i])) != to[i])
+      c.fail("no scale gives its size exactly");
+  }
+  const bool bilinear = c["mode"].as_string() == "bilinear";
+  const char* positions = !bilinear                      ? "asymmetric"
+                          : c["align_corners"].as_bool() ? "align_corners"
+                                                         : "half_pixel";
+  c.result(c.add(
+      "Resize",
+      {c.input(0), "", c.constant(fmt::format("{}.scales", c.place()), Tensor::of({4}, scales))},
+      {text_attribute("mode", bilinear ? "linear" : "nearest"),
+       text_attribute("coordinate_transformation_mode", positions),
+       text_attribute("nearest_mode", "floor")}));
 }
 
 void pool(WriteContext& c, size_t dims, bool maximum) {
@@ -173,6 +247,10 @@ const Register<OnnxWriter> writers[] = {
         {.name = "batch_norm1d", .aliases = {"batch_norm2d"}, .write = batch_norm}),
     Register<OnnxWriter>({.name = "layer_norm", .write = layer_norm}),
     Register<OnnxWriter>({.name = "rms_norm", .write = rms_norm}),
+    Register<OnnxWriter>(
+        {.name = "instance_norm1d", .aliases = {"instance_norm2d"}, .write = instance_norm}),
+    Register<OnnxWriter>({.name = "group_norm", .write = group_norm}),
+    Register<OnnxWriter>({.name = "upsample", .write = upsample}),
     Register<OnnxWriter>(pool_writer("max_pool1d", 1, true)),
     Register<OnnxWriter>(pool_writer("max_pool2d", 2, true)),
     Register<OnnxWriter>(pool_writer("avg_pool1d", 1, false)),
