@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "mase/engine/program.h"
@@ -151,6 +152,22 @@ TEST(OnnxImport, WhatDiffersFromOneEntryOfTheBatchToTheNextIsOneSample) {
   EXPECT_TRUE(imported.graph.meta.contains("whole_batch"));
   ASSERT_EQ(imported.notes.size(), 1u);
   EXPECT_NE(imported.notes[0].find("its inputs as a whole are one sample"), std::string::npos);
+}
+
+// What exporters write in their parts are layers again.
+TEST(OnnxImport, IdiomsAreLayers) {
+  const fs::path root = test::source_path("../shared/onnx");
+  if (!fs::exists(root)) GTEST_SKIP() << "no folder ../shared/onnx";
+  const auto counts = [&](const std::string& name) {
+    std::map<std::string, int> found;
+    const Graph graph = onnx::import_file((root / name / "model.onnx").string()).graph;
+    for (const NodeId id : graph.order()) ++found[graph.node(id).target];
+    return found;
+  };
+  for (const char* name :
+       {"f09_encoder_dynamo", "f11_bert_tiny_dynamo", "f13_decoder_causal_dynamo"})
+    EXPECT_GE(counts(name)["scaled_dot_product_attention"], 1) << name;
+  EXPECT_EQ(counts("c09_encoder_w8a8_qcdq")["gelu"], 1);  // written with Erf
 }
 
 // The layers of f01 are those of the network it was exported from.

@@ -32,15 +32,17 @@ class Recognizer {
   }
 
   void run() {
-    // Inner ones first: a norm inside of what an attention reads.
     using Rule = bool (Recognizer::*)(NodeId);
     for (const Rule rule :
-         {&Recognizer::gelu, &Recognizer::norm, &Recognizer::rotary, &Recognizer::attention})
-      for (const NodeId id : std::vector<NodeId>(graph_.order())) {
+         {&Recognizer::gelu, &Recognizer::norm, &Recognizer::rotary, &Recognizer::attention}) {
+      std::vector<NodeId> order = graph_.order();
+      std::reverse(order.begin(), order.end());  // a norm with its bias before one without
+      for (const NodeId id : order) {
         if (gone_[static_cast<size_t>(id)]) continue;
         const Node& node = graph_.node(id);
         if (node.kind == NodeKind::call_function && starts(rule, node.target)) (this->*rule)(id);
       }
+    }
   }
 
  private:
@@ -486,6 +488,19 @@ class Recognizer {
       return r;
     };
     auto found = scores_of(at);
+    std::optional<Tensor> hidden;  // a mask that chooses between scores and minus infinity
+    if (const Reading chosen = read(at); !found && chosen.op == "where" && is_sole(at)) {
+      const bool fills = constant(chosen.inputs[1]) != nullptr;  // as masked_fill does
+      const Tensor *choice = constant(chosen.inputs[0]),
+                   *value = constant(chosen.inputs[fills ? 1 : 2]);
+      if (!choice || !value || value->numel() != 1 || value->item() > -1e30) return false;
+      found = scores_of(chosen.inputs[fills ? 2 : 1]);
+      if (!found) return false;
+      hidden.emplace(choice->shape());
+      for (int64_t i = 0; i < choice->numel(); ++i)
+        hidden->mutable_data<float>()[i] =
+            (choice->item(i) != 0) != fills ? 0.0f : static_cast<float>(value->item());
+    }
     if (!found) {
       const Reading sum = read(at);
       if (sum.op != "add" || sum.inputs.size() != 2 || !is_sole(at)) return false;
@@ -503,8 +518,9 @@ class Recognizer {
         static_cast<int64_t>(v.size()) != rank)
       return false;
     for (int64_t i = 0; i + 2 < rank; ++i) {
-      const auto at_dim = static_cast<size_t>(i);
-      if (q[at_dim] != kt[at_dim] || q[at_dim] != v[at_dim]) return false;
+      const auto d = static_cast<size_t>(i);
+      const bool shares = i + 3 == rank && rank > 3 && kt[d] > 0 && q[d] % kt[d] == 0;
+      if (kt[d] != v[d] || (q[d] != kt[d] && !shares)) return false;
     }
     if (mask && graph_.node(*mask).kind == NodeKind::get_attr &&
         graph_.tensor(graph_.node(*mask).target)->dtype() != DType::f32)
@@ -514,10 +530,16 @@ class Recognizer {
     std::vector<Argument> inputs = {Argument::node(queries), Argument::node(keys),
                                     Argument::node(values)};
     std::vector<std::pair<std::string, Argument>> options;
-    if (mask && constant(*mask) && is_causal(*constant(*mask), scores))
+    const Tensor* fixed = hidden ? &*hidden : mask ? constant(*mask) : nullptr;
+    if (fixed && is_causal(*fixed, scores)) {
       options.emplace_back("is_causal", Argument::literal(true));
-    else if (mask)
-      inputs.push_back(Argument::node(*mask));
+    } else if (hidden) {
+      std::string name = "attention_mask";
+      for (int number = 1; graph_.tensor(name) || graph_.modules().count(name); ++number)
+        name = fmt::format("attention_mask_{}", number);
+      mask = added(graph_.add_constant(name, *hidden), hidden->shape());
+    }
+    if (mask && options.empty()) inputs.push_back(Argument::node(*mask));
     if (!near(scale, 1 / std::sqrt(static_cast<double>(q.back()))))
       options.emplace_back("scale", Argument::literal(scale));
     replace(id, graph_.call_function("scaled_dot_product_attention", std::move(inputs),

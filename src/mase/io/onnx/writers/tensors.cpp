@@ -45,10 +45,13 @@ void cat(WriteContext& c) {
 }
 
 void narrow(WriteContext& c) {
-  const int64_t start = c["start"].as_int(), length = c["length"].as_int();
-  c.result(c.add("Slice",
-                 {c.input(0), c.integers("starts", {start}), c.integers("ends", {start + length}),
-                  c.integers("axes", {c["dim"].as_int()})}));
+  int64_t start = c["start"].as_int();
+  const int64_t length = c["length"].as_int(), dim = c["dim"].as_int();
+  const Shape& from = c.input_shape(0);
+  if (start < 0)  // from the end, which an end of 0 would not say
+    start += from[static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(from.size()) : dim)];
+  c.result(c.add("Slice", {c.input(0), c.integers("starts", {start}),
+                           c.integers("ends", {start + length}), c.integers("axes", {dim})}));
 }
 
 void reduce(WriteContext& c, const char* op, int64_t axes_are_inputs) {
