@@ -31,7 +31,8 @@ std::vector<std::string> seeds() {
 std::string mutated(const std::string& seed, Random& random) {
   std::string bytes = seed;
   const auto place = [&] { return static_cast<size_t>(random.below(bytes.size())); };
-  for (uint64_t changes = 1 + random.below(6); changes-- > 0 && bytes.size() > 16;) {
+  for (uint64_t changes = random.below(2) ? 1 : 1 + random.below(6);
+       changes-- > 0 && bytes.size() > 16;) {
     switch (random.below(7)) {
       case 0:
         bytes[place()] = static_cast<char>(random.below(256));

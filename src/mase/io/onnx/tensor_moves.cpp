@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/io/onnx/tensor_moves.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace mase::onnx {
@@ -34,9 +35,26 @@ Tensor strided(const Tensor& tensor, const Shape& shape, const std::vector<int64
   return out;
 }
 
+// The common case, block by block so that both sides stay in the cache.
+Tensor turned_matrix(const Tensor& tensor) {
+  const int64_t rows = tensor.shape()[0], columns = tensor.shape()[1];
+  Tensor out(Shape{columns, rows}, tensor.dtype());
+  const auto* from = reinterpret_cast<const uint32_t*>(tensor.raw());
+  auto* to = reinterpret_cast<uint32_t*>(out.mutable_raw());
+  constexpr int64_t block = 32;
+  for (int64_t r = 0; r < rows; r += block)
+    for (int64_t c = 0; c < columns; c += block)
+      for (int64_t k = c; k < std::min(c + block, columns); ++k)
+        for (int64_t i = r; i < std::min(r + block, rows); ++i)
+          to[k * rows + i] = from[i * columns + k];
+  return out;
+}
+
 }  // namespace
 
 Tensor transposed(const Tensor& tensor, const std::vector<int64_t>& order) {
+  if (order == std::vector<int64_t>{1, 0} && dtype_size(tensor.dtype()) == sizeof(uint32_t))
+    return turned_matrix(tensor);
   const std::vector<int64_t> strides = strides_of(tensor.shape());
   Shape shape;
   std::vector<int64_t> turned;
