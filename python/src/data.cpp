@@ -13,7 +13,7 @@ namespace {
 
 nb::dict split_arrays(const Split& split, bool classification) {
   nb::dict arrays;
-  arrays["x"] = shared_array(split.x);
+  arrays["x"] = shared_array(split.samples());
   arrays["y"] = shared_array(classification ? split.labels : split.targets);
   return arrays;
 }

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 source, ch = os.environ["MASE_SOURCE"], os.environ["MASE_CH"]
 # What cannot be run in a test, and why.
@@ -94,6 +95,17 @@ def write_files(folder):
             out.write(b"".join(bytes([i]) + dice.randbytes(3072) for i in range(10)))
     shutil.copytree(f"{source}/tests/golden/hf/tiny", f"{folder}/models/all-MiniLM-L6-v2")
     write_npy(f"{folder}/tokens.npy", 3, 16, [dice.randrange(40) for _ in range(48)])
+    with zipfile.ZipFile(f"{folder}/digits.npz", "w") as archive:
+        for name, shape, values in (("x", "(60, 28, 28)", dice.randbytes(60 * 784)),
+                                    ("y", "(60,)", bytes(i % 10 for i in range(60)))):
+            header = "{'descr': '|u1', 'fortran_order': False, 'shape': %s, }\n" % shape
+            archive.writestr(name + ".npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + values)
+    guide = open(f"{source}/docs/data.md", encoding="utf-8").read()
+    for name, text in (("bag.toml", re.search(r"```toml\n(name = \"bag\".*?)```", guide, re.S)[1]),
+                       ("reviews.txt", "a good film\na bad film\n" * 20),
+                       ("vocab.txt", "[PAD]\n[UNK]\na\ngood\nbad\nfilm\n"), ("classes.txt", "yes\nno\n" * 20)):
+        with open(f"{folder}/{name}", "w") as out:
+            out.write(text)
     with open(f"{folder}/iris.csv", "w") as out:
         out.write("length,width,species\n")
         out.writelines(f"{dice.random()},{dice.random()},{dice.choice(['setosa', 'virginica'])}\n" for _ in range(60))

@@ -120,22 +120,22 @@ TEST(CifarPickles, AreTheBinaryFiles) {
   for (size_t i = 0; i < 2 * 3072; ++i) pixels += static_cast<char>(i * 37 % 251);
   const std::string folder = test::temporary_folder();
   test::write(folder + "/data_batch_1", cifar_pickle(pixels, {3, 7}));
-  const ByteImages images = read_cifar_pickles({folder + "/data_batch_1"}, "labels");
+  const ByteImages images = read_cifar_pickles({read_packed(folder + "/data_batch_1")}, "labels");
   EXPECT_EQ(images.labels, (std::vector<int32_t>{3, 7}));
   EXPECT_EQ(std::string(images.pixels.begin(), images.pixels.end()), pixels);
-  EXPECT_THROW(read_cifar_pickles({folder + "/data_batch_1"}, "fine_labels"), Error);
+  EXPECT_THROW(read_cifar_pickles({read_packed(folder + "/data_batch_1")}, "fine_labels"), Error);
   test::write(folder + "/data_batch_1", cifar_pickle(pixels, {3, 7, 1}));
-  EXPECT_THROW(read_cifar_pickles({folder + "/data_batch_1"}, "labels"), Error);
+  EXPECT_THROW(read_cifar_pickles({read_packed(folder + "/data_batch_1")}, "labels"), Error);
   test::write(folder + "/data_batch_1", cifar_pickle(pixels, {3, 7}).substr(0, 3000));
-  EXPECT_THROW(read_cifar_pickles({folder + "/data_batch_1"}, "labels"), Error);
+  EXPECT_THROW(read_cifar_pickles({read_packed(folder + "/data_batch_1")}, "labels"), Error);
 }
 
 TEST(Augmentation, MovesAndTurns) {
   const Shape sample = {2, 4, 5};
-  std::vector<float> in(40), out(40);
-  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i + 1);
-  const Augmentation augmentation{.flip = true, .crop = 1, .fill = {-1, -2}};
-  std::set<std::vector<float>> seen;
+  std::vector<uint8_t> in(40), out(40);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint8_t>(i + 1);
+  const Augmentation augmentation{.flip = true, .crop = 1};
+  std::set<std::vector<uint8_t>> seen;
   int turned = 0;
   for (uint64_t row = 0; row < 400; ++row) {
     augment_sample(augmentation, sample, 5, 3, row, in.data(), out.data());
@@ -151,8 +151,8 @@ TEST(Augmentation, MovesAndTurns) {
               for (int64_t x = 0; x < 5; ++x) {
                 const int64_t from_y = y + down, from_x = (flip ? 4 - x : x) + across;
                 const bool inside = from_y >= 0 && from_y < 4 && from_x >= 0 && from_x < 5;
-                const float wanted = inside ? in[static_cast<size_t>((c * 4 + from_y) * 5 + from_x)]
-                                            : static_cast<float>(-1 - c);
+                const uint8_t wanted =
+                    inside ? in[static_cast<size_t>((c * 4 + from_y) * 5 + from_x)] : 0;
                 same = same && out[static_cast<size_t>((c * 4 + y) * 5 + x)] == wanted;
               }
           matches += same;
@@ -163,7 +163,7 @@ TEST(Augmentation, MovesAndTurns) {
   EXPECT_EQ(seen.size(), 18u);
   EXPECT_GT(turned, 140);
   EXPECT_LT(turned, 260);
-  std::vector<float> again(40);
+  std::vector<uint8_t> again(40);
   augment_sample(augmentation, sample, 5, 3, 399, in.data(), again.data());
   EXPECT_EQ(again, out);
 }

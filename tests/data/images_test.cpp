@@ -53,7 +53,8 @@ TEST(Images, MnistIsSplitAndStandardised) {
   EXPECT_EQ(dataset.validation.rows(), 2);
   EXPECT_EQ(dataset.test.rows(), 4);
   double sum = 0, squares = 0;
-  for (const float value : dataset.train.x.values<float>()) {
+  const Tensor samples = dataset.train.samples();
+  for (const float value : samples.values<float>()) {
     sum += value;
     squares += value * value;
   }
@@ -114,7 +115,7 @@ TEST(Images, CifarKeepsItsPlanes) {
   EXPECT_FALSE(dataset.notice.empty());
   EXPECT_EQ(dataset.test.labels.item(0), 9);
   for (int64_t i = 0; i < 3072; i += 97)
-    EXPECT_FLOAT_EQ(static_cast<float>(dataset.test.x.item(i)),
+    EXPECT_FLOAT_EQ(static_cast<float>(dataset.test.samples().item(i)),
                     static_cast<float>(static_cast<uint8_t>(image[static_cast<size_t>(i)])) / 255);
   test::write(folder + "/data_batch_1.bin", "\3" + image.substr(1));
   EXPECT_THROW(load_dataset("cifar10", options), Error);

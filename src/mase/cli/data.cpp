@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// ch data: what data sets there are, what is in one, and getting the real jets.
+// ch data: what data sets there are, what is in one, and getting its files.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 
+#include "mase/base/file.h"
 #include "mase/base/table.h"
 #include "mase/cli/command.h"
 #include "mase/cli/options.h"
@@ -33,19 +34,17 @@ DatasetOptions dataset_options(const Arguments& arguments) {
 }
 
 int list_datasets(const Arguments& arguments) {
-  const std::string folder = data_folder(dataset_options(arguments));
-  const std::string jets = find_jet_file(folder);
-  Table table({"Name", "What it is", "Here"});
+  const DatasetOptions options = dataset_options(arguments);
+  Table table({"Name", "What it is", "Where"});
   for (const DatasetRecord* record : Registry<DatasetRecord>::instance().all()) {
-    std::string here = "built in";
-    if (record->name == "jsc")
-      here = jets.empty() ? "no: jsc-sim takes its place"
-                          : std::filesystem::path(jets).filename().string();
-    table.add({record->name, record->summary, here});
+    std::string where = record->where ? record->where(options) : "built in";
+    if (where.empty()) where = "not here: ch data fetch " + record->name;
+    table.add({record->name, record->summary, printable(where)});
   }
-  fmt::print("{}\n\nData folder: {}\n", table.str(), folder);
+  fmt::print("{}\n\nData folder: {}\n", table.str(), printable(data_folder(options)));
   fmt::print(
-      "Any table (.csv, .arff, .npy, .npz, .h5) and any .toml that describes one is a data set.\n");
+      "Any table (.csv, .arff, .npy, .npz, .h5), any .toml that describes one and any folder of "
+      "images is a data set.\n");
   return 0;
 }
 
@@ -54,33 +53,38 @@ struct FeatureSummary {
   std::string histogram;
 };
 
-// Over all three splits, in the units of the file.
-FeatureSummary summarise(const Dataset& dataset, size_t feature) {
-  const size_t width = dataset.preprocessing.feature_names.size();
-  const double offset = double{dataset.preprocessing.offset[feature]};
-  const double scale = double{dataset.preprocessing.scale[feature]};
+// Over all three splits, in the units of the file: `count` values of a sample that lie side by
+// side.
+FeatureSummary summarise(const Dataset& dataset, size_t feature, size_t count) {
+  const auto width = static_cast<size_t>(element_count(dataset.sample_shape()));
+  const std::vector<float>&offset = dataset.preprocessing.offset,
+        &scale = dataset.preprocessing.scale;
   std::vector<const Split*> splits = {&dataset.train, &dataset.test};
   if (dataset.validation.x.raw() != dataset.train.x.raw()) splits.push_back(&dataset.validation);
   const auto each = [&](const auto& visit) {
     for (const Split* split : splits) {
-      const float* x = split->x.data<float>();
-      for (int64_t row = 0; row < split->rows(); ++row)
-        visit(double{x[static_cast<size_t>(row) * width + feature]} * scale + offset);
+      for (int64_t i = 0; i < split->rows() * static_cast<int64_t>(count); ++i) {
+        const size_t value = feature + static_cast<size_t>(i) % count;
+        const size_t at = static_cast<size_t>(i) / count * width + value;
+        visit(split->bytes ? static_cast<double>(split->x.data<uint8_t>()[at])
+                           : double{split->x.data<float>()[at]} * double{scale[value]} +
+                                 double{offset[value]});
+      }
     }
   };
   FeatureSummary summary;
   summary.least = INFINITY;
   summary.most = -INFINITY;
-  double count = 0, squares = 0;
+  double values = 0, squares = 0;
   each([&](double value) {
     summary.least = std::min(summary.least, value);
     summary.most = std::max(summary.most, value);
     summary.mean += value;
-    ++count;
+    ++values;
   });
-  summary.mean /= count;
+  summary.mean /= values;
   each([&](double value) { squares += (value - summary.mean) * (value - summary.mean); });
-  summary.deviation = std::sqrt(squares / count);
+  summary.deviation = std::sqrt(squares / values);
   // Undoing the scaling leaves rounding noise where a zero was.
   for (double* value : {&summary.least, &summary.most})
     if (std::abs(*value) < 1e-6 * summary.deviation) *value = 0;
@@ -135,10 +139,16 @@ int show_dataset(const Arguments& arguments, const std::string& name) {
              dataset.classification ? "classification" : "regression",
              shape_text(dataset.sample_shape()));
   if (dataset.classification) print_classes(dataset);
-  Table table({"Feature", "min", "mean", "std", "max", "histogram"});
-  for (size_t i = 0; i < dataset.preprocessing.feature_names.size(); ++i) {
-    const FeatureSummary summary = summarise(dataset, i);
-    table.add({printable(dataset.preprocessing.feature_names[i]),
+  // Values of images and sequences are too many to list: their channels are.
+  const Shape sample = dataset.sample_shape();
+  const bool channels = sample.size() > 1;
+  const auto rows_of_table = static_cast<size_t>(sample.at(0));
+  const auto values =
+      channels ? static_cast<size_t>(element_count(sample)) / rows_of_table : size_t{1};
+  Table table({channels ? "Channel" : "Feature", "min", "mean", "std", "max", "histogram"});
+  for (size_t i = 0; i < rows_of_table; ++i) {
+    const FeatureSummary summary = summarise(dataset, i * values, values);
+    table.add({channels ? std::to_string(i) : printable(dataset.preprocessing.feature_names[i]),
                fmt::format("{:.5g}", summary.least), fmt::format("{:.5g}", summary.mean),
                fmt::format("{:.5g}", summary.deviation), fmt::format("{:.5g}", summary.most),
                summary.histogram});
@@ -147,31 +157,21 @@ int show_dataset(const Arguments& arguments, const std::string& name) {
   return 0;
 }
 
-int fetch_dataset(const Arguments& arguments, const std::string& name) {
-  if (name != "jsc") throw Error(name, "is not a data set that can be fetched", "known: jsc");
-  const std::string& wanted = arguments["from"].as_string();
-  const JetSource* source = nullptr;
-  for (const JetSource& candidate : jet_sources())
-    if (candidate.variant == wanted) source = &candidate;
-  if (!source) throw Error("--from", fmt::format("unknown source '{}'", printable(wanted)));
-  const DatasetOptions options = dataset_options(arguments);
-  DownloadRequest request;
-  request.path = data_folder(options) + "/" + source->file;
-  request.address =
-      arguments["address"].is_null() ? source->address : arguments["address"].as_string();
-  if (!arguments["sha256"].is_null()) request.sha256 = arguments["sha256"].as_string();
+void fetch_file(const DownloadRequest& wanted, const std::string& title) {
   std::error_code ignored;
-  if (std::filesystem::exists(request.path, ignored)) {
-    fmt::print("{} is there already\n", request.path);
-    return 0;
+  if (std::filesystem::exists(wanted.path, ignored)) {
+    fmt::print("{} is there already\n", wanted.path);
+    return;
   }
+  make_directories(std::filesystem::path(wanted.path).parent_path().string());
   LiveLine live;
   const auto start = std::chrono::steady_clock::now();
+  DownloadRequest request = wanted;
   request.progress = [&](int64_t done, int64_t total) {
     if (!live.due()) return;
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     live.draw(progress_text(
-        {.title = name, .done = done, .total = std::max(done, total), .seconds = spent.count()},
+        {.title = title, .done = done, .total = std::max(done, total), .seconds = spent.count()},
         live.columns()));
   };
   const DownloadResult result = download(request);
@@ -184,6 +184,43 @@ int fetch_dataset(const Arguments& arguments, const std::string& name) {
   if (request.sha256.empty())
     fmt::print("no checksum was given to compare with; this one is recorded in {}.json\n",
                request.path);
+}
+
+int fetch_dataset(const Arguments& arguments, const std::string& name) {
+  const auto& registry = Registry<DatasetRecord>::instance();
+  std::vector<std::string> known, variants;
+  for (const DatasetRecord* record : registry.all())
+    if (!record->files.empty()) known.push_back(record->name);
+  const DatasetRecord* record = registry.find(name);
+  if (!record || record->files.empty())
+    throw Error(printable(name), "is not a data set that can be fetched",
+                "known: " + join(known, ", "));
+  const std::string wanted =
+      arguments["from"].is_null() ? record->files[0].variant : arguments["from"].as_string();
+  std::vector<DatasetFile> files;
+  for (const DatasetFile& file : record->files) {
+    if (file.variant == wanted) files.push_back(file);
+    if (std::find(variants.begin(), variants.end(), file.variant) == variants.end())
+      variants.push_back(file.variant);
+  }
+  if (files.empty())
+    throw Error("--from", fmt::format("{} has no variant '{}'", record->name, printable(wanted)),
+                "known: " + join(variants, ", "));
+  const bool single = files.size() == 1;
+  if (!single && !(arguments["address"].is_null() && arguments["sha256"].is_null()))
+    throw Error(arguments["address"].is_null() ? "--sha256" : "--address",
+                fmt::format("{} has {} files", record->name, files.size()),
+                "put them into the data folder by hand");
+  const std::string folder = data_folder(dataset_options(arguments));
+  for (const DatasetFile& file : files) {
+    DownloadRequest request;
+    request.path = folder + "/" + file.file;
+    request.address = file.address;
+    request.sha256 = file.sha256;
+    if (!arguments["address"].is_null()) request.address = arguments["address"].as_string();
+    if (!arguments["sha256"].is_null()) request.sha256 = arguments["sha256"].as_string();
+    fetch_file(request, single ? name : std::filesystem::path(file.file).filename().string());
+  }
   return 0;
 }
 
@@ -206,7 +243,9 @@ const Register<CommandRecord> registered{
      .help =
          "list shows the data sets and the data folder (--data-dir, else MASE_DATA, else "
          "~/.cache/mase). info prints rows, classes and features of a data set or a table file. "
-         "fetch downloads the real jets; a download that was cut continues.",
+         "fetch downloads the published files of one (jsc, mnist, fashion-mnist, cifar10, "
+         "cifar100) "
+         "and compares them with their checksums; a download that was cut continues.",
      .positionals = {{"action", "list, info or fetch"},
                      {"name", "a data set, a table file or a .toml that describes one", false}},
      .options =
@@ -223,9 +262,9 @@ const Register<CommandRecord> registered{
                .help = "leave out rows with missing or infinite values"},
               {.name = "from",
                .type = FieldType::text,
-               .default_value = "openml",
-               .help = "which of the two published files to fetch",
-               .choices = {"openml", "cernbox"}},
+               .help =
+                   "which of the published variants to fetch: openml or cernbox (jsc), binary or "
+                   "python (cifar10, cifar100)"},
               {.name = "address",
                .type = FieldType::text,
                .help = "fetch from this address instead"},
@@ -235,7 +274,7 @@ const Register<CommandRecord> registered{
           } +
           record_fields("dataset", "")},
      .examples = {"ch data list", "ch data info jsc", "ch data info iris.csv --target species",
-                  "ch data fetch jsc --from cernbox"},
+                  "ch data fetch jsc --from cernbox", "ch data fetch mnist"},
      .run = run}};
 
 }  // namespace

@@ -158,10 +158,7 @@ int format_sweep(const Arguments& arguments) {
   };
   // Ranges come from training rows: the test rows only judge.
   const Split& calibration = dataset.train.rows() ? dataset.train : split;
-  Shape sample = calibration.x.shape();
-  sample[0] = std::min<int64_t>(sample[0], 4096);
-  Tensor samples(sample);
-  std::copy_n(calibration.x.data<float>(), samples.numel(), samples.mutable_data<float>());
+  const Tensor samples = calibration.samples(0, std::min<int64_t>(calibration.rows(), 4096));
   const std::vector<Layer> layers = layers_of(network, samples);
   if (layers.empty()) throw Error(network.name, "has no layer with weights");
 

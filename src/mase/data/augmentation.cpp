@@ -21,7 +21,7 @@ Schema augmentation_options() {
 }
 
 void augment_sample(const Augmentation& augmentation, const Shape& sample, uint64_t seed,
-                    uint64_t epoch, uint64_t row, const float* in, float* out) {
+                    uint64_t epoch, uint64_t row, const uint8_t* in, uint8_t* out) {
   // 2^32 rows an epoch are more than row numbers can count.
   Random random(seed, "augment", epoch << 32 | row);
   const int64_t channels = sample[0], height = sample[1], width = sample[2];
@@ -32,18 +32,17 @@ void augment_sample(const Augmentation& augmentation, const Shape& sample, uint6
   const int64_t down = move(), across = move();
   const bool turned = augmentation.flip && random.below(2) == 1;
   for (int64_t c = 0; c < channels; ++c) {
-    const float fill = augmentation.fill.empty() ? 0 : augmentation.fill[static_cast<size_t>(c)];
     for (int64_t y = 0; y < height; ++y) {
-      float* line = out + (c * height + y) * width;
+      uint8_t* line = out + (c * height + y) * width;
       const int64_t from_y = y + down;
       if (from_y < 0 || from_y >= height) {
-        std::fill_n(line, width, fill);
+        std::fill_n(line, width, uint8_t{0});
         continue;
       }
-      const float* source = in + (c * height + from_y) * width;
+      const uint8_t* source = in + (c * height + from_y) * width;
       for (int64_t x = 0; x < width; ++x) {
         const int64_t from_x = (turned ? width - 1 - x : x) + across;
-        line[x] = from_x < 0 || from_x >= width ? fill : source[from_x];
+        line[x] = from_x < 0 || from_x >= width ? 0 : source[from_x];
       }
     }
   }

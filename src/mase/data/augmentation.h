@@ -14,6 +14,6 @@ Schema augmentation_options();
 
 // One sample [channels, height, width] of a row in an epoch.
 void augment_sample(const Augmentation& augmentation, const Shape& sample, uint64_t seed,
-                    uint64_t epoch, uint64_t row, const float* in, float* out);
+                    uint64_t epoch, uint64_t row, const uint8_t* in, uint8_t* out);
 
 }  // namespace mase

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CIFAR as it is published for Python.
-#include "mase/base/file.h"
+#include <span>
+
 #include "mase/base/text.h"
 #include "mase/data/images.h"
 #include "mase/io/pickle.h"
@@ -21,10 +22,10 @@ const PickleNode* member(const Pickle& pickle, const PickleNode& dict, std::stri
   return nullptr;
 }
 
-void read_one(const std::string& path, const std::string& labels, ByteImages& result) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  MemoryBudget budget({}, file->bytes().size());
-  const Pickle pickle = read_pickle(file->bytes(), path, 0, budget);
+void read_one(const FileBytes& file, const std::string& labels, ByteImages& result) {
+  const std::string& path = file.place;
+  MemoryBudget budget({}, file.bytes.size());
+  const Pickle pickle = read_pickle(std::as_bytes(std::span(file.bytes)), path, 0, budget);
   const PickleNode& root = pickle.node(pickle.root);
   const auto refuse = [&](const std::string& what) {
     throw Error(path, "is no CIFAR file for Python: " + what, "fetch it again");
@@ -54,10 +55,10 @@ void read_one(const std::string& path, const std::string& labels, ByteImages& re
 
 }  // namespace
 
-ByteImages read_cifar_pickles(const std::vector<std::string>& paths, const std::string& labels) {
+ByteImages read_cifar_pickles(const std::vector<FileBytes>& files, const std::string& labels) {
   ByteImages result;
   result.sample = {3, 32, 32};
-  for (const std::string& path : paths) read_one(path, labels, result);
+  for (const FileBytes& file : files) read_one(file, labels, result);
   return result;
 }
 

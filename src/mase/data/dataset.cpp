@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/data/dataset.h"
 
+#include <algorithm>
 #include <filesystem>
 
+#include "mase/data/arrays.h"
 #include "mase/data/described.h"
 #include "mase/data/images.h"
 
 namespace mase {
+
+Tensor Split::samples(int64_t first, int64_t count) const {
+  if (count < 0) count = rows() - first;
+  if (!bytes && first == 0 && count == rows()) return x;
+  Shape shape = x.shape();
+  shape[0] = count;
+  Tensor result(shape);
+  const int64_t width = element_count(shape) / std::max<int64_t>(1, count);
+  float* out = result.mutable_data<float>();
+  if (!bytes) {
+    std::copy_n(x.data<float>() + first * width, count * width, out);
+    return result;
+  }
+  for (int64_t i = 0; i < count; ++i)
+    bytes->apply(x.data<uint8_t>() + (first + i) * width, out + i * width);
+  return result;
+}
 
 Shape Dataset::sample_shape() const {
   const Shape& shape = train.x.shape();
@@ -31,6 +50,7 @@ Dataset load_dataset(const std::string& name_or_path, const DatasetOptions& opti
                 "tables and folders have none of their own");
   if (is_image_folder(name_or_path)) return load_image_folder(name_or_path, options);
   if (ends_with(lower_case(name_or_path), ".toml")) return load_toml_dataset(name_or_path, options);
+  if (is_array_file(name_or_path, options)) return load_array_file(name_or_path, options);
   std::error_code ignored;
   if (has_table_extension(name_or_path) || std::filesystem::exists(name_or_path, ignored))
     return load_table_file(name_or_path, options);

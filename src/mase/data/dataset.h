@@ -3,9 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "mase/base/byte_scale.h"
 #include "mase/base/registry.h"
 #include "mase/base/schema.h"
 #include "mase/base/tensor.h"
@@ -16,7 +18,10 @@ struct Split {
   Tensor x;        // [rows, features...], float32; may be a view of a mapped cache file
   Tensor labels;   // [rows], int32: class numbers (classification)
   Tensor targets;  // [rows, outputs], float32 (regression)
+  std::shared_ptr<const ByteScale> bytes = {};  // x is uint8 and stands for these numbers
   int64_t rows() const { return x.shape().empty() ? 0 : x.shape()[0]; }
+  // The samples of some rows (`count` -1: all) as float32; x itself where it is that.
+  Tensor samples(int64_t first = 0, int64_t count = -1) const;
 };
 
 // How raw columns become features; fitted on training rows only, stored in checkpoints, applied
@@ -31,12 +36,11 @@ struct Preprocessing {
 Value preprocessing_to_value(const Preprocessing& preprocessing);
 Preprocessing preprocessing_from_value(const Value& value);
 
-// What training does to a sample each time it sees it, drawn anew: images [channels, height,
-// width].
+// What training does to a sample each time it sees it, drawn anew: bytes of images [channels,
+// height, width].
 struct Augmentation {
-  bool flip = false;             // left for right, every second time
-  int64_t crop = 0;              // moved by up to this many pixels each way
-  std::vector<float> fill = {};  // what comes in from outside, for each channel
+  bool flip = false;  // left for right, every second time
+  int64_t crop = 0;   // moved by up to this many pixels each way, black coming in
 
   bool active() const { return flip || crop > 0; }
 };
@@ -72,13 +76,24 @@ struct DatasetOptions {
   std::function<void(const std::string&)> notify = {};  // plain lines for the terminal
 };
 
+// A published file of a data set, for `ch data fetch`.
+struct DatasetFile {
+  std::string variant;  // those of one variant belong together
+  std::string file;     // below the data folder
+  std::string address;
+  std::string sha256 = {};  // empty: none is published
+};
+
 struct DatasetRecord {
   static constexpr const char* kind = "dataset";
   std::string name;
   std::vector<std::string> aliases = {};
   std::string summary;
   std::string help = {};
-  Schema options = {};  // of this data set alone, beside the options of all
+  Schema options = {};                  // of this data set alone, beside the options of all
+  std::vector<DatasetFile> files = {};  // the first one's variant unless another is asked for
+  // Where its files are, or an empty text; null: it needs none.
+  std::function<std::string(const DatasetOptions& options)> where = {};
   std::function<Dataset(const DatasetOptions& options)> load;
 };
 

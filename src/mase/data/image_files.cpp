@@ -1,39 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The binary files image data sets are published in. All input is hostile: sizes are checked
 // against the bytes that are there before anything is allocated for them.
-#include <zlib.h>
-
-#include <cstring>
-
 #include "mase/data/images.h"
 
 namespace mase {
 namespace {
 
 constexpr size_t most_image_bytes = size_t{1} << 31;
-
-// A whole file, unpacked if gzip packed it.
-std::vector<uint8_t> read_packed(const std::string& path) {
-  struct Closer {
-    void operator()(gzFile_s* file) const { gzclose(file); }
-  };
-  const std::unique_ptr<gzFile_s, Closer> file(gzopen(path.c_str(), "rb"));
-  if (!file) throw Error(path, "cannot be opened", "check that it exists and may be read");
-  std::vector<uint8_t> bytes;
-  std::vector<uint8_t> piece(size_t{1} << 20);
-  for (;;) {
-    const int got = gzread(file.get(), piece.data(), static_cast<unsigned>(piece.size()));
-    if (got < 0) throw Error(path, "the packed data is damaged", "fetch it again");
-    if (got == 0) break;
-    bytes.insert(bytes.end(), piece.begin(), piece.begin() + got);
-    if (bytes.size() > most_image_bytes)
-      throw Error(path, "holds more than 2 GiB", "this is no such file");
-  }
-  int code = Z_OK;
-  gzerror(file.get(), &code);
-  if (code == Z_BUF_ERROR) throw Error(path, "the packed data ends early", "fetch it again");
-  return bytes;
-}
 
 uint32_t big_endian(const std::vector<uint8_t>& bytes, size_t at) {
   return static_cast<uint32_t>(bytes[at]) << 24 | static_cast<uint32_t>(bytes[at + 1]) << 16 |
@@ -47,7 +20,7 @@ struct Idx {
 
 // Magic 0 0 8 rank, one big-endian size for each dimension, bytes.
 Idx read_idx(const std::string& path, size_t rank) {
-  std::vector<uint8_t> bytes = read_packed(path);
+  const std::vector<uint8_t> bytes = read_packed(path).bytes;
   const size_t header = 4 + 4 * rank;
   if (bytes.size() < header || bytes[0] != 0 || bytes[1] != 0 || bytes[2] != 8 || bytes[3] != rank)
     throw Error(path, fmt::format("is no idx file of bytes with {} dimensions", rank));
@@ -82,16 +55,15 @@ ByteImages read_idx_images(const std::string& images, const std::string& labels)
   return result;
 }
 
-ByteImages read_cifar_images(const std::vector<std::string>& paths, int label_bytes) {
+ByteImages read_cifar_images(const std::vector<FileBytes>& files, int label_bytes) {
   ByteImages result;
   result.sample = {3, 32, 32};
   constexpr size_t image = 3072;
   const size_t record = image + static_cast<size_t>(label_bytes);
-  for (const std::string& path : paths) {
-    const std::vector<uint8_t> bytes = read_packed(path);
+  for (const auto& [place, bytes] : files) {
     if (bytes.empty() || bytes.size() % record != 0)
       throw Error(
-          path, fmt::format("{} bytes are no whole number of images of {}", bytes.size(), record));
+          place, fmt::format("{} bytes are no whole number of images of {}", bytes.size(), record));
     for (size_t at = 0; at < bytes.size(); at += record) {
       result.labels.push_back(bytes[at + static_cast<size_t>(label_bytes) - 1]);
       const auto* first = bytes.data() + at + label_bytes;

@@ -156,18 +156,6 @@ ByteImages read_classes(const fs::path& folder, const std::vector<std::string>& 
   return images;
 }
 
-ByteImages rows_of(const ByteImages& images, const std::vector<uint32_t>& rows) {
-  ByteImages result;
-  result.sample = images.sample;
-  const auto size = static_cast<size_t>(element_count(images.sample));
-  for (const uint32_t row : rows) {
-    const auto first = images.pixels.begin() + static_cast<std::ptrdiff_t>(row * size);
-    result.pixels.insert(result.pixels.end(), first, first + static_cast<std::ptrdiff_t>(size));
-    result.labels.push_back(images.labels[row]);
-  }
-  return result;
-}
-
 }  // namespace
 
 bool is_image_folder(const std::string& path) {
@@ -211,16 +199,7 @@ Dataset load_image_folder(const std::string& folder, const DatasetOptions& optio
       }
     }
   } else {
-    std::vector<uint32_t> order =
-        Random(split_seed, "test:" + name).permutation(static_cast<uint32_t>(train.count()));
-    const auto held = static_cast<std::ptrdiff_t>(
-        std::max<double>(1, test_share * static_cast<double>(order.size())));
-    std::vector<uint32_t> tested(order.begin(), order.begin() + held);
-    std::vector<uint32_t> kept(order.begin() + held, order.end());
-    std::sort(tested.begin(), tested.end());
-    std::sort(kept.begin(), kept.end());
-    test = rows_of(train, tested);
-    train = rows_of(train, kept);
+    test = take_test_images(train, name);
   }
   return image_dataset(name, std::move(train), std::move(test), classes, options);
 }
@@ -246,11 +225,13 @@ const Register<DatasetRecord> registered{
              "fifth becomes the test images. The folder's path alone is a data set too; by this "
              "name its images can be flipped and cropped.",
      .options = options(),
-     .load = [](const DatasetOptions& given) {
-       if (!given.arguments["folder"].is_string())
-         throw Error("images", "no folder is named", "give --dataset-folder");
-       return load_image_folder(given.arguments["folder"].as_string(), given);
-     }}};
+     .where = [](const DatasetOptions&) { return "--dataset-folder"; },
+     .load =
+         [](const DatasetOptions& given) {
+           if (!given.arguments["folder"].is_string())
+             throw Error("images", "no folder is named", "give --dataset-folder");
+           return load_image_folder(given.arguments["folder"].as_string(), given);
+         }}};
 
 }  // namespace
 }  // namespace mase::image_folder_dataset

@@ -62,20 +62,18 @@ Preprocessing preprocessing_of(const Shape& sample, const ChannelScale& channels
 }
 
 Split split_of(const ByteImages& images, const std::vector<uint32_t>& rows,
-               const Preprocessing& preprocessing) {
+               const std::shared_ptr<const ByteScale>& scale) {
   Shape shape = images.sample;
   const auto features = static_cast<size_t>(element_count(images.sample));
   shape.insert(shape.begin(), static_cast<int64_t>(rows.size()));
   Split split;
-  split.x = Tensor(shape);
+  split.x = Tensor(shape, DType::u8);
+  split.bytes = scale;
   split.labels = Tensor({shape[0]}, DType::i32);
-  float* x = split.x.mutable_data<float>();
+  auto* x = split.x.mutable_data<uint8_t>();
   auto* labels = split.labels.mutable_data<int32_t>();
   for (size_t r = 0; r < rows.size(); ++r) {
-    const uint8_t* pixels = images.pixels.data() + rows[r] * features;
-    for (size_t f = 0; f < features; ++f)
-      x[r * features + f] =
-          (static_cast<float>(pixels[f]) - preprocessing.offset[f]) / preprocessing.scale[f];
+    std::copy_n(images.pixels.data() + rows[r] * features, features, x + r * features);
     labels[r] = images.labels[rows[r]];
   }
   return split;
@@ -90,23 +88,66 @@ void check_labels(const ByteImages& images, size_t classes, const std::string& n
 
 }  // namespace
 
+namespace {
+
+ByteImages rows_of(const ByteImages& images, const std::vector<uint32_t>& rows) {
+  ByteImages result;
+  result.sample = images.sample;
+  const auto size = static_cast<size_t>(element_count(images.sample));
+  for (const uint32_t row : rows) {
+    const auto first = images.pixels.begin() + static_cast<std::ptrdiff_t>(row * size);
+    result.pixels.insert(result.pixels.end(), first, first + static_cast<std::ptrdiff_t>(size));
+    result.labels.push_back(images.labels[row]);
+  }
+  return result;
+}
+
+// The path of a file that may be packed; empty if there is none.
+std::string packed_path(const std::string& path) {
+  std::error_code ignored;
+  for (const char* packed : {"", ".gz"})
+    if (std::filesystem::is_regular_file(path + packed, ignored)) return path + packed;
+  return "";
+}
+
+}  // namespace
+
+std::string folder_of_files(const std::vector<std::string>& folders,
+                            const std::vector<std::string>& names) {
+  for (const std::string& folder : folders)
+    if (std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+          return !packed_path(folder + "/" + name).empty();
+        }))
+      return folder;
+  return "";
+}
+
 std::vector<std::string> find_files(const std::string& dataset,
                                     const std::vector<std::string>& folders,
                                     const std::vector<std::string>& names) {
-  std::error_code ignored;
-  for (const std::string& folder : folders) {
-    std::vector<std::string> paths;
-    for (const std::string& name : names)
-      for (const char* packed : {"", ".gz"}) {
-        const std::string path = folder + "/" + name + packed;
-        if (!std::filesystem::is_regular_file(path, ignored)) continue;
-        paths.push_back(path);
-        break;
-      }
-    if (paths.size() == names.size()) return paths;
-  }
-  throw Error(dataset, fmt::format("no files of this data set in {}", join(folders, ", ")),
-              fmt::format("put {} there, or name their folder with --data-dir", join(names, ", ")));
+  const std::string folder = folder_of_files(folders, names);
+  if (folder.empty())
+    throw Error(dataset, fmt::format("no files of this data set in {}", join(folders, ", ")),
+                fmt::format("ch data fetch {} downloads them; or put {} there, or name their "
+                            "folder with --data-dir",
+                            dataset, join(names, ", ")));
+  std::vector<std::string> paths;
+  for (const std::string& name : names) paths.push_back(packed_path(folder + "/" + name));
+  return paths;
+}
+
+ByteImages take_test_images(ByteImages& train, const std::string& name) {
+  std::vector<uint32_t> order =
+      Random(split_seed, "test:" + name).permutation(static_cast<uint32_t>(train.count()));
+  const auto held = static_cast<std::ptrdiff_t>(
+      std::max<double>(1, test_share * static_cast<double>(order.size())));
+  std::vector<uint32_t> tested(order.begin(), order.begin() + held);
+  std::vector<uint32_t> kept(order.begin() + held, order.end());
+  std::sort(tested.begin(), tested.end());
+  std::sort(kept.begin(), kept.end());
+  ByteImages test = rows_of(train, tested);
+  train = rows_of(train, kept);
+  return test;
 }
 
 Dataset image_dataset(const std::string& name, ByteImages train, ByteImages test,
@@ -148,19 +189,20 @@ Dataset image_dataset(const std::string& name, ByteImages train, ByteImages test
     dataset.preprocessing =
         preprocessing_of(train.sample, fit_channels(train, kept, options.scaling), options.scaling);
   }
-  const auto plane = static_cast<size_t>(train.sample[1] * train.sample[2]);
-  const Preprocessing& scaled = dataset.preprocessing;
+  const auto scale = std::make_shared<const ByteScale>(
+      ByteScale{dataset.preprocessing.offset, dataset.preprocessing.scale});
   dataset.augmentation.flip =
       options.arguments["flip"].is_bool() && options.arguments["flip"].as_bool();
   if (options.arguments["crop"].is_int())
     dataset.augmentation.crop = options.arguments["crop"].as_int();
-  for (size_t c = 0; c < static_cast<size_t>(train.sample[0]); ++c)
-    dataset.augmentation.fill.push_back(-scaled.offset[c * plane] / scaled.scale[c * plane]);
-  dataset.train = split_of(train, kept, dataset.preprocessing);
-  dataset.validation = share ? split_of(train, held, dataset.preprocessing) : dataset.train;
+  dataset.train = split_of(train, kept, scale);
+  dataset.validation = share ? split_of(train, held, scale) : dataset.train;
   std::vector<uint32_t> all(static_cast<size_t>(test.count()));
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint32_t>(i);
-  dataset.test = split_of(test, all, dataset.preprocessing);
+  dataset.test = split_of(test, all, scale);
+  if (options.class_weighting == "balanced")
+    dataset.class_weights =
+        balanced_weights(dataset.train.labels.values<int32_t>(), dataset.class_names.size());
   return dataset;
 }
 

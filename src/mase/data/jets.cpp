@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <ranges>
 #include <thread>
 
 #include "mase/data/digest.h"
@@ -25,8 +26,8 @@ TablePlan jet_plan() {
 
 // The number of rows tells the two published files apart; anything else goes by its format.
 std::string variant_of(const TableSource& source) {
-  for (const JetSource& known : jet_sources())
-    if (source.rows() == known.rows) return known.variant;
+  if (source.rows() == 986806) return "cernbox";
+  if (source.rows() == 830000) return "openml";
   const std::string name = lower_case(source.path());
   if (name.find(".arff") != std::string::npos) return "openml-like";
   if (ends_with(name, ".z") || ends_with(name, ".h5") || ends_with(name, ".hdf5"))
@@ -74,18 +75,16 @@ Dataset prepare_jets(const std::string& path, const DatasetOptions& options) {
 
 }  // namespace
 
-const std::vector<JetSource>& jet_sources() {
-  static const std::vector<JetSource> sources = {
-      {"cernbox", "processed-pythia82-lhc13-all-pt1-50k-r1_h022_e0175_t220_nonu_truth.z",
-       "https://cernbox.cern.ch/index.php/s/jvFd5MoWhGs1l5v/download",
-       "the original HDF5 file: 986,806 jets", 986806},
-      {"openml", "hls4ml_lhc_jets_hlf.arff",
-       "https://api.openml.org/data/v1/download/22102990/hls4ml_lhc_jets_hlf.arff",
-       "OpenML 42468 hls4ml_lhc_jets_hlf: 830,000 jets; the same network scores about a point "
-       "higher on it",
-       830000},
+const std::vector<DatasetFile>& jet_files() {
+  static const std::vector<DatasetFile> files = {
+      {.variant = "openml",
+       .file = "hls4ml_lhc_jets_hlf.arff",
+       .address = "https://api.openml.org/data/v1/download/22102990/hls4ml_lhc_jets_hlf.arff"},
+      {.variant = "cernbox",
+       .file = "processed-pythia82-lhc13-all-pt1-50k-r1_h022_e0175_t220_nonu_truth.z",
+       .address = "https://cernbox.cern.ch/index.php/s/jvFd5MoWhGs1l5v/download"},
   };
-  return sources;
+  return files;
 }
 
 std::string data_folder(const std::string& given) {
@@ -100,8 +99,8 @@ std::string data_folder(const DatasetOptions& options) { return data_folder(opti
 std::string find_jet_file(const std::string& folder) {
   std::error_code ignored;
   for (const std::string& place : {folder, folder + "/jsc"}) {
-    for (const JetSource& source : jet_sources())
-      if (fs::exists(place + "/" + source.file, ignored)) return place + "/" + source.file;
+    for (const DatasetFile& known : std::views::reverse(jet_files()))
+      if (fs::exists(place + "/" + known.file, ignored)) return place + "/" + known.file;
     for (const char* extension : {".z", ".h5", ".hdf5", ".arff", ".npz", ".csv", ".csv.gz"})
       if (fs::exists(place + "/jsc" + extension, ignored)) return place + "/jsc" + extension;
   }

@@ -10,15 +10,8 @@
 
 namespace mase {
 
-// Where one variant of the jet data comes from and what its file is called.
-struct JetSource {
-  std::string variant;  // "cernbox", "openml"
-  std::string file;
-  std::string address;
-  std::string description;
-  int64_t rows;  // before duplicates are dropped
-};
-const std::vector<JetSource>& jet_sources();
+// The two published files.
+const std::vector<DatasetFile>& jet_files();
 
 // --data-dir, else MASE_DATA, else ~/.cache/mase.
 std::string data_folder(const DatasetOptions& options);

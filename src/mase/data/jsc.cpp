@@ -30,6 +30,8 @@ const Register<DatasetRecord> registered{
          "the training rows (--val-split). Looks for the file in --data-dir, MASE_DATA, then "
          "~/.cache/mase; without one, the simulated jets of jsc-sim take its place.",
      .options = simulation_options(),  // read where the simulation takes its place
+     .files = jet_files(),
+     .where = [](const DatasetOptions& options) { return find_jet_file(data_folder(options)); },
      .load = load_jsc}};
 
 }  // namespace

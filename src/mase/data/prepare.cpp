@@ -87,19 +87,19 @@ Preprocessing fit(const float* x, int64_t rows, const std::vector<std::string>& 
   return fitted;
 }
 
-std::vector<float> balanced_weights(const std::vector<int32_t>& labels, size_t rows,
-                                    size_t classes) {
+}  // namespace
+
+std::vector<float> balanced_weights(std::span<const int32_t> labels, size_t classes) {
   std::vector<int64_t> count(classes);
-  for (size_t row = 0; row < rows; ++row) ++count[static_cast<size_t>(labels[row])];
+  for (const int32_t label : labels) ++count[static_cast<size_t>(label)];
   std::vector<float> weights(classes, 1.0f);
   for (size_t i = 0; i < classes; ++i)
     if (count[i] > 0)
-      weights[i] = static_cast<float>(static_cast<double>(rows) / (static_cast<double>(classes) *
-                                                                   static_cast<double>(count[i])));
+      weights[i] =
+          static_cast<float>(static_cast<double>(labels.size()) /
+                             (static_cast<double>(classes) * static_cast<double>(count[i])));
   return weights;
 }
-
-}  // namespace
 
 std::optional<double> validation_share(const std::string& text) {
   if (text == "train") return {};
@@ -119,11 +119,18 @@ void scale_rows(float* x, int64_t rows, const Preprocessing& preprocessing) {
 }
 
 void prepare(RawTable table, const DatasetOptions& options, const std::string& place,
-             Dataset& dataset) {
+             Dataset& dataset, int64_t given_test) {
   if (table.rows > int64_t{1} << 31)
     throw Error(place, fmt::format("{} rows are more than fit in memory", table.rows));
   const std::optional<double> share = validation_share(options.validation_split);
-  SplitRows outer = train_test_split(static_cast<uint32_t>(table.rows), test_share, split_seed);
+  SplitRows outer;
+  if (given_test < 0) {
+    outer = train_test_split(static_cast<uint32_t>(table.rows), test_share, split_seed);
+  } else {
+    for (int64_t row = 0; row < table.rows; ++row)
+      (row < table.rows - given_test ? outer.first : outer.second)
+          .push_back(static_cast<uint32_t>(row));
+  }
   size_t train = outer.first.size(), validation = 0;
   std::vector<uint32_t> order = std::move(outer.first);
   if (share) {
@@ -156,7 +163,8 @@ void prepare(RawTable table, const DatasetOptions& options, const std::string& p
   }
   scale_rows(table.data(), table.rows, dataset.preprocessing);
   if (options.class_weighting == "balanced" && dataset.classification)
-    dataset.class_weights = balanced_weights(table.labels, train, dataset.class_names.size());
+    dataset.class_weights =
+        balanced_weights(std::span(table.labels).first(train), dataset.class_names.size());
 
   auto labels = std::make_shared<std::vector<int32_t>>(std::move(table.labels));
   auto targets = std::make_shared<std::vector<float>>(std::move(table.targets));

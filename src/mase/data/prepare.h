@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,9 +30,13 @@ constexpr double test_share = 0.2;  // MASE's split of the jet data
 constexpr uint32_t split_seed = 42;
 
 // Splits, scales (fitting on the training rows unless options.apply is set) and fills train,
-// validation, test and preprocessing of `dataset`. `place` names the data in errors.
+// validation, test and preprocessing of `dataset`. `place` names the data in errors. The last
+// `given_test` rows are the test rows; -1: a fifth of all.
 void prepare(RawTable table, const DatasetOptions& options, const std::string& place,
-             Dataset& dataset);
+             Dataset& dataset, int64_t given_test = -1);
+
+// Of each class: as scikit-learn's "balanced", rows / (classes x rows of the class).
+std::vector<float> balanced_weights(std::span<const int32_t> labels, size_t classes);
 
 // x = (raw - offset) / scale over rows in place.
 void scale_rows(float* x, int64_t rows, const Preprocessing& preprocessing);

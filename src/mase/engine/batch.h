@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mase/base/byte_scale.h"
 #include "mase/base/tensor.h"
 
 namespace mase {
@@ -18,6 +19,7 @@ struct RowTensor {
   DType dtype = DType::f32;
   const void* data = nullptr;
   int64_t rows = 0, width = 0;
+  const ByteScale* scale = nullptr;  // of bytes (uint8), which count as the float32 they stand for
 
   RowTensor() = default;
   // The tensor [rows, ...] must outlive this.
@@ -39,8 +41,12 @@ struct RowTensor {
         rows(static_cast<int64_t>(classes.size())),
         width(1) {}
 
+  // Bytes; `numbers` null: they are floats after all.
+  RowTensor(const Tensor& tensor, const ByteScale* numbers) : RowTensor(tensor) { scale = numbers; }
+
   bool empty() const { return !data; }
   const float* floats() const { return static_cast<const float*>(data); }
+  const uint8_t* bytes() const { return static_cast<const uint8_t*>(data); }
   const int32_t* classes() const { return static_cast<const int32_t*>(data); }
 };
 

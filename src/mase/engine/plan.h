@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "mase/engine/axes.h"
+#include "mase/engine/kernels/kernels.h"
 #include "mase/engine/program.h"
 #include "mase/ir/evaluate.h"
 
@@ -76,11 +77,14 @@ struct Primitive {
   }
 };
 
+// Where a placeholder's samples are: row-major, those of these row numbers.
+using kernels::Samples;
+
 struct Run {
   int64_t n = 0;      // samples of this batch
   double global = 0;  // the same over all processes
   const Batch* batch = nullptr;
-  const float* const* inputs = nullptr;  // the batch's tensor of each placeholder
+  const Samples* inputs = nullptr;  // of each placeholder
   StepResult* result = nullptr;
 };
 using Kernel = std::function<void(const Run& run)>;

@@ -21,7 +21,8 @@ struct Program::Impl {
   engine::Memory memory;
   std::vector<int64_t> sample_floats;        // of each placeholder
   std::vector<std::string> input_names;      // of each placeholder
-  std::vector<const float*> input_values;    // of the batch that runs
+  std::vector<engine::Samples> inputs;       // of the batch that runs
+  std::vector<std::vector<float>> unpacked;  // its samples, where they come as bytes
   std::vector<engine::TensorView> readable;  // by tensor; only those that are pinned
   int64_t last_size = 0;
 
@@ -32,6 +33,7 @@ struct Program::Impl {
   void plan_for(const Graph& graph, const CompileOptions& options);
   void bind(const Impl* shared);
   void check(const Batch& batch);
+  engine::Samples unpack(const RowTensor& tensor, const Batch& batch, size_t input);
   StepResult run(const Batch& batch, bool backward);
   void fetch_ahead(const Batch& batch, size_t begin, size_t end) const;
   void read(int tensor, float* out) const;
@@ -60,7 +62,8 @@ void Program::Impl::bind(const Impl* shared) {
     sample_floats.push_back(element_count(plan.graph.node(id).sample_shape));
     input_names.push_back(plan.graph.node(id).name);
   }
-  input_values.resize(sample_floats.size());
+  inputs.resize(sample_floats.size());
+  unpacked.resize(sample_floats.size());
   if (shared) {
     parameters = shared->parameters;
     state = shared->state;
@@ -160,8 +163,11 @@ void Program::Impl::check(const Batch& batch) {
         if (input.name == input_names[i]) found = &input;
       if (!found) throw Error(place, fmt::format("the batch has no input '{}'", input_names[i]));
     }
-    take(*found, input_names[i], sample_floats[i], DType::f32, last);
-    input_values[i] = found->floats();
+    const bool bytes = found->dtype == DType::u8 && found->scale;
+    take(*found, input_names[i], sample_floats[i], bytes ? DType::u8 : DType::f32, last);
+    inputs[i] = bytes
+                    ? unpack(*found, batch, i)
+                    : engine::Samples{found->floats(), engine::row_numbers(batch), batch.first_row};
   }
   if (plan.target < 0 || batch.target.empty()) return;
   const bool labels = plan.at(plan.target).labels;
@@ -169,12 +175,29 @@ void Program::Impl::check(const Batch& batch) {
        labels ? DType::i32 : DType::f32, batch.target_in_order ? batch.size - 1 : last);
 }
 
+// The numbers that the bytes of this batch stand for, one sample behind the other.
+engine::Samples Program::Impl::unpack(const RowTensor& tensor, const Batch& batch, size_t input) {
+  const auto width = static_cast<size_t>(tensor.width);
+  MASE_CHECK(tensor.scale->offset.size() == width && tensor.scale->scale.size() == width,
+             "bytes have a scale for each value");
+  std::vector<float>& floats = unpacked[input];
+  floats.resize(static_cast<size_t>(plan.options.batch_size) * width);
+  for (int64_t i = 0; i < batch.size; ++i) {
+    const int64_t row =
+        batch.rows.empty() ? batch.first_row + i : batch.rows[static_cast<size_t>(i)];
+    tensor.scale->apply(tensor.bytes() + static_cast<size_t>(row) * width,
+                        floats.data() + static_cast<size_t>(i) * width);
+  }
+  return {floats.data(), nullptr, 0};
+}
+
 // Some of the upcoming samples. A burst of all of them would fill the queue of cache misses and
 // hold up the steps' own loads.
 void Program::Impl::fetch_ahead(const Batch& batch, size_t begin, size_t end) const {
   end = std::min(end, batch.upcoming.size());
-  for (size_t s = 0; s < input_values.size(); ++s) {
-    const float* source = input_values[s];
+  for (size_t s = 0; s < inputs.size(); ++s) {
+    if (!unpacked[s].empty()) continue;
+    const float* source = inputs[s].source;
     const int64_t floats = sample_floats[s], most = std::min<int64_t>(floats, 64);
     for (size_t i = begin; i < end; ++i) {
       const float* sample = source + static_cast<int64_t>(batch.upcoming[i]) * floats;
@@ -193,7 +216,7 @@ StepResult Program::Impl::run(const Batch& batch, bool backward) {
   run.n = last_size = batch.size;
   run.global = static_cast<double>(batch.size);
   run.batch = &batch;
-  run.inputs = input_values.data();
+  run.inputs = inputs.data();
   run.result = &result;
   if (plan.options.all_reduce) plan.options.all_reduce(std::span<double>(&run.global, 1));
   if (prepared != *changes) {

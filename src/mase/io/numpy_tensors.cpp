@@ -82,6 +82,19 @@ bool looks_like_npz(const std::string& path) {
   return ends_with(head.substr(name_at, name_size), ".npy");
 }
 
+std::vector<std::string> npz_names(const std::string& path) {
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  ReadLimits limits;
+  limits.inflate_ratio = std::max<size_t>(limits.inflate_ratio, 1100);
+  MemoryBudget budget(limits, file->bytes().size());
+  const ZipReader zip(file->bytes(), path, budget, limits);
+  std::vector<std::string> names;
+  for (const ZipReader::Entry& entry : zip.entries())
+    if (ends_with(entry.name, ".npy"))
+      names.emplace_back(entry.name.substr(0, entry.name.size() - 4));
+  return names;
+}
+
 TensorTable read_numpy_tensors(const std::string& path, Dict* skipped, const ReadLimits& limits) {
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   ReadLimits used = limits;

@@ -166,10 +166,10 @@ PassContext Experiment::pass_context(const std::string& save_dir) const {
   PassContext context;
   context.original = &original_;
   if (dataset_) {
-    context.samples = dataset_->train.x;
+    context.samples = dataset_->train.samples();
     context.labels = dataset_->train.labels;
     if (dataset_->classification) {
-      context.test_x = dataset_->test.x;
+      context.test_x = dataset_->test.samples();
       context.test_labels = dataset_->test.labels;
     }
   }

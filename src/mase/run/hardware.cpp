@@ -143,7 +143,7 @@ HardwareNetwork load_hardware_network(const HardwareSpec& spec) {
     experiment.apply_passes();
     result.network = experiment.graph();
     if (const Dataset* dataset = experiment.dataset()) {
-      result.test_rows = dataset->test.x;
+      result.test_rows = dataset->test.samples();
       result.rows_origin = fmt::format("{} test rows of {} ({})", dataset->test.rows(),
                                        printable(dataset->name), printable(dataset->variant));
     }

@@ -147,7 +147,7 @@ class Shrinker {
   void gradients() {
     const Split& rows = dataset_.train;
     Batch batch;
-    batch.inputs = {RowTensor(rows.x)};
+    batch.inputs = {RowTensor(rows.x, rows.bytes.get())};
     batch.target = dataset_.classification ? RowTensor(rows.labels) : RowTensor(rows.targets);
     for (batch.first_row = 0; batch.first_row < rows.rows(); batch.first_row += shrink_batch) {
       batch.size = std::min(shrink_batch, rows.rows() - batch.first_row);

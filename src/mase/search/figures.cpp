@@ -17,6 +17,8 @@ Tensor cut(const Tensor& tensor, int64_t rows) {
   const auto count = static_cast<size_t>(element_count(shape));
   if (tensor.dtype() == DType::i32)
     return Tensor::of<int32_t>(shape, tensor.values<int32_t>().first(count));
+  if (tensor.dtype() == DType::u8)
+    return Tensor::of<uint8_t>(shape, tensor.values<uint8_t>().first(count));
   return Tensor::of<float>(shape, tensor.values<float>().first(count));
 }
 
@@ -36,7 +38,7 @@ std::vector<std::string> hardware_figures() {
 }
 
 Split first_rows(const Split& split, int64_t rows) {
-  return {cut(split.x, rows), cut(split.labels, rows), cut(split.targets, rows)};
+  return {cut(split.x, rows), cut(split.labels, rows), cut(split.targets, rows), split.bytes};
 }
 
 Dict software_of(const Score& score, bool classification) {

@@ -18,6 +18,7 @@ class AugmentedBatch {
 
  private:
   const Augmentation& augmentation_;
+  std::shared_ptr<const ByteScale> scale_;
   Shape sample_;
   uint64_t seed_;
   Tensor changed_;

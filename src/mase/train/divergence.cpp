@@ -10,6 +10,7 @@ namespace mase {
 void explain_divergence(TrainOutcome& outcome, const Dataset& data, std::string message) {
   outcome.message = std::move(message);
   outcome.remedy = "Try a lower --learning-rate or --gradient-clip-val.";
+  if (data.train.bytes) return;  // no byte is so large
   const Tensor& x = data.train.x;
   const float* values = x.data<float>();
   int64_t largest = 0;

@@ -8,7 +8,7 @@ namespace {
 
 Batch batch_of(const Split& split) {
   Batch batch;
-  batch.inputs = {split.x};
+  batch.inputs = {RowTensor(split.x, split.bytes.get())};
   if (split.labels.numel() > 0) batch.target = RowTensor(split.labels, "target");
   if (split.targets.numel() > 0) batch.target = RowTensor(split.targets, "target");
   return batch;

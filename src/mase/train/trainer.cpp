@@ -356,7 +356,7 @@ class Loop {
     event.epoch = state_.epoch;
     event.batches = batches_;
     Batch batch;
-    batch.inputs = {samples_};
+    batch.inputs = {RowTensor(samples_, data_.train.bytes.get())};
     if (data_.train.targets.numel() > 0) batch.target = RowTensor(data_.train.targets, "target");
     bool enough = false;
     while (state_.batch < batches_ && !enough) {

@@ -62,17 +62,16 @@ Step forward(Plan& plan, Primitive& p) {
       return [=, to = memory[out]](const Run& run) {
         int64_t strides[StridedCopy::most];
         view.strides(run.n, strides);
+        const Samples& from_rows = run.inputs[source];
         for (int64_t b = 0; b < run.n; ++b) {
-          const int64_t row = run.batch->rows.empty()
-                                  ? run.batch->first_row + b
-                                  : static_cast<int64_t>(run.batch->rows[static_cast<size_t>(b)]);
+          const int64_t row = from_rows.rows ? from_rows.rows[b] : from_rows.first + b;
           StridedCopy copy;
           int64_t from = floats;
           for (size_t i = 0; i < sample.size(); ++i) {
             from /= std::max<int64_t>(1, sample[i]);
             copy.add(sample[i], from, strides[i + 1]);
           }
-          copy.run(run.inputs[source] + row * floats, to + b * strides[0], false);
+          copy.run(from_rows.source + row * floats, to + b * strides[0], false);
         }
       };
     };
@@ -80,8 +79,9 @@ Step forward(Plan& plan, Primitive& p) {
   }
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, by = normalizer_of(gather, memory), to = memory[out]](const Run& run) {
-      kernels::gather(run.inputs[source], rows, row_numbers(*run.batch), run.batch->first_row,
-                      run.n, to, stride, normalized ? &by : nullptr);
+      const Samples& from = run.inputs[source];
+      kernels::gather(from.source, rows, from.rows, from.first, run.n, to, stride,
+                      normalized ? &by : nullptr);
     };
   };
   return step;

@@ -55,9 +55,8 @@ Step gather_forward(Plan& plan, const Primitive& p, int weight, int bias) {
             to = memory[out]](const Run& run) {
       kernels::LinearShape shape = geometry;
       shape.n = run.n;
-      kernels::gather_linear(
-          {run.inputs[gather.placeholder], row_numbers(*run.batch), run.batch->first_row},
-          normalized ? &by : nullptr, shape, w, b, relu, to);
+      kernels::gather_linear(run.inputs[gather.placeholder], normalized ? &by : nullptr, shape, w,
+                             b, relu, to);
     };
   };
   return step;

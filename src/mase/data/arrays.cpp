@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/data/arrays.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "mase/base/file.h"
+#include "mase/base/text.h"
+#include "mase/data/digest.h"
+#include "mase/data/images.h"
+#include "mase/data/prepare.h"
+
+namespace mase {
+namespace {
+
+bool is_whole(DType dtype) {
+  return dtype != DType::f64 && dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16;
+}
+
+Shape sample_of(const Tensor& inputs) { return {inputs.shape().begin() + 1, inputs.shape().end()}; }
+
+void check_rows(const ArrayRows& rows, const std::string& place) {
+  if (rows.inputs.shape().size() < 2 || rows.inputs.numel() == 0)
+    throw Error(place,
+                fmt::format("inputs of shape {} are no samples", shape_text(rows.inputs.shape())),
+                "the first axis counts samples");
+  if (rows.targets.shape().empty() || rows.targets.dim(0) != rows.rows())
+    throw Error(place,
+                fmt::format("{} samples and targets of shape {}", rows.rows(),
+                            shape_text(rows.targets.shape())),
+                "there is one target, or one row of targets, for each sample");
+}
+
+// One class number for each row.
+std::vector<int32_t> classes_of(const Tensor& targets, const std::string& place) {
+  if (targets.numel() != targets.dim(0))
+    throw Error(place,
+                fmt::format("targets of shape {} are no classes", shape_text(targets.shape())),
+                "classes are one number for each sample");
+  std::vector<int32_t> classes(static_cast<size_t>(targets.numel()));
+  constexpr double most = 65535;
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const double value = targets.item(static_cast<int64_t>(i));
+    if (!(value >= 0 && value <= most) || value != std::floor(value))
+      throw Error(place, fmt::format("{} in row {} is no class", value, i),
+                  "classes are whole numbers from 0 on; --task regression takes any numbers");
+    classes[i] = static_cast<int32_t>(value);
+  }
+  return classes;
+}
+
+// Channels behind height and width, as TensorFlow has them, come to the front.
+bool has_channels_last(const Shape& sample) {
+  const auto channels = [](int64_t size) { return size == 1 || size == 3 || size == 4; };
+  return sample.size() == 3 && channels(sample[2]) && !channels(sample[0]);
+}
+
+ByteImages images_of(const ArrayRows& rows, std::vector<int32_t> labels) {
+  ByteImages images;
+  images.sample = sample_of(rows.inputs);
+  const auto* bytes = rows.inputs.data<uint8_t>();
+  const bool last = has_channels_last(images.sample);
+  if (last) images.sample = {images.sample[2], images.sample[0], images.sample[1]};
+  if (images.sample.size() == 2) images.sample.insert(images.sample.begin(), 1);
+  images.labels = std::move(labels);
+  images.pixels.assign(bytes, bytes + rows.inputs.numel());
+  if (!last || images.sample[0] == 1) return images;
+  const auto channels = static_cast<size_t>(images.sample[0]);
+  const auto plane = static_cast<size_t>(images.sample[1] * images.sample[2]);
+  for (size_t r = 0; r < images.labels.size(); ++r)
+    for (size_t c = 0; c < channels; ++c)
+      for (size_t p = 0; p < plane; ++p)
+        images.pixels[(r * channels + c) * plane + p] = bytes[(r * plane + p) * channels + c];
+  return images;
+}
+
+std::string feature_name(size_t index, const Shape& sample) {
+  std::vector<std::string> places(sample.size());
+  for (size_t axis = sample.size(); axis-- > 0;) {
+    places[axis] = std::to_string(index % static_cast<size_t>(sample[axis]));
+    index /= static_cast<size_t>(sample[axis]);
+  }
+  return "x_" + join(places, "_");
+}
+
+// The floats of both parts, one behind the other.
+RawTable table_of(const ArrayData& data, const Shape& sample) {
+  RawTable table;
+  const auto width = static_cast<size_t>(element_count(sample));
+  for (size_t i = 0; i < width; ++i) table.feature_names.push_back(feature_name(i, sample));
+  table.rows = data.train.rows() + (data.test ? data.test->rows() : 0);
+  Tensor all({table.rows, static_cast<int64_t>(width)});
+  float* to = all.mutable_data<float>();
+  const auto append = [&](const ArrayRows& rows) {
+    const Tensor floats = rows.inputs.to(DType::f32);
+    to = std::copy_n(floats.data<float>(), floats.numel(), to);
+  };
+  append(data.train);
+  if (data.test) append(*data.test);
+  const float* values = all.data<float>();
+  for (int64_t i = 0; i < all.numel(); ++i)
+    if (!std::isfinite(values[i]))
+      throw Error(data.place,
+                  fmt::format("{} in sample {}", values[i], i / static_cast<int64_t>(width)),
+                  "inputs must be finite numbers");
+  auto owner = std::make_shared<Tensor>(std::move(all));
+  table.x =
+      std::shared_ptr<std::byte>(owner, reinterpret_cast<std::byte*>(owner->mutable_data<float>()));
+  return table;
+}
+
+std::vector<float> numbers_of(const Tensor& targets, const std::string& place) {
+  const Tensor floats = targets.to(DType::f32);
+  std::vector<float> values(floats.data<float>(), floats.data<float>() + floats.numel());
+  for (const float value : values)
+    if (!std::isfinite(value))
+      throw Error(place, fmt::format("a target is {}", value), "targets must be finite numbers");
+  return values;
+}
+
+}  // namespace
+
+Dataset array_dataset(ArrayData data, const DatasetOptions& options) {
+  check_rows(data.train, data.place);
+  if (data.test) check_rows(*data.test, data.place);
+  const Shape sample = sample_of(data.train.inputs);
+  const DType element = data.train.inputs.dtype();
+  if (data.test && (sample_of(data.test->inputs) != sample || data.test->inputs.dtype() != element))
+    throw Error(data.place, "training and test samples differ in shape or type");
+  const bool classification = options.task == "auto" ? is_whole(data.train.targets.dtype())
+                                                     : options.task == "classification";
+  std::vector<int32_t> labels, test_labels;
+  if (classification) {
+    labels = classes_of(data.train.targets, data.place);
+    if (data.test) test_labels = classes_of(data.test->targets, data.place);
+    int32_t most = 0;
+    for (const std::vector<int32_t>* all : {&labels, &test_labels})
+      for (const int32_t label : *all) most = std::max(most, label);
+    if (data.classes.empty())
+      for (int32_t i = 0; i <= most; ++i) data.classes.push_back(std::to_string(i));
+    if (static_cast<size_t>(most) >= data.classes.size())
+      throw Error(data.place, fmt::format("class {} of {} classes", most, data.classes.size()));
+  }
+  if (element == DType::u8 && classification && (sample.size() == 2 || sample.size() == 3)) {
+    if (has_channels_last(sample)) {
+      if (!data.notice.empty()) data.notice += "; ";
+      data.notice +=
+          fmt::format("images {}: the channels were moved to the front", shape_text(sample));
+    }
+    ByteImages train = images_of(data.train, std::move(labels));
+    ByteImages test = data.test ? images_of(*data.test, std::move(test_labels))
+                                : take_test_images(train, data.name);
+    Dataset dataset =
+        image_dataset(data.name, std::move(train), std::move(test), data.classes, options);
+    dataset.notice = data.notice;
+    return dataset;
+  }
+  if (options.arguments.is_dict() && !options.arguments.as_dict().empty() &&
+      (options.arguments["flip"].is_bool() || options.arguments["crop"].is_int()))
+    throw Error(data.place, "only images of bytes can be flipped and cropped");
+  Dataset dataset;
+  dataset.name = data.name;
+  dataset.variant = is_whole(element) ? "tokens" : "arrays";
+  dataset.notice = data.notice;
+  dataset.classification = classification;
+  dataset.class_names = data.classes;
+  RawTable table = table_of(data, sample);
+  Sha256 digest;
+  for (const ArrayRows* rows : {&data.train, data.test ? &*data.test : nullptr})
+    if (rows) {
+      digest.add({rows->inputs.raw(), rows->inputs.bytes()});
+      digest.add({rows->targets.raw(), rows->targets.bytes()});
+    }
+  dataset.identity = "sha256:" + digest.hex();
+  if (classification) {
+    table.labels = std::move(labels);
+    table.labels.insert(table.labels.end(), test_labels.begin(), test_labels.end());
+  } else {
+    table.targets = numbers_of(data.train.targets, data.place);
+    if (data.test) {
+      const std::vector<float> more = numbers_of(data.test->targets, data.place);
+      table.targets.insert(table.targets.end(), more.begin(), more.end());
+    }
+  }
+  DatasetOptions scaled = options;
+  if (is_whole(element)) scaled.scaling = "none";
+  const int64_t given = data.test ? data.test->rows() : -1;
+  prepare(std::move(table), scaled, data.place, dataset, given);
+  dataset.preprocessing.description = Dict{{"kind", dataset.variant}, {"scaling", scaled.scaling}};
+  for (Split* split : {&dataset.train, &dataset.validation, &dataset.test}) {
+    Shape shape = sample;
+    shape.insert(shape.begin(), split->rows());
+    split->x = split->x.reshaped(shape);
+  }
+  return dataset;
+}
+
+}  // namespace mase

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sentences as token ids: an array of ids, or a text with a sample on each line and a vocabulary
+// with a token on each line, whose id is the line's number from 0 on.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <unordered_map>
+
+#include "mase/base/file.h"
+#include "mase/base/text.h"
+#include "mase/data/arrays.h"
+#include "mase/io/numpy_tensors.h"
+
+namespace mase::tokens_dataset {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& path) {
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
+                              file->bytes().size());
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string line(text.substr(at, end - at));
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    lines.push_back(std::move(line));
+    at = end + 1;
+  }
+  if (lines.empty()) throw Error(path, "is empty");
+  return lines;
+}
+
+class Vocabulary {
+ public:
+  explicit Vocabulary(const std::string& path) : path_(path) {
+    const std::vector<std::string> lines = lines_of(path);
+    for (size_t i = 0; i < lines.size(); ++i)
+      if (!ids_.emplace(lines[i], static_cast<int32_t>(i)).second)
+        throw Error(fmt::format("{}:{}", path, i + 1),
+                    fmt::format("the token '{}' stands there twice", printable(lines[i])));
+  }
+
+  int64_t size() const { return static_cast<int64_t>(ids_.size()); }
+  std::optional<int32_t> padding() const { return first_of({"[PAD]", "<pad>"}); }
+
+  // A word, or the pieces of it: the longest that fit, those behind the first marked with ##.
+  void append(const std::string& word, const std::string& place, std::vector<int32_t>& ids) const {
+    std::vector<int32_t> pieces;
+    for (size_t at = 0; at < word.size();) {
+      size_t length = word.size() - at;
+      auto found = ids_.end();
+      for (; length > 0 && found == ids_.end(); --length)
+        found = ids_.find((at > 0 ? "##" : "") + word.substr(at, length));
+      if (found == ids_.end()) {
+        const std::optional<int32_t> unknown = first_of({"[UNK]", "<unk>"});
+        if (!unknown)
+          throw Error(place, fmt::format("the word '{}' is not in {}", printable(word), path_),
+                      "a vocabulary with [UNK] or <unk> takes any word");
+        ids.push_back(*unknown);
+        return;
+      }
+      pieces.push_back(found->second);
+      at += length + 1;
+    }
+    ids.insert(ids.end(), pieces.begin(), pieces.end());
+  }
+
+ private:
+  std::optional<int32_t> first_of(std::initializer_list<const char*> names) const {
+    for (const char* name : names)
+      if (const auto found = ids_.find(name); found != ids_.end()) return found->second;
+    return {};
+  }
+
+  std::string path_;
+  std::unordered_map<std::string, int32_t> ids_;
+};
+
+Tensor ids_of_text(const std::string& path, const Vocabulary& vocabulary, int64_t length,
+                   std::string& notice) {
+  constexpr size_t longest_word = 200, longest_line = 1 << 16;
+  std::vector<std::vector<int32_t>> rows;
+  size_t longest = 0;
+  for (const std::string& line : lines_of(path)) {
+    const std::string place = fmt::format("{}:{}", path, rows.size() + 1);
+    rows.emplace_back();
+    for (const std::string& word : split(replace_all(line, "\t", " "), ' ')) {
+      if (word.empty()) continue;
+      if (word.size() > longest_word) throw Error(place, "has a word of more than 200 bytes");
+      vocabulary.append(word, place, rows.back());
+      if (rows.back().size() > longest_line) throw Error(place, "has more than 65536 tokens");
+    }
+    longest = std::max(longest, rows.back().size());
+  }
+  const auto width = length > 0 ? static_cast<size_t>(length) : std::max<size_t>(1, longest);
+  const auto shorter = [&](const std::vector<int32_t>& row) { return row.size() < width; };
+  const auto cut =
+      std::count_if(rows.begin(), rows.end(), [&](const auto& row) { return row.size() > width; });
+  const std::optional<int32_t> padding = vocabulary.padding();
+  if (!padding && std::any_of(rows.begin(), rows.end(), shorter))
+    throw Error(path, "has samples of several lengths, and the vocabulary no [PAD] or <pad>",
+                "add one, or make the samples equally long");
+  if (cut > 0) notice = fmt::format("{} of {} samples cut to {} tokens", cut, rows.size(), width);
+  Tensor ids({static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)}, DType::i32);
+  auto* out = ids.mutable_data<int32_t>();
+  for (const std::vector<int32_t>& row : rows)
+    for (size_t i = 0; i < width; ++i) *out++ = i < row.size() ? row[i] : *padding;
+  return ids;
+}
+
+bool is_text(const std::string& path) {
+  return lower_case(std::filesystem::path(path).extension().string()) == ".txt";
+}
+
+Tensor array_of(const std::string& path) {
+  const TensorTable tensors = read_numpy_tensors(path);
+  if (tensors.empty()) throw Error(path, "holds no numbers");
+  return tensors[0].second;
+}
+
+Dataset load(const DatasetOptions& options) {
+  const auto text = [&](const char* key) {
+    return options.arguments[key].is_string() ? options.arguments[key].as_string() : std::string();
+  };
+  const std::string file = text("file"), labels = text("labels"), words = text("vocabulary");
+  if (file.empty()) throw Error("tokens", "no file is named", "give --dataset-file");
+  if (labels.empty()) throw Error("tokens", "no labels are named", "give --dataset-labels");
+  const int64_t length =
+      options.arguments["length"].is_int() ? options.arguments["length"].as_int() : 0;
+  ArrayData data;
+  data.name = std::filesystem::path(file).stem().string();
+  data.place = file;
+  if (is_text(file)) {
+    if (words.empty()) throw Error(file, "words need a vocabulary", "give --dataset-vocabulary");
+    data.train.inputs = ids_of_text(file, Vocabulary(words), length, data.notice);
+  } else {
+    data.train.inputs = array_of(file);
+    if (length > 0 && (data.train.inputs.shape().size() != 2 || data.train.inputs.dim(1) != length))
+      throw Error(
+          "--dataset-length",
+          fmt::format("{} has ids of shape {}", file, shape_text(data.train.inputs.shape())),
+          "only texts are cut and filled up");
+    const int64_t known = words.empty() ? int64_t{1} << 24 : Vocabulary(words).size();
+    for (int64_t i = 0; i < data.train.inputs.numel(); ++i) {
+      const double id = data.train.inputs.item(i);
+      if (!(id >= 0 && id < static_cast<double>(known)) || id != static_cast<double>(int64_t(id)))
+        throw Error(file, fmt::format("{} is no token of a vocabulary of {}", id, known));
+    }
+    data.train.inputs = data.train.inputs.to(DType::i32);
+  }
+  if (is_text(labels)) {
+    const std::vector<std::string> names = lines_of(labels);
+    const std::set<std::string> different(names.begin(), names.end());
+    data.classes.assign(different.begin(), different.end());
+    data.train.targets = Tensor({static_cast<int64_t>(names.size())}, DType::i32);
+    auto* out = data.train.targets.mutable_data<int32_t>();
+    for (const std::string& name : names)
+      *out++ = static_cast<int32_t>(
+          std::lower_bound(data.classes.begin(), data.classes.end(), name) - data.classes.begin());
+  } else {
+    data.train.targets = array_of(labels);
+  }
+  return array_dataset(std::move(data), options);
+}
+
+const Register<DatasetRecord> registered{
+    {.name = "tokens",
+     .summary = "Sentences as token ids: an array of ids, or a text and a vocabulary",
+     .help =
+         "--dataset-file is a .npy of ids [samples, tokens] or a .txt with a sample on each "
+         "line, whose words (or pieces of them, marked with ##) --dataset-vocabulary lists, one "
+         "on each line. --dataset-labels is a .npy or a .txt with a class on each line. "
+         "Samples shorter than the longest (or --dataset-length) are filled up with [PAD] or "
+         "<pad>, unknown words are [UNK] or <unk>.",
+     .options =
+         {{{.name = "file", .type = FieldType::text, .help = "ids (.npy) or sentences (.txt)"},
+           {.name = "labels",
+            .type = FieldType::text,
+            .help = "the class of each sample, .npy or .txt"},
+           {.name = "vocabulary",
+            .type = FieldType::text,
+            .help = "a text with a token on each line"},
+           {.name = "length",
+            .type = FieldType::integer,
+            .default_value = 0,
+            .help = "tokens of a sample; 0: of the longest",
+            .minimum = 0,
+            .maximum = 65536}}},
+     .where = [](const DatasetOptions&) { return "--dataset-file"; },
+     .load = load}};
+
+}  // namespace
+}  // namespace mase::tokens_dataset
