@@ -121,6 +121,72 @@ TEST(SearchStorage, BadFilesAreOneError) {
   EXPECT_THROW(open_storage("mongodb://x"), Error);
 }
 
+// Two processes, as it were. One is taken for dead while it runs a trial: the trial fails and waits
+// again, with Optuna's attributes. Its result comes late: while the copy waits it is the copy's,
+// and otherwise it is kept beside the failure.
+TEST(SearchStorage, WhatWasLostIsTriedAgainAndALateResultIsKept) {
+  const Space ours = space();
+  const std::string address = addresses()[0];
+  const std::unique_ptr<Storage> slow = open_storage(address), other = open_storage(address);
+  for (Storage* one : {slow.get(), other.get()}) one->open_study({"s", {false, false}, {}});
+  constexpr double any_time = -5;  // silent for less than nothing: everybody
+  const auto begin = [&](Storage& storage, int64_t number) {
+    Trial trial = finished(number, TrialState::running);
+    trial.values.clear();
+    trial.constraints.clear();
+    trial.system_attributes = {};
+    EXPECT_TRUE(storage.begin(ours, trial));
+    return trial;
+  };
+  const auto end = [&](Storage& storage, Trial trial, double value) {
+    trial.state = TrialState::complete;
+    trial.values = {value, value};
+    storage.finish(ours, trial);
+    storage.flush();
+  };
+  const auto lose = [&] {
+    std::vector<Trial> copies;
+    other->exclusively([&] {
+      other->news(ours);
+      EXPECT_TRUE(other->retry_lost(any_time));
+      for (Trial& trial : other->news(ours))
+        if (trial.state == TrialState::waiting) copies.push_back(std::move(trial));
+    });
+    EXPECT_EQ(copies.size(), 1u);
+    return copies.at(0);
+  };
+  const Trial first = begin(*slow, 0);
+  EXPECT_EQ(lose().stored, 1);
+  end(*slow, first, 0.25);
+  const Trial second = begin(*slow, 1);
+  EXPECT_EQ(second.stored, 2);
+  Trial copy = lose();
+  EXPECT_EQ(copy.stored, 3);
+  EXPECT_EQ(copy.point, second.point);
+  copy.state = TrialState::running;
+  EXPECT_TRUE(other->begin(ours, copy));
+  end(*slow, second, 0.5);
+  end(*other, copy, 0.75);
+
+  const std::unique_ptr<Storage> reader = open_storage(address);
+  reader->open_study({"s", {false, false}, {}});
+  const std::vector<Trial> trials = reader->news(ours);
+  ASSERT_EQ(trials.size(), 4u);
+  for (const size_t i : {0, 2}) {
+    EXPECT_EQ(trials[i].state, TrialState::fail);
+    EXPECT_EQ(trials[i + 1].state, TrialState::complete);
+    EXPECT_EQ(trials[i + 1].stored, static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(trials[i + 1].point, trials[i].point);
+    EXPECT_EQ(trials[i + 1].system_attributes.at("failed_trial"), Value(static_cast<int64_t>(i)));
+    EXPECT_EQ(trials[i + 1].system_attributes.at("retry_history"),
+              Value(List{Value(static_cast<int64_t>(i))}));
+  }
+  EXPECT_EQ(trials[1].values, (std::vector<double>{0.25, 0.25}));
+  EXPECT_EQ(trials[3].values, (std::vector<double>{0.75, 0.75}));
+  EXPECT_FALSE(trials[0].user_attributes.contains("late_result"));
+  EXPECT_TRUE(trials[2].user_attributes.contains("late_result"));
+}
+
 TEST(SearchStorage, AStudyGoesOnWhereItWas) {
   for (const std::string& address : addresses()) {
     const Space ours = space();

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch search: tries configurations of a network and keeps the best.
+#include <unistd.h>
+
 #include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "mase/base/file.h"
 #include "mase/base/table.h"
@@ -11,6 +14,7 @@
 #include "mase/cli/terminal.h"
 #include "mase/report/search_page.h"
 #include "mase/run/search_experiment.h"
+#include "mase/train/communicator.h"
 
 namespace mase::search_command {
 namespace {
@@ -39,6 +43,12 @@ class ProgressText {
     }
     done_ = static_cast<int64_t>(trials.size());
     note(trials, trial);
+  }
+
+  // Those of other processes too.
+  void take_all(const search::Trials& trials) {
+    done_ = static_cast<int64_t>(trials.size());
+    for (const search::Trial& trial : trials) note(trials, trial);
   }
 
   void note(const search::Trials& trials, const search::Trial& trial) {
@@ -127,7 +137,8 @@ struct Prepared {
   std::unique_ptr<Experiment> experiment;
   std::unique_ptr<SearchExperiment> search;
 
-  Prepared(Settings read, SearchSpec spec) : settings(std::move(read)), log(settings, true) {
+  Prepared(Settings read, SearchSpec spec, bool speaks)
+      : settings(std::move(read)), log(settings, speaks) {
     log.text(settings_table(settings, settings["show_options"].as_bool()));
     for (const std::string& warning : settings.warnings) log.warning(warning);
     for (const std::string& notice : spec.notices) log.warning(notice);
@@ -177,10 +188,66 @@ class LiveRecord {
   double next_ = 1;
 };
 
-int search_once(const Arguments& arguments, const Prepared& prepared) {
+std::string study_name(const Settings& settings) {
+  return settings.has("study") ? settings["study"].as_string() : "search";
+}
+
+// Takes trials of a study that is somewhere else until there are none left.
+int work_along(const Prepared& prepared, const std::string& address) {
+  const Logger& log = prepared.log;
+  const std::unique_ptr<search::Storage> storage = search::open_storage(address);
+  if (!storage->shared())
+    throw Error("--storage", "several processes cannot share a journal",
+                "give postgresql://USER@HOST/DATABASE, or sqlite:///FILE.db on one machine");
+  LiveLine live(log.shows_info());
+  int64_t done = 0, known = 0;
+  const auto text = [&] {
+    return fmt::format("{} trials measured here, {} in the study", with_thousands(done),
+                       with_thousands(known));
+  };
+  search::StudyObserver observer;
+  observer.stop_requested = interrupted;
+  observer.finished = [&](const search::Trials& trials, const search::Trial&) {
+    ++done;
+    known = static_cast<int64_t>(trials.size());
+    if (live.due()) live.draw(text());
+  };
+  const search::StudyEnd end =
+      prepared.search->run(storage.get(), study_name(prepared.settings), observer);
+  known = static_cast<int64_t>(prepared.search->trials().size());
+  live.finish(text());
+  if (end != search::StudyEnd::interrupted) return 0;
+  log.info("Interrupted: what was not finished is left to others.");
+  return 130;
+}
+
+// Under mpirun every process takes trials of the study of the leading one.
+std::string shared_address(Communicator& processes, const std::string& leading, bool given) {
+  constexpr size_t most = 4096;
+  char host[256] = {}, own[256] = {}, address[most] = {};
+  ::gethostname(own, sizeof own - 1);
+  std::copy(std::begin(own), std::end(own), std::begin(host));
+  processes.broadcast(host, sizeof host);
+  double elsewhere = std::string(host) != own;
+  processes.sum(std::span<double>(&elsewhere, 1));
+  if (elsewhere > 0 && !given)
+    throw Error("ch search", "the processes run on several machines, and study.db is for one",
+                "give --storage postgresql://USER@HOST/DATABASE");
+  if (leading.size() >= most) throw Error("--storage", "is too long");
+  std::copy(leading.begin(), leading.end(), std::begin(address));
+  processes.broadcast(address, sizeof address);
+  return address;
+}
+
+int search_once(const Arguments& arguments, const Prepared& prepared, Communicator& processes) {
   const Settings& settings = prepared.settings;
   const Logger& log = prepared.log;
   SearchExperiment& search = *prepared.search;
+  const bool alone = processes.size() == 1;
+  if (!processes.leads()) {
+    const std::string address = shared_address(processes, "", settings.has("storage"));
+    return work_along(prepared, address);
+  }
   // A storage that cannot be opened leaves no folder behind.
   std::unique_ptr<search::Storage> storage;
   if (settings.has("storage")) storage = search::open_storage(settings["storage"].as_string());
@@ -188,8 +255,13 @@ int search_once(const Arguments& arguments, const Prepared& prepared) {
   const std::string results = folder.software("search_ckpts");
   const std::string address =
       settings.has("storage") ? settings["storage"].as_string() : results + "/study.db";
-  const std::string study = settings.has("study") ? settings["study"].as_string() : "search";
+  const std::string study = study_name(settings);
   if (!storage) storage = search::open_storage(address);
+  if (!alone) {
+    shared_address(processes, settings.has("storage") ? address : "sqlite:///" + address,
+                   settings.has("storage"));
+    log.info(fmt::format("{} processes take trials of one study", processes.size()));
+  }
 
   const double size = search.space().size();
   const int64_t asked = search.spec().study.trials;
@@ -212,6 +284,7 @@ int search_once(const Arguments& arguments, const Prepared& prepared) {
     folder.finish("failed");
     throw;
   }
+  progress.take_all(search.trials());
   live.finish(progress.str());
   search.write_log(results + "/log.json");
   write_file_atomically(results + "/best.json", to_json(search.best_record(), 1) + "\n");
@@ -318,9 +391,32 @@ int run(const Arguments& given) {
   if (!comparing && (settings.given("samplers") || settings.given("seeds")))
     throw Error("ch search", "--samplers and --seeds are of ch search compare",
                 "write ch search compare ..., or --sampler");
-  const Prepared prepared(std::move(settings), std::move(spec));
-  if (comparing) return compare(arguments, prepared);
-  return search_once(arguments, prepared);
+  const bool worker = settings["worker"].as_bool();
+  if (worker && !settings.has("storage"))
+    throw Error("--worker", "there is no study to work along with",
+                "give the --storage of the others");
+  const std::shared_ptr<Communicator> processes = communicator();
+  // What several processes try must not depend on how many they are.
+  const bool many =
+      processes->size() > 1 || worker ||
+      (settings.has("storage") && search::is_for_many_machines(settings["storage"].as_string()));
+  constexpr int64_t usual_window = 16;
+  if (many && spec.study.window < 1) spec.study.window = usual_window;
+  try {
+    const Prepared prepared(std::move(settings), std::move(spec), processes->leads());
+    if (comparing && processes->size() > 1)
+      throw Error("ch search compare", "runs in one process", "use --n-jobs for several threads");
+    if (comparing) return compare(arguments, prepared);
+    if (worker) return work_along(prepared, prepared.settings["storage"].as_string());
+    return search_once(arguments, prepared, *processes);
+  } catch (const std::exception& error) {
+    if (processes->size() == 1) throw;
+    // As ch train does: who leaves takes the others along, and the leading one speaks.
+    if (!processes->leads()) std::this_thread::sleep_for(std::chrono::seconds(2));
+    complain(error.what());
+    processes->abort(2);
+    throw;
+  }
 }
 
 std::vector<Field> own_options() {
@@ -360,12 +456,32 @@ std::vector<Field> own_options() {
            .group = group},
           {.name = "storage",
            .type = FieldType::text,
-           .help = "where trials are kept: sqlite:///FILE.db or journal:FILE (default: study.db in "
-                   "the run folder)",
+           .help = "where trials are kept: sqlite:///FILE.db, postgresql://USER@HOST/DATABASE or "
+                   "journal:FILE (default: study.db in the run folder)",
            .group = group},
           {.name = "study",
            .type = FieldType::text,
            .help = "name of the study in the storage; one that is there goes on",
+           .group = group},
+          {.name = "worker",
+           .type = FieldType::boolean,
+           .default_value = false,
+           .help = "work along: take trials of the study in --storage until none is left; results "
+                   "are written by a search without this",
+           .group = group},
+          {.name = "window",
+           .type = FieldType::integer,
+           .help = "a suggestion sees the results of trials so far back: as many can run at a time "
+                   "(default: n_jobs; 16 for several processes)",
+           .minimum = 1,
+           .group = group},
+          {.name = "heartbeat",
+           .type = FieldType::number,
+           .default_value = 10.0,
+           .help = "seconds between a process's signs of life; silent for two of them, its trials "
+                   "are taken over",
+           .minimum = 0.5,
+           .maximum = 86400,
            .group = group},
           {.name = "samplers",
            .type = FieldType::text,
@@ -389,7 +505,9 @@ const Register<CommandRecord> registered{{
             "searched over and for what. Results go to software/search_ckpts of the run folder: "
             "best.json, log.json, study.db (Optuna's format), and each best configuration as .toml "
             "for ch transform and as a network, .mz. ch search compare runs several samplers "
-            "with many seeds over one space.",
+            "with many seeds over one space. Any number of processes may share a study: under "
+            "mpirun, or started anywhere with --worker and the same --storage; what a killed one "
+            "had begun is taken over.",
     .positionals = {{"model", "a built-in network or a .toml that describes one", false},
                     {"dataset", "a data set or the path of a table", false},
                     {"further", "compare: the data set, after 'compare' and the network", false}},
@@ -398,6 +516,8 @@ const Register<CommandRecord> registered{{
     .tables = {"search", "passes"},
     .examples = {"ch search --config configs/examples/search_jsc_tiny.toml",
                  "ch search jsc-10x jsc --load best.ckpt --space bits=4,8 --objective "
+                 "accuracy,bitops",
+                 "mpirun -n 2 ch search jsc-10x jsc --load best.ckpt --space bits=4,8 --objective "
                  "accuracy,bitops",
                  "ch search compare jsc-tiny jsc --load best.ckpt --space bits=2..9 --objective "
                  "loss --samplers random,tpe,gp --n-trials 40"},

@@ -313,6 +313,8 @@ void read_flags(const Settings& settings, SearchSpec& spec, Problems& problems) 
     spec.sampler_options = validate(Value(Dict{}), spec.sampler->schema, "--sampler", problems);
   }
   if (settings.has("n_trials")) spec.study.trials = settings["n_trials"].as_int();
+  if (settings.has("window")) spec.study.window = settings["window"].as_int();
+  if (settings.has("heartbeat")) spec.study.heartbeat = settings["heartbeat"].as_double();
   if (settings.has("rows")) spec.rows = settings["rows"].as_int();
   if (settings.has("n_jobs")) spec.study.jobs = static_cast<int>(settings["n_jobs"].as_int());
   if (settings.has("timeout")) spec.study.seconds = settings["timeout"].as_double();

@@ -92,7 +92,7 @@ class SqlStorage final : public Storage {
     known_.clear();
     unfinished_.clear();
     last_seen_ = -1;
-    count_ = 0;
+    count_ = seen_ = 0;
   }
 
   int64_t agreed(const std::string& name, int64_t proposed) override {
@@ -118,7 +118,7 @@ class SqlStorage final : public Storage {
     db_->lock_study(study_);
     const bool ended = !ended_.empty();
     write_ends();
-    begun_ = false;
+    begun_ = counted_ = all_seen_ = false;
     inside_ = true;
     try {
       change();
@@ -149,10 +149,12 @@ class SqlStorage final : public Storage {
       trial.state = state_from_name(row[2].value_or(""), db_->place());
       trial.started = row[3] ? parse_iso_time(*row[3]) : 0;
       trial.ended = row[4] ? parse_iso_time(*row[4]) : 0;
+      const bool own = key > last_seen_ && known_.count(key) && !unfinished_.count(key);
       if (key > last_seen_) {
         last_seen_ = key;
-        ++count_;
+        ++seen_;
       }
+      if (own) continue;  // begun here before others were looked at
       Known& known = known_[key];
       // What runs with all of its parameters has nothing new to say.
       const bool same = known.told && known.state == trial.state &&
@@ -167,6 +169,8 @@ class SqlStorage final : public Storage {
       place[key] = all.size();
       all.push_back(std::move(trial));
     }
+    count_ = seen_;
+    counted_ = all_seen_ = inside_;
     if (!all.empty()) fill(space, place, all);
     std::stable_sort(all.begin(), all.end(),
                      [](const Trial& a, const Trial& b) { return a.stored < b.stored; });
@@ -207,7 +211,7 @@ class SqlStorage final : public Storage {
     const auto known = ids_.find(trial.stored);
     int64_t key;
     if (trial.stored < 0 || known == ids_.end()) {
-      trial.stored = count_;
+      trial.stored = count_trials();
       key = insert_trial(trial.state, trial.started, 0);
     } else {
       key = known->second;
@@ -358,15 +362,25 @@ class SqlStorage final : public Storage {
     }
   }
 
+  // News count what is new; without them in this transaction others may have added some.
+  int64_t count_trials() {
+    if (!counted_) count_ = id(rows_of("SELECT count(*) FROM trials WHERE study_id = $1"));
+    counted_ = true;
+    return count_;
+  }
+
   int64_t insert_trial(TrialState state, int64_t started, int64_t ended) {
-    const int64_t number = count_;
+    const int64_t number = count_trials();
     const int64_t key =
         id(db_->run("INSERT INTO trials (number, study_id, state, datetime_start, "
                     "datetime_complete) VALUES ($1, $2, $3, $4, $5) RETURNING trial_id",
                     {number, study_, std::string(state_name(state)), time_or_null(started),
                      time_or_null(ended)}));
     ids_[number] = key;
-    last_seen_ = std::max(last_seen_, key);
+    if (all_seen_) {
+      last_seen_ = std::max(last_seen_, key);
+      ++seen_;
+    }
     ++count_;
     return key;
   }
@@ -510,13 +524,14 @@ class SqlStorage final : public Storage {
   std::string process_;
   int64_t study_ = 0;
   const Space* space_ = nullptr;
-  bool inside_ = false, begun_ = false;  // a transaction; something was begun in it
-  std::vector<Trial> ended_;             // and not written yet
-  std::vector<SqlStatement> later_;      // of the transaction, in one go at its end
-  std::map<int64_t, Known> known_;       // by trial_id
-  std::set<int64_t> unfinished_;         // that others may change, by trial_id
-  std::map<int64_t, int64_t> ids_;       // trial_id by number
-  int64_t last_seen_ = -1, count_ = 0;
+  bool inside_ = false, begun_ = false;      // a transaction; something was begun in it
+  bool counted_ = false, all_seen_ = false;  // in this transaction: the trials, by news
+  std::vector<Trial> ended_;                 // and not written yet
+  std::vector<SqlStatement> later_;          // of the transaction, in one go at its end
+  std::map<int64_t, Known> known_;           // by trial_id
+  std::set<int64_t> unfinished_;             // that others may change, by trial_id
+  std::map<int64_t, int64_t> ids_;           // trial_id by number
+  int64_t last_seen_ = -1, seen_ = 0, count_ = 0;
   std::map<size_t, std::string> distributions_;
   std::chrono::steady_clock::time_point last_write_ = std::chrono::steady_clock::now();
 };

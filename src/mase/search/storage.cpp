@@ -21,6 +21,12 @@ std::unique_ptr<Storage> open_storage(const std::string& address) {
               "write " + join(known, ", or "));
 }
 
+bool is_for_many_machines(const std::string& address) {
+  for (const StorageRecord* record : Registry<StorageRecord>::instance().all())
+    if (record->takes(address)) return record->many_machines;
+  return false;
+}
+
 void place_in_space(const Space& space, const std::vector<StoredParameter>& parameters,
                     Trial& trial) {
   trial.point.assign(space.dimensions(), std::numeric_limits<double>::quiet_NaN());

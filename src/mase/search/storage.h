@@ -61,11 +61,13 @@ struct StorageRecord {
   std::string name;
   std::vector<std::string> aliases = {};
   std::string summary;
+  bool many_machines = false;  // meant for studies that several machines work on
   std::function<bool(const std::string& address)> takes;
   std::function<std::unique_ptr<Storage>(const std::string& address)> open;
 };
 
 std::unique_ptr<Storage> open_storage(const std::string& address);
+bool is_for_many_machines(const std::string& address);
 
 // A trial of a study that others may have made, for our space: parameters by name. A parameter
 // that is missing, unknown or outside of its range makes it a trial of another space.

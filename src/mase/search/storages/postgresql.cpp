@@ -255,6 +255,7 @@ bool takes(const std::string& address) {
 const Register<StorageRecord> registered{{
     .name = "postgresql",
     .summary = "postgresql://USER@HOST/DATABASE",
+    .many_machines = true,
     .takes = takes,
     .open = [](const std::string& address) -> std::unique_ptr<Storage> {
       const std::string plain = replace_all(address, "postgresql+psycopg2://", "postgresql://");

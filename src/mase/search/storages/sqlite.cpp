@@ -198,7 +198,7 @@ class SqliteConnection final : public SqlConnection {
     return fmt::format("[{}]", fmt::join(numbers, ","));
   }
   std::string seconds_ago(size_t parameter) const override {
-    return fmt::format("datetime('now', '-' || ${} || ' seconds')", parameter);
+    return fmt::format("datetime('now', -${} || ' seconds')", parameter);
   }
   // Every commit of another connection gives the file another version.
   bool changed() override {

@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Eight processes on one study in a real PostgreSQL server (started here on loopback, stopped after),
+# four of them killed with -9 at moments that the dice say: no trial is lost, none is counted twice,
+# numbers are dense, what was lost is tried again with Optuna's own attributes, and the trials are
+# those of one process alone. Then the same with two processes and a killed one in SQLite, where a
+# search that is started again at once takes over what the dead one had begun.
+set -euo pipefail
+tools=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)
+[[ -x $tools/initdb ]] || { echo "skipped: PostgreSQL is not installed"; exit 77; }
+as_server=()
+if [[ $(id -u) == 0 ]]; then  # the server refuses to run as root
+  id postgres >/dev/null 2>&1 || { echo "skipped: no user to run PostgreSQL as"; exit 77; }
+  as_server=(runuser -u postgres --)
+fi
+scratch=$(mktemp -d)
+chmod 755 "$scratch"
+mkdir "$scratch/server"
+[[ $(id -u) == 0 ]] && chown postgres "$scratch/server"
+stop() {
+  (cd / && "${as_server[@]}" "$tools/pg_ctl" -D "$scratch/server/data" -m immediate stop) >/dev/null 2>&1 || true
+  rm -rf "$scratch"
+}
+trap stop EXIT
+fail() { echo "$1"; tail -n 5 "$scratch"/*.log; exit 1; }
+
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+cd /
+"${as_server[@]}" "$tools/initdb" -D "$scratch/server/data" -A trust -U mase >/dev/null
+"${as_server[@]}" "$tools/pg_ctl" -D "$scratch/server/data" -w -l "$scratch/server/log" \
+  -o "-p $port -c listen_addresses=127.0.0.1 -k $scratch/server" start >/dev/null
+"$tools/createdb" -h 127.0.0.1 -p "$port" -U mase studies
+rows() { "$tools/psql" -h 127.0.0.1 -p "$port" -U mase -At -c "$1" studies; }
+
+cd "$scratch"
+export MASE_DATA=$scratch/data OMP_NUM_THREADS=1
+cat >space.toml <<'TOML'
+seed = 3
+[search.search_space.train]
+learning_rate = {low = 1e-4, high = 1e-1, log = true}
+batch_size = [32, 64, 128]
+[search.strategy.sw_runner.basic_train]
+max_epochs = 150
+[search.strategy.setup]
+sampler = "tpe"
+n_trials = 40
+[search.strategy.metrics]
+loss.direction = "minimize"
+TOML
+# Not a function: kill has to meet the program, not a shell around it.
+search=("$MASE_CH" search jsc-tiny jsc-sim --sim-rows 4000 --config space.toml --heartbeat 1)
+server=postgresql://mase@127.0.0.1:$port/studies
+"${search[@]}" --storage "$server" --study alone --project alone >alone.log 2>&1 || fail "alone"
+
+RANDOM=7
+workers=()
+for i in $(seq 8); do
+  "${search[@]}" --storage "$server" --study together --worker >"worker$i.log" 2>&1 &
+  workers+=($!)
+done
+for _ in $(seq 600); do  # until the work has begun
+  sleep 0.05
+  (($(rows "select count(*) from trials where state = 'COMPLETE'") > 43)) && break
+done
+for i in 0 2 4 6; do
+  sleep "0.$((RANDOM % 10))"
+  kill -9 "${workers[i]}" 2>/dev/null || true
+done
+for i in 1 3 5 7; do wait "${workers[i]}" || fail "worker $((i + 1)) ended with $?"; done
+
+of="study_id = (select study_id from studies where study_name = 'together')"
+[[ $(rows "select count(*) from trials where $of and state = 'COMPLETE'") == 40 ]] || fail "trials are lost, or there are more"
+[[ $(rows "select count(*) from trials where $of and state not in ('COMPLETE', 'FAIL')") == 0 ]] || fail "a trial is left open"
+[[ $(rows "select count(*) = max(number) + 1 and count(distinct number) = count(*) from trials where $of") == t ]] || fail "numbers"
+lost=$(rows "select count(*) from trials where $of and state = 'FAIL'")
+retried=$(rows "select count(*) from trials join trial_system_attributes using (trial_id) where $of and key = 'retry_history'")
+[[ $lost == "$retried" ]] || fail "$lost trials were lost and $retried tried again"
+((lost > 0)) || echo "no trial was running in a process that was killed"
+set_of() {
+  rows "select string_agg(v::text, ' ' order by v::text) from (select (array_agg(param_value order by param_name), max(value)) v
+        from trials join trial_params using (trial_id) join trial_values using (trial_id)
+        where state = 'COMPLETE' and study_id = (select study_id from studies where study_name = '$1') group by trial_id) x"
+}
+[[ $(set_of alone) == "$(set_of together)" ]] || fail "one seed gave two sets of trials"
+
+# A search that ends at once finds nothing left to do, and writes the results.
+"${search[@]}" --storage "$server" --study together --project results >results.log 2>&1 || fail "results"
+[[ -s mase_output/results/software/search_ckpts/best.json ]] || fail "no results"
+
+# SQLite: killed, and started again at once.
+study=sqlite:///$scratch/one.db
+"${search[@]}" --storage "$study" --project first >first.log 2>&1 &
+first=$!
+count() { python3 -c 'import sqlite3, sys; print(*sqlite3.connect(sys.argv[1], timeout=30).execute(sys.argv[2]).fetchone())' one.db "$1"; }
+for _ in $(seq 600); do
+  sleep 0.05
+  [[ -s one.db ]] && (($(count "select count(*) from trials where state = 'COMPLETE'" 2>/dev/null || echo 0) >= 3)) && break
+done
+kill -9 "$first" 2>/dev/null || true
+wait "$first" 2>/dev/null || true
+"${search[@]}" --storage "$study" --worker >second.log 2>&1 &
+second=$!
+"${search[@]}" --storage "$study" --project third >third.log 2>&1 || fail "SQLite"
+wait "$second" || fail "SQLite's worker"
+[[ $(count "select count(*) from trials where state = 'COMPLETE'") == 40 ]] || fail "SQLite: trials"
+[[ $(count "select count(*) from trials where state in ('RUNNING', 'WAITING')") == 0 ]] || fail "SQLite: a trial is left open"
+[[ $(count "select count(*) = max(number) + 1, count(distinct number) = count(*) from trials") == "1 1" ]] || fail "SQLite: numbers"
+echo "$lost trials of killed processes were taken over"
