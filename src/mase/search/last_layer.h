@@ -52,7 +52,7 @@ class LastLayer {
  private:
   struct Norm {
     std::vector<float> mean, inverse, weight, bias;
-    double eps = 0;
+    double eps;
   };
   class Block;
 
