@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <ranges>
 #include <thread>
 
 #include "mase/data/digest.h"
@@ -99,8 +98,8 @@ std::string data_folder(const DatasetOptions& options) { return data_folder(opti
 std::string find_jet_file(const std::string& folder) {
   std::error_code ignored;
   for (const std::string& place : {folder, folder + "/jsc"}) {
-    for (const DatasetFile& known : std::views::reverse(jet_files()))
-      if (fs::exists(place + "/" + known.file, ignored)) return place + "/" + known.file;
+    for (auto known = jet_files().rbegin(); known != jet_files().rend(); ++known)
+      if (fs::exists(place + "/" + known->file, ignored)) return place + "/" + known->file;
     for (const char* extension : {".z", ".h5", ".hdf5", ".arff", ".npz", ".csv", ".csv.gz"})
       if (fs::exists(place + "/jsc" + extension, ignored)) return place + "/jsc" + extension;
   }
