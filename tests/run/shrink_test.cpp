@@ -9,7 +9,9 @@
 #include <cmath>
 
 #include "hardware/variants.h"
+#include "mase/formats/few_digits.h"
 #include "mase/hardware/lower_linear.h"
+#include "mase/run/experiment.h"
 #include "mase/run/shrink.h"
 #include "support/support.h"
 
@@ -23,6 +25,20 @@ RC_GTEST_PROP(digits, the_lowest_one_leaves, (int32_t number)) {
   // The lowest digit is the smallest change.
   const int64_t lowest = number & -static_cast<int64_t>(number);
   RC_ASSERT(std::abs(less - number) == lowest);
+}
+
+RC_GTEST_PROP(digits, few_of_them_stay_within_limits, (int16_t number)) {
+  const int digits = *rc::gen::inRange(0, 8);
+  const int64_t low = *rc::gen::inRange<int64_t>(-40000, 1),
+                high = *rc::gen::inRange<int64_t>(0, 40000);
+  const int64_t near = with_few_digits(number, digits, low, high);
+  RC_ASSERT(near >= low && near <= high);
+  RC_ASSERT(signed_digit_count(near) <= digits);
+  const int64_t inside = std::clamp<int64_t>(number, low, high);
+  if (signed_digit_count(inside) <= digits) RC_ASSERT(near == inside);
+  // A digit more is never worse.
+  RC_ASSERT(std::abs(with_few_digits(number, digits + 1, low, high) - inside) <=
+            std::abs(near - inside));
 }
 
 ShrinkSpec tiny() {
@@ -69,6 +85,41 @@ TEST(shrink, stops_at_the_budget_and_says_when_it_cannot) {
   spec.max_loss = -0.5;  // half the loss: no digit gives that
   spec.luts = 1;
   EXPECT_FALSE(shrink(spec).reached);
+}
+
+// Training between rounds gives loss back that the next round spends; digits never come back.
+TEST(shrink, retraining_goes_further_at_the_same_loss) {
+  ShrinkSpec spec = tiny();
+  // Weights that mean something.
+  Experiment experiment(
+      {.network = spec.network.network, .data = spec.network.data, .batch_size = 64});
+  experiment.prepare();
+  TrainSpec training;
+  training.options.learning_rate = 1e-2;
+  training.options.max_epochs = 10;
+  experiment.train(training);
+  spec.network.network = {.load = temporary_folder() + "/trained.mz"};
+  save_mz(spec.network.network.load, experiment.graph(), experiment.file_contents());
+  spec.retrain_epochs = 0;
+  const ShrinkResult once = shrink(spec);
+  spec.retrain_epochs = 3;
+  spec.rounds = 3;
+  const ShrinkResult often = shrink(spec);
+  const double limit = often.steps.front().train_loss * (1 + spec.max_loss);
+  EXPECT_LT(often.steps.back().digits, once.steps.back().digits);
+  for (size_t k = 1; k < often.steps.size(); ++k) {
+    EXPECT_LE(often.steps[k].digits, often.steps[k - 1].digits) << often.steps[k].what;
+    EXPECT_LE(often.steps[k].train_loss, limit + 1e-9);
+  }
+  // The front's networks are those that were measured.
+  for (size_t k = 1; k < often.front.size(); ++k) {
+    EXPECT_GT(often.front[k].step.luts, often.front[k - 1].step.luts);
+    EXPECT_LT(often.front[k].step.train_loss, often.front[k - 1].step.train_loss);
+  }
+  HardwareNetwork network;
+  network.network = often.graph;
+  network.lowered = lower(often.graph);
+  EXPECT_TRUE(compare_with_engine(network, {.rows = 200, .seed = 1}).engine);
 }
 
 TEST(shrink, needs_data) {

@@ -44,7 +44,11 @@ const Register<CommandRecord> registered{{
     .help = "From the optimised integer graph, calibrated on designs synthesised with Yosys.",
     .positionals = hardware_positionals(),
     .options = {[] {
+      // Nothing is compared here; data are for passes that look at some.
       std::vector<Field> fields = hardware_network_options();
+      std::erase_if(fields, [](const Field& field) { return field.name == "rows"; });
+      for (Field& field : fields)
+        if (field.name == "dataset") field.help = "rows for passes that look at data";
       const std::vector<Field> more = design_fields();
       fields.insert(fields.end(), more.begin(), more.end());
       fields.push_back({.name = "json",

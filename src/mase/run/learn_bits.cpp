@@ -2,7 +2,6 @@
 #include "mase/run/learn_bits.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 
@@ -13,74 +12,13 @@
 #include "mase/ir/learned.h"
 #include "mase/ir/op.h"
 #include "mase/passes/pass.h"
+#include "mase/run/feature_ranges.h"
 
 namespace mase {
 namespace {
 
 constexpr int64_t watched_rows = 4096;  // whose ranges say how many whole bits features have
 constexpr int64_t scoring_batch = 1024;
-
-struct FeatureRange {
-  float low = 0, high = 0;
-};
-using LayerRanges = std::map<std::string, std::vector<FeatureRange>>;  // by the layer's path
-
-struct BitsLayer {
-  std::string path;
-  NodeId source;       // its input
-  bool first = false;  // its codes are the hardware's inputs
-};
-
-std::vector<BitsLayer> bits_layers(const Graph& graph) {
-  std::vector<BitsLayer> layers;
-  for (const NodeId id : graph.order()) {
-    const Module* const module = graph.module_of(graph.node(id));
-    if (!module || module->op != "linear") continue;
-    const auto known = [&](const BitsLayer& layer) { return layer.path == graph.node(id).target; };
-    if (std::any_of(layers.begin(), layers.end(), known))
-      throw Error(graph.node(id).target, "is called twice", "learn the bits of other networks");
-    layers.push_back({graph.node(id).target, graph.inputs_of(id).front(), layers.empty()});
-  }
-  if (layers.empty()) throw Error(graph.name, "has no linear layers whose bits could be learned");
-  return layers;
-}
-
-// What every feature of every layer's input reaches on these rows.
-LayerRanges ranges_on(const Graph& graph, const std::vector<BitsLayer>& layers, const Tensor& rows,
-                      int64_t most) {
-  std::map<NodeId, std::vector<FeatureRange>> found;
-  const auto look = [&](NodeId node, const float* values, int64_t count, int64_t features) {
-    std::vector<FeatureRange>& ranges = found[node];
-    ranges.resize(static_cast<size_t>(features));
-    for (int64_t i = 0; i < count * features; ++i) {
-      FeatureRange& range = ranges[static_cast<size_t>(i % features)];
-      range.low = std::min(range.low, values[i]);
-      range.high = std::max(range.high, values[i]);
-    }
-  };
-  const int64_t count = std::min(most, rows.shape()[0]), width = rows.numel() / rows.shape()[0];
-  Shape shape = rows.shape();
-  shape[0] = count;
-  const Tensor part =
-      Tensor::of(shape, std::vector<float>(rows.data<float>(), rows.data<float>() + count * width));
-  std::vector<NodeId> nodes;
-  for (const BitsLayer& layer : layers) {
-    if (graph.node(layer.source).kind == NodeKind::placeholder)
-      look(layer.source, part.data<float>(), count, width);
-    else if (std::find(nodes.begin(), nodes.end(), layer.source) == nodes.end())
-      nodes.push_back(layer.source);
-  }
-  run_observed(graph, {part}, nodes, scoring_batch, [&](NodeId node, const Tensor& result) {
-    look(node, result.data<float>(), result.shape()[0], result.numel() / result.shape()[0]);
-  });
-  LayerRanges ranges;
-  for (const BitsLayer& layer : layers) ranges[layer.path] = found[layer.source];
-  return ranges;
-}
-
-int magnitude_bits(double code) {
-  return static_cast<int>(std::bit_width(static_cast<uint64_t>(std::min(std::fabs(code), 0x1p62))));
-}
 
 // The widths of a layer's three operands, as they would be if training ended now.
 struct LayerBits {
@@ -94,8 +32,7 @@ std::vector<int> input_bits(const std::vector<FeatureRange>& ranges, std::span<c
     const int frac = whole_fraction_bits(numbers[i]);
     const double low = fraction_code(ranges[i].low, frac),
                  high = fraction_code(ranges[i].high, frac);
-    const int width = std::max(magnitude_bits(low < 0 ? low + 1 : 0), magnitude_bits(high));
-    bits.push_back(width + (saturates && low < 0 && (low < 0 || width > 0) ? 1 : 0));
+    bits.push_back(width_of_codes(low, high) - (low < 0 && !saturates ? 1 : 0));
   }
   return bits;
 }
@@ -112,7 +49,7 @@ std::vector<int> parameter_bits(std::span<const float> values, std::span<const f
 // bits left costs nothing, and the loss alone may bring it back.
 class BitsPenalty {
  public:
-  BitsPenalty(std::vector<BitsLayer> layers, const LearnBitsSpec& spec)
+  BitsPenalty(std::vector<RangedLayer> layers, const LearnBitsSpec& spec)
       : layers_(std::move(layers)), spec_(spec) {}
 
   void watch(LayerRanges ranges) { ranges_ = std::move(ranges); }
@@ -123,7 +60,7 @@ class BitsPenalty {
     const double share = steps > 1 ? static_cast<double>(step) / static_cast<double>(steps - 1) : 0;
     const double beta = spec_.first_beta * std::pow(spec_.last_beta / spec_.first_beta, share);
     const auto price = static_cast<float>(beta * learned_bits_slope);
-    for (const BitsLayer& layer : layers_) {
+    for (const RangedLayer& layer : layers_) {
       ParameterView &weight = view(layer, "weight"), &weight_bits = view(layer, "weight_bits"),
                     &input = view(layer, "data_in_bits");
       const std::vector<int> in = input_bits(ranges_.at(layer.path), input.value, layer.first),
@@ -143,11 +80,11 @@ class BitsPenalty {
   }
 
  private:
-  ParameterView& view(const BitsLayer& layer, const char* name) {
+  ParameterView& view(const RangedLayer& layer, const char* name) {
     return *views_.at(layer.path + "." + name);
   }
 
-  std::vector<BitsLayer> layers_;
+  std::vector<RangedLayer> layers_;
   LearnBitsSpec spec_;
   LayerRanges ranges_;
   std::map<std::string, ParameterView*> views_;
@@ -158,10 +95,10 @@ std::span<const float> floats(const Module& module, const char* name) {
   return {tensor->data<float>(), static_cast<size_t>(tensor->numel())};
 }
 
-double ebops_now(const Graph& graph, const std::vector<BitsLayer>& layers,
+double ebops_now(const Graph& graph, const std::vector<RangedLayer>& layers,
                  const LayerRanges& ranges) {
   double total = 0;
-  for (const BitsLayer& layer : layers) {
+  for (const RangedLayer& layer : layers) {
     const Module& module = graph.modules().at(layer.path);
     const std::vector<int> in =
         input_bits(ranges.at(layer.path), floats(module, "data_in_bits"), layer.first);
@@ -180,10 +117,8 @@ struct FormatLists {
   List widths, fracs, signs;
 
   void add(double low, double high, int frac, bool always_signed) {
-    const bool sign = low < 0 || (always_signed && high > 0);
-    const int width = std::max(magnitude_bits(low < 0 ? low + 1 : 0), magnitude_bits(high));
-    const bool zero = low == 0 && high == 0;
-    widths.push_back(zero ? 0 : width + (sign ? 1 : 0));
+    const bool sign = low < 0 || (always_signed && high > 0), zero = low == 0 && high == 0;
+    widths.push_back(width_of_codes(low, high) + (sign && low >= 0 ? 1 : 0));
     fracs.push_back(zero ? 0 : frac);
     signs.push_back(sign || zero);
   }
@@ -200,10 +135,10 @@ struct FormatLists {
 
 // The network in formats of single widths: the narrowest that hold every weight, and every value
 // that inputs of layers had on the rows of `ranges`.
-Graph with_whole_widths(const Graph& trained, const std::vector<BitsLayer>& layers,
+Graph with_whole_widths(const Graph& trained, const std::vector<RangedLayer>& layers,
                         const LayerRanges& ranges, const std::string& overflow) {
   Graph graph = trained;
-  for (const BitsLayer& layer : layers) {
+  for (const RangedLayer& layer : layers) {
     Module& module = graph.modules().at(layer.path);
     Dict config{{"name", "integer"}};
     FormatLists inputs;
@@ -238,8 +173,8 @@ Graph with_whole_widths(const Graph& trained, const std::vector<BitsLayer>& laye
   return graph;
 }
 
-void learn_widths_of(Graph& graph, const std::vector<BitsLayer>& layers, double start) {
-  for (const BitsLayer& layer : layers) {
+void learn_widths_of(Graph& graph, const std::vector<RangedLayer>& layers, double start) {
+  for (const RangedLayer& layer : layers) {
     Module& module = graph.modules().at(layer.path);
     const int64_t features = module.find("weight")->shape()[1];
     module.quantization = {};
@@ -299,7 +234,7 @@ std::vector<Snapshot> best_by_size(std::vector<Snapshot> all, int64_t sizes) {
 
 // Widths stay, and what they prune stays away; weights find the best that is left to them, at a
 // rate that falls to nothing.
-Graph retrained(Graph graph, const std::vector<BitsLayer>& layers, const Dataset& dataset,
+Graph retrained(Graph graph, const std::vector<RangedLayer>& layers, const Dataset& dataset,
                 TrainOptions options, int64_t epochs, const Observer& observer) {
   if (epochs == 0) return graph;
   options.max_epochs = epochs;
@@ -313,7 +248,7 @@ Graph retrained(Graph graph, const std::vector<BitsLayer>& layers, const Dataset
   session.penalty = [&](Program& program, int64_t, int64_t) {
     std::map<std::string, ParameterView*> views;
     for (ParameterView& view : program.parameters()) views[view.name] = &view;
-    for (const BitsLayer& layer : layers)
+    for (const RangedLayer& layer : layers)
       for (const char* name : {"data_in", "weight", "bias"}) {
         const std::string path = layer.path + "." + name;
         const auto bits = views.find(path + "_bits");
@@ -362,10 +297,10 @@ LearnBitsResult learn_bits(Experiment& experiment, const LearnBitsSpec& spec,
   Graph graph = experiment.graph();
   PassContext context;
   run_pass(graph, "fuse_batch_norm", Dict{}, context);
-  const std::vector<BitsLayer> layers = bits_layers(graph);
+  const std::vector<RangedLayer> layers = ranged_layers(graph);
   learn_widths_of(graph, layers, spec.start_bits);
   const auto ranges_of = [&](const Graph& now, int64_t rows) {
-    return ranges_on(now, layers, dataset->train.x, rows);
+    return feature_ranges(now, layers, dataset->train.samples(), rows);
   };
   // What has no integers is refused before any work.
   lower(with_whole_widths(graph, layers, ranges_of(graph, watched_rows), spec.overflow));
@@ -410,7 +345,7 @@ LearnBitsResult learn_bits(Experiment& experiment, const LearnBitsSpec& spec,
     point.graph = with_whole_widths(last, layers, ranges, spec.overflow);
     point.epoch = one.epoch;
     point.ebops = ebops(point.graph);
-    for (const BitsLayer& layer : layers)
+    for (const RangedLayer& layer : layers)
       for (const float value : floats(point.graph.modules().at(layer.path), "weight"))
         point.weights += value != 0;
     const Score validation = score_of(point.graph, *dataset, dataset->validation);
@@ -418,7 +353,7 @@ LearnBitsResult learn_bits(Experiment& experiment, const LearnBitsSpec& spec,
     point.validation = validation.accuracy();
     if (result.test_rows > 0) {
       point.test = score_of(point.graph, *dataset, dataset->test).accuracy();
-      point.wrapped = differing_rows(point.graph, last, dataset->test.x);
+      point.wrapped = differing_rows(point.graph, last, dataset->test.samples());
     }
     result.front.push_back(std::move(point));
   }

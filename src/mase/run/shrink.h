@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shrinks a quantised network to a budget of hardware: weights lose signed digits, cheapest for the
-// loss first, while the loss on the training rows stays within a limit. What it costs is the
-// estimate of the optimised adder graph itself, not a proxy.
+// Shrinks a quantised network to a budget of hardware: features lose bits, or leave with their
+// neurons, and weights lose signed digits, cheapest for the loss first, while the loss on the
+// training rows stays within a limit; between rounds weights are trained further within the digits
+// they have left. What it costs is the estimate of the optimised adder graph itself, not a proxy.
 #pragma once
 
 #include <functional>
@@ -15,31 +16,43 @@ namespace mase {
 struct ShrinkSpec {
   HardwareSpec network = {};  // with a data set
   double max_loss = 0.01;     // how much the training loss may rise, as a share of it
-  double luts = 0;  // stop when the estimate is down to this; 0: as far as the loss allows
+  // Stop when the estimate is down to these; 0: as far as the loss allows.
+  double luts = 0, delay_ns = 0;
+  int64_t rounds = 4;           // of taking away and training further
+  int64_t retrain_epochs = 20;  // 0: weights are not trained
+  double learning_rate = 2e-3;
+  std::string designs = {};  // a folder for the front, each network emitted and proved; empty: none
 };
 
 struct ShrinkStep {
-  int64_t digits = 0;  // signed digits of all weights
-  double luts = 0, levels = 0;
+  std::string what = {};  // "as it was", "bits", "digits", "retrained"
+  int64_t digits = 0;     // signed digits of all weights
+  int64_t bits = 0;       // of all features that layers take
+  double luts = 0, levels = 0, delay_ns = 0;
   double train_loss = 0;
+  double validation = 0;  // accuracy on the validation rows
+};
+
+struct ShrinkPoint {
+  Graph graph;
+  ShrinkStep step;
+  double test = 0;          // accuracy on the test rows
+  std::string folder = {};  // the design, and what was proved of it
+  std::string proof = {};
 };
 
 struct ShrinkResult {
   Graph graph;
-  Value contents;                          // what travels with it in an .mz
-  std::vector<ShrinkStep> steps;           // the first is the network as it was
+  Value contents;                  // what travels with it in an .mz
+  std::vector<ShrinkStep> steps;   // the first is the network as it was
+  std::vector<ShrinkPoint> front;  // fewest LUTs first, each with a smaller loss than those before
   double test_before = 0, test_after = 0;  // accuracy on the test rows
   int64_t test_rows = 0;
   std::string dataset;  // name and variant
-  bool reached = true;  // the budget, if there was one
+  bool reached = true;  // the budgets, if there were any
 };
 // `step` is told of every step as it is taken.
 ShrinkResult shrink(const ShrinkSpec& spec,
                     const std::function<void(const ShrinkStep&)>& step = {});
-
-// Digits of a whole number in the signed form without neighbours, and the number without its lowest
-// one.
-int signed_digit_count(int64_t number);
-int64_t without_lowest_digit(int64_t number);
 
 }  // namespace mase
