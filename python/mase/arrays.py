@@ -31,8 +31,8 @@ def host_array(value: Any, dtype: Any = "float32") -> np.ndarray:
             value = value.cpu()
         value = value.numpy()
     array = np.asarray(value)
-    if array.dtype == object or array.dtype.kind in "SUmMV":
+    if array.dtype == object or array.dtype.kind in "SUmMVc":
         from mase._native import Error
 
-        raise Error(f"expected an array of numbers, got {array.dtype}")
+        raise Error(f"expected an array of real numbers, got {array.dtype}")
     return np.ascontiguousarray(array, dtype=dtype).reshape(array.shape)

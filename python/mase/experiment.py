@@ -75,6 +75,7 @@ def _data(dataset: Any, options: Dict[str, Any]) -> Iterator[Any]:
     with tempfile.TemporaryDirectory(prefix="mase-") as folder:
         path = os.path.join(folder, "arrays.npz")
         np.savez(path, x=x, y=y)
+        options.setdefault("target", "y")
         yield path
 
 

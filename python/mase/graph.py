@@ -17,6 +17,7 @@ else:
     from mase.lazy import numpy as np
 
 PathLike = Union[str, "os.PathLike[str]"]
+FILES = (".mz", ".ckpt", ".pt", ".pth", ".safetensors", ".onnx")  # that hold networks
 
 
 def print_text(text: str) -> None:
@@ -380,6 +381,8 @@ def load(model: Any = None, load: Optional[PathLike] = None, *, dataset: Optiona
     given: Dict[str, Any] = dict(options, seed=seed, load_type=load_type)
     if load is None and model is not None and os.path.exists(model) and not os.fspath(model).endswith(".toml"):
         model, load = None, model
+    if load is None and model is not None and os.path.splitext(os.fspath(model))[1] in FILES:
+        raise _native.Error(f"{os.fspath(model)}: there is no such file")
     experiment = open_experiment(model, dataset, dict(given, load=load), progress=False)
     experiment.prepare(False)
     experiment.rethrow()

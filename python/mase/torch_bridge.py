@@ -51,12 +51,42 @@ def op_of_target(target: Any) -> Optional[str]:
     if isinstance(target, QuantizedFunction):
         return target.op
     if isinstance(target, str):
-        name = {"view": "reshape", "size": None, "contiguous": "identity", "add_": "add", "relu_": "relu"}.get(target, target)
+        name = {"view": "reshape", "contiguous": "identity"}.get(target, target.rstrip("_"))
         return name if name in op_records() else None
     try:
-        return _ops_by_function().get(_get_qualified_name(target).replace("_operator.", "operator."))
+        name = _get_qualified_name(target).replace("_operator.", "operator.")
     except RuntimeError:
         return None
+    if name in _ops_by_function():
+        return _ops_by_function()[name]
+    # torch has many functions in several places: torch.log_softmax, torch.nn.functional.log_softmax.
+    place, _, last = name.rpartition(".")
+    last = last.rstrip("_")
+    return last if place in ("torch", "torch.nn.functional", "torch._C._nn") and last in op_records() else None
+
+
+def _size_of(node: torch.fx.Node) -> Optional[tuple]:
+    """(tensor, dimension) of x.size(1), x.size()[1] and x.shape[1]; dimension None: all of them."""
+    if node.op == "call_method" and node.target == "size":
+        return node.args[0], node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+    if node.op == "call_function" and node.target is getattr and node.args[1] == "shape":
+        return node.args[0], None
+    if node.op == "call_function" and node.target is operator.getitem and isinstance(node.args[0], torch.fx.Node):
+        whole = _size_of(node.args[0])
+        if whole is not None and whole[1] is None and isinstance(node.args[1], int):
+            return whole[0], node.args[1]
+    return None
+
+
+def _constant(traced: torch.fx.GraphModule, target: str, layers: Dict[str, dict], tensors: Dict[str, Any]) -> None:
+    """A tensor of the module's own, which nodes read."""
+    path, _, name = target.rpartition(".")
+    owner = traced.get_submodule(path)
+    tensor = _parameter(owner, name, path or "network")
+    kind = "parameters" if name in owner._parameters else "buffers"
+    entry = layers.setdefault(path, {})
+    entry.setdefault(kind, {})[name] = {"shape": list(tensor.shape), "dtype": str(tensor.dtype).replace("torch.", "")}
+    tensors[f"{path}.{name}"] = tensor.numpy()
 
 
 def op_of_node(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Optional[str]:
@@ -146,10 +176,18 @@ def from_torch(module: torch.nn.Module, example: Any = None, *, name: Optional[s
                 raise _native.Error(f"{node.name}: the shape of this input is not known; give an example")
             entry["shape"] = shape
         elif node.op == "get_attr":
-            unknown.append(f"{node.name} (the constant {node.target})")
-            continue
+            _constant(traced, node.target, layers, tensors)
         elif node.op == "output":
             entry["target"] = "output"
+        elif _size_of(node) is not None:
+            tensor, dimension = _size_of(node) or (None, None)
+            if dimension is None:
+                if all(_size_of(user) is not None for user in node.users):
+                    continue  # its users say which dimension
+                unknown.append(f"{node.name} (all sizes of a tensor)")
+                continue
+            nodes.append(dict(entry, kind="call_method", target="size", args=[_argument(tensor, node.name), {"literal": dimension}]))
+            continue
         else:
             op = op_of_node(node, modules)
             if op is None:
@@ -159,7 +197,9 @@ def from_torch(module: torch.nn.Module, example: Any = None, *, name: Optional[s
             if node.op == "call_module" and node.target not in layers:
                 layers[node.target] = _layer(modules[node.target], op, node.target, tensors)
             elif node.op != "call_module":
-                entry["kind"], entry["target"] = "call_function", op
+                # Methods take sizes one by one: x.view(-1, 16).
+                method = node.op == "call_method" and node.target in ("view", op)
+                entry["kind"], entry["target"] = "call_method" if method else "call_function", node.target if method else op
                 if isinstance(node.target, QuantizedFunction) and node.target.quantizers:
                     entry["quantization"] = dict(node.target.config, name=node.target.format)
         entry["args"] = [_argument(value, node.name) for value in node.args]
@@ -276,6 +316,22 @@ def network_of(graph: Graph) -> torch.nn.Module:
     return network
 
 
+def _add_constants(tree: torch.nn.Module, description: dict, graph: Graph) -> None:
+    """The tensors that nodes read, where they were."""
+    for path, entry in description["modules"].items():
+        if entry.get("op"):
+            continue
+        owner = tree
+        for part in path.split(".") if path else ():
+            if part not in owner._modules:
+                owner.add_module(part, torch.nn.Module())
+            owner = owner._modules[part]  # type: ignore[assignment]
+        for name in entry.get("parameters", {}):
+            owner.register_parameter(name, torch.nn.Parameter(torch.from_numpy(graph.modules[path][name].copy())))
+        for name in entry.get("buffers", {}):
+            owner.register_buffer(name, torch.from_numpy(graph.modules[path][name].copy()))
+
+
 class _Mask(torch.nn.Module):
     """Keeps pruned weights at zero while a layer is trained."""
 
@@ -312,12 +368,15 @@ def to_torch(graph: Graph) -> torch.fx.GraphModule:
         args = tuple(value(item) for item in node.get("args", []))
         keys = {key: value(item) for key, item in node.get("kwargs", {}).items()}
         target: Any = node["target"]
-        if node["kind"] in ("call_function", "call_method"):
+        if node["kind"] == "call_method":
+            pass
+        elif node["kind"] == "call_function":
             target = _function(op_records()[node["target"]]["function"])
             if node.get("quantization"):
                 target = QuantizedFunction(target, node["target"], node["quantization"]["name"], node["quantization"])
-        kind = "call_function" if node["kind"] == "call_method" else node["kind"]
-        made[node["name"]] = fx_graph.create_node(kind, target, args, keys, node["name"])
-    module = torch.fx.GraphModule(_tree(layers), fx_graph, "GraphModule")
+        made[node["name"]] = fx_graph.create_node(node["kind"], target, args, keys, node["name"])
+    tree = _tree(layers)
+    _add_constants(tree, description, graph)
+    module = torch.fx.GraphModule(tree, fx_graph, "GraphModule")
     module.mase_name = graph.name  # type: ignore[assignment]
     return module

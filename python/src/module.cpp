@@ -6,24 +6,21 @@
 namespace {
 
 // A second import in the same interpreter (somebody cleared sys.modules) gets what the first one
-// made: types cannot be registered twice. Another interpreter would share objects that are not its
-// own, so it is refused.
+// made: types cannot be registered twice.
 bool imported_before(nanobind::module_& module) {
   static PyObject* first = nullptr;
-  static PyInterpreterState* owner = nullptr;
   if (!first) {
     first = module.inc_ref().ptr();
-    owner = PyInterpreterState_Get();
     return false;
   }
-  if (owner != PyInterpreterState_Get())
-    throw nanobind::import_error("mase cannot be imported in a second interpreter of one process");
   module.attr("__dict__").attr("update")(nanobind::handle(first).attr("__dict__"));
   return true;
 }
 
 }  // namespace
 
+// nanobind's own initialisation gets another name: see below.
+#define PyInit__native init_native
 NB_MODULE(_native, module) {
   if (imported_before(module)) return;
   nanobind::set_leak_warnings(false);  // layers live as long as torch keeps their modules
@@ -41,4 +38,14 @@ NB_MODULE(_native, module) {
   mase::python::bind_search(module);
   mase::python::bind_hardware(module);
   mase::python::bind_report(module);
+}
+#undef PyInit__native
+
+// Interpreters below the main one would share objects that are not their own. They are refused
+// before nanobind looks at them: it would take its types from them, and the main one's calls fail.
+extern "C" NB_EXPORT PyObject* PyInit__native() {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return init_native();
+  PyErr_SetString(PyExc_ImportError,
+                  "mase cannot be imported in a second interpreter of one process");
+  return nullptr;
 }

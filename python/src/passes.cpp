@@ -5,6 +5,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <map>
 #include <memory>
 
 #include "convert.h"
@@ -28,6 +29,18 @@ T option(const nb::dict& context, const char* key, T fallback) {
   return context.contains(key) && !context[key].is_none() ? nb::cast<T>(context[key]) : fallback;
 }
 
+// Where a call from Python keeps what a pass written in Python raised; set while it runs.
+struct Raised {
+  explicit Raised(nb::object* to) : before(kept) { kept = to; }
+  ~Raised() { kept = before; }
+  Raised(const Raised&) = delete;
+  Raised& operator=(const Raised&) = delete;
+
+  static thread_local nb::object* kept;
+  nb::object* before;  // passes may run passes
+};
+thread_local nb::object* Raised::kept = nullptr;
+
 nb::tuple run_one(Graph& graph, const std::string& name, nb::handle args, const nb::dict& given,
                   nb::object print) {
   const Value arguments = to_value(args, name);
@@ -47,43 +60,78 @@ nb::tuple run_one(Graph& graph, const std::string& name, nb::handle args, const 
   // Work on a copy: a pass that fails leaves the caller's graph as it was.
   Graph changed = graph;
   PassResult result;
-  {
+  nb::object raised;
+  try {
+    const Raised here(&raised);
     nb::gil_scoped_release unlocked;
     result = run_pass(changed, name, arguments, context);
+  } catch (const Error&) {
+    if (!raised.is_valid()) throw;
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+    throw nb::python_error();
   }
   graph = std::move(changed);
   if (!print.is_none() && !printed.empty()) print(nb::str(printed.data(), printed.size()));
   return nb::make_tuple(from_value(result.data), result.changed);
 }
 
-// A Python function as a pass: function(graph, args) -> dict or None, or (graph, dict). The graph
-// it returns, if it is another one, replaces the pass's.
+// Passes written in Python by name. A notebook's cell may be run again: it replaces its own pass.
+struct PythonPass {
+  std::shared_ptr<const void> function;
+  bool transform = false;
+};
+std::map<std::string, std::shared_ptr<PythonPass>>& python_passes() {
+  static std::map<std::string, std::shared_ptr<PythonPass>> passes;
+  return passes;
+}
+
+std::string one_line(nb::python_error& error) {
+  return fmt::format("{}: {}", nb::cast<std::string>(error.type().attr("__name__")),
+                     nb::cast<std::string>(nb::str(error.value())));
+}
+
+// function(graph, args) -> dict or None, or (graph, dict). The graph it returns, if it is another
+// one, replaces the pass's.
+PassResult run_python(const PythonPass& pass, Graph& graph, const Value& args) {
+  nb::gil_scoped_acquire lock;
+  const std::shared_ptr<const void> kept = pass.function;
+  const nb::handle call(const_cast<PyObject*>(static_cast<const PyObject*>(kept.get())));
+  nb::object native = nb::cast(Graph(graph));
+  nb::object result;
+  try {
+    result = call(native, from_value(args));
+  } catch (nb::python_error& error) {
+    // Crosses the library as one of its own errors; who called from Python gets it back whole.
+    if (Raised::kept) *Raised::kept = nb::borrow(error.value());
+    throw Error("", one_line(error));
+  }
+  graph = nb::cast<const Graph&>(native);
+  return PassResult{to_value(result, "result"), pass.transform};
+}
+
 void register_pass(const std::string& name, nb::object function, const std::string& summary,
                    bool transform) {
+  const auto own = python_passes().find(name);
+  if (own != python_passes().end() && own->second->transform == transform) {
+    own->second->function = keep_alive(function);
+    return;
+  }
   if (Registry<PassRecord>::instance().find(name))
     throw Error(name, "there is a pass of this name already");
-  const std::shared_ptr<const void> kept = keep_alive(function);
+  const auto pass = std::make_shared<PythonPass>();
+  pass->function = keep_alive(function);
+  pass->transform = transform;
   PassRecord record;
   record.name = name;
   record.pass_kind = transform ? PassKind::transform : PassKind::analysis;
   record.summary = summary;
   record.schema.open = true;
   record.tolerance = -1;
-  record.run = [kept, transform](Graph& graph, const Value& args, PassContext&) {
-    nb::gil_scoped_acquire lock;
-    const nb::handle call(const_cast<PyObject*>(static_cast<const PyObject*>(kept.get())));
-    nb::object native = nb::cast(Graph(graph));
-    nb::object result;
-    try {
-      result = call(native, from_value(args));
-    } catch (nb::python_error& error) {
-      // The text crosses the library as one of its own errors: a traceback would not survive it.
-      throw Error("plugin", fmt::format("{}", error.what()));
-    }
-    graph = nb::cast<const Graph&>(native);
-    return PassResult{to_value(result, "result"), transform};
+  record.run = [pass](Graph& graph, const Value& args, PassContext&) {
+    return run_python(*pass, graph, args);
   };
   Registry<PassRecord>::instance().add(std::move(record));
+  python_passes()[name] = pass;
 }
 
 void update(Collector& collector, nb::handle object, bool rows) {

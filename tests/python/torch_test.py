@@ -5,6 +5,7 @@ import copy
 import gc
 import io
 import os
+import tempfile
 import unittest
 
 import package
@@ -190,6 +191,52 @@ class Bridge(unittest.TestCase):
         torch.testing.assert_close(back(x), module(x).detach(), rtol=1e-5, atol=1e-6)
         self.assertEqual(back["seq_blocks_2"].class_name, "LinearInteger")
         self.assertAlmostEqual(float((back.modules["seq_blocks.5"]["weight"] == 0).mean()), 0.3, places=2)
+
+    def test_sizes_and_constants(self):
+        """What people write: x.view(x.size(0), -1), x.shape[0], functions by other names, tensors of their own."""
+        class Network(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.last = torch.nn.Linear(12, 8), torch.nn.Linear(8, 5)
+                self.gain = torch.nn.Parameter(torch.full((8,), 1.5))
+                self.inner = torch.nn.Module()
+                self.inner.register_buffer("shift", torch.arange(8.0))
+
+            def forward(self, x):
+                h = self.first(x.view(x.size(0), -1))
+                h = torch.relu(h) * self.gain + self.inner.shift
+                h = h.view(h.shape[0], 8)
+                return torch.log_softmax(self.last(h.reshape(-1, h.size()[1])), dim=-1)
+
+        module = Network().eval()
+        x = torch.randn(6, 3, 4)
+        graph = mase.from_torch(module, x[:2])
+        for rows in (6, 1):  # the batch is a symbol
+            torch.testing.assert_close(graph(x[:rows]), module(x[:rows]).detach())
+        back = mase.to_torch(graph).eval()
+        self.assertEqual(sorted(back.state_dict()), sorted(module.state_dict()))
+        torch.testing.assert_close(back(x), module(x))
+        with tempfile.TemporaryDirectory() as folder:
+            graph.save(os.path.join(folder, "a.mz"))
+            np.testing.assert_array_equal(mase.load(os.path.join(folder, "a.mz"))(x.numpy()), graph(x.numpy()))
+
+    def test_a_graph_with_what_the_library_lacks_is_exported_by_torch(self):
+        from chop.ir.graph.mase_graph import MaseGraph
+
+        class Network(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(4, 4)
+
+            def forward(self, x):
+                return torch.linalg.norm(self.layer(x), dim=1)
+
+        mg = MaseGraph(Network())
+        with tempfile.TemporaryDirectory() as folder:
+            name = os.path.join(folder, "net")
+            self.assertIn("net.mz was not written", package.printed(mg.export, name))
+            x = torch.randn(3, 4)
+            torch.testing.assert_close(MaseGraph.from_checkpoint(name).model(x), mg.model(x))
 
     def test_weights_are_shared_on_the_way_in(self):
         layer = torch.nn.Sequential(torch.nn.Linear(4, 2))

@@ -174,6 +174,11 @@ Graph graph_from_value(const Value& value) {
     graph.add_node(std::move(node));
   }
   if (version == 1) declare_index_inputs(graph);  // it had one element type
+  // Files have the sizes; who describes a graph may leave them to us.
+  const bool sizes_left_out =
+      std::any_of(graph.order().begin(), graph.order().end(),
+                  [&](NodeId id) { return is_size(graph.node(id)) && graph.node(id).size < 0; });
+  if (sizes_left_out) resolve_sizes(graph);
   verify(graph);
   return graph;
 }

@@ -7,6 +7,7 @@ import copy
 import os
 from typing import Any, Dict, Optional
 
+from chop.tools.logger import get_logger
 from mase._native import Error
 
 
@@ -87,7 +88,8 @@ class MaseGraph:
         self.native().draw(file)
 
     def export(self, fname: Any = "masegraph", save_format: str = "full_model") -> None:
-        """FNAME.pt with the module (or its state dict) and FNAME.mz with graph, formats and weights."""
+        """FNAME.pt with the module (or its state dict) and FNAME.mz with graph, formats and weights; without the
+        latter, which a warning says, where the network has operations that the library lacks."""
         import torch
 
         if save_format not in ("full_model", "state_dict"):
@@ -97,7 +99,12 @@ class MaseGraph:
         for node in clean.fx_graph.nodes:
             node.meta.pop("mase", None)
         torch.save(clean.model if save_format == "full_model" else clean.model.state_dict(), f"{name}.pt")
-        self.native().save(f"{name}.mz")
+        try:
+            native = self.native()
+        except Error as error:
+            get_logger("chop").warning(f"{name}.mz was not written: {error}")
+            return
+        native.save(f"{name}.mz")
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Any, propagate_missing_metadata: bool = True) -> "MaseGraph":
@@ -105,7 +112,14 @@ class MaseGraph:
         from chop.passes.graph.metadata import add_software_metadata_analysis_pass, init_metadata_analysis_pass
         from mase import load, to_torch
 
-        graph = cls(to_torch(load(f"{os.fspath(checkpoint)}.mz")))
+        name = os.fspath(checkpoint)
+        if os.path.exists(f"{name}.mz") or not os.path.exists(f"{name}.pt"):
+            graph = cls(to_torch(load(f"{name}.mz")))
+        else:  # what export wrote with torch's own means, which run what is in the file
+            import torch
+
+            keys: Dict[str, Any] = {} if torch.__version__.startswith("1.") else {"weights_only": False}
+            graph = cls(torch.load(f"{name}.pt", **keys))
         graph, _ = init_metadata_analysis_pass(graph)
         graph, _ = add_software_metadata_analysis_pass(graph)
         return graph
