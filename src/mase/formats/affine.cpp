@@ -43,6 +43,7 @@ Quantizer make(const Value& config) {
   GivenRule rule;
   rule.groups = static_cast<int64_t>(specs.size());
   rule.width = static_cast<int>(config["width"].as_int());
+  rule.block = given_block(config);
   rule.kernel = [specs](int64_t group, const float* in, float* out, size_t count) {
     affine_kernel(specs[static_cast<size_t>(group)], in, out, count);
   };

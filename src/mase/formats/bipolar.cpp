@@ -15,6 +15,7 @@ Quantizer make(const Value& config) {
   GivenRule rule;
   rule.groups = static_cast<int64_t>(scales.size());
   rule.width = 1;
+  rule.block = given_block(config);
   rule.reference = [scales](int64_t group, float x) {
     const float scale = scales[static_cast<size_t>(group)];
     return std::isnan(x) ? x : x >= 0 ? scale : -scale;

@@ -41,12 +41,22 @@ std::vector<Field> given_granularity_fields() {
   return {{.name = "granularity",
            .type = FieldType::text,
            .default_value = "tensor",
-           .help = "what a number is for: the tensor, or each entry of `axis` a number of a list",
-           .choices = {"tensor", "channel"}},
+           .help = "what a number is for: the tensor, or of a list each for an entry of `axis` or "
+                   "for `block_size` values of the last dimension",
+           .choices = {"tensor", "channel", "block"}},
           {.name = "axis",
            .type = FieldType::integer,
            .default_value = 0,
-           .help = "the dimension of granularity = \"channel\""}};
+           .help = "the dimension of granularity = \"channel\""},
+          {.name = "block_size",
+           .type = FieldType::integer,
+           .default_value = 0,
+           .help = "how many values granularity = \"block\" takes together",
+           .minimum = 0}};
+}
+
+int64_t given_block(const Value& config) {
+  return config["granularity"].as_string() == "block" ? config["block_size"].as_int() : 0;
 }
 
 Granularity given_granularity(const Value& config, const std::vector<std::string>& keys) {
@@ -60,6 +70,11 @@ Granularity given_granularity(const Value& config, const std::vector<std::string
   }
   if (config["granularity"].as_string() == "channel")
     return {Granularity::Kind::axis, config["axis"].as_int()};
+  if (config["granularity"].as_string() == "block") {
+    if (given_block(config) < 1)
+      throw config_error(config, "block_size", "blocks of no values", "give the size of a block");
+    return {};
+  }
   if (most > 1)
     throw config_error(config, "granularity", "a list of numbers for one tensor",
                        "say what each is for: granularity = \"channel\"");
@@ -69,13 +84,19 @@ Granularity given_granularity(const Value& config, const std::vector<std::string
 Quantizer given_quantizer(GivenRule given, const Granularity& granularity) {
   const auto rule = std::make_shared<const GivenRule>(std::move(given));
   const auto groups_of = [rule, granularity](const Shape& shape) {
-    const Grouping groups = grouping(shape, granularity);
+    Grouping groups = grouping(shape, granularity);
+    if (rule->block > 0) {
+      if (shape.empty() || shape.back() % rule->block != 0)
+        throw Error("granularity",
+                    fmt::format("blocks of {} values in {}", rule->block, shape_text(shape)));
+      groups = {1, element_count(shape) / rule->block, rule->block};
+    }
     if (rule->groups > 1 && groups.groups != rule->groups && element_count(shape) > 0)
       throw Error("granularity", fmt::format("{} numbers in a list for {} groups of shape {}",
                                              rule->groups, groups.groups, shape_text(shape)));
     return groups;
   };
-  const bool whole = rule->groups == 1;
+  const bool whole = rule->groups == 1 && rule->block == 0;
   Quantizer q;
   q.elementwise = whole;
   q.quantize = [=](const float* in, float* out, const Shape& shape) {

@@ -65,6 +65,7 @@ Quantizer make(const Value& config) {
   GivenRule rule;
   rule.groups = static_cast<int64_t>(specs.size());
   rule.width = 1 + static_cast<int>(config["exponent_width"].as_int()) + specs[0].mantissa;
+  rule.block = given_block(config);
   rule.reference = [specs](int64_t group, float x) {
     return rounded(specs[static_cast<size_t>(group)], x);
   };

@@ -80,8 +80,10 @@ Dict behind_batch(const Dict& attributes) {
 Operand NodeContext::materialized(const Operand& operand) {
   if (!operand.is_constant() || !operand.format) return operand;
   Operand plain = operand;
-  plain.constant->tensor =
-      round_tensor(*operand.format, operand.constant->tensor.to(DType::f32), place());
+  // Numbers of blocks were made from integers: they are rounded.
+  if (has_keys(*operand.format, operand.rank()))
+    plain.constant->tensor =
+        round_tensor(*operand.format, operand.constant->tensor.to(DType::f32), place());
   plain.format.reset();
   plain.source.clear();
   return plain;
@@ -413,7 +415,7 @@ Operand NodeContext::layer(const std::string& op_name, Dict attributes,
         tensor = value.to(spec.dtype).reshaped(spec.shape);
         if (found->value.format) {
           const bool takes = std::count(op.operands.begin(), op.operands.end(), spec.name) > 0;
-          if (takes)
+          if (takes && has_keys(*found->value.format, spec.shape.size()))
             formats.emplace(spec.name, *found->value.format);
           else
             tensor = materialized(found->value).constant->tensor.reshaped(spec.shape);

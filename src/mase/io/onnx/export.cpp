@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
+#include "mase/base/broadcast.h"
 #include "mase/base/text.h"
 #include "mase/io/onnx/operand_format.h"
 #include "mase/io/onnx/tensor.h"
@@ -11,6 +13,7 @@
 #include "mase/io/onnx/write_quantizer.h"
 #include "mase/io/onnx/writer.h"
 #include "mase/ir/layer_text.h"
+#include "mase/ir/value_type.h"
 
 namespace mase::onnx {
 namespace {
@@ -116,6 +119,7 @@ std::string WriteContext::constant(const std::string& name, const Tensor& tensor
     unique = fmt::format("{}_{}", name, number);
   }
   model_.model.graph.initializers.push_back(tensor_data(unique, tensor));
+  model_.known[unique] = {tensor.shape(), tensor.shape()};
   return unique;
 }
 
@@ -127,6 +131,33 @@ std::string WriteContext::integers(const std::string& name, const std::vector<in
 
 std::string WriteContext::number(double value) {
   return constant(fmt::format("number_{}", value), Tensor::scalar(static_cast<float>(value)));
+}
+
+// What follows from the inputs: quantisers and activations keep a shape, sums broadcast.
+void WriteContext::know(const NodeData& node) {
+  static const std::set<std::string> same = {"Quant", "BipolarQuant", "FloatQuant", "Relu",
+                                             "Sqrt",  "Sigmoid",      "Tanh",       "Erf",
+                                             "Exp",   "Softmax"};
+  const auto of = [&](size_t index) -> const std::pair<Shape, Shape>* {
+    if (index >= node.inputs.size()) return nullptr;
+    const auto found = model_.known.find(node.inputs[index]);
+    return found == model_.known.end() ? nullptr : &found->second;
+  };
+  const auto* a = of(0);
+  const auto* b = of(1);
+  if (!a) return;
+  std::optional<std::pair<Shape, Shape>> result;
+  if (same.count(node.op)) {
+    result = *a;
+  } else if (b && (node.op == "Add" || node.op == "Sub" || node.op == "Mul" || node.op == "Div")) {
+    const auto first = broadcast_shape(a->first, b->first);
+    const auto second = broadcast_shape(a->second, b->second);
+    if (first && second) result = std::pair(*first, *second);
+  } else if (b && node.op == "MatMul" && b->first.size() == 2 && !a->first.empty()) {
+    result = *a;
+    result->first.back() = result->second.back() = b->first.back();
+  }
+  if (result) model_.known[node.outputs.front()] = *result;
 }
 
 std::string WriteContext::add(const std::string& op, std::vector<std::string> inputs,
@@ -143,11 +174,14 @@ std::string WriteContext::add(const std::string& op, std::vector<std::string> in
         {"pkg.torch.onnx.name_scopes", fmt::format("['', '{}', '{}']", node_.target, node_.name)},
         {"pkg.torch.onnx.class_hierarchy",
          fmt::format("['', 'torch.nn.{}', '{}']", call_.op->class_name, call_.op->name)}};
+  know(node);
   model_.model.graph.nodes.push_back(std::move(node));
   return model_.model.graph.nodes.back().outputs.front();
 }
 
 void WriteContext::result(const std::string& name) {
+  if (model_.elements[static_cast<size_t>(node_.id)] == DType::f32)
+    model_.known[name] = {shape(), model_.further[static_cast<size_t>(node_.id)]};
   model_.names[node_.id] = rounded(name, "data_out", shape(), {});
 }
 
@@ -184,6 +218,7 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
   Export exported{graph, options};
   exported.shapes = infer_shapes(graph, 2);
   exported.further = infer_shapes(graph, 3);
+  exported.elements = infer_elements(graph);
   Model& model = exported.model;
   model.ir_version = ir_version;
   model.producer = "mase";
@@ -195,6 +230,7 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
     const auto at = static_cast<size_t>(id);
     if (node.kind == NodeKind::placeholder) {
       exported.names[id] = node.name;
+      exported.known[node.name] = {exported.shapes[at], exported.further[at]};
       model.graph.inputs.push_back(value_info(node.name, exported.shapes[at], exported.further[at],
                                               element_for(node.element)));
     } else if (node.kind == NodeKind::get_attr) {
@@ -217,6 +253,14 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
       writer->write(context);
     }
   }
+  std::set<std::string> outputs;
+  for (const ValueInfo& output : model.graph.outputs) outputs.insert(output.name);
+  for (const NodeData& node : model.graph.nodes)
+    for (const std::string& name : node.outputs)
+      if (const auto found = exported.known.find(name);
+          found != exported.known.end() && !outputs.count(name))
+        model.graph.values.push_back(
+            value_info(name, found->second.first, found->second.second, Element::f32));
   model.operator_sets = {{"", options.operator_set}};
   if (exported.uses_qonnx) model.operator_sets.push_back({"qonnx.custom_op.general", 2});
   return model;

@@ -197,6 +197,13 @@ class Importer {
   void convert(const NodeData& node) {
     NodeContext context(model_, node, version_of(node.domain));
     try {
+      const OnnxOperator* found =
+          Registry<OnnxOperator>::instance().find(operator_name(node.domain, node.op));
+      if (!found)  // told whether or not its inputs are there
+        context.fail(fmt::format("there is no such operator here (domain '{}', operator set {})",
+                                 printable(node.domain.empty() ? "ai.onnx" : node.domain),
+                                 context.version()),
+                     "see docs/onnx_operators.md for those that are read");
       for (const std::string& input : node.inputs) {
         if (available(input)) continue;
         if (failed_.count(input)) {  // its own problem is told already
@@ -206,13 +213,6 @@ class Importer {
         context.fail(fmt::format("uses '{}', which nothing before it gives", printable(input)),
                      "the file is damaged");
       }
-      const OnnxOperator* found =
-          Registry<OnnxOperator>::instance().find(operator_name(node.domain, node.op));
-      if (!found)
-        context.fail(fmt::format("there is no such operator here (domain '{}', operator set {})",
-                                 printable(node.domain.empty() ? "ai.onnx" : node.domain),
-                                 context.version()),
-                     "see ch --info onnx for those that are read");
       found->convert(context);
     } catch (const Error& error) {
       if (partial_) return keep(node, context, error);

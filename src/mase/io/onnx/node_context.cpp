@@ -91,6 +91,12 @@ std::vector<int64_t> NodeContext::integers(size_t index, const char* what) const
   return {wide.data<int64_t>(), wide.data<int64_t>() + wide.numel()};
 }
 
+double NodeContext::single(size_t index, const char* what) const {
+  const Tensor& tensor = constant(index, what);
+  if (tensor.numel() != 1) fail(fmt::format("{} is no single number", what));
+  return tensor.item();
+}
+
 std::vector<double> NodeContext::numbers(size_t index, const char* what) const {
   const Tensor& tensor = constant(index, what);
   std::vector<double> list;
@@ -161,6 +167,14 @@ Operand NodeContext::scalar(double value) const {
 
 Operand NodeContext::whole_number(int64_t value) const {
   return constant_operand(Tensor::of<int64_t>({}, std::span<const int64_t>(&value, 1)));
+}
+
+Operand NodeContext::zeros(const Shape& shape) {
+  constexpr int64_t most = int64_t{1} << 24;
+  const int64_t count = element_count(shape);
+  if (count > most) fail(fmt::format("a constant of shape {} would be made", shape_text(shape)));
+  model_.budget->charge(static_cast<size_t>(count) * sizeof(float), place());
+  return constant_operand(Tensor(shape));
 }
 
 Operand NodeContext::like(const Operand& constant, Tensor tensor) const {

@@ -51,7 +51,7 @@ AffineFormat ranged(AffineFormat format, double lowest, double largest, const st
 std::optional<OperandFormat> fixed_format(const OperandFormat& format) {
   if (!format.affine) return {};
   const AffineFormat& affine = *format.affine;
-  if (!affine.is_signed && affine.narrow) return {};
+  if ((!affine.is_signed && affine.narrow) || affine.block > 0) return {};
   if (std::any_of(affine.zeros.begin(), affine.zeros.end(), [](double z) { return z != 0; }))
     return {};
   std::vector<int64_t> fracs;
@@ -81,10 +81,21 @@ OperandFormat permuted(OperandFormat format, const std::vector<int64_t>& order, 
   return format;
 }
 
+bool has_keys(const OperandFormat& format, size_t rank) {
+  if (!format.affine || format.affine->block == 0) return true;
+  const auto last = static_cast<int64_t>(rank) - 1;
+  return format.axis && (*format.axis == last || *format.axis == -1);
+}
+
 void add_keys(Dict& table, const std::string& operand, const OperandFormat& format) {
   table.set("name", format.name);
   for (const auto& [key, value] : format.keys) table.set(operand + "_" + key, value);
   if (!format.axis) return;
+  if (format.affine && format.affine->block > 0) {
+    table.set(operand + "_granularity", "block");
+    table.set(operand + "_block_size", format.affine->block);
+    return;
+  }
   table.set(operand + "_granularity", format.name == "integer" ? "row" : "channel");
   table.set(operand + "_axis", *format.axis);
 }

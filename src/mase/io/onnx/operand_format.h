@@ -20,6 +20,9 @@ struct AffineFormat {
   bool is_signed = true, narrow = false;
   std::vector<double> scales = {1}, zeros = {0};  // one, or one per entry of `axis`
   std::optional<int64_t> axis = {};
+  // Above 0: one number for so many entries of `axis` of a matrix, those of a row or column
+  // (whatever the axis is not) one after the other.
+  int64_t block = 0;
   Rounding rounding = Rounding::nearest_even;
   bool zero_first = true;  // the zero point is added before rounding (QONNX), or after (ONNX)
 
@@ -44,6 +47,9 @@ AffineFormat ranged(AffineFormat format, double lowest, double largest, const st
 std::optional<OperandFormat> fixed_format(const OperandFormat& format);
 // The same format of a tensor whose dimensions were put into another order.
 OperandFormat permuted(OperandFormat format, const std::vector<int64_t>& order, size_t rank);
+// Whether a layer's table can say it for a tensor of this rank: blocks lie along the last
+// dimension.
+bool has_keys(const OperandFormat& format, size_t rank);
 // Adds the keys with the operand's prefix to a layer's table.
 void add_keys(Dict& table, const std::string& operand, const OperandFormat& format);
 // The tensor rounded.

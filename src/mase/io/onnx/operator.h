@@ -88,6 +88,7 @@ class NodeContext {
   const Tensor& constant(size_t index, const char* what) const;  // must be one
   std::vector<int64_t> integers(size_t index, const char* what) const;
   std::vector<double> numbers(size_t index, const char* what) const;
+  double single(size_t index, const char* what) const;
   // An attribute in old operator sets, an input in new ones; nothing if it is neither.
   std::optional<std::vector<int64_t>> axes(size_t index, const char* name = "axes") const;
   bool output_is_used(size_t index) const;
@@ -122,6 +123,7 @@ class NodeContext {
   Operand constant_operand(Tensor tensor) const;
   Operand scalar(double value) const;
   Operand whole_number(int64_t value) const;
+  Operand zeros(const Shape& shape);                           // charged to the budget
   Operand like(const Operand& constant, Tensor tensor) const;  // its type and source, other numbers
   // Integers between quantisers as whole numbers, for those who compute with them.
   Operand as_numbers(const Operand& operand);

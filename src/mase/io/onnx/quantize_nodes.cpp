@@ -68,6 +68,31 @@ std::optional<FloatType> narrow_float(Element element) {
   }
 }
 
+// Of a matrix whose blocks are whole.
+std::optional<OperandFormat> block_format(NodeContext& context, const Operand& x,
+                                          const ScaleInputs& inputs, const IntegerRange& range) {
+  const Operand& scale = context.input(inputs.scale);
+  if (x.rank() != 2 || scale.rank() != 2 || !scale.is_constant()) return {};
+  const int64_t axis = axis_of(context, inputs, x.shape);
+  const auto at = static_cast<size_t>(axis), other = 1 - at;
+  const int64_t blocks = scale.shape[at];
+  if (blocks * inputs.block != x.shape[at] || scale.shape[other] != x.shape[other]) return {};
+  const std::vector<double> scales = context.numbers(inputs.scale, "the scale");
+  std::vector<double> zeros;
+  if (context.has(inputs.zero)) zeros = context.numbers(inputs.zero, "the zero point");
+  if (!zeros.empty() && zeros.size() != scales.size()) return {};
+  AffineFormat format{.scales = {}, .zeros = {}, .axis = axis, .block = inputs.block};
+  format.zero_first = false;
+  for (int64_t i = 0; i < x.shape[other]; ++i)
+    for (int64_t k = 0; k < blocks; ++k) {
+      const auto place = static_cast<size_t>(axis == 1 ? i * blocks + k : k * x.shape[other] + i);
+      if (!(scales[place] > 0) || !std::isfinite(scales[place])) return {};
+      format.scales.push_back(scales[place]);
+      format.zeros.push_back(zeros.empty() ? 0 : zeros[place]);
+    }
+  return affine_format(ranged(format, range.lowest, range.largest, context.place()));
+}
+
 bool is_simple(const NodeContext& context, const ScaleInputs& inputs) {
   return inputs.block == 0 && context.input(inputs.scale).is_constant() &&
          context.input(inputs.scale).rank() <= 1 &&
@@ -228,6 +253,8 @@ Operand dequantized(NodeContext& context, const Operand& x, const ScaleInputs& i
   // In single precision, as executors multiply.
   result = context.call("mul", {result, scale});
   result.source = x.source;
+  if (range && result.is_constant() && inputs.block > 0)
+    result.format = block_format(context, x, inputs, *range);
   if (range && result.is_constant() && is_simple(context, inputs)) {
     const Scales given = read_scales(context, x.shape, inputs);
     const AffineFormat format{

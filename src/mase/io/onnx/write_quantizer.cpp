@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "mase/formats/given.h"
+#include "mase/io/onnx/tensor_moves.h"
 
 namespace mase::onnx {
 namespace {
@@ -124,6 +125,13 @@ std::string write_qdq(WriteContext& context, const std::string& name, const Oper
                                    : (affine.is_signed ? DType::i8 : DType::u8);
   const auto flat = [&](const std::vector<double>& numbers) {
     std::vector<float> values(numbers.begin(), numbers.end());
+    if (affine.block > 0) {
+      // [rows, blocks], or turned where the blocks go down the columns.
+      const bool down = *affine.axis == 0;
+      const int64_t rows = shape[down ? 1 : 0], blocks = shape[down ? 0 : 1] / affine.block;
+      const Tensor tensor = Tensor::of({rows, blocks}, values);
+      return down ? transposed(tensor, {1, 0}) : tensor;
+    }
     const bool one = !affine.axis || values.size() == 1;
     return Tensor::of(one ? Shape{} : Shape{static_cast<int64_t>(values.size())}, values);
   };
@@ -133,6 +141,7 @@ std::string write_qdq(WriteContext& context, const std::string& name, const Oper
     attributes.push_back(
         integer_attribute("axis", *affine.axis < 0 ? *affine.axis + rank : *affine.axis));
   }
+  if (affine.block > 0) attributes.push_back(integer_attribute("block_size", affine.block));
   std::vector<double> zeros = affine.zeros;
   zeros.resize(affine.scales.size(), zeros.front());
   const std::string scale = context.constant(name + ".scale", flat(affine.scales));
@@ -162,9 +171,11 @@ std::optional<OperandFormat> format_for_export(const Quantizer& quantizer) {
                         .scales = given_numbers(config["scale"]),
                         .zeros = given_numbers(config["zero_point"]),
                         .axis = channel_axis(config),
+                        .block = given_block(config),
                         .rounding = rounding_from_name(config["rounding"].as_string()),
                         .zero_first = config["zero_first"].as_bool()};
     if (affine.zeros.empty()) affine.zeros = {0};
+    if (affine.block > 0) affine.axis = -1;
     return affine_format(affine);
   }
   if (quantizer.format == "bipolar" || quantizer.format == "scaled_float")
@@ -185,6 +196,8 @@ std::optional<std::string> why_not(const OperandFormat& format, Flavour flavour,
     return "a plain float model has no quantisers; choose a flavour: qonnx, qcdq or qdq";
   if (flavour == Flavour::qonnx) {
     if (!format.affine) return {};
+    if (format.affine->block > 0)
+      return "QONNX has no scales for blocks of values (--flavour qcdq)";
     if (!qonnx_rounding(format.affine->rounding))
       return fmt::format("QONNX does not round '{}'", rounding_name(format.affine->rounding));
     const auto& zeros = format.affine->zeros;
@@ -205,6 +218,9 @@ std::optional<std::string> why_not(const OperandFormat& format, Flavour flavour,
   if (affine.width > 16 || (affine.width > 8 && operator_set < 21))
     return fmt::format("QuantizeLinear of operator set {} has no {} bits", operator_set,
                        affine.width);
+  constexpr int64_t blocks_since = 21;
+  if (affine.block > 0 && operator_set < blocks_since)
+    return "scales for blocks of values came with operator set 21 (--opset 21)";
   const bool whole = (affine.width == 8 || affine.width == 16) && !affine.narrow;
   if (flavour == Flavour::qdq && !whole)
     return fmt::format("{} bits{} need a Clip (--flavour qcdq)", affine.width,

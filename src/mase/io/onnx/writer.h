@@ -24,8 +24,11 @@ struct Export {
   Model model = {};
   std::vector<Shape> shapes = {};            // of every node, for a batch of 2
   std::vector<Shape> further = {};           // for a batch of 3: sizes that differ are the batch's
+  std::vector<DType> elements = {};          // of every node's result
   std::map<NodeId, std::string> names = {};  // the ONNX value of each node
   std::map<std::string, std::string> constants = {};  // initialisers that are there
+  // The shapes of ONNX values, for both batches, where they are known: readers want them.
+  std::map<std::string, std::pair<Shape, Shape>> known = {};
   bool uses_qonnx = false;
 };
 
@@ -64,6 +67,7 @@ class WriteContext {
   [[noreturn]] void fail(const std::string& cause, const std::string& remedy = "") const;
 
  private:
+  void know(const NodeData& node);
   std::string rounded(const std::string& name, const std::string& operand, const Shape& shape,
                       const std::vector<int64_t>& order);
 

@@ -140,6 +140,25 @@ void power(NodeContext& context) {
   context.result(0, result);
 }
 
+// What a division leaves: with the divisor's sign, or with the dividend's (fmod).
+void modulo(NodeContext& context) {
+  const Operand &a = context.input(0), &b = context.input(1);
+  const bool with_sign = context.integer("fmod", 0) != 0;
+  Operand quotient = context.call("div", {a, b});
+  if (a.is_constant() && b.is_constant() && !is_real(a.element)) {
+    quotient = context.call("div", {context.constant_operand(a.constant->tensor.to(DType::f64)),
+                                    context.constant_operand(b.constant->tensor.to(DType::f64))});
+    for (int64_t i = 0; i < quotient.constant->tensor.numel(); ++i)
+      if (!std::isfinite(quotient.constant->tensor.item(i)))
+        context.fail("a whole number is divided by zero");
+  }
+  const Operand turns = context.call(with_sign ? "trunc" : "floor", {quotient});
+  Operand rest = context.call("sub", {a, context.call("mul", {turns, b})});
+  if (rest.is_constant()) rest = context.like(a, rest.constant->tensor.to(*dtype_of(a.element)));
+  rest.element = a.element;
+  context.result(0, rest);
+}
+
 // Any number of operands.
 Operand chain(NodeContext& context, const char* op) {
   Operand result = context.input(0);
@@ -170,6 +189,8 @@ const Register<OnnxOperator> mul_operator{
     {.name = "Mul", .summary = "mul, or SiLU or Hardswish with a gate", .convert = multiply}};
 const Register<OnnxOperator> div_operator{{.name = "Div", .summary = "div", .convert = divide}};
 const Register<OnnxOperator> pow_operator{{.name = "Pow", .summary = "pow", .convert = power}};
+const Register<OnnxOperator> mod_operator{
+    {.name = "Mod", .summary = "x less whole multiples of the divisor", .convert = modulo}};
 const Register<OnnxOperator> max_operator{
     {.name = "Max", .summary = "maximum of all operands", .convert = [](NodeContext& c) {
        c.result(0, chain(c, "maximum"));

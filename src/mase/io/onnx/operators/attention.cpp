@@ -30,6 +30,8 @@ Operand joined_heads(NodeContext& context, const Operand& x) {
 // Each head of keys and values for `times` heads of queries.
 Operand repeated(NodeContext& context, const Operand& x, int64_t times) {
   if (times == 1) return x;
+  constexpr int64_t most = int64_t{1} << 16;
+  if (x.shape[1] > most / times) context.fail("it has too many heads");
   std::vector<int64_t> places;
   for (int64_t h = 0; h < x.shape[1] * times; ++h) places.push_back(h / times);
   const Operand index = context.constant_operand(
@@ -39,7 +41,7 @@ Operand repeated(NodeContext& context, const Operand& x, int64_t times) {
 
 // -inf where a query must not look: later positions; `past` keys stand before the first query.
 Tensor causal_mask(const NodeContext& context, int64_t length, int64_t keys, int64_t past) {
-  constexpr int64_t most = int64_t{1} << 24;
+  constexpr int64_t most = int64_t{1} << 22;
   if (keys > 0 && length > most / keys) context.fail("its mask is too large");
   Tensor mask(Shape{length, keys});
   for (int64_t i = 0; i < length; ++i)
@@ -80,7 +82,8 @@ void attention(NodeContext& context) {
   int64_t past = 0;
   if (context.has(4) != context.has(5)) context.fail("only one of past keys and values is given");
   if (context.has(4)) {
-    past = context.input(4).shape.at(2);
+    if (context.input(4).rank() != 4) context.fail("the keys of the past have no heads");
+    past = context.input(4).shape[2];
     k = context.call("cat", {context.input(4), k}, Dict{{"dim", 2}});
     v = context.call("cat", {context.input(5), v}, Dict{{"dim", 2}});
   }
@@ -94,6 +97,8 @@ void attention(NodeContext& context) {
   auto mask = added_mask(context, keys);
   if (context.has(6)) {  // so many keys of each entry of the batch are no padding
     if (context.input(6).rank() != 1) context.fail("the lengths of its keys are no list");
+    constexpr int64_t most = int64_t{1} << 20;
+    if (keys > most) context.fail("it has too many keys");
     std::vector<int64_t> places;
     for (int64_t i = 0; i < keys; ++i) places.push_back(i);
     const Operand count = context.reshape(context.input(6), {context.input(6).shape[0], 1, 1, 1});

@@ -64,9 +64,9 @@ void constant_of_shape(NodeContext& context) {
 }
 
 void range(NodeContext& context) {
-  const double start = context.numbers(0, "the start").at(0);
-  const double limit = context.numbers(1, "the limit").at(0);
-  const double step = context.numbers(2, "the step").at(0);
+  const double start = context.single(0, "the start");
+  const double limit = context.single(1, "the limit");
+  const double step = context.single(2, "the step");
   if (step == 0 || !std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(step))
     context.fail("a range without end");
   const double count = std::max(0.0, std::ceil((limit - start) / step));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // If and Loop whose conditions and counts are known beforehand: the branch that is taken, and the
 // turns of the loop one after the other.
+#include <algorithm>
+
 #include "mase/io/onnx/operator.h"
 
 namespace mase::onnx::control_operators {
@@ -32,7 +34,8 @@ void loop(NodeContext& context) {
   const GraphData& body = body_of(context, "body");
   constexpr int64_t most = 4096;
   int64_t turns = most + 1;
-  if (context.has(0)) turns = context.integers(0, "the number of turns").at(0);
+  if (context.has(0))
+    turns = static_cast<int64_t>(std::clamp(context.single(0, "the number of turns"), -1.0, 1e15));
   bool goes_on = !context.has(1) || truth_of(context, context.input(1));
   std::vector<Operand> carried;
   for (size_t i = 2; i < context.input_count(); ++i) carried.push_back(context.input(i));

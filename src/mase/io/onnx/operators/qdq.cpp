@@ -28,10 +28,11 @@ void quantize_linear(NodeContext& context) {
 void dequantize_linear(NodeContext& context) {
   const Operand& x = context.input(0);
   const ScaleInputs inputs = scale_inputs(context);
-  if (inputs.block > 0 && x.is_constant() && integer_range(x.element))
+  const Operand result = dequantized(context, x, inputs);
+  if (inputs.block > 0 && result.is_constant() && !result.format)
     context.note(fmt::format("{}: {} with a scale for every {} values are kept as real numbers",
                              context.place(), element_name(x.element), inputs.block));
-  context.result(0, dequantized(context, x, inputs));
+  context.result(0, result);
 }
 
 const Register<OnnxOperator> quantize_operator{

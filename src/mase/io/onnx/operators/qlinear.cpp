@@ -33,6 +33,7 @@ Operand requantized(NodeContext& context, const Operand& sums, size_t a, size_t 
   };
   const Tensor sa = tensor(a, "a scale"), sb = tensor(b, "a scale"), sy = tensor(y, "a scale");
   if (sy.numel() != 1) context.fail("its result has several scales");
+  if (sa.numel() < 1 || sb.numel() < 1) context.fail("an operand has no scale");
   const auto factor = [&](int64_t i, int64_t k) {
     return static_cast<double>(sa.data<float>()[i] * sb.data<float>()[k] / sy.data<float>()[0]);
   };
@@ -68,8 +69,8 @@ void qlinear_matmul(NodeContext& context) {
   note_exactness(context, a.shape.back(), a.element, b.element);
   const Operand sums = product(context, centred(context, a, 2, -2), centred(context, b, 5, -1));
   context.result(
-      0, requantized(context, sums, 1, 4, 6, Shape{context.input(1).constant->tensor.numel(), 1},
-                     Shape{context.input(4).constant->tensor.numel()}));
+      0, requantized(context, sums, 1, 4, 6, Shape{context.constant(1, "a scale").numel(), 1},
+                     Shape{context.constant(4, "a scale").numel()}));
 }
 
 void matmul_integer(NodeContext& context) {

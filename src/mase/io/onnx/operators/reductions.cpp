@@ -64,6 +64,70 @@ void extreme(NodeContext& context, const char* op) {
   context.result(0, x);
 }
 
+// Entry after entry: products are rare outside of shapes.
+void reduce_product(NodeContext& context) {
+  Operand x = context.input(0);
+  const Element element = x.element;
+  const bool none = context.axes(1).value_or(std::vector<int64_t>()).empty();
+  if (none && context.integer("noop_with_empty_axes", 0) != 0) return context.result(0, x);
+  const bool keep = context.integer("keepdims", 1) != 0;
+  std::vector<int64_t> axes = reduced_axes(context, x);
+  std::reverse(axes.begin(), axes.end());
+  for (const int64_t axis : axes) {
+    const auto at = static_cast<size_t>(axis);
+    const int64_t size = x.shape[at];
+    constexpr int64_t most = 256;
+    if (context.has_batch(size) && !x.is_constant())
+      context.fail("it joins the entries of the batch");
+    if (size > most) context.fail(fmt::format("a product of {} factors", size));
+    Shape one = x.shape;
+    one[at] = 1;
+    Tensor ones(size == 0 && !context.has_batch(element_count(one)) ? one : Shape{});
+    if (size == 0) std::fill_n(ones.mutable_data<float>(), ones.numel(), 1.0f);
+    Operand result = context.constant_operand(ones);
+    for (int64_t i = 0; i < size; ++i) {
+      const Operand entry =
+          size == 1 ? x
+                    : context.call("narrow", {x}, Dict{{"dim", axis}, {"start", i}, {"length", 1}});
+      result = i == 0 ? entry : context.call("mul", {result, entry});
+    }
+    x = result;
+    if (!keep) {
+      Shape shape = x.shape;
+      shape.erase(shape.begin() + axis);
+      x = context.reshape(x, shape);
+    }
+  }
+  if (!x.is_constant()) x.element = element;
+  context.result(0, x);
+}
+
+void cumulative_sum(NodeContext& context) {
+  const Operand x = context.input(0);
+  const std::vector<int64_t> given = context.integers(1, "the axis");
+  if (given.size() != 1) context.fail("it has not one axis");
+  const int64_t axis = context.checked_axis(given[0], x.rank());
+  const int64_t size = x.shape[static_cast<size_t>(axis)];
+  constexpr int64_t most = int64_t{1} << 20;
+  if (context.has_batch(size)) context.fail("it joins the entries of the batch");
+  if (size > most) context.fail("too many entries are added up");
+  const bool turned = context.integer("reverse", 0) != 0;
+  const auto reversed = [&](const Operand& from) {
+    if (!turned) return from;
+    std::vector<int64_t> places;
+    for (int64_t i = size; i-- > 0;) places.push_back(i);
+    return context.call("index_select",
+                        {from, context.constant_operand(
+                                   Tensor::of<int64_t>({size}, std::span<const int64_t>(places)))},
+                        Dict{{"dim", axis}});
+  };
+  Operand result = context.call("cumsum", {reversed(x)}, Dict{{"dim", axis}});
+  if (context.integer("exclusive", 0) != 0) result = context.call("sub", {result, reversed(x)});
+  result = reversed(result);
+  if (!result.is_constant()) result.element = x.element;
+  context.result(0, result);
+}
+
 // The place of the largest value, or of the smallest; the last of equal ones if asked for.
 void place_of(NodeContext& context, bool largest) {
   Operand x = context.input(0);
@@ -73,7 +137,7 @@ void place_of(NodeContext& context, bool largest) {
   const bool last = context.integer("select_last_index", 0) != 0;
   if (!largest) x = context.call("neg", {x});
   if (last) {
-    constexpr int64_t most = int64_t{1} << 24;
+    constexpr int64_t most = int64_t{1} << 20;
     if (size > most) context.fail("too many entries are compared");
     std::vector<int64_t> turned;
     for (int64_t i = size; i-- > 0;) turned.push_back(i);
@@ -117,6 +181,9 @@ const Register<OnnxOperator> operators[] = {
     Register<OnnxOperator>({.name = "ReduceMin",
                             .summary = "min",
                             .convert = [](NodeContext& context) { extreme(context, "min"); }}),
+    Register<OnnxOperator>(
+        {.name = "ReduceProd", .summary = "mul, entry after entry", .convert = reduce_product}),
+    Register<OnnxOperator>({.name = "CumSum", .summary = "cumsum", .convert = cumulative_sum}),
     Register<OnnxOperator>({.name = "ArgMax",
                             .summary = "argmax",
                             .convert = [](NodeContext& context) { place_of(context, true); }}),

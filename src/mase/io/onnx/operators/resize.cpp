@@ -114,7 +114,7 @@ Tensor matrix_of(const Resize& resize, const Dimension& d) {
 
 Operand resized_along(NodeContext& context, const Operand& x, int64_t axis, const Resize& resize,
                       const Dimension& d) {
-  constexpr int64_t most = int64_t{1} << 24;
+  constexpr int64_t most = int64_t{1} << 22;
   if (d.from < 1 || d.to < 1 || d.to > most / d.from)
     context.fail(fmt::format("{} positions become {}", d.from, d.to));
   const Tensor matrix = matrix_of(resize, d);
@@ -266,6 +266,10 @@ void apply(NodeContext& context, const Resize& resize, const std::vector<Dimensi
     if (dims[i].from == dims[i].to && dims[i].scale == 1 && !cropped) continue;
     x = resized_along(context, x, static_cast<int64_t>(i), resize, dims[i]);
   }
+  constexpr int64_t most = int64_t{1} << 22;
+  if (resize.positions == "tf_crop_and_resize" && !x.is_constant() &&
+      element_count(x.shape) / std::max<int64_t>(1, context.batch()) > most)
+    context.fail("too many positions are cropped");
   if (resize.positions == "tf_crop_and_resize")
     if (const auto inside = inside_of(resize, dims)) {
       const Operand fill = context.scalar(resize.outside);

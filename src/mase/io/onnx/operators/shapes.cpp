@@ -195,8 +195,7 @@ void dropout(NodeContext& context) {
   if (context.output_is_used(1)) {
     if (!context.whole()) context.fail("its mask is asked for");
     context.result(
-        1, context.call("eq", {context.with_batch(context.constant_operand(Tensor(x.shape))),
-                               context.scalar(0)}));
+        1, context.call("eq", {context.with_batch(context.zeros(x.shape)), context.scalar(0)}));
   }
 }
 

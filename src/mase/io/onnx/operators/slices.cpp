@@ -11,7 +11,13 @@ namespace {
 
 constexpr int64_t most_elements = int64_t{1} << 24;
 
-// Entries of a dimension by number: neighbours are a slice.
+constexpr int64_t most_listed = int64_t{1} << 20;  // entries that are named one by one
+
+// start, start + step, ... of a dimension.
+Operand slice_of(NodeContext& context, const Operand& x, int64_t axis, int64_t start, int64_t step,
+                 int64_t count);
+
+// Entries of a dimension by number.
 Operand entries(NodeContext& context, const Operand& x, int64_t axis,
                 const std::vector<int64_t>& places) {
   const int64_t size = x.shape[static_cast<size_t>(axis)];
@@ -27,33 +33,41 @@ Operand entries(NodeContext& context, const Operand& x, int64_t axis,
   const bool neighbours = std::adjacent_find(places.begin(), places.end(), [](auto a, auto b) {
                             return b != a + 1;
                           }) == places.end();
-  if (neighbours && count == size) return x;
-  if (count == 0) {
-    Shape empty = x.shape;
-    empty[static_cast<size_t>(axis)] = 0;
-    if (!context.whole()) context.fail("nothing is taken of a dimension");
-    return context.like(x, Tensor(empty));
-  }
-  Operand result;
-  if (neighbours) {
-    result = context.call("narrow", {x},
-                          Dict{{"dim", axis}, {"start", places.front()}, {"length", count}});
-  } else {
-    Shape shape = x.shape;
-    shape[static_cast<size_t>(axis)] = 1;
-    if (count > most_elements) context.fail("too many entries are taken");
-    const Operand index =
-        context.constant_operand(Tensor::of<int64_t>({count}, std::span<const int64_t>(places)));
-    result = context.call("index_select", {x, index}, Dict{{"dim", axis}});
-  }
+  if (neighbours) return slice_of(context, x, axis, places.empty() ? 0 : places.front(), 1, count);
+  if (count > most_listed) context.fail("too many entries are taken one by one");
+  const Operand index =
+      context.constant_operand(Tensor::of<int64_t>({count}, std::span<const int64_t>(places)));
+  Operand result = context.call("index_select", {x, index}, Dict{{"dim", axis}});
   result.element = x.element;
   return result;
 }
 
-std::vector<int64_t> neighbours_from(int64_t start, int64_t count) {
-  std::vector<int64_t> places(static_cast<size_t>(count));
-  std::iota(places.begin(), places.end(), start);
-  return places;
+Operand slice_of(NodeContext& context, const Operand& x, int64_t axis, int64_t start, int64_t step,
+                 int64_t count) {
+  const int64_t size = x.shape[static_cast<size_t>(axis)];
+  if (start == 0 && step == 1 && count == size) return x;
+  if (context.has_batch(size)) context.fail("a part of the batch is taken");
+  if (x.is_constant()) {
+    context.model().budget->charge(x.constant->tensor.bytes(), context.place());
+    return context.like(x,
+                        sliced(context.materialized(x).constant->tensor, axis, start, step, count));
+  }
+  if (count == 0) {
+    if (!context.whole()) context.fail("nothing is taken of a dimension");
+    Shape empty = x.shape;
+    empty[static_cast<size_t>(axis)] = 0;
+    return context.like(x, Tensor(empty));
+  }
+  if (step != 1) {
+    if (count > most_listed) context.fail("too many entries are taken one by one");
+    std::vector<int64_t> places;
+    for (int64_t k = 0; k < count; ++k) places.push_back(start + k * step);
+    if (count > 1) return entries(context, x, axis, places);
+  }
+  Operand result =
+      context.call("narrow", {x}, Dict{{"dim", axis}, {"start", start}, {"length", count}});
+  result.element = x.element;
+  return result;
 }
 
 void slice(NodeContext& context) {
@@ -83,12 +97,7 @@ void slice(NodeContext& context) {
     const int64_t span = step > 0 ? end - start : start - end;
     const int64_t stride = step > 0 ? step : (step == INT64_MIN ? INT64_MAX : -step);
     const int64_t count = span <= 0 ? 0 : (span - 1) / stride + 1;
-    if (start == 0 && step == 1 && count == size) continue;
-    if (context.has_batch(size)) context.fail("a part of the batch is taken");
-    if (count > most_elements) context.fail("too many entries are taken");
-    std::vector<int64_t> places;
-    for (int64_t k = 0; k < count; ++k) places.push_back(start + k * step);
-    x = entries(context, x, axis, places);
+    x = slice_of(context, x, axis, start, step, count);
   }
   context.result(0, x);
 }
@@ -111,12 +120,7 @@ void split(NodeContext& context) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0 || sizes[i] > size - start)
       context.fail(fmt::format("parts of {} that are {} in all", size, shape_text(sizes)));
-    if (sizes[i] == size && start == 0)
-      context.result(i, x);
-    else if (context.has_batch(size) || sizes[i] > most_elements)
-      context.fail("a part of the batch is taken");
-    else
-      context.result(i, entries(context, x, axis, neighbours_from(start, sizes[i])));
+    context.result(i, slice_of(context, x, axis, start, 1, sizes[i]));
     start += sizes[i];
   }
 }
@@ -219,7 +223,7 @@ void expand(NodeContext& context) {
   Shape ones = shape;
   for (size_t i = 0; i < ones.size(); ++i)
     if (context.has_batch(ones[i])) ones[i] = 1;
-  const Operand zeros = context.constant_operand(Tensor(ones));
+  const Operand zeros = context.zeros(ones);
   Operand result = context.call("add", {x, zeros});
   result.element = x.element;
   context.result(0, result);
@@ -234,7 +238,7 @@ void tile(NodeContext& context) {
     if (repeats[i] == 1) continue;
     const int64_t size = x.shape[i];
     if (context.has_batch(size)) context.fail("the batch is repeated");
-    if (repeats[i] < 0 || (size > 0 && repeats[i] > most_elements / size))
+    if (repeats[i] < 0 || (size > 0 && repeats[i] > most_listed / size))
       context.fail(fmt::format("{} repeats", repeats[i]));
     std::vector<int64_t> places;
     for (int64_t k = 0; k < size * repeats[i]; ++k) places.push_back(k % size);
@@ -277,9 +281,10 @@ void pad(NodeContext& context) {
     if (before[axis] == 0 && after[axis] == 0) continue;
     if (context.has_batch(x.shape.at(axis))) context.fail("the batch is padded");
     for (const int64_t padding : {before[axis], after[axis]})
-      if (padding > most_elements || padding < -most_elements)
+      if (padding > most_listed || padding < -most_listed)
         context.fail(fmt::format("a padding of {}", padding));
     if (mode == "constant") continue;
+    if (x.shape[axis] > most_listed) context.fail("too many entries are padded");
     std::vector<int64_t> places;
     for (int64_t k = -before[axis]; k < x.shape[axis] + after[axis]; ++k)
       places.push_back(padded_place(context, mode, k, x.shape[axis]));
@@ -302,7 +307,10 @@ void pad(NodeContext& context) {
 void trilu(NodeContext& context) {
   const Operand& x = context.input(0);
   if (x.rank() < 2) context.fail("its input is no matrix");
-  const int64_t shift = context.has(1) ? context.integers(1, "the diagonal").at(0) : 0;
+  const int64_t shift =
+      context.has(1)
+          ? static_cast<int64_t>(std::clamp(context.single(1, "the diagonal"), -1e9, 1e9))
+          : 0;
   const bool upper = context.integer("upper", 1) != 0;
   const int64_t rows = x.shape[x.rank() - 2], columns = x.shape[x.rank() - 1];
   if (context.has_batch(rows) || context.has_batch(columns)) context.fail("the batch is cut");
