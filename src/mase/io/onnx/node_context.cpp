@@ -61,7 +61,8 @@ std::string NodeContext::place() const {
 }
 
 void NodeContext::fail(const std::string& cause, const std::string& remedy) const {
-  throw Error(place(), cause, remedy);
+  // The number that stands for the batch in shapes is none for readers.
+  throw Error(place(), replace_all(cause, std::to_string(model_.batch), "batch"), remedy);
 }
 
 bool NodeContext::has(size_t index) const {
