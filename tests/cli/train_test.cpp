@@ -280,6 +280,31 @@ TEST(Train, AResumedRunKeepsItsOptions) {
   EXPECT_NE(changed.err.find("batch_size"), std::string::npos) << changed.err;
 }
 
+// Killed after its record was there and before its first graph was: passes and all are run again,
+// and no path that was never given is looked for beside the configuration.
+TEST(Train, ARunKilledAtItsVeryStartIsResumed) {
+  const std::string config = folder() + "/quantize_start.toml";
+  test::write(config,
+              "[passes.quantize]\nby = \"type\"\n[passes.quantize.linear.config]\n"
+              "name = \"integer\"\ndata_in_width = 8\ndata_in_frac_width = 4\n"
+              "weight_width = 8\nweight_frac_width = 4\nbias_width = 8\nbias_frac_width = 4\n");
+  const auto run = [&](const std::string& project) {
+    return train({"--project-dir", "start", "--project", project, "--config", config});
+  };
+  const RunResult whole = run("whole");
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  ASSERT_EQ(run("killed").exit_code, 0);
+  const std::string killed = folder() + "/start/killed";
+  std::filesystem::remove_all(killed + "/software/training_ckpts");
+  Value record = run_record("start/killed");
+  record["status"] = "running";
+  test::write(killed + "/run.json", to_json(record));
+  const RunResult resumed = train({"--resume", "start/killed"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(run_record("start/killed")["status"].as_string(), "finished");
+  EXPECT_EQ(run_record("start/killed")["best"], run_record("start/whole")["best"]);
+}
+
 class Trained : public testing::Test {
  protected:
   static void SetUpTestSuite() {

@@ -285,7 +285,9 @@ std::string settings_table(const Settings& settings, bool every) {
 std::string path_beside(const std::string& path, const std::string& config_path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  if (config_path.empty() || fs::path(path).is_absolute() || fs::exists(path, ignored)) return path;
+  if (path.empty() || config_path.empty() || fs::path(path).is_absolute() ||
+      fs::exists(path, ignored))
+    return path;
   const fs::path beside = fs::path(config_path).parent_path() / path;
   return fs::exists(beside, ignored) ? beside.string() : path;
 }

@@ -86,6 +86,8 @@ PrefixRunner::PrefixRunner(const Graph& graph, const QuantizeSpace& space, const
                            const Split& split, int64_t rows, int64_t batch_size, bool losses)
     : graph_(graph), space_(space), dataset_(dataset), batch_size_(batch_size), losses_(losses) {
   rows_ = first_rows(split, rows);
+  rows_.x = rows_.samples();  // pieces of the network take floats
+  rows_.bytes.reset();
   const std::vector<NodeId>& order = graph.order();
   // Attributes that are read by name have no argument that could be cut.
   const bool plain = std::none_of(order.begin(), order.end(), [&](NodeId id) {
