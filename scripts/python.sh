@@ -18,10 +18,9 @@ case $what in
     exec "$python" -m mase.script "$@"
     ;;
   notebook)
-    if command -v jupyter >/dev/null; then
-      jupyter lab --version >/dev/null 2>&1 && exec jupyter lab "$@"
-      exec jupyter notebook "$@"
-    fi
+    for kind in lab notebook; do
+      jupyter "$kind" --version >/dev/null 2>&1 && exec jupyter "$kind" "$@"
+    done
     echo "ch: Jupyter is not installed (apt-get install jupyter-notebook, or pip install jupyterlab)" >&2
     exit 2
     ;;

@@ -37,7 +37,14 @@ def main() -> None:
 
     sys.argv = sys.argv[1:]
     _accept_machop()
-    runpy.run_path(script, run_name="__main__")
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except Exception as error:
+        trace = error.__traceback__  # from the script on, as Python shows it
+        while trace is not None and trace.tb_frame.f_code.co_filename != script:
+            trace = trace.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        sys.exit(1)
 
 
 if __name__ == "__main__":
