@@ -15,7 +15,7 @@ namespace mase {
 struct OptimizeOptions {
   int effort = 1;  // of the search for shared additions, see cmvm.h
   uint64_t seed = 0;
-  double delay_weight = 3;  // how much a late result counts, see cmvm.h
+  double delay_weight = 8;  // how much a late result counts, see cmvm.h
   bool tables = true;       // neurons of few input bits may become truth tables
 };
 

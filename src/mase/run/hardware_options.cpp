@@ -58,7 +58,7 @@ std::vector<Field> design_fields() {
        .group = "design"},
       {.name = "delay_weight",
        .type = FieldType::number,
-       .default_value = 3,
+       .default_value = 8,
        .help = "how much late results count against more bits",
        .minimum = 0,
        .maximum = 1000,
