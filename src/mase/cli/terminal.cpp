@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -34,7 +35,9 @@ void on_bus_error(int number, siginfo_t* info, void*) {
   ::_exit(2);
 }
 
-volatile std::sig_atomic_t stop_signal = 0;
+// The signal may reach any thread, and others ask.
+std::atomic<int> stop_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
 
 void on_signal(int number) {
   stop_signal = number;
