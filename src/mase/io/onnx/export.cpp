@@ -105,8 +105,17 @@ std::string WriteContext::parameter(const std::string& name, const std::vector<i
   return rounded(constant(node_.target + "." + name, tensor), name, tensor.shape(), order);
 }
 
+// Readers of QONNX make identifiers of names (hls4ml confuses "a.b" with "a_b"); the layer's path
+// stands in the node's metadata.
+std::string WriteContext::plain_name(const std::string& name) const {
+  if (flavour() != Flavour::qonnx) return name;
+  const std::string plain = replace_all(replace_all(name, ".", "_"), "/", "_");
+  return plain.empty() || plain.front() != '_' ? plain : plain.substr(1);
+}
+
 std::string WriteContext::constant(const std::string& name, const Tensor& tensor) {
-  std::string unique = name;
+  const std::string base = plain_name(name);
+  std::string unique = base;
   for (int number = 1;; ++number) {
     const auto [place, added] = model_.constants.emplace(unique, "");
     if (added) break;
@@ -116,7 +125,7 @@ std::string WriteContext::constant(const std::string& name, const Tensor& tensor
           known.dims == tensor.shape() && known.element == element_for(tensor.dtype()) &&
           std::equal(known.bytes.begin(), known.bytes.end(), tensor.raw()))
         return unique;
-    unique = fmt::format("{}_{}", name, number);
+    unique = fmt::format("{}_{}", base, number);
   }
   model_.model.graph.initializers.push_back(tensor_data(unique, tensor));
   model_.known[unique] = {tensor.shape(), tensor.shape()};
@@ -165,7 +174,7 @@ std::string WriteContext::add(const std::string& op, std::vector<std::string> in
   NodeData node{.op = op, .domain = domain, .inputs = std::move(inputs)};
   const size_t number = model_.model.graph.nodes.size();
   const bool module = node_.kind == NodeKind::call_module;
-  node.name = fmt::format("/{}/{}_{}", module ? node_.target : node_.name, op, number);
+  node.name = plain_name(fmt::format("/{}/{}_{}", module ? node_.target : node_.name, op, number));
   node.outputs = {fmt::format("{}_{}_{}", node_.name, op, number)};
   node.attributes = std::move(attributes);
   // Where the node stood, in the words of PyTorch's exporter.

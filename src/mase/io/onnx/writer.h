@@ -68,6 +68,7 @@ class WriteContext {
 
  private:
   void know(const NodeData& node);
+  std::string plain_name(const std::string& name) const;
   std::string rounded(const std::string& name, const std::string& operand, const Shape& shape,
                       const std::vector<int64_t>& order);
 
