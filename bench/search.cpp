@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Benchmarks of the search.
-//   bench_search quality FOLDER [SEEDS]   what samplers reach on tables (FOLDER/tables.json,
-//   *.csv.gz)
-//                                         and on ZDT1-3 and DTLZ2, medians over seeds
-//   bench_search overhead                 milliseconds for one more trial with n trials in the
-//   study bench_search ptq [ROWS]               configurations/s of an exhaustive search over
-//   number
-//                                         formats of jsc-10x, beside the same configurations made
-//                                         and measured one by one by the passes of ch transform
+//   bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]]
+//     what samplers reach on tables (FOLDER/tables.json, *.csv.gz) and on ZDT1-3 and DTLZ2, medians
+//     over seeds; one sampler with these options
+//   bench_search overhead
+//     milliseconds of processor time for one more trial with n trials in the study
+//   bench_search ptq [ROWS]
+//     configurations/s of an exhaustive search over number formats of jsc-10x, beside the same
+//     configurations made and measured one by one by the passes of ch transform
+//   bench_search storage ADDRESS PROCESSES TRIALS [SAMPLER]
+//     trials/s that so many processes make in one study of ten parameters, measuring nothing
 #include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -24,6 +28,7 @@
 #include "mase/base/text.h"
 #include "mase/run/search_experiment.h"
 #include "mase/search/pareto.h"
+#include "mase/search/storage.h"
 #include "mase/search/study.h"
 
 namespace mase::search {
@@ -172,21 +177,23 @@ std::vector<Problem> function_problems() {
   return problems;
 }
 
-std::unique_ptr<Sampler> sampler_of(const SamplerRecord& record, const SamplerSetup& setup) {
+std::unique_ptr<Sampler> sampler_of(const SamplerRecord& record, const SamplerSetup& setup,
+                                    const Value& options = Dict{}) {
   if (record.refuses && record.refuses(setup)) return {};
-  return record.make(validate(Value(Dict{}), record.schema, record.name), setup);
+  return record.make(validate(options, record.schema, record.name), setup);
 }
 
 // What is reached at each budget with one seed.
-std::vector<double> reached(const Problem& problem, const SamplerRecord& record, uint64_t seed,
+std::vector<double> reached(const Problem& problem, const SamplerRecord& record,
+                            const Value& sampler_options, uint64_t seed,
                             const std::vector<int64_t>& budgets) {
   StudyOptions options;
   options.seed = seed;
   options.trials = budgets.back();
   const Space space = problem.space;
   Study study(Trials(problem.space, std::vector<bool>(problem.objectives, false)),
-              sampler_of(record, {&space, problem.objectives, options.trials}), nullptr, nullptr,
-              options);
+              sampler_of(record, {&space, problem.objectives, options.trials}, sampler_options),
+              nullptr, nullptr, options);
   study.run({Objective([&](const Point& point, const Report&) {
     Measurement result;
     result.values = problem.losses(point);
@@ -210,13 +217,14 @@ std::vector<double> reached(const Problem& problem, const SamplerRecord& record,
   return figures;
 }
 
-void quality(const std::string& folder, int seeds) {
+void quality(const std::string& folder, int seeds, const std::string& only, const Value& options) {
   std::vector<Problem> problems = folder == "-" ? std::vector<Problem>{} : table_problems(folder);
   for (Problem& one : function_problems()) problems.push_back(std::move(one));
   for (const Problem& problem : problems)
     for (const char* name : {"random", "qmc", "tpe", "gp", "cmaes", "nsgaii", "nsgaiii"}) {
       const std::string sampler = name;
       const bool genetic = sampler == "nsgaii" || sampler == "nsgaiii";
+      if (!only.empty() && sampler != only) continue;
       if (problem.objectives == 1 ? genetic : sampler == "qmc" || sampler == "cmaes") continue;
       std::vector<int64_t> budgets = problem.budgets;
       int runs = seeds;
@@ -232,7 +240,7 @@ void quality(const std::string& folder, int seeds) {
       std::vector<std::vector<double>> all(budgets.size());
       for (int seed = 0; seed < runs; ++seed) {
         const std::vector<double> figures =
-            reached(problem, record, static_cast<uint64_t>(seed), budgets);
+            reached(problem, record, options, static_cast<uint64_t>(seed), budgets);
         for (size_t b = 0; b < budgets.size(); ++b) all[b].push_back(figures[b]);
       }
       fmt::print("{:<30} {:<8} seeds {:>2} ", problem.name, sampler, runs);
@@ -258,7 +266,7 @@ void overhead() {
       std::vector<double> spent;
       fmt::print("{:<8} {} objective(s) {:>2} parameters:", name, objectives, dimensions);
       for (int64_t n = 0; n < 10100; ++n) {
-        const Clock::time_point start = Clock::now();
+        const double start = processor_seconds();
         Suggestion suggestion =
             sampler->suggest(trials, {.seed = 1, .number = n, .visible = static_cast<size_t>(n)});
         Trial trial;
@@ -273,7 +281,7 @@ void overhead() {
         trial.values = {sum};
         if (objectives > 1) trial.values.push_back(other);
         trials.add(std::move(trial));
-        spent.push_back(1e3 * seconds_since(start));
+        spent.push_back(1e3 * (processor_seconds() - start));
         for (const int64_t mark : {100, 1000, 10000})
           if (n == mark + 99)
             fmt::print("  n = {}: {:.4f} ms", mark, median({spent.end() - 100, spent.end()}));
@@ -347,6 +355,61 @@ void ptq(int64_t rows) {
       slow_spent / repeats * count / spent);
 }
 
+// KEY=VALUE, numbers and true or false as such.
+Value options_of(int count, char** words, int first) {
+  Dict options;
+  for (int i = first; i < count; ++i) {
+    const std::string word = words[i], value = word.substr(word.find('=') + 1);
+    const auto whole = parse_integer(value);
+    const auto number = parse_number(value);
+    options.set(word.substr(0, word.find('=')), whole             ? Value(*whole)
+                                                : number          ? Value(*number)
+                                                : value == "true" ? Value(true)
+                                                                  : Value(value));
+  }
+  return options;
+}
+
+void storage(const std::string& address, int processes, int64_t trials, const std::string& name) {
+  Space space;
+  for (int i = 0; i < 10; ++i) space.add({fmt::format("x{}", i), Distribution::real(0, 1)});
+  const SamplerRecord& record = find_sampler(name, "");
+  const std::string study =
+      fmt::format("bench {} {} {}", name, processes, Clock::now().time_since_epoch().count());
+  open_storage(address)->open_study({study, {false}, {}});
+  const Clock::time_point start = Clock::now();
+  std::vector<pid_t> children;
+  for (int p = 0; p < processes; ++p) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const std::unique_ptr<Storage> own = open_storage(address);
+      own->open_study({study, {false}, {}});
+      StudyOptions options;
+      options.trials = trials;
+      options.window = processes > 1 ? 16 : 1;
+      options.independent = record.independent;
+      Study loop(Trials(space, {false}, study), sampler_of(record, {&space, 1, trials}), nullptr,
+                 own.get(), options);
+      loop.run({Objective([](const Point& point, const Report&) {
+        Measurement result;
+        double sum = 0;
+        for (const double x : point) sum += (x - 0.3) * (x - 0.3);
+        result.values = {sum};
+        return result;
+      })});
+      std::_Exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) ::waitpid(child, nullptr, 0);
+  const double seconds = seconds_since(start);
+  const std::unique_ptr<Storage> reader = open_storage(address);
+  reader->open_study({study, {false}, {}});
+  const size_t count = reader->news(space).size();
+  fmt::print("{} processes, {}: {} trials in {:.2f} s, {:.0f} trials/s\n", processes, name, count,
+             seconds, static_cast<double>(count) / seconds);
+}
+
 }  // namespace
 }  // namespace mase::search
 
@@ -354,13 +417,20 @@ int main(int count, char** words) {
   const std::string mode = count > 1 ? words[1] : "";
   try {
     if (mode == "quality" && count > 2)
-      mase::search::quality(words[2], count > 3 ? std::stoi(words[3]) : 30);
+      mase::search::quality(words[2], count > 3 ? std::stoi(words[3]) : 30,
+                            count > 4 ? words[4] : "", mase::search::options_of(count, words, 5));
     else if (mode == "overhead")
       mase::search::overhead();
+    else if (mode == "storage" && count > 4)
+      mase::search::storage(words[2], std::stoi(words[3]), std::stoll(words[4]),
+                            count > 5 ? words[5] : "tpe");
     else if (mode == "ptq")
       mase::search::ptq(count > 2 ? std::stoll(words[2]) : 20000);
     else
-      fmt::print("usage: bench_search quality FOLDER [SEEDS] | overhead | ptq [ROWS]\n");
+      fmt::print(
+          "usage: bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]] | overhead | ptq "
+          "[ROWS] | "
+          "storage ADDRESS PROCESSES TRIALS [SAMPLER]\n");
   } catch (const std::exception& error) {
     fmt::print("bench_search: {}\n", error.what());
     return 1;

@@ -208,6 +208,43 @@ learning_rate = [1e-2, 1e-6, 1e-7, 1e-8, 1e-9, 3e-7]
   EXPECT_EQ(read_json(results("m") + "/best.json")["0"]["number"].as_int(), 0);
 }
 
+TEST(SearchSpaces, TheFrontAloneIsTrainedOn) {
+  const std::string space = R"(
+[search.search_space]
+name = "graph/quantize/mixed_precision_ptq"
+[search.search_space.setup]
+by = "type"
+[search.search_space.seed.linear.config]
+name = ["integer"]
+data_in_width = [6, 8]
+data_in_frac_width = ["NA"]
+weight_width = [6, 8]
+weight_frac_width = ["NA"]
+bias_width = [8]
+bias_frac_width = ["NA"]
+)";
+  const std::string runner =
+      "[search.strategy.sw_runner.basic_train]\nmax_epochs = 10\nlearning_rate = 1e-2\n"
+      "front_only = true\n";
+  const RunResult result = search(config(space, runner, "sampler = \"brute-force\"\n",
+                                         "accuracy.direction = \"maximize\"\n"
+                                         "average_bitwidth.direction = \"minimize\"\n"),
+                                  "levels");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Value best = read_json(results("levels") + "/best.json");
+  const Value trained = read_json(results("levels") + "/trained.json");
+  ASSERT_EQ(trained.as_list().size(), best.as_dict().size());
+  EXPECT_EQ(read_json(results("levels") + "/log.json").as_dict().size(), 64u);
+  for (size_t i = 0; i < trained.as_list().size(); ++i) {
+    const Value& one = trained.as_list()[i];
+    EXPECT_EQ(one["number"].as_int(), best[std::to_string(i)]["number"].as_int());
+    EXPECT_EQ(to_json(one["before"]), to_json(best[std::to_string(i)]["software_metrics"]));
+    EXPECT_LT(one["after"]["loss"].as_double(), one["before"]["loss"].as_double());
+    EXPECT_TRUE(fs::exists(
+        fmt::format("{}/best_{}_trained.mz", results("levels"), one["number"].as_int())));
+  }
+}
+
 TEST(SearchSpaces, EveryMistakeIsOneLine) {
   const std::string many =
       "accuracy.direction = \"maximize\"\nparameters.direction = \"minimize\"\n";

@@ -104,12 +104,44 @@ void save_best(const SearchExperiment& search, const Experiment& experiment,
   constexpr size_t most = 20;
   const std::vector<int64_t> best = search::best_trials(search.trials());
   for (size_t i = 0; i < std::min(best.size(), most); ++i) {
-    const std::string name = fmt::format("{}/best_{}", folder, best[i]);
+    const std::string name =
+        fmt::format("{}/best_{}", folder, search.trials()[static_cast<size_t>(best[i])].shown());
     write_file_atomically(name + ".toml", to_toml(search.configuration(best[i])));
     save_mz(name + ".mz", search.network(best[i]), experiment.file_contents());
   }
   if (best.size() > most)
     log.info(fmt::format("{} best trials; networks of the first {} are saved", best.size(), most));
+}
+
+// The second level: the front trained on, beside what it was without.
+void train_best(const SearchExperiment& search, const Experiment& experiment,
+                const std::string& folder, const Logger& log) {
+  LiveLine live(log.shows_info());
+  const std::vector<TrainedBest> all = search.train_best([&](size_t index, size_t count) {
+    if (live.due()) live.draw(fmt::format("Training {} of {} best trials", index + 1, count));
+    return !interrupted();
+  });
+  if (all.empty()) return;
+  live.finish(fmt::format("{} best trials were trained on", all.size()));
+  const auto figure = [](const Dict& figures, const char* name) {
+    const Value* value = figures.find(name);
+    return value && value->is_number() ? fmt::format("{:.4f}", value->as_double()) : "-";
+  };
+  Table table({"number", "accuracy", "after training", "loss", "after training"});
+  List records;
+  for (const TrainedBest& one : all) {
+    if (!one.failure.empty()) log.warning(fmt::format("trial {}: {}", one.shown, one.failure));
+    table.add({std::to_string(one.shown), figure(one.before, "accuracy"),
+               figure(one.after, "accuracy"), figure(one.before, "loss"),
+               figure(one.after, "loss")});
+    records.emplace_back(Dict{{"number", one.shown}, {"before", one.before}, {"after", one.after}});
+    if (one.failure.empty())
+      save_mz(fmt::format("{}/best_{}_trained.mz", folder, one.shown), one.network,
+              experiment.file_contents());
+  }
+  write_file_atomically(folder + "/trained.json", to_json(Value(std::move(records)), 1) + "\n");
+  log.info(fmt::format("The best, trained with their formats ({} rows):", search.spec().split));
+  log.text(table.str(TableStyle::orgtbl));
 }
 
 void tell_space(const SearchExperiment& search, const Logger& log) {
@@ -296,6 +328,7 @@ int search_once(const Arguments& arguments, const Prepared& prepared, Communicat
     log.info("The same on rows that the search did not see:");
     log.text(test_table(scores, search.spec().split));
   }
+  train_best(search, *prepared.experiment, results, log);
   const Value page = search_record(search, scores);
   write_record(results, page);
   if (arguments["plot"].as_bool()) log.text(search_plots(page, plot_style(arguments)));

@@ -150,7 +150,7 @@ SearchExperiment::SearchExperiment(const Experiment& experiment, SearchSpec spec
   const bool warm = spec_.warm_start && experiment_.network().loaded;
   const search::CandidateUse use{spec_.trained, warm || !spec_.trained, experiment_.spec().seed};
   std::optional<search::Training> training;
-  if (spec_.trained) {
+  if (spec_.trained || spec_.front_only) {
     check_training();
     training = search::Training{[this](const Dict& changes) {
                                   TrainOptions options = spec_.training(changes).options;
@@ -160,6 +160,12 @@ SearchExperiment::SearchExperiment(const Experiment& experiment, SearchSpec spec
                                 {},
                                 spec_.train_rows};
   }
+  if (spec_.front_only) {
+    const search::CandidateUse later{true, warm, experiment_.spec().seed};
+    trained_ = std::make_unique<search::CandidateEvaluator>(
+        experiment_.graph(), *space_, rows, batch, figures, later, std::move(training));
+    training.reset();
+  }
   candidates_ = std::make_unique<search::CandidateEvaluator>(
       experiment_.graph(), *space_, rows, batch, figures, use, std::move(training));
   const auto* only = space_->parts().size() == 1
@@ -168,6 +174,24 @@ SearchExperiment::SearchExperiment(const Experiment& experiment, SearchSpec spec
   if (only && !spec_.trained)
     formats_ =
         std::make_unique<search::PtqEvaluator>(experiment_.graph(), *only, rows, batch, figures);
+  if (spec_.racing) {
+    check_racing();
+    race_ = std::make_unique<search::Race>(*spec_.racing);
+  }
+}
+
+void SearchExperiment::check_racing() const {
+  const std::string place = "search.strategy.setup.racing";
+  const bool measured =
+      std::any_of(spec_.metrics.begin(), spec_.metrics.end(),
+                  [](const SearchMetric& metric) { return metric.name == "loss"; });
+  if (!formats_)
+    throw Error(place, "candidates race where number formats are searched over without training",
+                "leave it out; with training, pruner = \"hyperband\" gives up early");
+  if (measured || spec_.sum_scaled ||
+      std::find(objectives_.begin(), objectives_.end(), "accuracy") == objectives_.end())
+    throw Error(place, "candidates race for accuracy, row by row, beside figures known beforehand",
+                "make accuracy an objective of its own, and loss none");
 }
 
 // Each value of each option once: what a combination of options refuses is told before the search.
@@ -217,9 +241,40 @@ Measurement SearchExperiment::measured(const search::Figures& figures) const {
   return result;
 }
 
+// The other objectives do not depend on rows: they are measured first.
+Measurement SearchExperiment::raced(const Point& point,
+                                    search::PtqEvaluator::Session& session) const {
+  search::Figures figures{{{"accuracy", 0.0}, {"loss", 0.0}}, formats_->hardware(point, session)};
+  const Measurement known = measured(figures);
+  search::Losses others;
+  for (size_t k = 0; k < objectives_.size(); ++k)
+    if (objectives_[k] != "accuracy")
+      others.push_back(maximise_[k] ? -known.values[k] : known.values[k]);
+  const Dataset& dataset = *experiment_.dataset();
+  const search::RacedScore raced = search::race_network(
+      candidates_->untrained(point), dataset, rows_called(dataset, spec_.split), rows(),
+      std::max<int64_t>(experiment_.spec().batch_size, 256), others, *race_);
+  if (!raced.given_up) {
+    figures.software = search::software_of(raced.score, true);
+    return measured(figures);
+  }
+  Measurement lost;
+  lost.pruned = true;
+  lost.user_attributes = {{"hardware_metrics", known.user_attributes.at("hardware_metrics")},
+                          {"racing", Dict{{"rows", raced.score.rows},
+                                          {"accuracy", raced.score.accuracy()},
+                                          {"rival_accuracy", raced.given_up->rival_accuracy},
+                                          {"probability", raced.given_up->probability}}}};
+  return lost;
+}
+
 search::Objective SearchExperiment::objective(const search::StudyObserver& observer) const {
   if (formats_) {
     const auto session = std::make_shared<search::PtqEvaluator::Session>(formats_->session());
+    if (race_)
+      return search::Objective([this, session](const Point& point, const search::Report&) {
+        return raced(point, *session);
+      });
     search::Objective several([this, session](const Point& point, const search::Report&) {
       return measured(formats_->measure(std::span(&point, 1), *session)[0]);
     });
@@ -408,6 +463,31 @@ Graph SearchExperiment::network(int64_t number) const {
   Graph again = candidates_->measure(point, {}).network;
   std::lock_guard lock(kept_->mutex);
   return kept_->networks[search::hash_point(point)] = std::move(again);
+}
+
+std::vector<TrainedBest> SearchExperiment::train_best(
+    const std::function<bool(size_t index, size_t count)>& started) const {
+  std::vector<TrainedBest> all;
+  if (!trained_) return all;
+  const std::vector<int64_t> best = search::best_trials(*trials_);
+  for (size_t i = 0; i < best.size() && started(i, best.size()); ++i) {
+    const Trial& trial = (*trials_)[static_cast<size_t>(best[i])];
+    TrainedBest one;
+    one.number = best[i];
+    one.shown = trial.shown();
+    const Value* software = trial.user_attributes.find("software_metrics");
+    if (software && software->is_dict()) one.before = software->as_dict();
+    search::CandidateEvaluator::Calls calls;
+    calls.cancelled = [&] { return !started(i, best.size()); };
+    search::CandidateEvaluator::Result result = trained_->measure(trial.point, calls);
+    using End = search::CandidateEvaluator::End;
+    if (result.end == End::cancelled) break;
+    if (result.end == End::failed) one.failure = result.failure;
+    one.after = std::move(result.figures.software);
+    one.network = std::move(result.network);
+    all.push_back(std::move(one));
+  }
+  return all;
 }
 
 Value SearchExperiment::sensitivity() const {

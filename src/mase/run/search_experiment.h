@@ -3,6 +3,7 @@
 // go to a storage, and what was found is described in MASE's forms.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "mase/run/search_spec.h"
 #include "mase/search/candidate_evaluator.h"
 #include "mase/search/ptq_evaluator.h"
+#include "mase/search/racing.h"
 #include "mase/search/storage.h"
 
 namespace mase {
@@ -27,6 +29,14 @@ struct TestScore {
   // Against the one with the best accuracy in the search, row by row: the difference and its 95 %
   // interval. All of them met the same rows, so it is narrower than the intervals suggest.
   double difference = 0, difference_low = 0, difference_high = 0;
+};
+
+// One of the best trials, trained on after the search with the formats it was found with.
+struct TrainedBest {
+  int64_t number = 0, shown = 0;  // of the trial
+  Dict before, after;             // software figures on the rows of the search
+  std::string failure = {};       // why it was not trained
+  Graph network = {};
 };
 
 // What one sampler reached after each trial, over its seeds.
@@ -77,6 +87,10 @@ class SearchExperiment {
   Value configuration(int64_t number) const;  // a file for ch transform
   // Trained as it was in the search: the same bits.
   Graph network(int64_t number) const;
+  // The second level, where the file says front_only: the best trials, trained from the network's
+  // weights. `started` is told each number; false from it ends.
+  std::vector<TrainedBest> train_best(
+      const std::function<bool(size_t index, size_t count)>& started) const;
   // What one parameter alone costs: each value of each in the most accurate trial, measured. Null
   // where a measurement is a training, or nothing is there to change.
   Value sensitivity() const;
@@ -88,6 +102,9 @@ class SearchExperiment {
   Value log_row(const search::Trial& trial) const;
   search::Objective objective(const search::StudyObserver& observer) const;
   void check_training() const;
+  void check_racing() const;
+  search::Measurement raced(const search::Point& point,
+                            search::PtqEvaluator::Session& session) const;
   void complete_best();
 
   const Experiment& experiment_;
@@ -95,6 +112,8 @@ class SearchExperiment {
   std::unique_ptr<search::CandidateSpace> space_;
   std::unique_ptr<search::PtqEvaluator> formats_;           // number formats alone, untrained
   std::unique_ptr<search::CandidateEvaluator> candidates_;  // any candidate
+  std::unique_ptr<search::CandidateEvaluator> trained_;     // of the second level
+  std::unique_ptr<search::Race> race_;
   std::vector<std::string> objectives_;
   std::vector<bool> maximise_;
   std::unique_ptr<search::Trials> trials_;

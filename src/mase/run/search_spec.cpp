@@ -39,6 +39,7 @@ Schema setup_schema(const SamplerRecord* sampler) {
        {.name = "window", .type = FieldType::integer, .minimum = 1},
        {.name = "repeats", .type = FieldType::boolean, .default_value = false},
        {.name = "pruner"},
+       {.name = "racing"},
        // Optuna's pickles have no meaning here: every trial is in the study's storage.
        {.name = "pkl_ckpt", .type = FieldType::text},
        {.name = "save_every_n_trials", .type = FieldType::integer, .minimum = 1}}};
@@ -196,6 +197,14 @@ void read_strategy(const Value& strategy, SearchSpec& spec, Problems& problems) 
   if (setup["timeout"].is_number()) spec.study.seconds = setup["timeout"].as_double();
   if (setup["window"].is_int()) spec.study.window = setup["window"].as_int();
   if (setup["repeats"].is_bool()) spec.study.repeats = setup["repeats"].as_bool();
+  const Value& racing = setup["racing"];
+  constexpr double usual_risk = 0.01;
+  if (racing.is_bool() && racing.as_bool()) spec.racing = usual_risk;
+  if (racing.is_number()) spec.racing = racing.as_double();
+  if ((!racing.is_null() && !racing.is_bool() && !racing.is_number()) ||
+      (spec.racing && !(*spec.racing >= 0 && *spec.racing < 0.5)))
+    problems.add(Error(racing.position(), path + ".setup.racing",
+                       "expected true, or the risk as a number from 0 to 0.5"));
   spec.pruner = setup["pruner"];
   if (!spec.pruner.is_null()) {
     try {

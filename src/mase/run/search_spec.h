@@ -37,6 +37,9 @@ struct SearchSpec {
   bool sum_scaled = false;
   bool sum_maximise = true;
   search::StudyOptions study = {};
+  // Candidates that cannot enter the front are given up before they met all rows, with this risk of
+  // being wrong; none: every candidate meets all.
+  std::optional<double> racing = {};
 
   std::string split = "validation";
   std::optional<int64_t> rows = {};  // not said: 512 as in MASE, all where networks are trained
@@ -44,6 +47,7 @@ struct SearchSpec {
   std::vector<std::string> hardware = {};  // figures that are kept, beside those of metrics
 
   bool trained = false;     // every candidate is trained before it is measured
+  bool front_only = false;  // only the best are trained, after the search
   bool warm_start = true;   // from the network's weights
   int64_t train_rows = 0;   // the first so many; 0: all
   Dict train_changes = {};  // what basic_train says besides the options of training

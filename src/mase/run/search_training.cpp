@@ -64,13 +64,15 @@ void read_basic_train(const Value& table, const std::string& path, SearchSpec& s
                       Problems& problems) {
   spec.trained = true;
   Dict own;
-  std::vector<std::string> known = {"name", "data_loader", "num_samples", "warm_start"};
+  const std::set<std::string> of_search = {"name", "data_loader", "num_samples", "warm_start",
+                                           "front_only"};
+  std::vector<std::string> known(of_search.begin(), of_search.end());
   for (const auto& [theirs, ours] : own_names()) known.push_back(theirs);
   std::vector<TrainingOption> options = training_options();
   for (const TrainingOption& option : options) known.push_back(option.field.name);
   Dict given;
   for (const auto& [key, value] : table.as_dict(path)) {
-    if (key == "name" || key == "data_loader" || key == "num_samples" || key == "warm_start") {
+    if (of_search.count(key)) {
       own.set(key, value);
       continue;
     }
@@ -101,10 +103,13 @@ void read_basic_train(const Value& table, const std::string& path, SearchSpec& s
                       .default_value = "train_dataloader",
                       .choices = {"train_dataloader"}},
                      {.name = "num_samples", .type = FieldType::integer, .minimum = 1},
-                     {.name = "warm_start", .type = FieldType::boolean, .default_value = true}}};
+                     {.name = "warm_start", .type = FieldType::boolean, .default_value = true},
+                     {.name = "front_only", .type = FieldType::boolean, .default_value = false}}};
   const Value read = validate(Value(own), rest, path, problems);
   if (read["num_samples"].is_int()) spec.train_rows = read["num_samples"].as_int();
   if (read["warm_start"].is_bool()) spec.warm_start = read["warm_start"].as_bool();
+  if (read["front_only"].is_bool()) spec.front_only = read["front_only"].as_bool();
+  spec.trained = !spec.front_only;
   if (read["name"].is_string())
     spec.notices.push_back(
         "basic_train.name has no effect: search.strategy.metrics says what is searched for");

@@ -65,15 +65,16 @@ std::vector<Figures> PtqEvaluator::measure(std::span<const Point> points, Sessio
   for (size_t i = 0; i < points.size(); ++i) {
     all[i].software = software_of(scores[i], rows_.dataset->classification);
     if (!figures_.loss) all[i].software.erase("loss");
-    if (figures_.design) {
-      Candidate candidate{graph_, {}};
-      space_.apply(points[i], {}, candidate);
-      all[i].hardware = hardware_of(candidate.graph, figures_);
-    } else {
-      all[i].hardware = hardware_of(session.costs.cost(points[i]), parameters_, figures_);
-    }
+    all[i].hardware = hardware(points[i], session);
   }
   return all;
+}
+
+Dict PtqEvaluator::hardware(const Point& point, Session& session) const {
+  if (!figures_.design) return hardware_of(session.costs.cost(point), parameters_, figures_);
+  Candidate candidate{graph_, {}};
+  space_.apply(point, {}, candidate);
+  return hardware_of(candidate.graph, figures_);
 }
 
 }  // namespace mase::search

@@ -44,6 +44,7 @@ class PtqEvaluator {
   Session session() const;
   // Points that follow each other share what they have in common.
   std::vector<Figures> measure(std::span<const Point> points, Session& session) const;
+  Dict hardware(const Point& point, Session& session) const;  // what needs no rows
 
  private:
   const Graph& graph_;
