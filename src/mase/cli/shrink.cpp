@@ -136,7 +136,7 @@ const Register<CommandRecord> registered{{
     }()},
     .examples = {"ch shrink --load best.mz --config configs/examples/hardware_8bit.toml --dataset "
                  "jsc --max-loss 1%",
-                 "ch shrink --load best.mz --dataset jsc --luts 1500 --designs designs"},
+                 "ch shrink --load point.mz --dataset jsc --luts 1500 --designs designs"},
     .run = run,
 }};
 
