@@ -264,6 +264,11 @@ Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& c
     network.name = network.graph.name;
     network.loaded = true;
     if (checkpoint->type == CheckpointType::mz) network.extra = checkpoint->contents;
+    // What the importer of another tool's file did that its user should know.
+    if (checkpoint->type == CheckpointType::onnx && checkpoint->contents.is_dict() &&
+        checkpoint->contents["notes"].is_list())
+      for (const Value& note : checkpoint->contents["notes"].as_list())
+        observer.warning(printable(note.as_string()));
     if (is_quantized(network.graph))
       observer.info(fmt::format("{} holds a quantised network: {}", spec.load,
                                 quantized_layers(network.graph)));
