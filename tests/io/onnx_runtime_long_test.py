@@ -125,7 +125,10 @@ def quantised(name, flavour):
     if flavour != "qonnx":
         onnx.checker.check_model(os.path.join(folder, path), full_check=True)
     execute = by_qonnx if flavour == "qonnx" else by_onnxruntime
-    compare(f"{name} {flavour}", path, inputs_of(path), execute, 1e-5)
+    # Transformers compute in float between their roundings (softmax, norms): executors differ in the
+    # last bits there, and a value on a rounding edge then falls a step (1/32) further.
+    step = 2.0 ** -5 if re.match("bert|minilm|llama", name) else 1e-6
+    compare(f"{name} {flavour}", path, inputs_of(path), execute, step)
 
 
 for name in networks():
