@@ -84,7 +84,7 @@ RacedScore race_network(const Graph& graph, const Dataset& dataset, const Split&
   std::vector<float> logits(static_cast<size_t>(options.batch_size * classes));
   std::vector<bool> correct;
   Batch batch;
-  batch.inputs = {split.x};
+  batch.inputs = {RowTensor(split.x, split.bytes.get())};
   batch.target = RowTensor(split.labels, "target");
   RacedScore result;
   while (result.score.rows < total) {

@@ -98,13 +98,18 @@ class SqlStorage final : public Storage {
   int64_t agreed(const std::string& name, int64_t proposed) override {
     const Transaction transaction(*db_);
     db_->lock_study(study_);
-    set_study_attribute(name, proposed);
     const auto rows =
         db_->run("SELECT value_json FROM study_system_attributes WHERE study_id = $1 AND key = $2",
                  {study_, name});
+    const Value said =
+        rows.empty() ? Value() : parse_python_json(rows[0][0].value_or("null"), db_->place());
+    const int64_t largest = said.is_int() ? std::max(said.as_int(), proposed) : proposed;
+    db_->run(
+        "INSERT INTO study_system_attributes (study_id, key, value_json) VALUES ($1, $2, $3) ON "
+        "CONFLICT (study_id, key) DO UPDATE SET value_json = $3",
+        {study_, name, write_python_json(largest)});
     transaction.commit();
-    const Value value = parse_python_json(rows.at(0).at(0).value_or("null"), db_->place());
-    return value.is_int() ? value.as_int() : proposed;
+    return largest;
   }
 
   bool shared() const override { return true; }

@@ -52,7 +52,7 @@ class Storage {
   virtual void finish(const Space& space, const Trial& trial) = 0;
   virtual void flush() = 0;
 
-  // A number that all processes of a study agree on: what the first one says.
+  // A number that all processes of a study agree on: the largest that any of them said.
   virtual int64_t agreed(const std::string& /*name*/, int64_t proposed) { return proposed; }
 };
 
