@@ -5,11 +5,13 @@ above the file. A few of each format here; mutations_long_test.py tries 10,000.
 
     MASE_MUTATIONS=1000 MASE_FORMATS=h5,pt tests/io/mutations_test.py"""
 import concurrent.futures
+import io
 import os
 import random
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -118,6 +120,24 @@ def formats():
         shutil.move(path, os.path.join(own, "run.json"))
         return ["report", own, "--output", os.path.join(own, "page.html")]
 
+    def archive():  # CIFAR's, with a few small images
+        images = np.random.default_rng(0).integers(0, 4, (9, 3073), dtype=np.uint8)
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+            for name in ("data_batch_1.bin", "test_batch.bin"):
+                entry = tarfile.TarInfo("cifar-10-batches-bin/" + name)
+                entry.size = images.size
+                tar.addfile(entry, io.BytesIO(images.tobytes()))
+        return packed.getvalue()
+
+    def cifar(path):
+        own = path + "-data"
+        os.mkdir(own)
+        shutil.move(path, os.path.join(own, "cifar-10-binary.tar.gz"))
+        return ["data", "info", "cifar10", "--data-dir", own]
+
+    pixels = np.random.default_rng(0).integers(0, 255, (40, 5, 5), dtype=np.uint8)
+    classes = np.arange(40) % 3
     ckpt = next((path for name, path in run.items() if name.endswith(".ckpt")), None)
     return {
         "pt": Format(golden("jsc-tiny.pt"), ".pt", network),
@@ -128,6 +148,9 @@ def formats():
         "npy": Format(saved(lambda file: np.save(file, array())), ".npy", numbers),
         "npz": Format(saved(lambda file: np.savez_compressed(file, column=array())), ".npz",
                       lambda path: ["data", "info", path, "--target", "column_4"]),
+        "npz-images": Format(saved(lambda file: np.savez_compressed(file, x=pixels, y=classes)), ".npz",
+                             lambda path: ["data", "info", path]),
+        "tar.gz": Format(archive(), ".tar.gz", cifar),
         "h5": Format(corpus("hdf5/compound.h5"), ".h5",
                      lambda path: ["data", "info", path, "--target", "kind"]),
         "h5-gzip": Format(corpus("hdf5/compound_gzip.h5"), ".h5",
@@ -165,7 +188,7 @@ def attempt(form, content):
     for left in (path, errors):
         if os.path.exists(left):
             os.remove(left)
-    for left in (path + "-run", path + "-out"):
+    for left in (path + "-run", path + "-out", path + "-data"):
         shutil.rmtree(left, ignore_errors=True)
     return (os.waitstatus_to_exitcode(status), said, usage.ru_utime + usage.ru_stime,
             usage.ru_maxrss << 10)
