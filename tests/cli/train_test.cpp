@@ -305,6 +305,22 @@ TEST(Train, ARunKilledAtItsVeryStartIsResumed) {
   EXPECT_EQ(run_record("start/killed")["best"], run_record("start/whole")["best"]);
 }
 
+TEST(Train, ARunThatLearnsWidthsIsNotResumedAsAnother) {
+  ASSERT_EQ(train({"--project-dir", "widths", "--project", "run"}).exit_code, 0);
+  Value record = run_record("widths/run");
+  record["status"] = "running";  // killed before it wrote a front
+  bool known = false;
+  List options = record["options"].as_list("options");
+  for (Value& row : options)
+    if (row["name"] == Value("learn_bits")) row["effective"] = known = true;
+  record["options"] = options;
+  ASSERT_TRUE(known);
+  test::write(folder() + "/widths/run/run.json", to_json(record));
+  const RunResult resumed = train({"--resume", "widths/run"});
+  EXPECT_EQ(resumed.exit_code, 2);
+  EXPECT_NE(resumed.err.find("--learn-bits"), std::string::npos) << resumed.err;
+}
+
 class Trained : public testing::Test {
  protected:
   static void SetUpTestSuite() {

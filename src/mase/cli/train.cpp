@@ -175,27 +175,18 @@ int run_seeds(const Arguments& arguments) {
   return Registry<CommandRecord>::instance().get("sweep").run(sweep);
 }
 
-// Before MPI or anything else is started.
-bool wants_portable(const Arguments& arguments) {
-  if (arguments["resume"].is_null())
-    return merge_settings("train", arguments)["deterministic"].as_bool();
+// A yes-or-no option of this run, or of the one that is resumed. (Before MPI or anything else is
+// started.)
+bool is_chosen(const Arguments& arguments, const char* option) {
+  if (arguments["resume"].is_null()) return merge_settings("train", arguments)[option].as_bool();
   const RunFolder run = RunFolder::open(arguments["resume"].as_string());
   for (const Value& row : run.record()["options"].as_list("options"))
-    if (row["name"] == Value("deterministic")) return row["effective"].as_bool();
-  return false;
-}
-
-bool learns_bits(const Arguments& arguments) {
-  if (arguments["resume"].is_null())
-    return merge_settings("train", arguments)["learn_bits"].as_bool();
-  const RunFolder run = RunFolder::open(arguments["resume"].as_string());
-  if (!run.record()["front"].is_null())
-    throw Error("--resume", "a run of --learn-bits is not taken up again", "start it anew");
+    if (row["name"] == Value(option)) return row["effective"].as_bool();
   return false;
 }
 
 int run(const Arguments& arguments) {
-  if (wants_portable(arguments)) run_portably(arguments.command_line);
+  if (is_chosen(arguments, "deterministic")) run_portably(arguments.command_line);
   catch_interrupts();
   if (arguments.was_typed("seeds")) {
     if (arguments.was_typed("resume"))
@@ -204,7 +195,9 @@ int run(const Arguments& arguments) {
     return run_seeds(arguments);
   }
   const std::shared_ptr<Communicator> processes = communicator();
-  if (learns_bits(arguments)) {
+  if (is_chosen(arguments, "learn_bits")) {
+    if (!arguments["resume"].is_null())
+      throw Error("--resume", "a run of --learn-bits is not taken up again", "start it anew");
     if (processes->size() > 1) throw Error("--learn-bits", "runs in one process");
     return train_and_learn_bits(arguments);
   }
