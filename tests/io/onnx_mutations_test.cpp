@@ -110,9 +110,7 @@ TEST(OnnxMutations, EveryDamagedModelIsReadOrRefused) {
               count, imported, kept, refused, slowest, grown >> 20);
   EXPECT_GT(imported, count / 50);
   EXPECT_GT(refused, count / 50);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LE(grown, (size_t{64} << 20) + largest);
-#endif
+  if (!test::sanitized) EXPECT_LE(grown, (size_t{64} << 20) + largest);
 }
 
 }  // namespace

@@ -78,12 +78,12 @@ class Recognizer {
     for (const NodeId input : inputs) uses_[static_cast<size_t>(input)] += change;
   }
 
-  // A node that was just added has this shape.
-  NodeId added(NodeId id, const Shape& shape) {
+  // A node that was just added has this shape: by value, since it may be one of those that move.
+  NodeId added(NodeId id, Shape shape) {
     gone_.resize(graph_.id_limit(), false);
     uses_.resize(graph_.id_limit(), 0);
     shapes_.resize(graph_.id_limit());
-    shapes_[static_cast<size_t>(id)] = shape;
+    shapes_[static_cast<size_t>(id)] = std::move(shape);
     count_inputs(id, 1);
     return id;
   }
