@@ -110,7 +110,9 @@ TEST(OnnxMutations, EveryDamagedModelIsReadOrRefused) {
               count, imported, kept, refused, slowest, grown >> 20);
   EXPECT_GT(imported, count / 50);
   EXPECT_GT(refused, count / 50);
-  if (!test::sanitized) EXPECT_LE(grown, (size_t{64} << 20) + largest);
+  if (!test::sanitized) {
+    EXPECT_LE(grown, (size_t{64} << 20) + largest);
+  }
 }
 
 }  // namespace
