@@ -25,6 +25,7 @@ python:  ## build the Python package and install it into build/python, an enviro
 	@scripts/python_wheel.sh $(BUILD)
 
 asan:  ## the tests under the address and undefined-behaviour sanitizers (clang)
+	@scripts/python_tools.sh
 	@scripts/build.sh --preset asan --packages "build test check" all
 	@ctest --test-dir build/asan --output-on-failure -j $(JOBS)
 

@@ -54,10 +54,11 @@ foreach(script ${MASE_TEST_SCRIPTS})
     set(label long)
     set(configuration CONFIGURATIONS long)
   endif()
-  # Python itself is built without sanitizers: their library is loaded before it.
+  # Python itself is built without sanitizers: their library is loaded before it, and takes the place of
+  # its allocator, which would hide what is written beyond a small object.
   set(environment "")
   if(MASE_SANITIZE AND name MATCHES "^python/")
-    set(environment "ASAN_OPTIONS=detect_leaks=0;MASE_SANITIZE=${MASE_SANITIZE}")
+    set(environment "ASAN_OPTIONS=detect_leaks=0;PYTHONMALLOC=malloc;MASE_SANITIZE=${MASE_SANITIZE}")
     if(NOT MASE_SANITIZE MATCHES "thread")  # whose library cannot be loaded into a foreign program
       string(APPEND environment ";LD_PRELOAD=${MASE_SANITIZER_LIBRARY}")
     endif()

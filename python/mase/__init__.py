@@ -9,8 +9,19 @@
 
 The package chop has the same things under the names of MASE's own package.
 """
+try:
+    from mase._native import Error, InternalError, __version__
+except ModuleNotFoundError as error:  # a folder on PYTHONPATH is found by every Python there is
+    if error.name != "mase._native":
+        raise
+    import glob
+    import os
+    import sys
+
+    built = ", ".join(os.path.basename(path) for path in glob.glob(os.path.join(os.path.dirname(__file__), "_native*.so")))
+    raise ImportError(f"mase: {os.path.dirname(__file__)} has {built or 'no compiled module'}, which Python "
+                      f"{sys.version_info[0]}.{sys.version_info[1]} cannot load; install it there with: pip install .") from None
 from mase import formats
-from mase._native import Error, InternalError, __version__
 from mase.checkpoint import Checkpoint, read_checkpoint, save_checkpoint
 from mase.data import Dataset, Split, load_dataset
 from mase.experiment import predict, search, test, train, transform

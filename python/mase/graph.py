@@ -154,6 +154,12 @@ class Cost:
         total = self._facts.get("total", self._facts)
         return "<" + ", ".join(f"{k} {v}" for k, v in total.items() if isinstance(v, (int, float))) + ">"
 
+    def _repr_html_(self) -> str:
+        from mase.html import figures
+
+        total = self._facts.get("total", self._facts)
+        return figures("Costs", [[k, f"{v:,}"] for k, v in total.items() if isinstance(v, (int, float))])
+
 
 class Graph:
     """A network: an ordered list of nodes and a table of layers.
@@ -350,7 +356,9 @@ class Graph:
         return f"<graph {self.name}: {len(self)} nodes, {self.parameter_count:,} parameters>"
 
     def _repr_html_(self) -> str:
-        return self.draw()
+        from mase.html import image
+
+        return image(self.draw(), repr(self))
 
     def __getstate__(self) -> dict:
         tensors = {}

@@ -41,6 +41,11 @@ Scratch& scratch() {
 // `start`: what each row begins with; null: zeros.
 void multiply(const Product& p, const float* a, const float* b, const float* start, float* y,
               Scratch& own) {
+  if (p.inner == 0) {  // sums of nothing; what is not there has no address either
+    for (int64_t r = 0; r < p.rows; ++r)
+      for (int64_t i = 0; i < p.lanes; ++i) y[r * p.lanes + i] = start ? start[i] : 0.0f;
+    return;
+  }
   own.offsets.resize(static_cast<size_t>(p.inner));
   for (int64_t i = 0; i < p.inner; ++i) own.offsets[static_cast<size_t>(i)] = i * p.lanes;
   kernels::ShiftedShape shape{p.rows,  p.inner, p.row_step, p.inner_step, own.offsets.data(),

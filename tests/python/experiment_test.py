@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training, testing, predicting, transforming and searching from Python: the same figures as the
 program's, results as objects, callbacks, interrupts, and two runs at once."""
+import base64
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from xml.etree import ElementTree
 
 import package
 import numpy as np
@@ -89,8 +91,14 @@ class Experiments(unittest.TestCase):
         self.assertIn("<script", page.html)
         self.assertIn("accuracy (test)", page.plain)
         shown = page._repr_html_()
-        self.assertTrue(shown.startswith("<iframe sandbox='allow-scripts'"))  # cannot reach the notebook
+        self.assertTrue(shown.startswith("<iframe sandbox='allow-scripts allow-modals'"))  # cannot reach the notebook
         self.assertNotIn("<script", shown)  # all of it is inside the attribute, escaped
+        self.assertNotIn("<svg", shown)  # which a notebook that is not trusted would be shown without
+        drawings = [base64.b64decode(part.split("'")[0]) for part in shown.split("data:image/svg+xml;base64,")[1:]]
+        self.assertEqual(len(drawings), page.plain.count("<svg"))
+        for drawing in drawings:
+            root = ElementTree.fromstring(drawing)
+            self.assertIn("--series-1:", root[0].text)
         self.assertEqual(len(mase.report(run, other.folder).folders), 2)
         page.save(os.path.join(self.folder, "page.html"))
         program = subprocess.run([os.environ["MASE_CH"], "report", run.folder, "--output", "program.html"], cwd=self.folder,

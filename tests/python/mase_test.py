@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package mase: formats, graphs, passes, checkpoints, errors, and arrays that are not what was
 expected."""
+import base64
 import copy
 import os
 import pickle
@@ -85,7 +86,9 @@ class Graphs(unittest.TestCase):
         self.assertEqual(repr(graph.modules["seq_blocks.2"]), "Linear(in_features=16, out_features=5, bias=True)")
         self.assertEqual(graph.inputs, {"x": [16]})
         self.assertIn("call_module[target=seq_blocks.2](args = (%seq_blocks_1,), kwargs = {})", str(graph))
-        self.assertIn("<svg", graph._repr_html_())
+        shown = graph._repr_html_()
+        self.assertTrue(shown.startswith("<img alt='&lt;graph jsc-tiny: 6 nodes"))
+        self.assertEqual(base64.b64decode(shown.split("base64,")[1].rstrip("'>")).decode(), graph.draw())
         self.assertIn("seq_blocks", graph.summary(8))
         self.assertIn("linear", graph["seq_blocks_2"]._repr_html_().lower())
 
