@@ -70,6 +70,7 @@ if(SKBUILD)
     install(FILES ${MASE_PREBUILT}/lib/libmase.so.${PROJECT_VERSION} DESTINATION mase COMPONENT python
             RENAME libmase.so.${PROJECT_VERSION_MAJOR})
   else()
-    install(TARGETS mase LIBRARY DESTINATION mase COMPONENT python NAMELINK_SKIP)
+    install(FILES $<TARGET_FILE:mase> DESTINATION mase COMPONENT python  # a wheel would hold a link as a second copy
+            RENAME libmase.so.${PROJECT_VERSION_MAJOR})
   endif()
 endif()

@@ -14,14 +14,31 @@ python=/usr/bin/python3
 export PYTHONPATH=$build/python${PYTHONPATH:+:$PYTHONPATH}
 case $what in
   python)
-    (($#)) || exec "$python"
-    exec "$python" -m mase.script "$@"
+    flags=()  # Python's own, as in `ch python -u SCRIPT`
+    while [[ ${1:-} == -* ]]; do
+      case $1 in
+        -c* | -m* | - | -i | -h | -\? | -V* | --*) exec "$python" "${flags[@]}" "$@" ;;
+        -W | -X)
+          flags+=("$1" "${2:-}")
+          shift $(($# > 1 ? 2 : 1))
+          ;;
+        *)
+          flags+=("$1")
+          shift
+          ;;
+      esac
+    done
+    (($#)) || exec "$python" "${flags[@]}"
+    exec "$python" "${flags[@]}" -m mase.script "$@"
     ;;
   notebook)
+    # An environment that is active comes first, then the one that `make python` makes.
+    export PATH=$PATH:$root/build/python/bin
     for kind in lab notebook; do
       jupyter "$kind" --version >/dev/null 2>&1 && exec jupyter "$kind" "$@"
     done
-    echo "ch: Jupyter is not installed (apt-get install jupyter-notebook, or pip install jupyterlab)" >&2
+    echo "ch: Jupyter is not installed (apt-get install jupyter-notebook, or make python and" \
+      "build/python/bin/pip install jupyterlab)" >&2
     exit 2
     ;;
 esac

@@ -12,15 +12,15 @@ from types import ModuleType
 from typing import Any, Dict, List, Optional, Sequence
 
 _G = "chop.passes.graph"
-_METADATA, _REPORTS = f"{_G}.metadata", f"{_G}.reports"
+_METADATA, _REPORTS, _HARDWARE, _ABSENT = f"{_G}.metadata", f"{_G}.reports", f"{_G}.hardware", "chop.absent"
 
 LAYOUT: Dict[str, List[str]] = {
     f"{_G}.analysis": [_G],
     f"{_G}.analysis.init_metadata": [_METADATA],
-    f"{_G}.analysis.add_metadata": [_METADATA],
+    f"{_G}.analysis.add_metadata": [_METADATA, _HARDWARE],
     f"{_G}.analysis.add_metadata.add_common_metadata": [_METADATA],
     f"{_G}.analysis.add_metadata.add_software_metadata": [_METADATA],
-    f"{_G}.analysis.add_metadata.add_hardware_metadata": [_METADATA],
+    f"{_G}.analysis.add_metadata.add_hardware_metadata": [_HARDWARE],
     f"{_G}.analysis.report": [_REPORTS],
     f"{_G}.analysis.report.report_graph": [_REPORTS],
     f"{_G}.analysis.report.report_node": [_REPORTS],
@@ -31,6 +31,8 @@ LAYOUT: Dict[str, List[str]] = {
     f"{_G}.analysis.flop_estimator": [f"{_G}.costs"],
     f"{_G}.analysis.flop_estimator.calculator": [f"{_G}.costs"],
     f"{_G}.analysis.flop_estimator.calculator.calc_modules": [f"{_G}.costs"],
+    f"{_G}.analysis.runtime": [_ABSENT],
+    f"{_G}.analysis.runtime.runtime_analysis": [_ABSENT],
     f"{_G}.analysis.pruning": [f"{_G}.pruning"],
     f"{_G}.analysis.pruning.calculate_sparsity": [f"{_G}.pruning"],
     f"{_G}.transforms": [_G],
@@ -44,30 +46,46 @@ LAYOUT: Dict[str, List[str]] = {
     f"{_G}.transforms.pruning.prune": [f"{_G}.pruning"],
     f"{_G}.transforms.utils": [f"{_G}.utils"],
     f"{_G}.transforms.utils.metadata_value_type_cast": [f"{_G}.utils"],
+    f"{_G}.transforms.verilog": [_HARDWARE],
+    f"{_G}.transforms.verilog.emit_bram": [_HARDWARE],
+    f"{_G}.transforms.verilog.emit_internal": [_HARDWARE],
+    f"{_G}.transforms.verilog.emit_tb": [_HARDWARE],
+    f"{_G}.transforms.verilog.emit_top": [_HARDWARE],
+    f"{_G}.transforms.tensorrt": [_ABSENT],
+    f"{_G}.transforms.tensorrt.quantize": [_ABSENT],
+    f"{_G}.transforms.tensorrt.quantize.calibrate": [_ABSENT],
+    f"{_G}.transforms.tensorrt.quantize.fine_tune": [_ABSENT],
     f"{_G}.interface": [f"{_G}.interfaces"],
     f"{_G}.interface.save_and_load": [f"{_G}.interfaces"],
     "chop.passes.module": ["chop.passes.modules"],
     "chop.passes.module.analysis": ["chop.passes.modules"],
     "chop.passes.module.analysis.report": ["chop.passes.modules"],
     "chop.nn": [],
+    "chop.nn.modules": ["torch.nn"],
+    "chop.nn.modules.identity": ["torch.nn"],
     "chop.nn.quantized": [f"{_G}.layers"],
     "chop.nn.quantized.modules": [f"{_G}.layers"],
     "chop.nn.quantizers": [f"{_G}.quantizers"],
-    "chop.models.utils": ["chop.models"],
+    "chop.models.utils": ["chop.models", _ABSENT],
+    "chop.models.yolo": [_ABSENT],
+    "chop.models.yolo.yolov8": [_ABSENT],
     "chop.models.physical": ["chop.models"],
     "chop.ir.common": ["chop.passes.graph.utils"],
     "chop.actions.train": ["chop.actions"],
     "chop.actions.test": ["chop.actions"],
     "chop.actions.search": ["chop.actions"],
     "chop.actions.search.search": ["chop.actions"],
+    "chop.actions.simulate": ["chop.actions"],
+    "chop.actions.accelerate_peft": [_ABSENT],
+    "chop.pipelines.compression": ["chop.pipelines"],
     "chop.plt_wrapper": ["chop.actions"],
     "chop.tools.registry": ["chop.tools.utils"],
+    "chop.tools.huggingface": [_ABSENT],
+    "chop.tools.check_dependency": [_ABSENT],
 }
 # Below these, every name is a module: one per operation or format.
 _OPEN = (f"{_G}.transforms.quantize.quantized_modules.", f"{_G}.transforms.quantize.quantizers.",
          "chop.nn.quantized.modules.", "chop.nn.quantizers.")
-# A module that is also a function: `from chop.actions import train` and `import chop.actions.train`.
-
 
 def _sources(name: str) -> Optional[List[str]]:
     if name in LAYOUT:
@@ -79,9 +97,11 @@ def _sources(name: str) -> Optional[List[str]]:
 
 
 class _Alias(ModuleType):
-    """Looks names up in our modules when they are asked for."""
+    """Looks names up in our modules when they are asked for. Where a function has the name of its module
+    (chop.actions.train), importing the module puts it in the function's place: it is then called like it."""
 
     _sources: List[str] = []
+    _hides: Any = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -89,11 +109,17 @@ class _Alias(ModuleType):
         for source in self._sources:
             module = importlib.import_module(source)
             if hasattr(module, name):
-                return getattr(module, name)
+                found = getattr(module, name)
+                return found._hides if isinstance(found, _Alias) and found._hides is not None else found
         child = f"{self.__name__}.{name}"
         if _sources(child) is not None:
             return importlib.import_module(child)
         raise AttributeError(f"{self.__name__} has no '{name}'")
+
+    def __call__(self, *args: Any, **keys: Any) -> Any:
+        if self._hides is None:
+            raise TypeError(f"module '{self.__name__}' is not callable")
+        return self._hides(*args, **keys)
 
     def __dir__(self) -> Sequence[str]:
         return sorted({name for source in self._sources for name in dir(importlib.import_module(source))})
@@ -113,8 +139,7 @@ class LayoutFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # `import chop.actions.train` must not hide the function chop.actions.train.
         parent, _, name = module.__name__.rpartition(".")
-        owner = sys.modules.get(parent)
-        if owner is not None and name in getattr(owner, "__dict__", {}):
-            module.__dict__.setdefault("_hides", owner.__dict__[name])
+        function = getattr(sys.modules.get(parent), "__dict__", {}).get(name)
+        if callable(function):
+            module.__dict__["_hides"] = function

@@ -28,7 +28,8 @@ def main() -> None:
         sys.exit("usage: python -m mase.script SCRIPT [ARGUMENTS]")
     script = sys.argv[1]
     if not os.path.isfile(script):
-        sys.exit(f"ch: {script}: there is no such script")
+        print(f"ch: {script}: there is no such script", file=sys.stderr)
+        sys.exit(2)
     ours = str(pathlib.Path(__file__).resolve().parent.parent)
     folder = os.path.dirname(os.path.abspath(script))
     # As Python does it, the script's own folder comes first for its own modules, but not for ours.

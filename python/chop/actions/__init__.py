@@ -56,8 +56,8 @@ def _load(model: Any, load_name: Any, load_type: Any) -> Any:
 
 _TRAINER = {"max_epochs": "max_epochs", "max_steps": "max_steps", "accumulate_grad_batches": "accumulate_grad_batches",
             "log_every_n_steps": "log_every_n_steps"}
-_IGNORED = {"devices", "num_nodes", "accelerator", "strategy", "fast_dev_run", "precision", "callbacks", "plugins",
-            "enable_progress_bar", "logger", "profiler"}
+_IGNORED = {"devices", "num_nodes", "accelerator", "strategy", "callbacks", "plugins", "enable_progress_bar", "logger",
+            "profiler"}  # where and how to run, not what to compute
 
 
 def _trainer_options(plt_trainer_args: Optional[dict]) -> Dict[str, Any]:
@@ -66,11 +66,35 @@ def _trainer_options(plt_trainer_args: Optional[dict]) -> Dict[str, Any]:
         if key in _TRAINER:
             if value is not None:
                 options[_TRAINER[key]] = value
+        elif key == "fast_dev_run":  # as many batches
+            options.update({"max_steps": int(value)} if value else {})
+        elif key == "precision":
+            if str(value).partition("-")[0] not in ("32", "None"):
+                raise Error(f"precision: networks are trained in 32 bits here, not in {value!r}")
         elif key not in _IGNORED:
             raise Error(f"plt_trainer_args: unknown key '{key}'; it takes {', '.join(sorted(_TRAINER))}")
     if options.get("max_steps") in (-1, 0):
         options.pop("max_steps")
     return options
+
+
+def _cosine(scheduler_args: dict, plt_trainer_args: Optional[dict]) -> Dict[str, Any]:
+    """The 2025 form's {"t_max", "eta_min"} of the cosine that the rate follows; it ends with the run here."""
+    unknown = scheduler_args.keys() - {"t_max", "eta_min"}
+    if unknown:
+        raise Error(f"scheduler_args: unknown key '{sorted(unknown)[0]}'; it takes t_max and eta_min")
+    given, epochs = scheduler_args.get("t_max"), (plt_trainer_args or {}).get("max_epochs")
+    if given is not None and given != epochs:
+        raise Error(f"scheduler_args: t_max is {given}; the rate's cosine ends with the run here, after max_epochs ({epochs})")
+    return {"name": "cosine", "eta_min": float(scheduler_args.get("eta_min", 1e-6))}
+
+
+def _place(save_path: Any) -> Dict[str, str]:
+    """Where a run's folder goes."""
+    if save_path is None:
+        return {}
+    parent, name = os.path.split(os.path.normpath(os.fspath(save_path)))
+    return {"project_dir": parent or ".", **({} if name == "." else {"project": name})}
 
 
 def train(model: Any, model_info: Any = None, data_module: Any = None, dataset_info: Any = None, task: str = "cls",
@@ -80,14 +104,14 @@ def train(model: Any, model_info: Any = None, data_module: Any = None, dataset_i
     """Trains the model in place and returns the run (mase.TrainResult). Files go below `save_path`."""
     import mase
 
+    if scheduler_args:
+        options.setdefault("schedule", _cosine(scheduler_args, plt_trainer_args))
     model = _load(model, load_name, load_type)
     keys: Dict[str, Any] = {"training_optimizer": optimizer, "learning_rate": float(learning_rate),
                             "batch_size": data_module.batch_size, **_trainer_options(plt_trainer_args), **options}
     if weight_decay:
         keys["optimizer"] = {"weight_decay": float(weight_decay)}
-    if save_path is not None:
-        parent, name = os.path.split(os.path.normpath(os.fspath(save_path)))
-        keys.update(project_dir=parent or ".", project=name)
+    keys.update(_place(save_path))
     run = mase.train(_native_graph(model, data_module), data_module.name, save=save_path is not None,
                      **{**{k: v for k, v in data_module.options.items() if v}, **keys})
     _write_back(model, run.graph)
@@ -126,9 +150,7 @@ def search(model: Any, model_info: Any = None, task: str = "cls", dataset_info: 
     config = load_config(search_config) if not isinstance(search_config, dict) else search_config
     table = convert_none_to_str_na(config.get("search", config))
     keys = {k: v for k, v in data_module.options.items() if v}
-    if save_path is not None:
-        parent, name = os.path.split(os.path.normpath(os.fspath(save_path)))
-        keys.update(project_dir=parent or ".", project=name)
+    keys.update(_place(save_path))
     found = mase.search(_native_graph(model, data_module), data_module.name, search=table, save=save_path is not None,
                         batch_size=data_module.batch_size, **{**keys, **options})
     from chop.tools.logger import get_logger
@@ -139,7 +161,13 @@ def search(model: Any, model_info: Any = None, task: str = "cls", dataset_info: 
     return found
 
 
-def simulate(*args: Any, **keys: Any) -> Any:
+train_model = train  # the name `train` may come to stand for the module chop.actions.train
+
+
+def simulate(model: Any = None, model_info: Any = None, task: str = "", dataset_info: Any = None, data_module: Any = None,
+             load_name: Any = None, load_type: Any = None, run_emit: bool = False, skip_build: bool = False,
+             skip_test: bool = False, trace_depth: int = 3, gui: bool = False, waves: bool = False,
+             simulator: str = "verilator") -> Any:
     raise Error("simulate: hardware is simulated by ch emit and ch simulate")
 
 

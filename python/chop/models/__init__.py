@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import inspect
 import os
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Union
 
 from mase import _native
 from mase._native import Error
@@ -126,7 +126,7 @@ def _built(name: str, dataset_info: Any) -> Any:
     return network_of(load(name, seed=int(torch.randint(0, 2**31 - 1, ()).item())))
 
 
-def get_model(name: Any = None, task: str = "cls", dataset_info: Any = None, pretrained: bool = False,
+def get_model(name: Any = None, task: Union[str, bool] = "cls", dataset_info: Any = None, pretrained: bool = False,
               checkpoint: Any = None, quant_config: Optional[dict] = None, **options: Any) -> Any:
     """A network by name, as a torch module (without torch: callable on arrays).
 
@@ -135,6 +135,9 @@ def get_model(name: Any = None, task: str = "cls", dataset_info: Any = None, pre
     """
     if name is None:
         name, checkpoint = checkpoint, None
+    if isinstance(task, bool):  # the 2025 form's second argument
+        pretrained = task
+        task = "cls"
     if pretrained and checkpoint is None:
         raise Error("pretrained: nothing is downloaded here; give checkpoint=FILE")
     name = os.fspath(name)

@@ -3,11 +3,16 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from chop.tools.attributes import deepgetattr, deepsetattr
+from chop.tools import attributes
+from chop.tools.attributes import deepgetattr
 from mase.arrays import is_torch
 
 __all__ = ["copy_weights", "deepgetattr", "deepsetattr", "device", "parse_accelerator", "to_numpy_if_tensor",
            "to_tensor_if_numpy"]
+
+
+def deepsetattr(obj: Any, attr: str, value: Any) -> None:
+    attributes.deepsetattr(obj, attr, value)
 
 
 def to_numpy_if_tensor(x: Any) -> Any:

@@ -48,6 +48,12 @@ class MaseGraph:
         self.cf_args, self.custom_ops = cf_args, custom_ops
         self.model = trace(model, cf_args, leaves)
         self.meta: Dict[str, Any] = {}
+        if not skip_init_metadata:
+            from chop.passes.graph.metadata import add_common_metadata_analysis_pass, init_metadata_analysis_pass
+
+            init_metadata_analysis_pass(self)
+            if add_metadata_args is not None:
+                add_common_metadata_analysis_pass(self, add_metadata_args)
 
     @property
     def fx_graph(self) -> Any:
@@ -153,4 +159,4 @@ class MaseGraph:
         return f"<MaseGraph of {type(self.model).__name__}: {len(self.fx_graph.nodes)} nodes>"
 
     def _repr_html_(self) -> str:
-        return self.native().draw()
+        return self.native()._repr_html_()

@@ -70,9 +70,11 @@ def _write(path: Any, text: str) -> None:
         file.write(text)
 
 
-def summarize_quantization_analysis_pass(graph: Any, second: Any = None, save_dir: Any = None, *,
+def summarize_quantization_analysis_pass(graph: Any, second: Any = None, save_dir: Any = None, *, ori_graph: Any = None,
                                          pass_args: Optional[dict] = None) -> Tuple[Any, dict]:
     """Both of MASE's forms: (ori_graph, graph, save_dir=None) and (graph, {"original_graph", "save_dir"})."""
+    if ori_graph is not None:
+        graph, second = ori_graph, graph
     if pass_args is None and isinstance(second, dict):
         pass_args = second
     if pass_args is not None:
