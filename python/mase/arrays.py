@@ -35,4 +35,5 @@ def host_array(value: Any, dtype: Any = "float32") -> np.ndarray:
         from mase._native import Error
 
         raise Error(f"expected an array of real numbers, got {array.dtype}")
-    return np.ascontiguousarray(array, dtype=dtype).reshape(array.shape)
+    with np.errstate(over="ignore"):  # beyond float32 is infinite, and formats know what to do with that
+        return np.ascontiguousarray(array, dtype=dtype).reshape(array.shape)

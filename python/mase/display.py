@@ -67,6 +67,9 @@ class Display:
 
     def __init__(self, show: bool, on_epoch: Optional[Callable] = None, on_step: Optional[Callable] = None,
                  prints: bool = True, log: logging.Logger = logger):
+        for name, function in (("on_epoch", on_epoch), ("on_step", on_step)):
+            if function is not None and not callable(function):
+                raise TypeError(f"{name}: expected a function, got {type(function).__name__}")
         self.line = Line() if show else None
         self.history: list = []
         self._on_epoch, self._on_step, self._prints, self._log = on_epoch, on_step, prints, log

@@ -267,6 +267,8 @@ class Graph:
             graph.quantize(linear=mase.formats.integer(8, 4))
             graph.quantize(linear={"name": "integer", "data_in_width": 8, "weight_width": 4})
         """
+        if isinstance(by, Format):
+            raise _native.Error("quantize: which layers? Name them: graph.quantize(linear=FORMAT), or default=FORMAT for all")
         args: Dict[str, Any] = {"by": by}
         if default is not None:
             args["default"] = {"config": self._config("default", default)}

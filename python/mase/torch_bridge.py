@@ -29,7 +29,11 @@ class Tracer(torch.fx.Tracer):
 def trace(module: torch.nn.Module, concrete_args: Optional[dict] = None, leaves: Tuple[type, ...] = ()) -> torch.fx.GraphModule:
     if isinstance(module, torch.fx.GraphModule):
         return module
-    graph = Tracer(leaves).trace(module, concrete_args)
+    try:
+        graph = Tracer(leaves).trace(module, concrete_args)
+    except torch.fx.proxy.TraceError as error:
+        raise _native.Error(f"{type(module).__name__}: torch.fx cannot trace it: {error}; values of tensors may not decide "
+                            "what is computed") from error
     return torch.fx.GraphModule(module, graph, type(module).__name__)
 
 

@@ -7,6 +7,10 @@ from typing import Any, Optional
 
 import torch
 
+from mase._native import Error
+
+_tracing = torch._C._get_tracing_state  # None but under torch.jit.trace
+
 
 def _plain(x: torch.Tensor) -> torch.Tensor:
     """Contiguous float32 values in host memory: the tensor itself where it is so already."""
@@ -16,8 +20,22 @@ def _plain(x: torch.Tensor) -> torch.Tensor:
     return x.contiguous()
 
 
+def _composed(x: torch.Tensor, quantizer: Any) -> torch.Tensor:
+    """In torch's own operations, to the same bits: torch.jit does not see what the library's kernels do, and would
+    keep the values of one input as constants."""
+    if " fixed " not in quantizer.type_text or not quantizer.type_text.endswith("nearest_even, saturate"):
+        raise Error(f"{quantizer.format}: torch.jit cannot follow how its values are rounded; "
+                    "mase.from_torch(module, example).save(FILE) keeps such a network")
+    step = quantizer.smallest_positive
+    return torch.clamp(torch.round(x / step), quantizer.lowest / step, quantizer.largest / step) * step
+
+
 def rounded(x: torch.Tensor, quantizer: Any) -> torch.Tensor:
     """Without gradient."""
+    if _tracing() is not None:
+        return _composed(x, quantizer)
+    if x.device.type == "meta":  # shapes only
+        return torch.empty_like(x)
     source = _plain(x)
     out = torch.empty_like(source)
     quantizer.quantize_memory(source.data_ptr(), out.data_ptr(), list(source.shape))
@@ -89,7 +107,7 @@ def linear(x: torch.Tensor, weight: torch.Tensor, bias: Optional[torch.Tensor], 
     float32 in host memory, of the right width."""
     float32 = torch.float32
     if not (x.dtype is float32 and weight.dtype is float32 and x.is_contiguous() and weight.is_contiguous()
-            and x.is_cpu and weight.is_cpu):  # type: ignore[attr-defined] # torch 1.13 does not declare it
+            and x.is_cpu and weight.is_cpu) or _tracing() is not None:  # type: ignore[attr-defined] # torch 1.13 does not declare it
         return None
     shape = x.shape
     dimensions = len(shape)

@@ -114,6 +114,8 @@ class Experiments(unittest.TestCase):
         epochs = []
         self.train(on_epoch=epochs.append, save=False)
         self.assertEqual([row["epoch"] for row in epochs], [0, 1, 2])
+        with self.assertRaisesRegex(TypeError, "on_epoch: expected a function"):
+            self.train(on_epoch=3)
 
         def stop(row):
             if row["epoch"] == 1:

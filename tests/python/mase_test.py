@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import warnings
 
 import package
 import numpy as np
@@ -46,6 +47,9 @@ class Formats(unittest.TestCase):
         q = formats.integer(8, 4)
         x = np.linspace(-2, 2, 24).reshape(4, 6)
         self.assertEqual(q(x).dtype, np.float64)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(q(np.array([1e300, -1e300])).tolist(), [7.9375, -8.0])
         for view in (x[:, ::2], x.T, x[::-1]):
             np.testing.assert_array_equal(q(view), q(np.ascontiguousarray(view)))
         fixed = x.astype(np.float32)
@@ -141,6 +145,8 @@ class Graphs(unittest.TestCase):
             self.graph.run_pass("quantise")
         with self.assertRaises(mase.Error):
             self.graph.quantize(liner=formats.integer(8, 4))
+        with self.assertRaisesRegex(mase.Error, "which layers"):
+            self.graph.quantize(formats.integer(8, 4))
         self.assertEqual(before, (str(self.graph), self.graph.description()))
 
     def test_files_and_copies(self):

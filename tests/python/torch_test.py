@@ -7,6 +7,7 @@ import io
 import os
 import tempfile
 import unittest
+import warnings
 
 import package
 
@@ -159,8 +160,57 @@ class Layers(unittest.TestCase):
         keys = {"weights_only": False} if "weights_only" in torch.load.__code__.co_varnames else {}
         self.assertTrue(torch.equal(torch.load(file, **keys)(x), layer(x)))
 
+    def test_jit_sees_what_is_computed(self):
+        layer, x = self.pair(4, 8, 3)
+        convolution = class_named("Conv2dInteger")(2, 3, 3, config=CONFIG)
+        for module, example, other in ((layer, x.detach(), 30 * torch.randn(9, 8)),
+                                       (convolution, torch.randn(1, 2, 5, 5), torch.randn(3, 2, 6, 6))):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # torch's, about shapes that the trace fixes
+                traced = torch.jit.trace(module, example)
+            self.assertTrue(torch.equal(traced(other), module(other)))
+            module(other).sum().backward()
+            expected, module.weight.grad = module.weight.grad, None
+            traced(other).sum().backward()
+            self.assertTrue(torch.equal(module.weight.grad, expected))
+        small = formats.minifloat_ieee(width=8, exponent_width=4)
+
+        def rounding(x):
+            return small(x)
+
+        with self.assertRaisesRegex(mase.Error, "torch.jit"):
+            torch.jit.trace(rounding, x.detach())
+
+    def test_shapes_without_values(self):
+        layer = class_named("LinearInteger")(8, 4, config=CONFIG, device="meta")
+        self.assertEqual(layer(torch.randn(2, 8, device="meta")).shape, (2, 4))
+
 
 class Bridge(unittest.TestCase):
+    def test_modules_are_those_of_torch(self):
+        from chop.ir.graph.mase_graph import MaseGraph
+
+        shared = torch.nn.Linear(4, 4)
+        mg = MaseGraph(torch.nn.Sequential(shared, torch.nn.Sequential(torch.nn.ReLU(), shared), torch.nn.ReLU()))
+        mg.model.register_module("nothing", None)
+        self.assertEqual(list(mg.modules.items()), list(mg.model.named_modules()))
+
+    def test_mistakes_with_graphs_are_told(self):
+        from chop import passes
+        from chop.ir.graph.mase_graph import MaseGraph
+
+        class Branch(torch.nn.Module):
+            def forward(self, x):
+                return x if x.sum() > 0 else -x
+
+        with self.assertRaisesRegex(mase.Error, "Branch: torch.fx cannot trace it"):
+            MaseGraph(Branch())
+        mg = MaseGraph(torch.nn.Sequential(torch.nn.Linear(4, 4)))
+        with self.assertRaisesRegex(mase.Error, "expected a dict"):
+            passes.add_common_metadata_analysis_pass(mg, {"dummy_in": torch.zeros(2, 4)})
+        with self.assertRaisesRegex(mase.Error, "nothing says what"):
+            passes.quantize_transform_pass(mg)
+
     def test_there_and_back(self):
         torch.manual_seed(1)
         for name in ("jsc-tiny", "jsc-10x", "toy_convnet", "resnet18-cifar"):

@@ -65,7 +65,22 @@ class MaseGraph:
 
     @property
     def modules(self) -> Dict[str, Any]:
-        return dict(self.model.named_modules())
+        """Layers by path: dict(mg.model.named_modules()), without its generator for each level."""
+        found: Dict[str, Any] = {}
+        seen = set()
+
+        def visit(module: Any, path: str) -> None:
+            if module in seen:
+                return
+            seen.add(module)
+            found[path] = module
+            start = path + "." if path else ""
+            for name, child in module._modules.items():
+                if child is not None:
+                    visit(child, start + name)
+
+        visit(self.model, "")
+        return found
 
     @property
     def nodes_in(self) -> list:

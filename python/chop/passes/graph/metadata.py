@@ -147,7 +147,9 @@ def add_common_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = No
     unknown = given.keys() - {"dummy_in", "add_value", "force_device_meta"}
     if unknown:
         raise Error(f"add_common_metadata: unknown key '{sorted(unknown)[0]}'; it takes dummy_in, add_value, force_device_meta")
-    dummy_in = given.get("dummy_in") or {}
+    dummy_in = given.get("dummy_in")
+    if dummy_in is None:
+        dummy_in = {}
     if not isinstance(dummy_in, dict):
         raise Error("dummy_in: expected a dict of inputs by name, such as {'x': tensor}")
     add_value = given.get("add_value", True)

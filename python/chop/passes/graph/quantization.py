@@ -59,6 +59,8 @@ def quantize_transform_pass(graph: Any, pass_args: Optional[dict] = None) -> Tup
     """Number formats by operation (`by` "type"), node name ("name") or expression ("regex_name")."""
     graph = as_graph(graph)
     rules = pass_args or {}
+    if not rules:
+        raise Error('quantize: nothing says what to quantise; give pass_args such as {"by": "type", "linear": {"config": {...}}}')
     by = rules.get("by", "type")
     if by not in ("type", "name", "regex_name"):
         raise Error(f"by: expected type, name or regex_name, got {by!r}")
