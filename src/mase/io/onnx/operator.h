@@ -52,7 +52,8 @@ struct Conversion {
   // The model is one sample: its inputs' shapes have no batch of ours, every value of the graph has
   // one in front. For models that treat the entries of their own batch differently, or have none.
   bool whole = false;
-  NodeId anchor = -1;  // see NodeContext::with_batch
+  int64_t standard_version = 1;  // of the standard domain's operator set
+  NodeId anchor = -1;            // see NodeContext::with_batch
   MemoryBudget* budget = nullptr;
   std::map<std::string, Operand> values = {};  // by ONNX name
   std::map<std::string, int> uses = {};        // how often a value is taken

@@ -5,7 +5,7 @@
 
 namespace mase::onnx {
 
-// Layers that exporters write in their parts become layers again:
+// Layers that exporters write in their parts become layers again (idioms/):
 //
 //   (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * w + b   =>   LayerNorm
 //   x / sqrt(mean(x^2) + eps) * w                               =>   RMSNorm

@@ -4,7 +4,7 @@
 // cap or scores that are asked for it is written in its parts.
 #include <cmath>
 
-#include "mase/io/onnx/operator.h"
+#include "mase/io/onnx/heads.h"
 #include "mase/io/onnx/tensor_moves.h"
 
 namespace mase::onnx::attention_operators {
@@ -12,19 +12,6 @@ namespace {
 
 Operand turned(NodeContext& context, const Operand& x, const Shape& order) {
   return context.call("permute", {x}, Dict{{"dims", Value::of(order)}});
-}
-
-// [batch, length, heads * width] as [batch, heads, length, width].
-Operand split_heads(NodeContext& context, const Operand& x, int64_t heads) {
-  if (heads < 1 || x.rank() != 3 || x.shape[2] % heads != 0)
-    context.fail(fmt::format("{} heads of {}", heads, shape_text(x.shape)));
-  const Operand apart = context.reshape(x, {x.shape[0], x.shape[1], heads, x.shape[2] / heads});
-  return turned(context, apart, {0, 2, 1, 3});
-}
-
-Operand joined_heads(NodeContext& context, const Operand& x) {
-  const Operand together = turned(context, x, {0, 2, 1, 3});
-  return context.reshape(together, {x.shape[0], x.shape[2], x.shape[1] * x.shape[3]});
 }
 
 // Each head of keys and values for `times` heads of queries.

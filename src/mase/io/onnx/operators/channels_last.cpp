@@ -2,7 +2,8 @@
 // QONNX's operators on [N, positions..., C]: the same layers between permutations.
 #include <numeric>
 
-#include "mase/io/onnx/products.h"
+#include "mase/io/onnx/operand_format.h"
+#include "mase/io/onnx/standard_node.h"
 #include "mase/io/onnx/tensor_moves.h"
 
 namespace mase::onnx::channels_last_operators {
@@ -31,34 +32,18 @@ Operand moved(NodeContext& context, const Operand& x, const std::vector<int64_t>
   return result;
 }
 
-// The node of the standard domain with its input (and a convolution's weight) turned, converted in
-// place of this one.
+// The node of the standard domain with its input (and a convolution's weight) turned.
 void convert(NodeContext& context) {
-  const Operand& x = context.input(0);
   const NodeData& node = context.node();
-  const bool matrix = x.rank() < 3;  // [N, C] is both
-  const OnnxOperator* record = Registry<OnnxOperator>::instance().find(node.op);
-  if (!record) context.fail("there is no such operator here");
-  NodeData inner = node;
-  inner.domain.clear();
-  const std::string prefix = fmt::format("{}#first/", node.outputs.empty() ? "" : node.outputs[0]);
-  for (std::string& output : inner.outputs)
-    if (!output.empty()) output = prefix + output;
-  const size_t turned = node.op == "Conv" ? 2 : 1;
-  for (size_t i = 0; i < turned && !matrix; ++i) {
+  const bool matrix = context.input(0).rank() < 3;  // [N, C] is both
+  const size_t turned = matrix ? 0 : node.op == "Conv" ? 2 : 1;
+  std::vector<Operand> inputs;
+  for (size_t i = 0; i < context.input_count() && context.has(i); ++i) {
     const Operand& operand = context.input(i);
-    inner.inputs[i] = prefix + node.inputs[i];
-    context.model().values.insert_or_assign(inner.inputs[i],
-                                            moved(context, operand, to_first(operand.rank())));
+    inputs.push_back(i < turned ? moved(context, operand, to_first(operand.rank())) : operand);
   }
-  NodeContext nested(context.model(), inner, context.version());
-  record->convert(nested);
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    const auto found = context.model().values.find(inner.outputs[i]);
-    if (node.outputs[i].empty() || found == context.model().values.end()) continue;
-    const Operand result = found->second;
-    context.result(i, matrix ? result : moved(context, result, to_last(result.rank())));
-  }
+  const Operand result = standard_node(context, node.op, inputs, node.attributes);
+  context.result(0, matrix ? result : moved(context, result, to_last(result.rank())));
 }
 
 OnnxOperator channels_last(const char* op, const char* summary) {

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/io/onnx/convert_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "mase/base/text.h"
+#include "mase/io/onnx/operator.h"
+#include "mase/io/onnx/place_formats.h"
+#include "mase/io/onnx/recognize_idioms.h"
+#include "mase/io/onnx/rename_values.h"
+
+namespace mase::onnx {
+namespace {
+
+constexpr size_t most_nodes = 20'000;
+constexpr size_t deepest_body = 16;
+constexpr int64_t oldest_operator_set = 7;
+
+bool is_prime(int64_t number) {
+  for (int64_t i = 2; i * i <= number; ++i)
+    if (number % i == 0) return false;
+  return true;
+}
+
+// A number that stands for the batch: a prime that divides no size in the file, so that whatever
+// size comes out of shape inference says itself whether the batch is in it.
+int64_t batch_marker(const GraphData& graph) {
+  std::set<int64_t> sizes;
+  for (const TensorData& tensor : graph.initializers)
+    sizes.insert(tensor.dims.begin(), tensor.dims.end());
+  for (const ValueInfo& input : graph.inputs)
+    if (input.shape)
+      for (const Dimension& dimension : *input.shape)
+        if (dimension.size) sizes.insert(*dimension.size);
+  for (int64_t candidate = 1'000'003;; ++candidate) {
+    if (!is_prime(candidate)) continue;
+    if (std::none_of(sizes.begin(), sizes.end(),
+                     [&](int64_t size) { return size != 0 && size % candidate == 0; }))
+      return candidate;
+  }
+}
+
+class GraphConverter {
+ public:
+  // `whole`: the model is one sample.
+  GraphConverter(const Model& model, ExternalFiles& files, const std::string& place,
+                 MemoryBudget& budget, bool whole, bool partial)
+      : source_(model), files_(files), place_(place), budget_(budget), partial_(partial) {
+    model_.place = place;
+    model_.budget = &budget;
+    model_.whole = whole;
+    model_.standard_version = version_of("");
+    model_.convert_body = [this](const GraphData& graph, const std::vector<Operand>& inputs) {
+      return convert_body(graph, inputs);
+    };
+  }
+
+  Imported run() {
+    check();
+    model_.batch = batch_marker(source_.graph);
+    for (const TensorData& tensor : source_.graph.initializers)
+      if (!initializers_.emplace(tensor.name, &tensor).second)
+        throw Error(place_, fmt::format("two initialisers are named '{}'", printable(tensor.name)));
+    count_uses(source_.graph);
+    add_inputs();
+    problems_.throw_if_any();
+    remaining_ = model_.uses;
+    for (const NodeData& node : source_.graph.nodes) {
+      convert(node);
+      release(node.inputs);
+    }
+    report();
+    add_outputs();
+    remove_unused();
+    if (!model_.graph.order().empty() && !partial_) recognize_idioms(model_.graph);
+    place_formats(model_);
+    try {
+      verify(model_.graph);
+    } catch (const Error& error) {
+      throw Error(place_, printable(error.what()));
+    }
+    return {std::move(model_.graph), std::move(model_.notes)};
+  }
+
+ private:
+  void check() const {
+    const GraphData& graph = source_.graph;
+    if (graph.nodes.size() > most_nodes)
+      throw Error(place_,
+                  fmt::format("has {} nodes; the most is {}", graph.nodes.size(), most_nodes));
+    if (graph.sparse_initializers > 0)
+      throw Error(place_, "has sparse initialisers", "write them as dense tensors");
+    if (source_.operator_sets.empty())
+      throw Error(place_, "imports no operator set: its operators have no version",
+                  "the file is damaged");
+    if (const auto version = source_.operator_set(""); version && *version < oldest_operator_set)
+      throw Error(place_,
+                  fmt::format("uses operator set {}; the oldest that is read is {}", *version,
+                              oldest_operator_set),
+                  "convert it with onnx.version_converter");
+  }
+
+  void count_uses(const GraphData& graph) {
+    for (const NodeData& node : graph.nodes) {
+      for (const std::string& input : node.inputs) ++model_.uses[input];
+      for (const Attribute& attribute : node.attributes)
+        if (attribute.graph) count_uses(*attribute.graph);
+    }
+    for (const ValueInfo& output : graph.outputs) ++model_.uses[output.name];
+  }
+
+  void add_inputs() {
+    for (const ValueInfo& input : source_.graph.inputs) {
+      if (initializers_.count(input.name)) continue;
+      add_input(input);
+    }
+    if (model_.graph.placeholders().empty() && problems_.empty())
+      throw Error(place_, "has no input: there is nothing to run it on");
+  }
+
+  void add_input(const ValueInfo& input) {
+    const std::string where = fmt::format("{}: input '{}'", place_, printable(input.name));
+    const auto refuse = [&](const std::string& cause, const std::string& remedy = "") {
+      problems_.add(Error(where, cause, remedy));
+    };
+    if (!input.is_tensor) return refuse("is no tensor");
+    if (!input.shape) return refuse("has no shape", "export the model with its inputs' shapes");
+    const bool whole = model_.whole;
+    if (input.shape->empty() && !whole) return refuse("is a scalar: it has no batch");
+    const auto dtype = dtype_of(input.element);
+    if (!dtype) return refuse(fmt::format("holds {}", element_name(input.element)));
+    if (!whole) {
+      const Dimension& first = input.shape->front();
+      const bool fixed = first.size && *first.size > 0;
+      if (model_.graph.placeholders().empty())
+        model_.fixed_batch = fixed ? *first.size : 0;
+      else if (fixed && *first.size != model_.fixed_batch)
+        return refuse(fmt::format("begins with {} where the first input has {}", *first.size,
+                                  model_.fixed_batch == 0
+                                      ? "a free batch"
+                                      : fmt::format("a batch of {}", model_.fixed_batch)));
+    }
+    Shape sample;
+    for (size_t i = whole ? 0 : 1; i < input.shape->size(); ++i) {
+      const Dimension& dimension = (*input.shape)[i];
+      if (!dimension.size || *dimension.size <= 0)
+        return refuse(fmt::format("dimension {}{} has no fixed size", i,
+                                  dimension.parameter.empty()
+                                      ? ""
+                                      : fmt::format(" ('{}')", printable(dimension.parameter))),
+                      "export the model with fixed sizes for all but the batch");
+      sample.push_back(*dimension.size);
+    }
+    try {
+      element_count(sample);
+    } catch (const Error& error) {
+      return refuse(error.what());
+    }
+    Operand operand{.shape = sample, .element = input.element};
+    if (!whole) operand.shape.insert(operand.shape.begin(), model_.batch);
+    operand.node = model_.graph.add_placeholder(input.name.empty() ? "x" : input.name, sample,
+                                                is_real(*dtype)            ? DType::f32
+                                                : *dtype == DType::boolean ? DType::boolean
+                                                                           : DType::i64);
+    if (!model_.values.emplace(input.name, std::move(operand)).second) refuse("is listed twice");
+  }
+
+  // Whether the value is known; an initialiser is read when it is used first.
+  bool available(const std::string& name) {
+    if (name.empty() || model_.values.count(name)) return true;
+    const auto found = initializers_.find(name);
+    if (found == initializers_.end()) return false;
+    const Constant constant = read_constant(*found->second, files_, budget_, place_);
+    Operand operand{.shape = constant.tensor.shape(), .element = constant.element};
+    operand.source = name;
+    operand.constant = constant;
+    model_.values.emplace(name, std::move(operand));
+    return true;
+  }
+
+  void convert(const NodeData& node) {
+    NodeContext context(model_, node, version_of(node.domain));
+    try {
+      const OnnxOperator* found =
+          Registry<OnnxOperator>::instance().find(operator_name(node.domain, node.op));
+      if (!found)  // told whether or not its inputs are there
+        context.fail(fmt::format("there is no such operator here (domain '{}', operator set {})",
+                                 printable(node.domain.empty() ? "ai.onnx" : node.domain),
+                                 context.version()),
+                     "see docs/onnx_operators.md for those that are read");
+      for (const std::string& input : node.inputs) {
+        if (available(input)) continue;
+        if (failed_.count(input)) {  // its own problem is told already
+          for (const std::string& output : node.outputs) failed_.insert(output);
+          return;
+        }
+        context.fail(fmt::format("uses '{}', which nothing before it gives", printable(input)),
+                     "the file is damaged");
+      }
+      found->convert(context);
+    } catch (const Error& error) {
+      if (partial_) return keep(node, context, error);
+      ++unconverted_[operator_name(node.domain, node.op)];
+      problems_.add(error);
+      for (const std::string& output : node.outputs)
+        if (!model_.values.count(output)) failed_.insert(output);
+    }
+  }
+
+  // As an opaque node, with the shape that the file says its results have.
+  void keep(const NodeData& node, NodeContext& context, const Error& error) {
+    std::vector<Argument> inputs;
+    for (const std::string& name : node.inputs) {
+      const auto found = model_.values.find(name);
+      if (found == model_.values.end()) continue;
+      const Operand operand = context.as_numbers(found->second);
+      if (operand.node >= 0) inputs.push_back(Argument::node(operand.node));
+    }
+    if (inputs.empty()) inputs.push_back(Argument::node(model_.graph.placeholders().at(0)));
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty() || model_.values.count(node.outputs[i])) continue;
+      Shape sample;
+      for (const auto* list : {&source_.graph.values, &source_.graph.outputs})
+        for (const ValueInfo& info : *list)
+          if (info.name == node.outputs[i] && info.shape) {
+            sample.clear();
+            for (size_t d = model_.whole ? 0 : 1; d < info.shape->size(); ++d)
+              sample.push_back(std::max<int64_t>(1, (*info.shape)[d].size.value_or(1)));
+          }
+      constexpr int64_t largest = int64_t{1} << 24;
+      for (int64_t& size : sample) size = std::min(size, largest);
+      Operand result{.shape = sample};
+      if (!model_.whole) result.shape.insert(result.shape.begin(), model_.batch);
+      result.node = model_.graph.call_function(
+          "opaque", {Argument::list(inputs)},
+          {{"operator", Argument::literal(operator_name(node.domain, node.op))},
+           {"version", Argument::literal(context.version())},
+           {"reason", Argument::literal(error.cause())},
+           {"output", Argument::literal(static_cast<int64_t>(i))},
+           {"shape", Argument::literal(Value::of(sample))}});
+      model_.values.emplace(node.outputs[i], std::move(result));
+    }
+    model_.notes.push_back(fmt::format("kept, not run: {}", error.what()));
+  }
+
+  // The nodes of a branch or of one turn of a loop, with these inputs; what its outputs are. Names
+  // inside are its own; those of around it are seen.
+  std::vector<Operand> convert_body(const GraphData& graph, const std::vector<Operand>& inputs) {
+    if (bodies_depth_ >= deepest_body || (body_nodes_ += graph.nodes.size()) > most_nodes)
+      throw Error(place_, "its branches and loops make too many nodes");
+    const std::string prefix = fmt::format("body{}/", ++bodies_);
+    std::map<std::string, std::string> names;
+    const auto own = [&](const std::string& name) {
+      if (!name.empty()) names[name] = prefix + name;
+    };
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      own(graph.inputs[i].name);
+      if (i < inputs.size())
+        model_.values.insert_or_assign(prefix + graph.inputs[i].name, inputs[i]);
+    }
+    for (const TensorData& tensor : graph.initializers) {
+      own(tensor.name);
+      initializers_.emplace(prefix + tensor.name, &tensor);
+    }
+    for (const NodeData& node : graph.nodes)
+      for (const std::string& output : node.outputs) own(output);
+    ++bodies_depth_;
+    for (const NodeData& node : renamed(graph.nodes, names)) {
+      for (const std::string& input : node.inputs) ++model_.uses[input];
+      for (const std::string& output : node.outputs) ++model_.uses[output];
+      convert(node);
+    }
+    --bodies_depth_;
+    std::vector<Operand> outputs;
+    for (const ValueInfo& output : graph.outputs) {
+      const auto known = names.find(output.name);
+      const std::string name = known == names.end() ? output.name : known->second;
+      if (!available(name) || name.empty()) {
+        if (failed_.count(name))
+          throw Error(place_, "a node inside a branch or loop cannot be converted");
+        throw Error(place_,
+                    fmt::format("nothing gives '{}' inside a branch", printable(output.name)));
+      }
+      outputs.push_back(model_.values.at(name));
+    }
+    return outputs;
+  }
+
+  // Files of QONNX often import only the standard domain.
+  int64_t version_of(const std::string& domain) const {
+    if (const auto version = source_.operator_set(domain)) return *version;
+    return 1;
+  }
+
+  void report() const {
+    constexpr size_t most = 20;
+    if (problems_.errors().size() <= most) return problems_.throw_if_any();
+    std::vector<Error> shown(problems_.errors().begin(), problems_.errors().begin() + most);
+    std::vector<std::string> all;
+    for (const auto& [name, count] : unconverted_)
+      if (all.size() < most) all.push_back(fmt::format("{} {}", count, printable(name)));
+    if (unconverted_.size() > most) all.push_back("...");
+    shown.emplace_back(place_, fmt::format("and {} more nodes that cannot be converted; in all: {}",
+                                           problems_.errors().size() - most, join(all, ", ")));
+    throw Error::all(shown);
+  }
+
+  void add_outputs() {
+    if (source_.graph.outputs.empty()) throw Error(place_, "has no output");
+    std::vector<NodeId> results;
+    for (const ValueInfo& output : source_.graph.outputs) {
+      const std::string where = fmt::format("{}: output '{}'", place_, printable(output.name));
+      if (!available(output.name) || output.name.empty())
+        throw Error(where, "nothing gives it", "the file is damaged");
+      const NodeData node{.op = "output", .name = output.name};
+      NodeContext context(model_, node, 0);
+      Operand operand = context.as_numbers(model_.values.at(output.name));
+      if (operand.is_constant()) {
+        if (!model_.whole) throw Error(where, "is a constant: it does not depend on the input");
+        operand = context.with_batch(operand);
+      }
+      results.push_back(operand.node);
+    }
+    model_.graph.add_output(results);
+  }
+
+  void remove_unused() {
+    Graph& graph = model_.graph;
+    std::vector<int> uses(graph.id_limit(), 0);
+    for (const NodeId id : graph.order())
+      for (const NodeId input : graph.inputs_of(id)) ++uses[static_cast<size_t>(input)];
+    std::vector<NodeId> order = graph.order();
+    std::reverse(order.begin(), order.end());
+    for (const NodeId id : order) {
+      const NodeKind kind = graph.node(id).kind;
+      if (kind == NodeKind::output || kind == NodeKind::placeholder) continue;
+      if (uses[static_cast<size_t>(id)] > 0) continue;
+      for (const NodeId input : graph.inputs_of(id)) --uses[static_cast<size_t>(input)];
+      model_.roundings.erase(id);
+      graph.erase(id);
+    }
+  }
+
+  // A constant that nothing takes any more gives its memory back.
+  void release(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      if (name.empty() || --remaining_[name] > 0) continue;
+      const auto found = model_.values.find(name);
+      if (found == model_.values.end() || !found->second.is_constant()) continue;
+      budget_.give_back(found->second.constant->tensor.bytes());
+      model_.values.erase(found);
+    }
+  }
+
+  const Model& source_;
+  ExternalFiles& files_;
+  std::string place_;
+  MemoryBudget& budget_;
+  Conversion model_;
+  std::map<std::string, const TensorData*> initializers_;
+  std::map<std::string, int> remaining_;  // uses that are still to come
+  std::set<std::string> failed_;
+  std::map<std::string, int> unconverted_;  // by operator
+  Problems problems_;
+  bool partial_;
+  size_t bodies_ = 0, bodies_depth_ = 0, body_nodes_ = 0;  // of branches and loops
+};
+
+}  // namespace
+
+Imported convert_graph(const Model& model, ExternalFiles& files, const std::string& place,
+                       MemoryBudget& budget, bool whole, bool partial) {
+  return GraphConverter(model, files, place, budget, whole, partial).run();
+}
+
+}  // namespace mase::onnx

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX files through the program: several inputs and outputs, layers that were written in parts, and
+what a user sees of what is not read."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+except ImportError:
+    print("python3-numpy is not installed")
+    sys.exit(77)
+
+CH = os.environ["MASE_CH"]
+GOLDEN = os.path.join(os.environ["MASE_SOURCE"], "tests/golden/onnx")
+
+
+class OnnxCommands(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def ch(self, *arguments, code=0):
+        result = subprocess.run([CH, *arguments], cwd=self.folder, text=True, capture_output=True)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result.stdout if code == 0 else result.stderr
+
+    def golden(self, name, file="model.onnx"):
+        return os.path.join(GOLDEN, name, file)
+
+    def test_two_inputs_and_two_outputs(self):
+        name = "f29_two_inputs_two_outputs"
+        inputs = [self.golden(name, f"input_{i}.npy") for i in range(2)]
+        self.ch("predict", self.golden(name), "--input", *inputs, "--output", "out.npy")
+        for i, file in enumerate(("out.npy", "out_1.npy")):
+            np.testing.assert_array_equal(np.load(self.path(file)),
+                                          np.load(self.golden(name, f"output_{i}.npy")))
+        # In the graph's order: the other way round the difference has the other sign.
+        self.ch("predict", self.golden(name), "--input", *reversed(inputs), "--output", "turned.npy")
+        np.testing.assert_array_equal(np.load(self.path("turned.npy")),
+                                      -np.load(self.golden(name, "output_0.npy")))
+
+    def test_too_few_inputs(self):
+        name = "f29_two_inputs_two_outputs"
+        error = self.ch("predict", self.golden(name), "--input", self.golden(name, "input_0.npy"),
+                        "--output", "out.npy", code=2)
+        self.assertIn("2", error)
+        self.assertFalse(os.path.exists(self.path("out.npy")))
+
+    def test_second_outputs_of_quantised_operators(self):
+        name = "o19_quantised_operators"
+        inputs = [self.golden(name, f"input_{i}.npy") for i in range(2)]
+        self.ch("predict", self.golden(name), "--input", *inputs, "--output", "out.npy")
+        # onnxruntime takes softmax from a table of integers: a step of the result at most.
+        np.testing.assert_allclose(np.load(self.path("out_1.npy")),
+                                   np.load(self.golden(name, "output_1.npy")), atol=1.001 / 256)
+
+    def test_rotary_positions_are_a_layer_again(self):
+        self.assertIn("rotary_embedding", self.ch("summary", self.golden("f21_rotary_halves")))
+
+    def test_channels_last_operators_are_layers(self):
+        text = self.ch("summary", self.golden("q21_channels_last"))
+        for layer in ("Conv2d", "BatchNorm2d", "max_pool2d"):
+            self.assertIn(layer, text)
+
+    def test_a_recurrent_layer_is_named(self):
+        """A model of one LSTM, byte by byte: onnx is not needed to run this test."""
+        def field(number, content):
+            return bytes([number << 3 | 2, len(content)]) + content
+
+        def sized(name, *sizes):
+            shape = b"".join(field(1, bytes([1 << 3, size])) for size in sizes)
+            tensor = bytes([1 << 3, 1]) + field(2, shape)
+            return field(1, name) + field(2, field(1, tensor))
+
+        node = b"".join(field(1, name) for name in (b"x", b"x", b"x"))
+        node += field(2, b"y") + field(3, b"memory") + field(4, b"LSTM")
+        graph = field(1, node) + field(2, b"g")
+        graph += field(11, sized(b"x", 2, 3, 4)) + field(12, sized(b"y", 2, 1, 3, 2))
+        model = bytes([1 << 3, 8])
+        length = len(graph)
+        model += bytes([7 << 3 | 2, length & 127 | 128, length >> 7]) + graph
+        model += field(8, bytes([2 << 3, 17]))
+        with open(self.path("lstm.onnx"), "wb") as file:
+            file.write(model)
+        error = self.ch("import", "lstm.onnx", "--output", "net.mz", code=2)
+        self.assertIn("node 'memory' (LSTM): there is no such operator here (domain 'ai.onnx', operator set 17)",
+                      error)
+        self.assertFalse(os.path.exists(self.path("net.mz")))
+        self.ch("import", "lstm.onnx", "--partial", "--output", "net.mz")
+        self.assertIn("LSTM", self.ch("inspect", "lstm.onnx"))
+
+
+if __name__ == "__main__":
+    unittest.main()
