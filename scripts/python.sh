@@ -11,6 +11,16 @@ if [[ ! -e $built || -n $(find "$root/python" "$root/src" "$root/cmake" -newer "
     mase_python || exit $?
 fi
 python=/usr/bin/python3
+# An environment that is active may have packages of its own, such as a newer torch.
+if [[ -n ${VIRTUAL_ENV:-} && -x $VIRTUAL_ENV/bin/python ]]; then
+  module=$(compgen -G "$build/python/mase/_native.*.so" || true)
+  suffix=$("$VIRTUAL_ENV/bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))' || true)
+  if [[ -n $suffix && ($module == *"$suffix" || $module == *.abi3.so) ]]; then
+    python=$VIRTUAL_ENV/bin/python
+  else
+    echo "ch: the Python of $VIRTUAL_ENV cannot load the package, which was built for $python: using that one" >&2
+  fi
+fi
 export PYTHONPATH=$build/python${PYTHONPATH:+:$PYTHONPATH}
 case $what in
   python)

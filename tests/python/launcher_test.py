@@ -29,12 +29,12 @@ class Launcher(unittest.TestCase):
         with open(os.path.join(self.folder, ".python-built"), "w"):  # newer than all sources: nothing is built here
             pass
 
-    def ch(self, *args, stdin="", path=None):
+    def ch(self, *args, stdin="", **variables):
         """What the launcher does once the program is there."""
         launch = f"set -euo pipefail; root={package.SOURCE!r} build={self.folder!r}; source {package.SOURCE!r}/scripts/python.sh"
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
         done = subprocess.run(["bash", "-c", launch, "ch", *args], input=stdin, capture_output=True, text=True, cwd=self.folder,
-                              env={**environment, **({"PATH": path} if path else {})})
+                              env={**environment, **variables})
         return done.returncode, done.stdout, done.stderr
 
     def test_scripts(self):
@@ -59,6 +59,21 @@ class Launcher(unittest.TestCase):
         self.assertEqual((code, out), (0, "[\n    1\n]\n"))
         self.assertRegex(self.ch("python", "--version")[1], r"^Python 3")
 
+    def test_an_active_environment(self):
+        environment = os.path.join(self.folder, "environment")
+        python = os.path.join(environment, "bin", "python")
+        os.makedirs(os.path.dirname(python))
+        os.symlink("/usr/bin/python3", python)
+        ask = ("python", "-c", "import sys, mase; print(sys.executable)")
+        self.assertEqual(self.ch(*ask, VIRTUAL_ENV=environment), (0, python + "\n", ""))
+        os.remove(python)
+        with open(python, "w") as file:  # of another Python
+            file.write("#!/bin/bash\necho .cpython-399-x86_64-linux-gnu.so\n")
+        os.chmod(python, 0o755)
+        code, out, err = self.ch(*ask, VIRTUAL_ENV=environment)
+        self.assertEqual((code, out, err.count("\n")), (0, "/usr/bin/python3\n", 1), err)
+        self.assertIn("cannot load the package", err)
+
     def test_notebook(self):
         tools = os.path.join(self.folder, "tools")
         os.mkdir(tools)
@@ -70,11 +85,11 @@ class Launcher(unittest.TestCase):
             os.chmod(jupyter, 0o755)
 
         stub("exit 1\n")
-        code, out, err = self.ch("notebook", path=path)
+        code, out, err = self.ch("notebook", PATH=path)
         self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
         self.assertIn("Jupyter is not installed", err)
         stub('[[ $1 == notebook ]] || exit 1\necho "$PYTHONPATH" "$@"\n')
-        self.assertEqual(self.ch("notebook", "--port", "1", path=path)[:2],
+        self.assertEqual(self.ch("notebook", "--port", "1", PATH=path)[:2],
                          (0, f"{self.folder}/python notebook --port 1\n"))
 
 
