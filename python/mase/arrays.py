@@ -2,6 +2,7 @@
 """Arrays as the library takes them: contiguous, in host memory, without a copy where they are."""
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,10 +13,12 @@ else:
 
 def is_torch(value: Any) -> bool:
     """True for a torch tensor, without importing torch."""
-    return type(value).__module__.partition(".")[0] == "torch" or _has_torch_base(type(value))
+    kind: Any = type(value)
+    return _is_tensor(kind)
 
 
-def _has_torch_base(kind: type) -> bool:
+@lru_cache(maxsize=None)
+def _is_tensor(kind: type) -> bool:
     return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in kind.__mro__)
 
 
@@ -30,6 +33,11 @@ def host_array(value: Any, dtype: Any = "float32") -> np.ndarray:
         if value.device.type != "cpu":
             value = value.cpu()
         value = value.numpy()
+    if type(value).__module__ == "torch.fx.proxy":
+        from mase._native import Error
+
+        raise Error("torch.fx traces a module that rounds values itself; give the layer number formats instead (LinearInteger, "
+                    "or quantize_transform_pass)")
     array = np.asarray(value)
     if array.dtype == object or array.dtype.kind in "SUmMVc":
         from mase._native import Error

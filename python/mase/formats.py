@@ -60,9 +60,9 @@ class Format:
             from mase.torch_quantize import quantize
 
             return quantize(x, self._quantizer)
-        array = np.asarray(x)
-        rounded = self._quantizer.quantize(host_array(array))
-        return rounded if array.dtype == np.float32 or array.dtype.kind != "f" else rounded.astype(array.dtype)
+        rounded = self._quantizer.quantize(host_array(x))
+        kind = np.asarray(x).dtype
+        return rounded if kind == np.float32 or kind.kind != "f" else rounded.astype(kind)
 
     def codes(self, x: Any) -> Codes:
         """The integer codes of the values."""

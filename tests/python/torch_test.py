@@ -195,6 +195,17 @@ class Bridge(unittest.TestCase):
         mg.model.register_module("nothing", None)
         self.assertEqual(list(mg.modules.items()), list(mg.model.named_modules()))
 
+    def test_metadata_as_arrays(self):
+        from chop import passes
+        from chop.ir.graph.mase_graph import MaseGraph
+        from chop.tools.utils import to_numpy_if_tensor
+
+        mg = MaseGraph(torch.nn.Sequential(torch.nn.Linear(4, 4)), add_metadata_args={"dummy_in": {"input": torch.zeros(2, 4)}})
+        mg, _ = passes.metadata_value_type_cast_transform_pass(mg, {"fn": to_numpy_if_tensor})
+        entry = [node for node in mg.fx_graph.nodes if node.op == "call_module"][0].meta["mase"]["common"]["args"]["data_in_0"]
+        self.assertIsInstance(entry["value"], np.ndarray)
+        self.assertIs(entry["torch_dtype"], torch.float32)
+
     def test_mistakes_with_graphs_are_told(self):
         from chop import passes
         from chop.ir.graph.mase_graph import MaseGraph
@@ -203,8 +214,14 @@ class Bridge(unittest.TestCase):
             def forward(self, x):
                 return x if x.sum() > 0 else -x
 
+        class Rounds(torch.nn.Module):
+            def forward(self, x):
+                return formats.integer(8, 4)(x)
+
         with self.assertRaisesRegex(mase.Error, "Branch: torch.fx cannot trace it"):
             MaseGraph(Branch())
+        with self.assertRaisesRegex(mase.Error, "rounds values itself"):
+            MaseGraph(Rounds())
         mg = MaseGraph(torch.nn.Sequential(torch.nn.Linear(4, 4)))
         with self.assertRaisesRegex(mase.Error, "expected a dict"):
             passes.add_common_metadata_analysis_pass(mg, {"dummy_in": torch.zeros(2, 4)})
