@@ -21,7 +21,9 @@ if [[ -n ${VIRTUAL_ENV:-} && -x $VIRTUAL_ENV/bin/python ]]; then
     echo "ch: the Python of $VIRTUAL_ENV cannot load the package, which was built for $python: using that one" >&2
   fi
 fi
-export PYTHONPATH=$build/python${PYTHONPATH:+:$PYTHONPATH}
+# Whole paths: a notebook's kernel starts in the notebook's folder.
+tree=$(cd "$build/python" && pwd)
+export PYTHONPATH=$tree${PYTHONPATH:+:$PYTHONPATH}
 case $what in
   python)
     flags=()  # Python's own, as in `ch python -u SCRIPT`
@@ -43,7 +45,7 @@ case $what in
     ;;
   notebook)
     # An environment that is active comes first, then the one that `make python` makes.
-    export PATH=$PATH:$root/build/python/bin
+    export PATH=$PATH:$(cd "$root" && pwd)/build/python/bin
     for kind in lab notebook; do
       jupyter "$kind" --version >/dev/null 2>&1 && exec jupyter "$kind" "$@"
     done

@@ -38,6 +38,10 @@ def host_array(value: Any, dtype: Any = "float32") -> np.ndarray:
 
         raise Error("torch.fx traces a module that rounds values itself; give the layer number formats instead (LinearInteger, "
                     "or quantize_transform_pass)")
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        from mase._native import Error
+
+        raise Error("some values are masked; fill them (values.filled(0)) or leave their rows out")
     array = np.asarray(value)
     if array.dtype == object or array.dtype.kind in "SUmMVc":
         from mase._native import Error

@@ -66,7 +66,12 @@ def _data(dataset: Any, options: Dict[str, Any]) -> Iterator[Any]:
     if not isinstance(dataset, tuple):
         yield dataset
         return
+    if len(dataset) != 2:
+        raise _native.Error(f"dataset: expected a pair of arrays (x, y), got {len(dataset)}")
     x, y = dataset
+    if np.asarray(y).dtype.kind in "OSU":
+        raise _native.Error("dataset: y has text; give numbers of classes, or a table with the names (train(..., 'table.csv', "
+                            "target='kind'))")
     x, y = host_array(x), host_array(y, np.int64 if np.asarray(y).dtype.kind in "iub" else np.float32)
     if len(x) != len(y):
         raise _native.Error(f"dataset: {len(x)} rows of x and {len(y)} of y")

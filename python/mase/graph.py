@@ -228,8 +228,15 @@ class Graph:
 
     # Running ---------------------------------------------------------------------------------
 
-    def __call__(self, *inputs: Any, threads: int = 1) -> Any:
-        """The outputs for these rows, in evaluation mode; as torch tensors if torch came in."""
+    def __call__(self, *inputs: Any, threads: int = 1, **named: Any) -> Any:
+        """The outputs for these rows, in evaluation mode; as torch tensors if torch came in. Inputs may have their
+        names (`inputs`), as in graph(x=rows)."""
+        if named:
+            names = list(self.inputs)[len(inputs):]
+            for name in named:
+                if name not in names:
+                    raise _native.Error(f"inputs: there is no further '{name}'; the graph takes {', '.join(self.inputs)}")
+            inputs += tuple(named[name] for name in names if name in named)
         arrays = [host_array(x) for x in inputs]
         outputs = self._native.run(arrays, threads)
         if inputs and is_torch(inputs[0]):

@@ -114,6 +114,10 @@ class Experiments(unittest.TestCase):
         epochs = []
         self.train(on_epoch=epochs.append, save=False)
         self.assertEqual([row["epoch"] for row in epochs], [0, 1, 2])
+        for wrong, said in (((np.zeros((4, 3)), ["a"] * 4), "y has text"), ((np.zeros((4, 3)),), "expected a pair"),
+                            ((np.zeros((4, 3)), [1, 2]), "4 rows of x and 2 of y")):
+            with self.assertRaisesRegex(mase.Error, said):
+                mase.train("jsc-tiny", wrong)
         with self.assertRaisesRegex(TypeError, "on_epoch: expected a function"):
             self.train(on_epoch=3)
 

@@ -31,7 +31,7 @@ class Launcher(unittest.TestCase):
 
     def ch(self, *args, stdin="", **variables):
         """What the launcher does once the program is there."""
-        launch = f"set -euo pipefail; root={package.SOURCE!r} build={self.folder!r}; source {package.SOURCE!r}/scripts/python.sh"
+        launch = f"set -euo pipefail; root={package.SOURCE!r} build=.; source {package.SOURCE!r}/scripts/python.sh"
         environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
         done = subprocess.run(["bash", "-c", launch, "ch", *args], input=stdin, capture_output=True, text=True, cwd=self.folder,
                               env={**environment, **variables})
@@ -49,6 +49,10 @@ class Launcher(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("did you mean", err.splitlines()[-1])
         self.assertNotIn("runpy", err)  # the trace begins in the script
+
+    def test_programs_in_other_folders_find_the_package(self):
+        ask = "import os, subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', 'import mase, chop'], cwd='/').returncode)"
+        self.assertEqual(self.ch("python", "-c", ask), (0, "", ""))
 
     def test_what_python_does_itself(self):
         ask = "import sys, mase; print(len(mase.models()) > 5, sys.argv)"

@@ -173,6 +173,11 @@ class Graphs(unittest.TestCase):
                 self.graph(bad)
         with self.assertRaises(mase.Error):
             self.graph()
+        with self.assertRaisesRegex(mase.Error, "no further 'y'"):
+            self.graph(y=self.x)
+        with self.assertRaisesRegex(mase.Error, "masked"):
+            self.graph(np.ma.masked_less(self.x, 0))
+        np.testing.assert_array_equal(self.graph(x=self.x), self.graph(self.x))
         np.testing.assert_array_equal(self.graph(self.x.astype(np.float64)), self.graph(self.x))
         np.testing.assert_array_equal(self.graph(self.x[::-2]), self.graph(self.x)[::-2])
         self.assertEqual(self.graph(self.x[:0]).shape, (0, 5))
