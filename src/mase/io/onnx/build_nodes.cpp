@@ -406,8 +406,10 @@ Operand NodeContext::layer(const std::string& op_name, Dict attributes,
     for (const ParamSpec& spec : specs) {
       const auto found = std::find_if(parameters.begin(), parameters.end(),
                                       [&](const Parameter& p) { return p.name == spec.name; });
-      Tensor tensor(spec.shape, spec.dtype);
-      if (found != parameters.end()) {
+      Tensor tensor;
+      if (found == parameters.end()) {
+        tensor = Tensor(spec.shape, spec.dtype);
+      } else {
         const Tensor& value = found->value.constant->tensor;
         if (element_count(value.shape()) != element_count(spec.shape))
           fail(fmt::format("its {} is {}, wanted is {}", spec.name, shape_text(value.shape()),
