@@ -3,13 +3,8 @@
 # Ctrl-C in the middle of a search that trains its networks: exit code 130, everything that was
 # measured is kept, and the same command with the study's storage goes on: numbers are dense, the
 # trial that was cut off is run again, and the trials are those of a search that was never stopped.
-set -euo pipefail
+source "$MASE_SOURCE/tests/support/studies.sh"
 set -m  # jobs are process groups
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch"
-export MASE_DATA=$scratch/data
-fail() { echo "$1"; cat "$scratch"/*.log; exit 1; }
 
 cat >space.toml <<'TOML'
 model = "jsc-toy"
@@ -28,13 +23,6 @@ TOML
 search() {
   "$MASE_CH" search jsc-toy jsc-sim --sim-rows 4000 --config space.toml --project-dir "$1" --project run "${@:2}"
 }
-query() {
-  python3 - "$1" "$2" <<'PY'
-import sqlite3, sys
-print(*[row[0] for row in sqlite3.connect(sys.argv[1], timeout=30).execute(sys.argv[2])])
-PY
-}
-
 search whole >whole.log 2>&1 || fail "search"
 search cut >cut.log 2>&1 &
 child=$!

@@ -152,11 +152,12 @@ void tell_space(const SearchExperiment& search, const Logger& log) {
                   "{} {} rows",
                   search.space().dimensions(), count_text(size), spec.sampler->name,
                   with_thousands(search.rows()), spec.split));
-  for (const std::string& seed : search.unused_seeds())
-    log.info(
-        fmt::format("seed '{}' is not used: layers are chosen by {}", printable(seed), spec.by));
+  for (const std::string& told : search.unused_seeds()) log.info(told);
+  if (search.space().empty())
+    log.warning("there is one configuration only: it is measured, and nothing is searched");
   const bool exhaustive = spec.sampler->name == "brute-force" || spec.sampler->name == "grid";
-  if (!exhaustive && spec.study.trials > 0 && size <= static_cast<double>(spec.study.trials))
+  if (!exhaustive && size > 1 && spec.study.trials > 0 &&
+      size <= static_cast<double>(spec.study.trials))
     log.info(
         "n_trials covers the whole space: sampler = \"brute-force\" does the same without "
         "sampling");

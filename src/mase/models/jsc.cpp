@@ -66,8 +66,11 @@ const Register<ModelRecord> l{uniform("jsc-l", "jets, 32-64-192-192-16", {32, 64
 const Register<ModelRecord> trt{
     {.name = "jsc-trt", .summary = "jets, 32-48-16 with dropout", .build = build_trt}};
 const Register<ModelRecord> ten{uniform("jsc-10x", "jets, 60-32, ten times jsc-toy", {60, 32})};
-const Register<ModelRecord> toy_ten{
-    uniform("jsc-toy10x", "jets, 64-40-10, ten times jsc-toy", {64, 40, 10})};
+const Register<ModelRecord> toy_ten{[] {
+  ModelRecord record = uniform("jsc-toy10x", "jets, 64-40-10, ten times jsc-toy", {64, 40, 10});
+  record.aliases = {"jsc-toy10"};  // as lab files call it too
+  return record;
+}()};
 
 }  // namespace
 }  // namespace mase::jsc_model

@@ -111,9 +111,6 @@ SearchExperiment::SearchExperiment(const Experiment& experiment, SearchSpec spec
   if (objectives_.empty())
     throw Error("search.strategy.metrics", "every metric is only limited",
                 "give one of them a direction");
-  if (space().empty())
-    throw Error(spec_.space ? spec_.seed_path : "search.search_space.train",
-                "there is one configuration only", "give lists of several values");
   const Split& split = rows_called(dataset, spec_.split);
   if (split.rows() == 0)
     throw Error(dataset.name, fmt::format("has no {} rows to search on", spec_.split),

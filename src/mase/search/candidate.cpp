@@ -34,9 +34,19 @@ void check_seeds(const SpaceSetup& setup, std::vector<std::string>& unused, Prob
     const std::set<std::string>& wanted = by_type ? ops : nodes;
     const std::set<std::string>& other = by_type ? nodes : ops;
     if (wanted.count(key)) continue;
-    // MASE's files carry seeds for both ways of naming layers.
-    if (other.count(key) || (by_type && starts_with(key, "seq_"))) {
-      unused.push_back(key);
+    // MASE's files carry seeds for both ways of naming layers, and those of the labs seeds of the
+    // seq_blocks of another network. In a network that has such layers it is a mistake.
+    const bool has_blocks = std::any_of(nodes.begin(), nodes.end(), [](const std::string& name) {
+      return starts_with(name, "seq_");
+    });
+    if (other.count(key) || (starts_with(key, "seq_") && by_type)) {
+      unused.push_back(
+          fmt::format("seed '{}' is not used: layers are chosen by {}", printable(key), setup.by));
+      continue;
+    }
+    if (starts_with(key, "seq_") && !has_blocks) {
+      unused.push_back(fmt::format("seed '{}' is not used: {} has no such layer", printable(key),
+                                   printable(setup.graph.name)));
       continue;
     }
     problems.add(Error(rule.position(), setup.path,

@@ -39,7 +39,7 @@ class SpacePart {
   virtual Dict sampled_config(const Point& point) const = 0;
   // [[passes.run]] of a file for ch transform: what makes the network from the original one.
   virtual List passes(const Point&) const { return {}; }
-  // Seeds of the file that name layers another way than `by` says.
+  // What is to be told of seeds of the file that have no effect.
   const std::vector<std::string>& unused() const { return unused_; }
 
  protected:

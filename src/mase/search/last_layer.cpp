@@ -8,6 +8,7 @@
 #include "mase/engine/kernels/integer_dot.h"
 #include "mase/engine/kernels/kernels.h"
 #include "mase/ir/layer_text.h"
+#include "mase/search/kernels/integer_hits.h"
 
 namespace mase::search {
 namespace {
@@ -110,9 +111,14 @@ std::optional<LastLayer> LastLayer::at(const Graph& graph, size_t place, const D
     layer.norm_->mean = plain_values(norm, "running_mean");
     layer.norm_->weight = plain_values(norm, "weight");
     layer.norm_->bias = plain_values(norm, "bias");
-    for (const float variance : plain_values(norm, "running_var"))
-      layer.norm_->inverse.push_back(
-          static_cast<float>(1 / std::sqrt(variance + layer.norm_->eps)));
+    for (const float variance : plain_values(norm, "running_var")) {
+      const size_t c = layer.norm_->inverse.size();
+      const auto inverse = static_cast<float>(1 / std::sqrt(variance + layer.norm_->eps));
+      layer.norm_->inverse.push_back(inverse);
+      layer.norm_->factor.push_back(inverse *
+                                    (layer.norm_->weight.empty() ? 1.0f : layer.norm_->weight[c]));
+      layer.norm_->shift.push_back(layer.norm_->bias.empty() ? 0.0f : layer.norm_->bias[c]);
+    }
   }
   if (next < nodes.size() && is(nodes[next], "relu")) {
     layer.relu_ = true;
@@ -187,6 +193,23 @@ class LastLayer::Block {
   void score(const Variant& variant, bool losses, Score& score) {
     const bool normed = layer_.norm_.has_value(), relu = layer_.relu_ && !normed;
     const float* bias = variant.bias.empty() ? nullptr : variant.bias.data();
+    if (packed_ && variant.integers && !losses) {
+      score.rows += n_;
+      score.correct += integer_hits({.classes = layer_.out_,
+                                     .quads = static_cast<int64_t>(offsets_.size()),
+                                     .stride = stride_,
+                                     .n = n_,
+                                     .words = variant.words.data(),
+                                     .starts = variant.starts.data(),
+                                     .unit = variant.unit,
+                                     .bias = bias,
+                                     .mean = normed ? layer_.norm_->mean.data() : nullptr,
+                                     .factor = normed ? layer_.norm_->factor.data() : nullptr,
+                                     .shift = normed ? layer_.norm_->shift.data() : nullptr,
+                                     .relu = layer_.relu_},
+                                    words(codes_), labels_.data());
+      return;
+    }
     if (packed_ && variant.integers) {
       const auto quads = static_cast<int64_t>(offsets_.size());
       kernels::integer_linear({.out = layer_.out_,

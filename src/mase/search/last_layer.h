@@ -52,6 +52,7 @@ class LastLayer {
  private:
   struct Norm {
     std::vector<float> mean, inverse, weight, bias;
+    std::vector<float> factor, shift;  // inverse * weight and bias, as norm_apply computes them
     double eps;
   };
   class Block;

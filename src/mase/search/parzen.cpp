@@ -12,6 +12,7 @@ namespace mase::search {
 namespace {
 
 constexpr double log_root_two_pi = 0.91893853320467274178;
+constexpr double root_half = 0.70710678118654752440;
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 constexpr size_t fully_weighted = 25;
 // From so many observations on the smallest deviation is range / 100.
@@ -25,7 +26,7 @@ constexpr uint32_t prior = 0;  // its slot
 struct ParzenEstimator::Dimension {
   const Distribution* distribution = nullptr;
   double low = 0, high = 0;  // on the line
-  // By slot.
+  // By slot; `inverse` as kernels::Normals has it.
   std::vector<double> mu, sigma, inverse, norm;
   std::vector<int32_t> choice;
   std::vector<uint32_t> cell;   // of tabulated ones: row of the table
@@ -68,10 +69,13 @@ struct ParzenEstimator::Impl {
   std::vector<uint32_t> slots;   // of the keys
   std::vector<uint32_t> key_of;  // by slot
   std::vector<uint32_t> free_slots;
-  size_t slot_count = 1;  // the prior's included
-  size_t settled_at = 0;  // observations when deviations were last computed
-  std::vector<double> log_weight, base, cumulative;
-  bool bases_stale = true;
+  size_t slot_count = 1;       // the prior's included
+  size_t settled_at = 0;       // observations when deviations were last computed
+  std::vector<double> weight;  // by slot; `total` with the prior's, which is one
+  double total = 1;
+  std::vector<double> base;          // by slot: what does not depend on the point; choices apart
+  std::vector<uint32_t> stale_base;  // slots
+  std::vector<const double*> mu, inverse;  // of the dimensions whose kernels are normal
 
   bool before(const Dimension& d, uint32_t a, double mu, uint32_t key) const {
     return d.mu[a] < mu || (d.mu[a] == mu && key_of[a] < key);
@@ -91,7 +95,7 @@ struct ParzenEstimator::Impl {
     }
     const auto slot = static_cast<uint32_t>(slot_count++);
     key_of.resize(slot_count);
-    log_weight.resize(slot_count, minus_infinity);
+    weight.resize(slot_count, 0);
     base.resize(slot_count, minus_infinity);
     for (Dimension& d : dimensions) {
       if (d.categorical()) {
@@ -116,13 +120,15 @@ struct ParzenEstimator::Impl {
       if (at < d.order.size()) d.touched.push_back(d.order[at]);
       d.inverse[slot] = 0;
     }
-    log_weight[slot] = base[slot] = minus_infinity;
+    weight[slot] = 0;
+    base[slot] = minus_infinity;
     free_slots.push_back(slot);
   }
 
   void set_kernel(Dimension& d, uint32_t slot, double sigma) {
     d.sigma[slot] = sigma;
-    d.inverse[slot] = 1 / sigma;
+    d.inverse[slot] = root_half / sigma;
+    stale_base.push_back(slot);
     const double mu = d.mu[slot];
     if (d.tabular()) {
       const auto [found, first] =
@@ -170,42 +176,50 @@ struct ParzenEstimator::Impl {
   void update_weights() {
     const size_t m = keys.size();
     const std::vector<double> weights = even ? std::vector<double>(m, 1.0) : recency_weights(m);
-    double total = 1;  // the prior's
-    for (const double weight : weights) total += weight;
-    cumulative.resize(m + 1);
-    double sum = 0;
-    const double log_total = std::log(total);
+    total = weight[prior] = 1;
     for (size_t i = 0; i < m; ++i) {
-      sum += weights[i] / total;
-      cumulative[i] = sum;
-      log_weight[slots[i]] = (weights[i] == 1 ? 0 : std::log(weights[i])) - log_total;
+      weight[slots[i]] = weights[i];
+      total += weights[i];
     }
-    cumulative[m] = 1;
-    log_weight[prior] = -log_total;
   }
 
   void update_bases() {
-    const double n = static_cast<double>(keys.size() + 1);
-    base = log_weight;
-    for (Dimension& d : dimensions) {
-      if (d.categorical()) {
-        const double choices = d.distribution->count();
-        const double miss = std::log((1 / n) / (1 + choices / n));
-        for (size_t slot = 1; slot < slot_count; ++slot) base[slot] += miss;
-        base[prior] += -std::log(choices);
-      } else if (!d.tabular()) {
-        for (size_t slot = 0; slot < slot_count; ++slot) base[slot] -= d.norm[slot];
-      }
+    for (const uint32_t slot : stale_base) {
+      if (weight[slot] == 0) continue;  // taken out meanwhile
+      double sum = 0;
+      for (const Dimension& d : dimensions)
+        if (!d.categorical() && !d.tabular()) sum -= d.norm[slot];
+      base[slot] = sum;
     }
-    bases_stale = false;
+    stale_base.clear();
+    mu.clear();
+    inverse.clear();
+    for (const Dimension& d : dimensions) {
+      if (d.categorical() || d.stepped()) continue;
+      mu.push_back(d.mu.data());
+      inverse.push_back(d.inverse.data());
+    }
   }
 
-  void add_dimension(const Dimension& d, double value, std::vector<double>& terms) const {
+  // What all kernels give to choices that are not theirs.
+  void begin_terms(double* terms) const {
+    std::copy(base.begin(), base.end(), terms);
+    const double n = static_cast<double>(keys.size() + 1);
+    for (const Dimension& d : dimensions) {
+      if (!d.categorical()) continue;
+      const double choices = d.distribution->count();
+      const double miss = std::log((1 / n) / (1 + choices / n));
+      for (size_t slot = 1; slot < slot_count; ++slot) terms[slot] += miss;
+      terms[prior] -= std::log(choices);
+    }
+  }
+
+  // Of one that is not normal.
+  void add_dimension(const Dimension& d, double value, double* terms) const {
     if (d.categorical()) {
       const double n = static_cast<double>(keys.size() + 1);
       const double gain = std::log((1 / n + 1) / (1 / n));
-      kernels::add_matches(d.choice.data(), static_cast<int32_t>(value), gain, terms.data(),
-                           slot_count);
+      kernels::add_matches(d.choice.data(), static_cast<int32_t>(value), gain, terms, slot_count);
     } else if (d.tabular()) {
       const auto width = static_cast<size_t>(d.distribution->count());
       const auto column = static_cast<size_t>(d.distribution->index_of(value));
@@ -215,13 +229,10 @@ struct ParzenEstimator::Impl {
         if (std::isnan(known)) known = d.mass(d.mu[slot], d.sigma[slot], d.norm[slot], value);
         terms[slot] += known;
       }
-    } else if (d.stepped()) {
+    } else {
       for (size_t slot = 0; slot < slot_count; ++slot)
         if (terms[slot] != minus_infinity)
           terms[slot] += d.mass(d.mu[slot], d.sigma[slot], 0, value);
-    } else {
-      kernels::add_normals(d.distribution->to_line(value), d.mu.data(), d.inverse.data(),
-                           terms.data(), slot_count);
     }
   }
 };
@@ -232,7 +243,9 @@ ParzenEstimator::ParzenEstimator(const Space& space, std::vector<size_t> paramet
   impl_->parameters = std::move(parameters);
   impl_->even = even;
   impl_->key_of = {0};
-  impl_->log_weight = impl_->base = {0};
+  impl_->weight = {1};
+  impl_->base = {0};
+  impl_->stale_base = {prior};
   for (const size_t index : impl_->parameters) {
     Dimension d;
     d.distribution = &space.parameters()[index].distribution;
@@ -281,6 +294,7 @@ void ParzenEstimator::insert(uint32_t key, const Point& point) {
   Impl& in = *impl_;
   const uint32_t slot = in.take_slot();
   in.key_of[slot] = key;
+  in.stale_base.push_back(slot);
   const auto at = std::lower_bound(in.keys.begin(), in.keys.end(), key);
   in.slots.insert(in.slots.begin() + (at - in.keys.begin()), slot);
   in.keys.insert(at, key);
@@ -307,14 +321,13 @@ void ParzenEstimator::finish() {
     if (!d.categorical()) in.update_deviations(d);
   in.settled_at = in.keys.size();
   in.update_weights();
-  in.bases_stale = true;
   in.update_bases();
 }
 
 std::vector<double> ParzenEstimator::weights() const {
   std::vector<double> all;
-  for (const uint32_t slot : impl_->slots) all.push_back(std::exp(impl_->log_weight[slot]));
-  all.push_back(std::exp(impl_->log_weight[prior]));
+  for (const uint32_t slot : impl_->slots) all.push_back(impl_->weight[slot] / impl_->total);
+  all.push_back(impl_->weight[prior] / impl_->total);
   return all;
 }
 
@@ -335,20 +348,41 @@ ParzenEstimator::Kernel ParzenEstimator::kernel(size_t index, size_t dimension) 
 
 void ParzenEstimator::log_density(std::span<const Point> points, std::span<double> out) const {
   const Impl& in = *impl_;
-  std::vector<double> terms(in.slot_count);
-  for (size_t p = 0; p < points.size(); ++p) {
-    std::copy(in.base.begin(), in.base.end(), terms.begin());
-    for (size_t i = 0; i < in.dimensions.size(); ++i)
-      in.add_dimension(in.dimensions[i], points[p][i], terms);
-    out[p] = kernels::log_sum_exp(terms.data(), terms.size());
+  constexpr size_t together = 8;  // so that their terms stay in the cache
+  std::vector<double> first(in.slot_count), terms(together * in.slot_count), x;
+  in.begin_terms(first.data());
+  const kernels::Normals normals{in.mu.size(), in.mu.data(), in.inverse.data()};
+  const double log_total = std::log(in.total);
+  for (size_t begin = 0; begin < points.size(); begin += together) {
+    const size_t count = std::min(together, points.size() - begin);
+    x.clear();
+    for (size_t p = 0; p < count; ++p) {
+      double* own = terms.data() + p * in.slot_count;
+      std::copy(first.begin(), first.end(), own);
+      for (size_t i = 0; i < in.dimensions.size(); ++i) {
+        const Dimension& d = in.dimensions[i];
+        const double value = points[begin + p][i];
+        if (d.categorical() || d.stepped())
+          in.add_dimension(d, value, own);
+        else
+          x.push_back(d.distribution->to_line(value));
+      }
+    }
+    kernels::subtract_squares(normals, x.data(), count, terms.data(), in.slot_count, in.slot_count);
+    for (size_t p = 0; p < count; ++p)
+      out[begin + p] =
+          kernels::log_sum_exp(terms.data() + p * in.slot_count, in.weight.data(), in.slot_count) -
+          log_total;
   }
 }
 
 Point ParzenEstimator::draw(Random& random) const {
   const Impl& in = *impl_;
-  const double u = random.uniform();
-  const auto at = std::upper_bound(in.cumulative.begin(), in.cumulative.end(), u);
-  const size_t index = std::min(static_cast<size_t>(at - in.cumulative.begin()), in.keys.size());
+  // The kernel by its weight, the prior's last.
+  double left = random.uniform() * in.total;
+  size_t index = 0;
+  while (index < in.keys.size() && left >= in.weight[in.slots[index]])
+    left -= in.weight[in.slots[index++]];
   const uint32_t slot = index == in.keys.size() ? prior : in.slots[index];
   const double n = static_cast<double>(in.keys.size() + 1);
   Point point;
@@ -359,8 +393,8 @@ Point ParzenEstimator::draw(Random& random) const {
       const double choices = d.distribution->count(), even = 1 / (1 + choices / n) / n;
       const double own = 1 / (1 + choices / n);
       const bool of_kernel = slot != prior && q < own;
-      const double left = slot == prior ? q * choices : (q - own) / even;
-      point.push_back(of_kernel ? d.choice[slot] : std::min(std::floor(left), choices - 1));
+      const double other = slot == prior ? q * choices : (q - own) / even;
+      point.push_back(of_kernel ? d.choice[slot] : std::min(std::floor(other), choices - 1));
       continue;
     }
     const double mu = d.mu[slot], sigma = d.sigma[slot];

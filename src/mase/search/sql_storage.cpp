@@ -11,6 +11,7 @@
 #include "mase/base/text.h"
 #include "mase/search/heartbeat.h"
 #include "mase/search/python_json.h"
+#include "mase/search/sql_rows.h"
 #include "mase/search/study.h"
 
 namespace mase::search {
@@ -19,24 +20,6 @@ namespace {
 constexpr double most_seconds_unwritten = 0.5;
 constexpr size_t most_retries = 5;  // of a configuration that takes its process with it each time
 constexpr const char* process_key = "mase:process";
-
-// Numbers of an objective: Optuna keeps infinities as words.
-std::pair<SqlValue, std::string> stored_number(double value) {
-  if (std::isnan(value)) return {std::monostate{}, "NAN"};
-  if (std::isinf(value)) return {std::monostate{}, value > 0 ? "INF_POS" : "INF_NEG"};
-  return {value, "FINITE"};
-}
-
-double number_from(const std::optional<std::string>& value, const std::string& type) {
-  if (type == "INF_POS") return std::numeric_limits<double>::infinity();
-  if (type == "INF_NEG") return -std::numeric_limits<double>::infinity();
-  if (type == "NAN" || !value) return std::numeric_limits<double>::quiet_NaN();
-  return parse_number(*value).value_or(std::numeric_limits<double>::quiet_NaN());
-}
-
-SqlValue time_or_null(int64_t microseconds) {
-  return microseconds ? SqlValue(iso_time(microseconds)) : SqlValue(std::monostate{});
-}
 
 class SqlStorage final : public Storage {
  public:
@@ -57,7 +40,7 @@ class SqlStorage final : public Storage {
   }
 
   void open_study(const StudyHeader& header) override {
-    const Transaction transaction(*db_);
+    const Transaction transaction(*db_, {db_->exclusive()});
     auto found = db_->run("SELECT study_id FROM studies WHERE study_name = $1", {header.name});
     if (found.empty())
       // Two that come first at the same time make one.
@@ -66,7 +49,7 @@ class SqlStorage final : public Storage {
           "study_name = $1 RETURNING study_id",
           {header.name});
     study_ = id(found);
-    db_->lock_study(study_);
+    db_->run_all(db_->lock_study(study_));
     const auto rows =
         rows_of("SELECT direction FROM study_directions WHERE study_id = $1 ORDER BY objective");
     if (rows.empty()) {
@@ -96,8 +79,7 @@ class SqlStorage final : public Storage {
   }
 
   int64_t agreed(const std::string& name, int64_t proposed) override {
-    const Transaction transaction(*db_);
-    db_->lock_study(study_);
+    const Transaction transaction(*db_, db_->exclusive(study_));
     const auto rows =
         db_->run("SELECT value_json FROM study_system_attributes WHERE study_id = $1 AND key = $2",
                  {study_, name});
@@ -119,10 +101,14 @@ class SqlStorage final : public Storage {
   }
 
   void exclusively(const std::function<void()>& change) override {
-    const Transaction transaction(*db_);
-    db_->lock_study(study_);
     const bool ended = !ended_.empty();
-    write_ends();
+    starting_.clear();  // of a transaction that did not come to its end
+    later_.clear();
+    std::vector<SqlStatement> first = db_->exclusive(study_);
+    const size_t before = first.size();
+    end_statements(first);
+    const Transaction transaction(*db_, first);
+    write_ends(transaction.results(), before);
     begun_ = counted_ = all_seen_ = false;
     inside_ = true;
     try {
@@ -132,9 +118,12 @@ class SqlStorage final : public Storage {
       throw;
     }
     inside_ = false;
-    write_later();
-    if (ended || begun_) db_->tell(study_);
-    transaction.commit();
+    write_begun();
+    if (ended || begun_)
+      for (SqlStatement& one : db_->tell(study_)) later_.push_back(std::move(one));
+    std::vector<SqlStatement> last;
+    last.swap(later_);
+    transaction.commit(std::move(last));
     ended_.clear();
     last_write_ = std::chrono::steady_clock::now();
   }
@@ -214,30 +203,17 @@ class SqlStorage final : public Storage {
     begun_ = true;
     space_ = &space;
     const auto known = ids_.find(trial.stored);
-    int64_t key;
     if (trial.stored < 0 || known == ids_.end()) {
       trial.stored = count_trials();
-      key = insert_trial(trial.state, trial.started, 0);
-    } else {
-      key = known->second;
-      // Optuna takes up what waits without asking for the study.
-      if (db_->run(
-                 "UPDATE trials SET state = $2, datetime_start = $3 WHERE trial_id = $1 AND state "
-                 "= 'WAITING' RETURNING trial_id",
-                 {key, std::string(state_name(trial.state)), iso_time(trial.started)})
-              .empty())
-        return false;
+      ++count_;
+    } else if (db_->run("UPDATE trials SET state = $2, datetime_start = $3 WHERE trial_id = $1 AND "
+                        "state = 'WAITING' RETURNING trial_id",
+                        {known->second, std::string(state_name(trial.state)),
+                         iso_time(trial.started)})
+                   .empty()) {
+      return false;  // Optuna takes up what waits without asking for the study
     }
-    known_[key] = {trial.stored, trial.state, true, true};
-    unfinished_.erase(key);  // nobody else changes it
-    write_parameters(key, trial, later_);
-    write_attributes("trial_system_attributes", key, trial.system_attributes, later_);
-    write_attributes("trial_system_attributes", key, {{process_key, process_}}, later_);
-    later_.push_back(
-        {"INSERT INTO trial_heartbeats (trial_id, heartbeat) VALUES ($1, CURRENT_TIMESTAMP) ON "
-         "CONFLICT (trial_id) DO UPDATE SET heartbeat = CURRENT_TIMESTAMP",
-         {key}});
-    if (heartbeat_) heartbeat_->add(key);
+    starting_.push_back(trial);
     return true;
   }
 
@@ -272,24 +248,37 @@ class SqlStorage final : public Storage {
 
   class Transaction {
    public:
-    explicit Transaction(SqlConnection& db) : db_(db) { db_.begin(); }
-    ~Transaction() {
-      if (done_) return;
+    Transaction(SqlConnection& db, const std::vector<SqlStatement>& first) : db_(db) {
       try {
-        db_.run("ROLLBACK");
-      } catch (const Error&) {  // the connection is gone, and with it the transaction
+        results_ = db_.run_all(first);
+      } catch (...) {
+        roll_back();
+        throw;
       }
+    }
+    ~Transaction() {
+      if (!done_) roll_back();
     }
     Transaction(const Transaction&) = delete;
     Transaction& operator=(const Transaction&) = delete;
-    void commit() const {
-      db_.run("COMMIT");
+    const std::vector<std::vector<SqlRow>>& results() const { return results_; }
+    void commit(std::vector<SqlStatement> last = {}) const {
+      last.push_back({"COMMIT"});
+      db_.run_all(last);
       done_ = true;
     }
 
    private:
+    void roll_back() const {
+      try {
+        db_.run("ROLLBACK");
+      } catch (const Error&) {  // none was begun, or the connection is gone and with it all of it
+      }
+    }
+
     SqlConnection& db_;
     mutable bool done_ = false;
+    std::vector<std::vector<SqlRow>> results_;
   };
 
   static std::string direction(bool maximise) { return maximise ? "MAXIMIZE" : "MINIMIZE"; }
@@ -319,45 +308,49 @@ class SqlStorage final : public Storage {
     std::vector<int64_t> keys;
     for (const auto& [key, at] : place) keys.push_back(key);
     const SqlValue list = db_->list(keys);
-    const auto each = [&](const char* columns, const char* table, const char* order,
-                          const auto& take) {
-      for (const SqlRow& row :
-           db_->run(fmt::format("SELECT trial_id, {} FROM {} WHERE {} ORDER BY {}", columns, table,
-                                db_->among("trial_id", 1), order),
-                    {list}))
-        take(place.at(whole(row[0])), row);
+    using Take = std::function<void(size_t at, const SqlRow& row)>;
+    std::vector<SqlStatement> questions;
+    std::vector<Take> takes;
+    const auto ask = [&](const char* columns, const char* table, const char* order, Take take) {
+      questions.push_back({fmt::format("SELECT trial_id, {} FROM {} WHERE {} ORDER BY {}", columns,
+                                       table, db_->among("trial_id", 1), order),
+                           {list}});
+      takes.push_back(std::move(take));
     };
     std::vector<std::vector<StoredParameter>> parameters(all.size());
     std::map<std::string, Distribution> distributions;  // the same text many times
-    each("param_name, param_value, distribution_json", "trial_params", "param_id",
-         [&](size_t at, const SqlRow& row) {
-           const std::string text = row[3].value_or("");
-           auto known = distributions.find(text);
-           if (known == distributions.end())
-             known = distributions.emplace(text, distribution_from_json(text, db_->place())).first;
-           parameters[at].push_back(
-               {row[1].value_or(""), number_from(row[2], "FINITE"), known->second});
-         });
-    each("objective, value, value_type", "trial_values", "objective",
-         [&](size_t at, const SqlRow& row) {
-           all[at].values.push_back(number_from(row[2], row[3].value_or("")));
-         });
-    each("step, intermediate_value, intermediate_value_type", "trial_intermediate_values", "step",
-         [&](size_t at, const SqlRow& row) {
-           all[at].intermediate[whole(row[1])] = number_from(row[2], row[3].value_or(""));
-         });
-    const auto attribute = [&](Dict Trial::*dict) {
+    ask("param_name, param_value, distribution_json", "trial_params", "param_id",
+        [&](size_t at, const SqlRow& row) {
+          const std::string text = row[3].value_or("");
+          auto known = distributions.find(text);
+          if (known == distributions.end())
+            known = distributions.emplace(text, distribution_from_json(text, db_->place())).first;
+          parameters[at].push_back(
+              {row[1].value_or(""), number_from(row[2], "FINITE"), known->second});
+        });
+    ask("objective, value, value_type", "trial_values", "objective",
+        [&](size_t at, const SqlRow& row) {
+          all[at].values.push_back(number_from(row[2], row[3].value_or("")));
+        });
+    ask("step, intermediate_value, intermediate_value_type", "trial_intermediate_values", "step",
+        [&](size_t at, const SqlRow& row) {
+          all[at].intermediate[whole(row[1])] = number_from(row[2], row[3].value_or(""));
+        });
+    const auto attribute = [&](Dict Trial::*dict) -> Take {
       return [this, dict, &all](size_t at, const SqlRow& row) {
         (all[at].*dict)
             .set(row[1].value_or(""), parse_python_json(row[2].value_or("null"), db_->place()));
       };
     };
-    each("key, value_json", "trial_user_attributes", "trial_user_attribute_id",
-         attribute(&Trial::user_attributes));
-    each("key, value_json", "trial_system_attributes", "trial_system_attribute_id",
-         attribute(&Trial::system_attributes));
-    each("heartbeat", "trial_heartbeats", "trial_id",
-         [&](size_t at, const SqlRow&) { all[at].beats = true; });
+    ask("key, value_json", "trial_user_attributes", "trial_user_attribute_id",
+        attribute(&Trial::user_attributes));
+    ask("key, value_json", "trial_system_attributes", "trial_system_attribute_id",
+        attribute(&Trial::system_attributes));
+    ask("heartbeat", "trial_heartbeats", "trial_id",
+        [&](size_t at, const SqlRow&) { all[at].beats = true; });
+    const auto answers = db_->run_all(questions);
+    for (size_t i = 0; i < answers.size(); ++i)
+      for (const SqlRow& row : answers[i]) takes[i](place.at(whole(row[0])), row);
     for (const auto& [key, at] : place) {
       Trial& trial = all[at];
       place_in_space(space, parameters[at], trial);
@@ -374,20 +367,58 @@ class SqlStorage final : public Storage {
     return count_;
   }
 
-  int64_t insert_trial(TrialState state, int64_t started, int64_t ended) {
-    const int64_t number = count_trials();
-    const int64_t key =
-        id(db_->run("INSERT INTO trials (number, study_id, state, datetime_start, "
-                    "datetime_complete) VALUES ($1, $2, $3, $4, $5) RETURNING trial_id",
-                    {number, study_, std::string(state_name(state)), time_or_null(started),
-                     time_or_null(ended)}));
-    ids_[number] = key;
-    if (all_seen_) {
-      last_seen_ = std::max(last_seen_, key);
-      ++seen_;
+  // New trials get their numbers and ids in one go, in the order in which they were begun.
+  std::vector<int64_t> insert_trials(const std::vector<const Trial*>& trials) {
+    SqlRows rows("trials (number, study_id, state, datetime_start, datetime_complete)", 5,
+                 " RETURNING trial_id, number");
+    for (const Trial* trial : trials)
+      rows.add({trial->stored, study_, std::string(state_name(trial->state)),
+                time_or_null(trial->started), time_or_null(0)});
+    std::vector<int64_t> keys;
+    for (const std::vector<SqlRow>& written : db_->run_all(rows.statements()))
+      for (const SqlRow& row : written) {
+        keys.push_back(whole(row.at(0)));
+        ids_[whole(row.at(1))] = keys.back();
+        if (!all_seen_) continue;
+        last_seen_ = std::max(last_seen_, keys.back());
+        ++seen_;
+      }
+    return keys;
+  }
+
+  // Everything about the trials that were begun in this transaction.
+  void write_begun() {
+    std::vector<const Trial*> fresh;
+    for (const Trial& trial : starting_)
+      if (!ids_.count(trial.stored)) fresh.push_back(&trial);
+    if (!fresh.empty()) insert_trials(fresh);
+    SqlRows parameters("trial_params (trial_id, param_name, param_value, distribution_json)", 4,
+                       " ON CONFLICT (trial_id, param_name) DO NOTHING");
+    AttributeRows attributes("trial_system_attributes");
+    std::vector<int64_t> keys;
+    for (const Trial& trial : starting_) {
+      const int64_t key = ids_.at(trial.stored);
+      known_[key] = {trial.stored, trial.state, true, true};
+      unfinished_.erase(key);  // nobody else changes it
+      for (size_t i = 0; i < trial.point.size(); ++i)
+        if (!std::isnan(trial.point[i]))
+          parameters.add({key, space_->parameters()[i].name, trial.point[i], distribution_text(i)});
+      Dict all = trial.system_attributes;
+      all.set(process_key, process_);
+      attributes.add(key, all);
+      keys.push_back(key);
+      if (heartbeat_) heartbeat_->add(key);
     }
-    ++count_;
-    return key;
+    if (!keys.empty())
+      later_.push_back(
+          {fmt::format("INSERT INTO trial_heartbeats (trial_id, heartbeat) SELECT trial_id, "
+                       "CURRENT_TIMESTAMP FROM trials WHERE {} ON CONFLICT (trial_id) DO UPDATE "
+                       "SET heartbeat = CURRENT_TIMESTAMP",
+                       db_->among("trial_id", 1)),
+           {db_->list(keys)}});
+    parameters.write(later_);
+    attributes.write(later_);
+    starting_.clear();
   }
 
   // As Optuna's own callback does it: the trial fails, and its configuration waits under a new
@@ -409,7 +440,11 @@ class SqlStorage final : public Storage {
     history.emplace_back(number);
     if (history.size() > most_retries) return;
     attributes.set("retry_history", std::move(history));
-    const int64_t copy = insert_trial(TrialState::waiting, 0, 0);
+    Trial waiting;
+    waiting.state = TrialState::waiting;
+    waiting.stored = count_trials();
+    ++count_;
+    const int64_t copy = insert_trials({&waiting}).at(0);
     unfinished_.insert(copy);  // the next news have it
     db_->run(
         "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) SELECT "
@@ -421,7 +456,9 @@ class SqlStorage final : public Storage {
         "INSERT INTO trial_user_attributes (trial_id, key, value_json) SELECT CAST($2 AS "
         "INTEGER), key, value_json FROM trial_user_attributes WHERE trial_id = $1",
         {key, copy});
-    write_attributes("trial_system_attributes", copy, attributes, later_);
+    AttributeRows rows("trial_system_attributes");
+    rows.add(copy, attributes);
+    rows.write(later_);
     begun_ = true;
   }
 
@@ -430,45 +467,47 @@ class SqlStorage final : public Storage {
     later_.clear();
   }
 
-  void write_ends() {
-    std::vector<SqlStatement> statements;
+  void end_statements(std::vector<SqlStatement>& statements) const {
     for (const Trial& trial : ended_)
       statements.push_back(
           {"UPDATE trials SET state = $2, datetime_complete = $3 WHERE trial_id = $1 AND state = "
            "'RUNNING' RETURNING trial_id",
            {ids_.at(trial.shown()), std::string(state_name(trial.state)),
             time_or_null(trial.ended)}});
-    const auto updated = db_->run_all(statements);
-    statements.clear();
+  }
+
+  // What belongs to the trials whose ends the transaction began with: their results say which of
+  // them were still ours.
+  void write_ends(const std::vector<std::vector<SqlRow>>& updated, size_t first) {
+    SqlRows values("trial_values (trial_id, objective, value, value_type)", 4);
+    AttributeRows user("trial_user_attributes"), system("trial_system_attributes");
     for (size_t i = 0; i < ended_.size(); ++i) {
       const Trial& trial = ended_[i];
       int64_t key = ids_.at(trial.shown());
       known_[key].state = trial.state;
-      if (updated[i].empty()) {
+      if (updated.at(first + i).empty()) {
         const auto copy = waiting_copy(trial);
         if (!copy) {
-          write_late(key, trial, statements);
+          user.add(key, late_result(trial));
           continue;
         }
         key = *copy;
       }
       // What waits is tried from its beginning.
       if (trial.state == TrialState::waiting) {
-        statements.push_back({"DELETE FROM trial_intermediate_values WHERE trial_id = $1", {key}});
+        later_.push_back({"DELETE FROM trial_intermediate_values WHERE trial_id = $1", {key}});
         unfinished_.insert(key);
       }
       for (size_t k = 0; k < trial.values.size(); ++k) {
         const auto [number, type] = stored_number(trial.values[k]);
-        statements.push_back(
-            {"INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES ($1, $2, "
-             "$3, $4)",
-             {key, static_cast<int64_t>(k), number, type}});
+        values.add({key, static_cast<int64_t>(k), number, type});
       }
-      write_attributes("trial_user_attributes", key, trial.user_attributes, statements);
-      if (!trial.constraints.empty())
-        write_attributes("trial_system_attributes", key, stored_attributes(trial), statements);
+      user.add(key, trial.user_attributes);
+      if (!trial.constraints.empty()) system.add(key, stored_attributes(trial));
     }
-    db_->run_all(statements);
+    values.write(later_);
+    user.write(later_);
+    system.write(later_);
   }
 
   // Somebody took us for dead: if the configuration still waits, this is its result.
@@ -488,33 +527,11 @@ class SqlStorage final : public Storage {
   }
 
   // Otherwise it is kept beside the failure: the trial is being tried again already.
-  void write_late(int64_t key, const Trial& trial, std::vector<SqlStatement>& statements) {
+  static Dict late_result(const Trial& trial) {
     List values;
     for (const double value : trial.values) values.emplace_back(value);
-    write_attributes(
-        "trial_user_attributes", key,
-        {{"late_result", Dict{{"state", state_name(trial.state)}, {"values", std::move(values)}}}},
-        statements);
-  }
-
-  void write_parameters(int64_t key, const Trial& trial, std::vector<SqlStatement>& statements) {
-    for (size_t i = 0; i < trial.point.size(); ++i)
-      if (!std::isnan(trial.point[i]))
-        statements.push_back(
-            {"INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) "
-             "VALUES ($1, $2, $3, $4) ON CONFLICT (trial_id, param_name) DO NOTHING",
-             {key, space_->parameters()[i].name, trial.point[i], distribution_text(i)}});
-  }
-
-  static void write_attributes(const char* table, int64_t key, const Dict& attributes,
-                               std::vector<SqlStatement>& statements) {
-    for (const auto& [name, value] : attributes)
-      statements.push_back(
-          {fmt::format("INSERT INTO {} (trial_id, key, value_json) VALUES ($1, $2, "
-                       "$3) ON CONFLICT (trial_id, key) DO UPDATE SET value_json = "
-                       "$3",
-                       table),
-           {key, name, write_python_json(value)}});
+    return {
+        {"late_result", Dict{{"state", state_name(trial.state)}, {"values", std::move(values)}}}};
   }
 
   const std::string& distribution_text(size_t parameter) {
@@ -532,6 +549,7 @@ class SqlStorage final : public Storage {
   bool inside_ = false, begun_ = false;      // a transaction; something was begun in it
   bool counted_ = false, all_seen_ = false;  // in this transaction: the trials, by news
   std::vector<Trial> ended_;                 // and not written yet
+  std::vector<Trial> starting_;              // in this transaction
   std::vector<SqlStatement> later_;          // of the transaction, in one go at its end
   std::map<int64_t, Known> known_;           // by trial_id
   std::set<int64_t> unfinished_;             // that others may change, by trial_id
@@ -548,6 +566,12 @@ std::vector<std::vector<SqlRow>> SqlConnection::run_all(
   std::vector<std::vector<SqlRow>> results;
   for (const SqlStatement& one : statements) results.push_back(run(one.sql, one.parameters));
   return results;
+}
+
+std::vector<SqlStatement> SqlConnection::exclusive(int64_t study) const {
+  std::vector<SqlStatement> both = {exclusive()};
+  for (SqlStatement& one : lock_study(study)) both.push_back(std::move(one));
+  return both;
 }
 
 std::unique_ptr<Storage> make_sql_storage(std::function<std::unique_ptr<SqlConnection>()> connect) {

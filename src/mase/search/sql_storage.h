@@ -30,10 +30,11 @@ class SqlConnection {
                                   const std::vector<SqlValue>& parameters = {}) = 0;
   // One after the other, in one go where the database is far away; results by statement.
   virtual std::vector<std::vector<SqlRow>> run_all(const std::vector<SqlStatement>& statements);
-  virtual void begin() = 0;  // a transaction that excludes other writers
   virtual void make_tables() = 0;
+  virtual SqlStatement exclusive() const = 0;  // begins a transaction that excludes other writers
   // Until the end of the transaction no other process gives numbers to trials of this study.
-  virtual void lock_study(int64_t study) = 0;
+  virtual std::vector<SqlStatement> lock_study(int64_t /*study*/) const { return {}; }
+  std::vector<SqlStatement> exclusive(int64_t study) const;  // both
 
   // "column is one of the numbers in parameter N", and such a parameter.
   virtual std::string among(const std::string& column, size_t parameter) const = 0;
@@ -41,8 +42,9 @@ class SqlConnection {
   // The time so many seconds (parameter N) ago by the database's clock.
   virtual std::string seconds_ago(size_t parameter) const = 0;
 
-  virtual void listen(int64_t /*study*/) {}      // to what others tell of this study
-  virtual void tell(int64_t /*study*/) {}        // others, when the transaction is committed
+  virtual void listen(int64_t /*study*/) {}  // to what others tell of this study
+  // Tells them, when the transaction is committed.
+  virtual std::vector<SqlStatement> tell(int64_t /*study*/) const { return {}; }
   virtual bool changed() = 0;                    // see Storage
   virtual const std::string& place() const = 0;  // for errors; never a password
 };

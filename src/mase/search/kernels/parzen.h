@@ -8,11 +8,21 @@
 
 namespace mase::search::kernels {
 
-// terms[i] -= ((x - mu[i]) * inverse[i])^2 / 2
-void add_normals(double x, const double* mu, const double* inverse, double* terms, size_t count);
+// Normal kernels over several dimensions: for each dimension the means and, with a factor of the
+// root of one half, the inverse deviations of all of them.
+struct Normals {
+  size_t dimensions = 0;
+  const double* const* mu = nullptr;
+  const double* const* inverse = nullptr;
+};
+// terms[p][i] -= sum over d of ((x[p][d] - mu[d][i]) * inverse[d][i])^2, one dimension after the
+// other; rows of terms are `stride` apart, those of x are whole.
+void subtract_squares(const Normals& normals, const double* x, size_t points, double* terms,
+                      size_t stride, size_t count);
 // terms[i] += gain where choices[i] == choice
 void add_matches(const int32_t* choices, int32_t choice, double gain, double* terms, size_t count);
-// log(sum of exp(terms)). A term 45 below the largest adds less than 3e-20 of it and is left out.
-double log_sum_exp(const double* terms, size_t count);
+// log(sum of weights[i] * exp(terms[i])), weights of at most one. A term 45 below the largest adds
+// less than 3e-20 of what that one does and is left out.
+double log_sum_exp(const double* terms, const double* weights, size_t count);
 
 }  // namespace mase::search::kernels

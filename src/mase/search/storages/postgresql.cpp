@@ -82,6 +82,11 @@ class PostgresqlConnection final : public SqlConnection {
       // A server that crashes may lose its last half second, whole transactions each: trials are
       // then tried again. Waiting for the disk at every commit would cost more than most trials.
       check(Result(PQexec(connection_, "SET synchronous_commit = off")));
+      // A process that is stopped in the middle of a transaction holds the study's lock: the server
+      // ends it, unless it was told another time.
+      check(Result(PQexec(connection_,
+                          "SELECT set_config('idle_in_transaction_session_timeout', '60s', false) "
+                          "WHERE current_setting('idle_in_transaction_session_timeout') = '0'")));
       return;
     }
     const std::string cause = first_line(PQerrorMessage(connection_));
@@ -111,7 +116,7 @@ class PostgresqlConnection final : public SqlConnection {
     return results;
   }
 
-  void begin() override { run("BEGIN", {}); }
+  SqlStatement exclusive() const override { return {"BEGIN"}; }
 
   void make_tables() override {
     run("BEGIN", {});
@@ -127,8 +132,8 @@ class PostgresqlConnection final : public SqlConnection {
 
   // Before ids are drawn: a trial with a smaller id that is committed later is never seen by
   // Optuna's cache.
-  void lock_study(int64_t study) override {
-    run("SELECT study_id FROM studies WHERE study_id = $1 FOR UPDATE", {study});
+  std::vector<SqlStatement> lock_study(int64_t study) const override {
+    return {{"SELECT study_id FROM studies WHERE study_id = $1 FOR UPDATE", {study}}};
   }
   const std::string& place() const override { return place_; }
 
@@ -145,8 +150,8 @@ class PostgresqlConnection final : public SqlConnection {
   void listen(int64_t study) override {
     check(Result(PQexec(connection_, fmt::format("LISTEN mase_study_{}", study).c_str())));
   }
-  void tell(int64_t study) override {
-    run("SELECT pg_notify($1, '')", {fmt::format("mase_study_{}", study)});
+  std::vector<SqlStatement> tell(int64_t study) const override {
+    return {{"SELECT pg_notify($1, '')", {fmt::format("mase_study_{}", study)}}};
   }
   bool changed() override {
     if (!PQconsumeInput(connection_)) throw Error(place_, first_line(PQerrorMessage(connection_)));
@@ -247,9 +252,17 @@ class PostgresqlConnection final : public SqlConnection {
   std::map<std::string, std::string> prepared_;  // names by text
 };
 
+// Addresses of SQLAlchemy name a driver: "postgresql+psycopg2://" is "postgresql://" here.
+std::string without_driver(const std::string& address) {
+  const size_t end = address.find("://");
+  const size_t plus = address.find('+');
+  if (end == std::string::npos || plus > end) return address;
+  return address.substr(0, plus) + address.substr(end);
+}
+
 bool takes(const std::string& address) {
-  return starts_with(address, "postgresql://") || starts_with(address, "postgresql+psycopg2://") ||
-         starts_with(address, "postgres://");
+  const std::string plain = without_driver(address);
+  return starts_with(plain, "postgresql://") || starts_with(plain, "postgres://");
 }
 
 const Register<StorageRecord> registered{{
@@ -258,7 +271,7 @@ const Register<StorageRecord> registered{{
     .many_machines = true,
     .takes = takes,
     .open = [](const std::string& address) -> std::unique_ptr<Storage> {
-      const std::string plain = replace_all(address, "postgresql+psycopg2://", "postgresql://");
+      const std::string plain = without_driver(address);
       return make_sql_storage([plain] { return std::make_unique<PostgresqlConnection>(plain); });
     },
 }};

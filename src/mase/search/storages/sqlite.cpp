@@ -174,10 +174,11 @@ class SqliteConnection final : public SqlConnection {
     return rows;
   }
 
-  void begin() override { run("BEGIN IMMEDIATE", {}); }
+  // Every other writer waits: nothing is left to lock.
+  SqlStatement exclusive() const override { return {"BEGIN IMMEDIATE"}; }
 
   void make_tables() override {
-    begin();
+    run(exclusive().sql, {});
     try {
       execute(tables);
       run("INSERT INTO version_info VALUES (1, 12, $1) ON CONFLICT DO NOTHING", {"5.0.0"});
@@ -188,8 +189,6 @@ class SqliteConnection final : public SqlConnection {
       throw;
     }
   }
-
-  void lock_study(int64_t) override {}  // BEGIN IMMEDIATE excludes every other writer
 
   std::string among(const std::string& column, size_t parameter) const override {
     return fmt::format("{} IN (SELECT value FROM json_each(${}))", column, parameter);
@@ -234,7 +233,9 @@ class SqliteConnection final : public SqlConnection {
   }
 
   void bind(sqlite3_stmt* statement, size_t number, const SqlValue& value) {
-    const int at = sqlite3_bind_parameter_index(statement, fmt::format("${}", number).c_str());
+    char name[24] = {};
+    fmt::format_to(name, "${}", number);
+    const int at = sqlite3_bind_parameter_index(statement, name);
     int result = SQLITE_OK;
     if (const auto* whole = std::get_if<int64_t>(&value))
       result = sqlite3_bind_int64(statement, at, *whole);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/search/kernels/integer_hits.h"
+
+#include <algorithm>
+
+#include "mase/base/error.h"
+#include "mase/engine/kernels/vnni.h"
+
+namespace mase::search {
+
+#if defined(__x86_64__)
+
+namespace {
+
+constexpr int64_t hit_lanes = 16;
+constexpr int most_vectors = 4, most_rows = 6;
+
+// The largest of the classes so far, and which it is.
+struct Leaders {
+  __m512 top[most_vectors];
+  __m512i best[most_vectors];
+};
+
+// kRows classes from `first` on for kVectors vectors of rows.
+template <int kRows, int kVectors>
+MASE_VNNI __attribute__((noinline)) void hit_band(const IntegerHits& s, int64_t first,
+                                                  const uint32_t* x, Leaders& leaders) {
+  __m512i sum[kRows][kVectors];
+  for (int r = 0; r < kRows; ++r)
+    for (int v = 0; v < kVectors; ++v) sum[r][v] = _mm512_set1_epi32(s.starts[first + r]);
+  const uint32_t* words = s.words + first * s.quads;
+  for (int64_t k = 0; k < s.quads; ++k) {
+    __m512i value[kVectors];
+    for (int v = 0; v < kVectors; ++v)
+      value[v] = _mm512_loadu_si512(x + k * s.stride + v * hit_lanes);
+    for (int r = 0; r < kRows; ++r) {
+      const __m512i weight = _mm512_set1_epi32(static_cast<int>(words[r * s.quads + k]));
+      for (int v = 0; v < kVectors; ++v) kernels::vnni::multiply_add(sum[r][v], value[v], weight);
+    }
+  }
+  const __m512 unit = _mm512_set1_ps(s.unit), zero = _mm512_setzero_ps();
+  for (int r = 0; r < kRows; ++r) {
+    const int64_t c = first + r;
+    const __m512 bias = s.bias ? _mm512_set1_ps(s.bias[c]) : zero;
+    const __m512i index = _mm512_set1_epi32(static_cast<int>(c));
+    for (int v = 0; v < kVectors; ++v) {
+      __m512 y = _mm512_add_ps(bias, _mm512_mul_ps(_mm512_cvtepi32_ps(sum[r][v]), unit));
+      if (s.mean)
+        y = _mm512_fnmadd_ps(_mm512_sub_ps(_mm512_set1_ps(s.mean[c]), y),
+                             _mm512_set1_ps(s.factor[c]), _mm512_set1_ps(s.shift[c]));
+      if (s.relu) y = _mm512_max_ps(zero, y);
+      const __mmask16 larger = c == 0 ? static_cast<__mmask16>(0xffff)
+                                      : _mm512_cmp_ps_mask(y, leaders.top[v], _CMP_GT_OQ);
+      leaders.top[v] = _mm512_mask_mov_ps(leaders.top[v], larger, y);
+      leaders.best[v] = _mm512_mask_mov_epi32(leaders.best[v], larger, index);
+    }
+  }
+}
+
+template <int kVectors>
+MASE_VNNI int64_t hits_of(const IntegerHits& s, const uint32_t* x, const int32_t* labels,
+                          __mmask16 last) {
+  Leaders leaders;
+  for (int v = 0; v < kVectors; ++v) {
+    leaders.top[v] = _mm512_setzero_ps();
+    leaders.best[v] = _mm512_setzero_si512();
+  }
+  int64_t bands = (s.classes + most_rows - 1) / most_rows;
+  for (int64_t c = 0; bands > 0; --bands) {
+    const int64_t height = (s.classes - c + bands - 1) / bands;
+    const auto run = height == 6   ? hit_band<6, kVectors>
+                     : height == 5 ? hit_band<5, kVectors>
+                     : height == 4 ? hit_band<4, kVectors>
+                     : height == 3 ? hit_band<3, kVectors>
+                     : height == 2 ? hit_band<2, kVectors>
+                                   : hit_band<1, kVectors>;
+    run(s, c, x, leaders);
+    c += height;
+  }
+  int64_t count = 0;
+  for (int v = 0; v < kVectors; ++v) {
+    const __mmask16 equal =
+        _mm512_cmpeq_epi32_mask(leaders.best[v], _mm512_loadu_si512(labels + v * hit_lanes));
+    const auto valid = static_cast<__mmask16>(v + 1 < kVectors ? 0xffff : last);
+    count += __builtin_popcount(static_cast<unsigned>(equal & valid));
+  }
+  return count;
+}
+
+}  // namespace
+
+int64_t integer_hits(const IntegerHits& s, const uint32_t* x, const int32_t* labels) {
+  constexpr int64_t most = hit_lanes * most_vectors;
+  int64_t count = 0;
+  for (int64_t first = 0; first < s.n; first += most) {
+    const int64_t left = std::min(most, s.n - first), vectors = (left + hit_lanes - 1) / hit_lanes;
+    const auto last = static_cast<__mmask16>((1u << (left - (vectors - 1) * hit_lanes)) - 1);
+    const auto run = vectors == 4   ? hits_of<4>
+                     : vectors == 3 ? hits_of<3>
+                     : vectors == 2 ? hits_of<2>
+                                    : hits_of<1>;
+    count += run(s, x + first, labels + first, last);
+  }
+  return count;
+}
+
+#else
+
+int64_t integer_hits(const IntegerHits&, const uint32_t*, const int32_t*) {
+  throw InternalError("integer_hits: this processor has no integer dot product");
+}
+
+#endif
+
+}  // namespace mase::search

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inner loops of search/ beside plain ones, on values that hurt: terms far apart and equal,
+// infinities, counts that fill no vector; sums that must not depend on the order.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "mase/base/random.h"
+#include "mase/base/tensor.h"
+#include "mase/engine/kernels/integer_dot.h"
+#include "mase/engine/kernels/kernels.h"
+#include "mase/search/kernels/integer_hits.h"
+#include "mase/search/kernels/parzen.h"
+
+namespace mase::search {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double plain_log_sum(const std::vector<double>& terms, const std::vector<double>& weights) {
+  const double largest = *std::max_element(terms.begin(), terms.end());
+  if (std::isinf(largest)) return largest;
+  long double sum = 0;
+  for (size_t i = 0; i < terms.size(); ++i)
+    sum += static_cast<long double>(weights[i]) *
+           std::exp(static_cast<long double>(terms[i] - largest));
+  return static_cast<double>(static_cast<long double>(largest) + std::log(sum));
+}
+
+TEST(Kernels, LogSumExpIsThatOfLongDoubles) {
+  Random random(1, "kernels");
+  for (const size_t count : {1, 2, 7, 8, 9, 31, 1000}) {
+    for (const double spread : {0.0, 1e-9, 1.0, 30.0, 44.9, 2000.0}) {
+      std::vector<double> terms(count), weights(count);
+      for (size_t i = 0; i < count; ++i) {
+        terms[i] = 100 - spread * random.uniform();
+        weights[i] = 1e-3 + 0.999 * random.uniform();
+        if (i % 5 == 3) terms[i] = -infinity;
+      }
+      const double value = kernels::log_sum_exp(terms.data(), weights.data(), count);
+      EXPECT_NEAR(value, plain_log_sum(terms, weights), 1e-13) << count << " " << spread;
+      // In another order, cut into other vectors: the same bits.
+      std::vector<double> turned(terms.rbegin(), terms.rend()),
+          turned_weights(weights.rbegin(), weights.rend());
+      EXPECT_EQ(value, kernels::log_sum_exp(turned.data(), turned_weights.data(), count));
+      std::rotate(turned.begin(), turned.begin() + static_cast<int64_t>(count / 3), turned.end());
+      std::rotate(turned_weights.begin(), turned_weights.begin() + static_cast<int64_t>(count / 3),
+                  turned_weights.end());
+      EXPECT_EQ(value, kernels::log_sum_exp(turned.data(), turned_weights.data(), count));
+    }
+  }
+  const std::vector<double> none(9, -infinity), ones(9, 1.0);
+  EXPECT_EQ(kernels::log_sum_exp(none.data(), ones.data(), none.size()), -infinity);
+}
+
+TEST(Kernels, SquaresAreThoseOfOneAfterTheOther) {
+  Random random(2, "kernels");
+  for (const size_t count : {1, 5, 8, 37})
+    for (const size_t points : {1, 3, 4, 9})
+      for (const size_t dimensions : {0, 1, 10}) {
+        const auto numbers = [&](size_t n) {
+          std::vector<double> all(n);
+          for (double& x : all) x = 200 * random.uniform() - 100;
+          return all;
+        };
+        std::vector<std::vector<double>> mu, inverse;
+        std::vector<const double*> mu_at, inverse_at;
+        for (size_t d = 0; d < dimensions; ++d) {
+          mu.push_back(numbers(count));
+          inverse.push_back(numbers(count));
+        }
+        for (size_t d = 0; d < dimensions; ++d) {
+          mu_at.push_back(mu[d].data());
+          inverse_at.push_back(inverse[d].data());
+        }
+        const std::vector<double> x = numbers(points * dimensions);
+        std::vector<double> terms = numbers(points * count);
+        terms[0] = -infinity;
+        std::vector<double> expected = terms;
+        for (size_t p = 0; p < points; ++p)
+          for (size_t i = 0; i < count; ++i)
+            for (size_t d = 0; d < dimensions; ++d) {
+              const double z = (x[p * dimensions + d] - mu[d][i]) * inverse[d][i];
+              expected[p * count + i] -= z * z;
+            }
+        kernels::subtract_squares({dimensions, mu_at.data(), inverse_at.data()}, x.data(), points,
+                                  terms.data(), count, count);
+        EXPECT_EQ(terms, expected) << count << " " << points << " " << dimensions;
+      }
+}
+
+// Product, norm and comparison one after the other give the same hits.
+TEST(Kernels, IntegerHitsAreThoseOfTheSteps) {
+  if (!::mase::kernels::has_integer_dot()) GTEST_SKIP() << "no integer dot product here";
+  Random random(3, "kernels");
+  constexpr int64_t stride = 208;  // thirteen vectors
+  for (const int64_t classes : {1, 2, 5, 6, 7, 13})
+    for (const int64_t quads : {1, 8})
+      for (const int64_t n : {1, 15, 16, 64, 65, 200})
+        for (const int kind : {0, 1, 2, 3}) {  // norm, relu
+          const auto words = [&](int64_t count) {
+            std::vector<uint32_t> all(static_cast<size_t>(count));
+            for (uint32_t& word : all) word = random.next_word();
+            return all;
+          };
+          const auto floats = [&](double scale) {
+            std::vector<float> all(static_cast<size_t>(classes));
+            for (float& x : all) x = static_cast<float>(scale * (random.uniform() - 0.5));
+            return all;
+          };
+          const std::vector<uint32_t> w = words(classes * quads), x = words(quads * stride);
+          std::vector<int32_t> starts, labels(stride);
+          for (int64_t c = 0; c < classes; ++c)
+            starts.push_back(static_cast<int32_t>(1000 * random.uniform()) - 500);
+          for (int32_t& label : labels)
+            label = static_cast<int32_t>(random.uniform() * static_cast<double>(classes));
+          const std::vector<float> bias = floats(100), mean = floats(50), factor = floats(2),
+                                   shift = floats(10);
+          const bool norm = kind & 1, relu = kind & 2;
+          std::vector<int64_t> offsets;
+          for (int64_t q = 0; q < quads; ++q) offsets.push_back(q * stride);
+          const std::shared_ptr<std::byte> memory =
+              aligned_bytes(static_cast<size_t>(2 * classes * stride) * sizeof(float));
+          float* y = reinterpret_cast<float*>(memory.get());
+          float* normal = y + classes * stride;
+          std::fill(y, normal + classes * stride, 0.0f);
+          ::mase::kernels::integer_linear({.out = classes,
+                                           .in = quads,
+                                           .out_step = quads,
+                                           .in_step = 1,
+                                           .offsets = offsets.data(),
+                                           .y_stride = stride,
+                                           .n = n},
+                                          w.data(), starts.data(), 1.0f / 64, bias.data(), x.data(),
+                                          y, relu && !norm);
+          if (norm)
+            ::mase::kernels::norm_apply(
+                {.channels = classes, .positions = 1, .stride = stride, .n = n},
+                {factor.data(), shift.data(), 1e-5, relu}, y, mean.data(),
+                std::vector<float>(static_cast<size_t>(classes), 1.0f).data(), normal, {});
+          const int64_t expected =
+              ::mase::kernels::hits(norm ? normal : y, classes, stride, n, labels.data());
+          const IntegerHits layer{.classes = classes,
+                                  .quads = quads,
+                                  .stride = stride,
+                                  .n = n,
+                                  .words = w.data(),
+                                  .starts = starts.data(),
+                                  .unit = 1.0f / 64,
+                                  .bias = bias.data(),
+                                  .mean = norm ? mean.data() : nullptr,
+                                  .factor = factor.data(),
+                                  .shift = shift.data(),
+                                  .relu = relu};
+          EXPECT_EQ(integer_hits(layer, x.data(), labels.data()), expected)
+              << classes << " classes, " << quads << " quads, " << n << " rows, kind " << kind;
+        }
+}
+
+}  // namespace
+}  // namespace mase::search
