@@ -114,6 +114,24 @@ TEST(emit, read_back_proves_and_names_faults) {
   }
 }
 
+// a + 4 b has a zero between its bits, which a sum below it passes on together with a.
+TEST(emit, read_back_sees_through_zeros_between_bits) {
+  if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";
+  IntegerBuilder builder("gap");
+  const IntegerId a = builder.input({0, 1}, 0, "a"), b = builder.input({0, 1}, -2, "b"),
+                  c = builder.input({0, 3}, -2, "c");
+  const IntegerId gap = builder.add(a, 0, b, 2);
+  builder.output(builder.add(gap, 0, c, 2, true, 1));
+  Design design;
+  design.graph = builder.finish();
+  design.emitted = emit_unrolled(design.graph, {"top", Dict{{"valid", false}}});
+  const std::string folder = temporary_folder() + "/design";
+  write_design(folder, design_files(design, random_rows(design.graph, 16, 0), {}));
+  const ReadBack proof = prove_folder(design, folder);
+  EXPECT_EQ(proof.fault, "");
+  EXPECT_TRUE(proof.proved());
+}
+
 // The better of da4ml and alkaid has 1133 LUTs and 51 levels for the same weights in the same flow.
 TEST(emit, synthesis_stays_small_and_near_the_estimate) {
   if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";

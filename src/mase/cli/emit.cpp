@@ -28,10 +28,13 @@ int run(const Arguments& arguments) {
     fmt::print("engine = integers on {}: 0 mismatches\n", compared.origin);
   else
     fmt::print("not compared with the engine: {}\n", compared.reason);
+  if (compared.accuracy) fmt::print("accuracy on them: {:.4f}\n", *compared.accuracy);
   if (!network.lowered.software.empty())
     fmt::print("in software, before the first rounding: {}\n",
                join(network.lowered.software, ", "));
   fmt::print("{}\n", result.proof_text);
+  if (const std::string wraps = overflow_text(result.overflow); !wraps.empty())
+    fmt::print("{}\n", wraps);
   const Estimate cost = estimate(result.design);
   const EmittedDesign& emitted = result.design.emitted;
   if (!cost.timed)

@@ -3,14 +3,26 @@
 #include "mase/base/file.h"
 #include "mase/base/table.h"
 #include "mase/cli/hardware_setup.h"
+#include "mase/hardware/quick_estimate.h"
 
 namespace mase::estimate_command {
 namespace {
 
+// Options that only a design has.
+bool asks_for_design(const Arguments& arguments) {
+  if (arguments["full"].as_bool()) return true;
+  for (const Field& field : design_fields())
+    if (arguments.typed.count(field.name) > 0) return true;
+  return false;
+}
+
 int run(const Arguments& arguments) {
   const HardwareNetwork network = load_hardware_network(read_hardware_spec(arguments));
-  const Design design = make_design(network.lowered.graph, read_design_options(arguments));
-  const Estimate cost = estimate(design);
+  std::optional<Estimate> quick;
+  if (!asks_for_design(arguments)) quick = quick_estimate(network.lowered.graph);
+  Design design;
+  if (!quick) design = make_design(network.lowered.graph, read_design_options(arguments));
+  const Estimate cost = quick ? *quick : estimate(design);
   if (!arguments["json"].is_null()) {
     const std::string text = to_json(to_value(cost), 2) + "\n",
                       path = arguments["json"].as_string();
@@ -32,8 +44,9 @@ int run(const Arguments& arguments) {
     table.add({layer.name, fmt::format("{:.0f}", layer.luts), fmt::format("{:.0f}", layer.levels),
                std::to_string(layer.adders)});
   table.add({"total", fmt::format("{:.0f}", cost.luts), fmt::format("{:.0f}", cost.levels), ""});
-  fmt::print("{}\ndelay {:.1f} ns (a model, not placed), {} register bits\n", table.str(),
-             cost.delay_ns, cost.registers);
+  fmt::print("{}\ndelay {:.1f} ns (a model, not placed), {} register bits\nfrom {}{}\n",
+             table.str(), cost.delay_ns, cost.registers, cost.method,
+             quick ? "; --full optimises it" : "");
   return 0;
 }
 
@@ -41,7 +54,9 @@ const Register<CommandRecord> registered{{
     .name = "estimate",
     .group = CommandGroup::hardware,
     .summary = "Estimate what a quantised network costs in hardware",
-    .help = "From the optimised integer graph, calibrated on designs synthesised with Yosys.",
+    .help = "From the optimised integer graph, calibrated on designs synthesised with Yosys. Of "
+            "large networks digits and widths are counted instead, unless --full or an option of a "
+            "design is given; the figures say which.",
     .positionals = hardware_positionals(),
     .options = {[] {
       // Nothing is compared here; data are for passes that look at some.
@@ -51,6 +66,10 @@ const Register<CommandRecord> registered{{
         if (field.name == "dataset") field.help = "rows for passes that look at data";
       const std::vector<Field> more = design_fields();
       fields.insert(fields.end(), more.begin(), more.end());
+      fields.push_back({.name = "full",
+                        .type = FieldType::boolean,
+                        .default_value = false,
+                        .help = "optimise the graph of a large network too"});
       fields.push_back({.name = "json",
                         .type = FieldType::text,
                         .help = "a file for the figures; - prints them"});

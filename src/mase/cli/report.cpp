@@ -18,7 +18,7 @@ int run(const Arguments& arguments) {
   if (arguments["output"].is_string()) output = arguments["output"].as_string();
   write_file_atomically(output, page.html);
   fmt::print("{}: {}, {}\n", printable(output),
-             count == 1 ? "1 run" : fmt::format("{} runs", count),
+             count == 1 ? "1 " + page.what : fmt::format("{} {}s", count, page.what),
              human_bytes(static_cast<double>(page.html.size())));
   return 0;
 }
@@ -27,10 +27,13 @@ const Register<CommandRecord> registered{{
     .name = "report",
     .group = CommandGroup::look,
     .summary = "write a page with the figures of a run, or of several compared",
-    .help = "The page is one HTML file: it opens from disk, needs no network and prints well. A "
-            "folder that holds several runs stands for all of them.",
+    .help =
+        "The page is one HTML file: it opens from disk, needs no network and prints well. A "
+        "folder that holds several runs stands for all of them. Folders that ch emit wrote have a "
+        "page too: checks and proofs, the datapath, accuracy against cost, a bill for every "
+        "neuron with its line of SystemVerilog; of several designs a comparison.",
     .positionals = {{.name = "runs",
-                     .help = "run folders, such as mase_output/NAME",
+                     .help = "run folders, such as mase_output/NAME, or emitted designs",
                      .many = true}},
     .options = {{{.name = "output",
                   .type = FieldType::text,
@@ -38,6 +41,7 @@ const Register<CommandRecord> registered{{
                           "several runs)"},
                  {.name = "title", .type = FieldType::text, .help = "heading of the page"}}},
     .examples = {"ch report mase_output/jsc-tiny_classification_jsc_2024-01-31",
+                 "ch report mase_output/hardware",
                  "ch report mase_output/batch_64 mase_output/batch_256 --output lab1.html"},
     .run = run,
 }};

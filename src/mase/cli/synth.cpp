@@ -9,14 +9,7 @@ namespace {
 int run(const Arguments& arguments) {
   const Synthesis result = synthesize_folder(arguments["folder"].as_string());
   if (arguments["json"].as_bool()) {
-    fmt::print("{}\n", to_json(Dict{{"flow", result.flow},
-                                    {"luts", result.luts},
-                                    {"carries", result.carries},
-                                    {"inverters", result.inverters},
-                                    {"muxes", result.muxes},
-                                    {"registers", result.registers},
-                                    {"levels", result.levels}},
-                               2));
+    fmt::print("{}\n", to_json(to_value(result), 2));
     return 0;
   }
   fmt::print(

@@ -7,6 +7,7 @@
 #include "mase/base/file.h"
 #include "mase/base/random.h"
 #include "mase/hardware/argmax.h"
+#include "mase/hardware/bill.h"
 #include "mase/hardware/interpreter.h"
 #include "mase/hardware/pipeline.h"
 #include "mase/hardware/verilog_text.h"
@@ -91,15 +92,21 @@ Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
       validate(options.style_options.is_null() ? Value(Dict{}) : options.style_options,
                style.schema, "--style " + style.name, problems);
   problems.throw_if_any();
-  design.graph = options.argmax ? with_argmax(lowered) : lowered;
+  const EmitOptions emit_options{options.top, own};
+  // A style's own tables come before the largest output is found: together they would be one.
+  const bool own_passes = style.optimize != nullptr;
+  design.graph = options.argmax && !own_passes ? with_argmax(lowered) : lowered;
   if (style.as_lowered) {
     if (options.levels > 0)
       throw Error("--levels", fmt::format("style {} has its own registers", style.name),
                   "leave it out");
   } else {
-    Optimized optimized = optimize(
-        design.graph,
-        {.effort = options.effort, .seed = options.seed, .delay_weight = options.delay_weight});
+    Optimized optimized = own_passes
+                              ? style.optimize(design.graph, emit_options)
+                              : optimize(design.graph, {.effort = options.effort,
+                                                        .seed = options.seed,
+                                                        .delay_weight = options.delay_weight});
+    if (options.argmax && own_passes) optimized.graph = with_argmax(optimized.graph);
     design.trace = std::move(optimized.trace);
     design.graph =
         options.levels > 0 ? pipeline(optimized.graph, options.levels) : std::move(optimized.graph);
@@ -107,7 +114,7 @@ Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
   if (options.top.empty() || verilog_name(options.top) != options.top)
     throw Error("--top", fmt::format("'{}' is no name of a module", printable(options.top)),
                 "use letters, digits and underscores");
-  design.emitted = style.emit(design.graph, {options.top, own});
+  design.emitted = style.emit(design.graph, emit_options);
   return design;
 }
 
@@ -144,6 +151,11 @@ EmittedFiles design_files(const Design& design, const DesignRows& rows, const Di
   files["Makefile"] = make_file(top);
   files["vivado.tcl"] = vivado_script(top);
   files["quartus.tcl"] = quartus_script(top);
+  if (!design.emitted.signals.empty())
+    files["bill.json"] = to_json(to_value(bill_of(design.graph, design.emitted.signals,
+                                                  files[fmt::format("rtl/{}.sv", top)])),
+                                 2) +
+                         "\n";
   files["graph.txt"] = to_text(design.graph);
   files[fmt::format("cpp/{}.h", top)] = cpp_header_text(design.graph, top);
   files["cpp/check.cpp"] = cpp_check_text(design.graph, design.emitted, top);

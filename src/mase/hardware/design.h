@@ -58,6 +58,7 @@ struct Simulation {
   double build_seconds = 0, run_seconds = 0;
   std::string output;
 };
+// What was found is also written to FOLDER/simulation.json (synthesis.json), for its page.
 // `simulator`: "iverilog", "verilator", "auto" (Icarus below some thousand rows), or "cpp": the C++
 // header instead of the SystemVerilog. `dump`: a waveform file to write, or empty. `most`: the
 // first so many rows only; 0: all.
@@ -71,6 +72,8 @@ struct Synthesis {
   double seconds = 0;
 };
 Synthesis synthesize_folder(const std::string& folder);
+Value to_value(const Simulation& simulation);
+Value to_value(const Synthesis& synthesis);
 
 // What the graph costs by the model, calibrated on synthesis results (estimate.cpp).
 Estimate estimate(const IntegerGraph& graph);

@@ -44,6 +44,10 @@ void must_work(const ToolResult& result, const std::string& what) {
                         : printable(last));
 }
 
+void note_result(const std::string& folder, const char* name, const Value& value) {
+  write_file_atomically((fs::path(folder) / name).string(), to_json(value, 2) + "\n");
+}
+
 int64_t number_after(const std::string& text, const std::string& word) {
   const size_t at = text.rfind(word);
   if (at == std::string::npos) return -1;
@@ -145,6 +149,7 @@ Simulation simulate_folder(const std::string& folder, const std::string& simulat
   if (result.rows != rows)
     throw Error(result.simulator, fmt::format("{} rows of {} were compared",
                                               std::max<int64_t>(0, result.rows), rows));
+  note_result(folder, "simulation.json", to_value(result));
   return result;
 }
 
@@ -177,7 +182,21 @@ Synthesis synthesize_folder(const std::string& folder) {
     if (starts_with(cell, "FD")) result.registers += count;
   }
   result.levels = std::max<int64_t>(0, number_after(read_text_file(work + "/ltp.txt"), "length="));
+  note_result(folder, "synthesis.json", to_value(result));
   return result;
+}
+
+Value to_value(const Simulation& simulation) {
+  return Dict{{"simulator", simulation.simulator},
+              {"rows", simulation.rows},
+              {"mismatches", simulation.mismatches}};
+}
+
+Value to_value(const Synthesis& synthesis) {
+  return Dict{{"flow", synthesis.flow},       {"luts", synthesis.luts},
+              {"carries", synthesis.carries}, {"inverters", synthesis.inverters},
+              {"muxes", synthesis.muxes},     {"registers", synthesis.registers},
+              {"levels", synthesis.levels}};
 }
 
 }  // namespace mase

@@ -214,13 +214,24 @@ const Register<EmitterRecord> registered{{
     .name = "unrolled",
     .summary = "every operation its own hardware, one result each clock cycle",
     .help = "For networks of up to some tens of thousands of additions.",
-    .schema = {{{.name = "valid",
-                 .type = FieldType::boolean,
-                 .default_value = false,
-                 .help = "a valid bit travels with the data (needs a pipeline)"}}},
-    .emit = [](const IntegerGraph& graph,
-               const EmitOptions& options) { return Writer(graph, options).write(); },
+    .schema = {{valid_field()}},
+    .emit = emit_unrolled,
 }};
 
 }  // namespace
 }  // namespace mase::emit_unrolled_style
+
+namespace mase {
+
+EmittedDesign emit_unrolled(const IntegerGraph& graph, const EmitOptions& options) {
+  return emit_unrolled_style::Writer(graph, options).write();
+}
+
+Field valid_field() {
+  return {.name = "valid",
+          .type = FieldType::boolean,
+          .default_value = false,
+          .help = "a valid bit travels with the data (needs a pipeline)"};
+}
+
+}  // namespace mase

@@ -14,6 +14,7 @@
 #include "mase/base/registry.h"
 #include "mase/base/schema.h"
 #include "mase/hardware/integer_graph.h"
+#include "mase/hardware/optimize.h"
 
 namespace mase {
 
@@ -30,6 +31,7 @@ struct Estimate {
   double luts = 0, levels = 0, delay_ns = 0;
   int64_t registers = 0;
   bool timed = true;  // levels and delay are known
+  std::string method = "the optimised graph";
   struct Layer {
     std::string name;
     double luts = 0, levels = 0;
@@ -61,8 +63,15 @@ struct EmitterRecord {
   std::string help = {};
   Schema schema = {};
   bool as_lowered = false;  // wants the network's own sums, nothing shared, no registers
+  // What is done to the lowered graph first; empty: optimize().
+  std::function<Optimized(const IntegerGraph& graph, const EmitOptions& options)> optimize = {};
   std::function<EmittedDesign(const IntegerGraph& graph, const EmitOptions& options)> emit;
 };
+
+// Every node of the graph a signal of one module, which styles may share. Their option `valid`: a
+// valid bit travels along.
+EmittedDesign emit_unrolled(const IntegerGraph& graph, const EmitOptions& options);
+Field valid_field();
 
 // The testbench: reads codes from vectors.hex through the simulator's own file functions, compares
 // every output and says how many rows differ.

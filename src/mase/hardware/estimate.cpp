@@ -2,39 +2,54 @@
 // What a graph will cost after synthesis, from the graph alone. The records' own models count
 // tables; bits that nothing reads are left out, and the sums of a calibration on synthesised
 // designs (docs/hardware.md) turn the counts into LUTs and levels of `synth_xilinx -family xcup`.
-#include <algorithm>
+#include "mase/hardware/estimate.h"
 
-#include "mase/hardware/design.h"
+#include <algorithm>
 
 namespace mase {
 namespace {
 
-// Fitted to Yosys 0.23 on four designs (docs/hardware.md). An adder's lowest and highest bits often
+// Fitted to Yosys 0.23 (docs/hardware.md). An adder's lowest and highest bits often
 // share tables with their neighbours.
-constexpr double luts_per_adder_bit = 1.1, luts_less_per_adder = 2, luts_per_other = 0.5;
+constexpr double luts_per_adder_bit = 1.067, luts_less_per_adder = 1.94, luts_per_other = 0.485,
+                 luts_per_table = 1;
 // A level of an UltraScale+ part with its routing: a model, not a placed figure.
 constexpr double nanoseconds_per_level = 0.25;
 
+CostShare share_of(const GraphCost& cost) {
+  const double bits = static_cast<double>(cost.adder_bits);
+  return {bits, static_cast<double>(cost.adders), cost.table_luts,
+          cost.luts - bits - cost.table_luts};
+}
+
 }  // namespace
 
+CostShare cost_share(const IntegerGraph& graph, const IntegerNode& node) {
+  const double luts = node.op->luts ? node.op->luts(context_of(graph, node)) : 0;
+  if (is_adder(node)) return {.adder_bits = luts, .adders = 1};
+  if (node.op->name == "table") return {.tables = luts};
+  return {.other = luts};
+}
+
+double estimated_luts(const CostShare& cost) {
+  return std::max(0.0, luts_per_adder_bit * cost.adder_bits - luts_less_per_adder * cost.adders +
+                           luts_per_table * cost.tables + luts_per_other * cost.other);
+}
+
+double delay_of_levels(double levels) { return levels * nanoseconds_per_level; }
+
 Estimate estimate(const IntegerGraph& graph) {
-  const auto fitted = [](const GraphCost& cost) {
-    const double adders = static_cast<double>(cost.adder_bits);
-    return std::max(0.0, luts_per_adder_bit * adders -
-                             luts_less_per_adder * static_cast<double>(cost.adders) +
-                             luts_per_other * (cost.luts - adders));
-  };
   const GraphCost cost = cost_of(graph);
   Estimate result;
-  result.luts = fitted(cost);
+  result.luts = estimated_luts(share_of(cost));
   result.levels = cost.levels;
-  result.delay_ns = result.levels * nanoseconds_per_level;
+  result.delay_ns = delay_of_levels(result.levels);
   result.registers = cost.registers;
   const std::vector<GraphCost> layers = cost_by_layer(graph);
   for (size_t i = 0; i < layers.size(); ++i)
     if (layers[i].luts > 0 || layers[i].levels > 0)
-      result.layers.push_back(
-          {graph.layers[i], fitted(layers[i]), layers[i].levels, layers[i].adders});
+      result.layers.push_back({graph.layers[i], estimated_luts(share_of(layers[i])),
+                               layers[i].levels, layers[i].adders});
   return result;
 }
 
@@ -49,7 +64,7 @@ Value to_value(const Estimate& estimate) {
                           {"luts", layer.luts},
                           {"levels", layer.levels},
                           {"adders", layer.adders}});
-  Dict value{{"luts", estimate.luts}};
+  Dict value{{"luts", estimate.luts}, {"from", estimate.method}};
   if (estimate.timed) {
     value.set("levels", estimate.levels);
     value.set("delay_ns", estimate.delay_ns);

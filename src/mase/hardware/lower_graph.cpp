@@ -40,11 +40,21 @@ class GraphLowering {
       if (!features)
         throw Error(graph_.node(id).name, "its result is never rounded to a number format",
                     "quantise the layers before it (ch transform)");
-      for (const IntegerId feature : *features) builder_.output(feature);
+      for (size_t i = 0; i < features->size(); ++i) {
+        const IntegerId feature = (*features)[i];
+        if (!builder_.at(feature).inputs.empty())
+          builder_.name(feature, fmt::format("{}_out{}", graph_.node(id).name, i));
+        builder_.output(feature);
+      }
     }
     std::vector<IntegerId> renamed;
     result_.graph = without_dead_nodes(builder_.graph(), &renamed);
     verify(result_.graph);
+    for (const auto& [feature, one] : wrapping_) {
+      if (renamed[static_cast<size_t>(feature)] < 0) continue;
+      result_.wrapping.push_back(one);
+      if (one.value >= 0) result_.wrapping.back().value = renamed[static_cast<size_t>(one.value)];
+    }
     for (const NodeId id : graph_.order()) {
       const Features& features = values[static_cast<size_t>(id)];
       if (!features) continue;
@@ -80,8 +90,8 @@ class GraphLowering {
       const QuantizerPtr format = quantizer(input_operand(*call.op, i, call.module != nullptr));
       Features features = values[static_cast<size_t>(call.inputs[i])];
       if (format)
-        features =
-            features ? rounded(node, *features, format) : source(node, call.inputs[i], format);
+        features = features ? rounded(node, *features, format, "in")
+                            : source(node, call.inputs[i], format);
       inputs.push_back(std::move(features));
     }
     const bool any =
@@ -97,7 +107,7 @@ class GraphLowering {
       refuse(node, "one of its operands is rounded to a number format and another is not",
              "quantise what feeds it");
     Features result = compute(node, call, inputs, quantizer);
-    if (const QuantizerPtr out = quantizer("data_out")) result = rounded(node, *result, out);
+    if (const QuantizerPtr out = quantizer("data_out")) result = rounded(node, *result, out, "out");
     return result;
   }
 
@@ -258,8 +268,21 @@ class GraphLowering {
   }
 
   std::vector<IntegerId> rounded(const Node& node, const std::vector<IntegerId>& features,
-                                 const QuantizerPtr& format) {
-    return lower_rounding(builder_, features, *format, node.name);
+                                 const QuantizerPtr& format, const char* what) {
+    const std::vector<IntegerId> results = lower_rounding(builder_, features, *format, node.name);
+    for (size_t i = 0; i < results.size(); ++i)
+      if (!builder_.at(results[i]).inputs.empty())
+        builder_.name(results[i], fmt::format("{}_{}{}", node.name, what, i));
+    const auto formats = fixed_formats(*format, features.size());
+    for (size_t i = 0; formats && i < results.size(); ++i) {
+      if ((*formats)[i].overflow != IntegerOverflow::wrap || (*formats)[i].width <= 0) continue;
+      const IntegerNode& result = builder_.at(results[i]);
+      const bool wraps = results[i] != features[i] && result.op->name == "wrap";
+      wrapping_.push_back({results[i],
+                           {node.name, static_cast<int64_t>(i), wraps ? result.inputs[0] : -1,
+                            (*formats)[i].range()}});
+    }
+    return results;
   }
 
   // Any other function of one number whose result is rounded: the op's own reference and the
@@ -292,6 +315,8 @@ class GraphLowering {
   const Graph& graph_;
   IntegerBuilder builder_;
   LoweredNetwork result_;
+  // With the features they are of, before those that nothing needs are gone.
+  std::vector<std::pair<IntegerId, LoweredNetwork::Wrapping>> wrapping_;
   std::vector<Shape> shapes_;
 };
 

@@ -35,6 +35,15 @@ struct LoweredNetwork {
     int bits = 0;
   };
   std::vector<Exactness> float32;
+  // Features, of those that something needs, rounded to formats that wrap. `value` is the integer
+  // before it wraps; those that provably fit, by their intervals, have none.
+  struct Wrapping {
+    std::string node;
+    int64_t feature = 0;
+    IntegerId value = -1;
+    IntegerRange format = {};
+  };
+  std::vector<Wrapping> wrapping;
 };
 
 LoweredNetwork lower(const Graph& graph);

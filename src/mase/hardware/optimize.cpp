@@ -6,15 +6,16 @@
 #include <optional>
 #include <utility>
 
+#include "mase/hardware/bill.h"
 #include "mase/hardware/bit_times.h"
 #include "mase/hardware/builder.h"
+#include "mase/hardware/estimate.h"
+#include "mase/hardware/neuron_tables.h"
 
 namespace mase {
 namespace {
 
-bool is_adder(const IntegerNode& node) {
-  return node.op->name == "add" || node.op->name == "subtract";
-}
+constexpr int most_table_bits = 10;  // a wider table is hardly ever cheaper than a sum
 
 void add_cost(GraphCost& cost, const IntegerGraph& graph, const IntegerNode& node) {
   const IntegerContext context = context_of(graph, node);
@@ -23,6 +24,7 @@ void add_cost(GraphCost& cost, const IntegerGraph& graph, const IntegerNode& nod
     ++cost.adders;
     cost.adder_bits += static_cast<int64_t>(node.op->luts(context));
   }
+  if (node.op->name == "table") cost.table_luts += node.op->luts(context);
   if (node.op->name == "register") cost.registers += node.range.width();
 }
 
@@ -47,6 +49,10 @@ std::optional<RoundedRelu> rounded_relu(const IntegerGraph& graph, const Integer
 }
 
 }  // namespace
+
+bool is_adder(const IntegerNode& node) {
+  return node.op->name == "add" || node.op->name == "subtract";
+}
 
 std::vector<double> arrival_times(const IntegerGraph& graph) {
   std::vector<double> times(graph.nodes.size(), 0);
@@ -140,6 +146,22 @@ IntegerGraph merge_equal(const IntegerGraph& graph) {
   return without_dead_nodes(result);
 }
 
+IntegerGraph tables_where_cheaper(const IntegerGraph& graph, const IntegerGraph& optimized) {
+  std::vector<std::string> names;
+  for (const IntegerNode& node : optimized.nodes) names.push_back(node.name);
+  std::map<std::string, double> alone;
+  for (const BillEntry& entry : bill_of(optimized, names, ""))
+    if (!entry.signal.empty()) alone[entry.signal] = entry.own_luts;
+  std::vector<NeuronCone> chosen;
+  for (const NeuronCone& cone : neuron_cones(graph)) {
+    const auto own = alone.find(graph.at(cone.result).name);
+    if (cone.bits == 0 || cone.bits > most_table_bits || own == alone.end()) continue;
+    if (estimated_luts({.tables = neuron_table_luts(graph, cone)}) < own->second)
+      chosen.push_back(cone);
+  }
+  return chosen.empty() ? graph : with_neuron_tables(graph, chosen);
+}
+
 Optimized optimize(const IntegerGraph& graph, const OptimizeOptions& options) {
   Optimized result{graph, {}};
   const auto step = [&](const std::string& pass, IntegerGraph next) {
@@ -150,8 +172,15 @@ Optimized optimize(const IntegerGraph& graph, const OptimizeOptions& options) {
     result.trace.push_back(std::move(entry));
   };
   step("merge_rounding", merge_rounding(result.graph));
-  step("share_additions", share_additions(result.graph, options));
+  const IntegerGraph plain = result.graph;
+  step("share_additions", share_additions(plain, options));
   step("merge_equal", merge_equal(result.graph));
+  if (!options.tables) return result;
+  const IntegerGraph mixed = tables_where_cheaper(plain, result.graph);
+  if (cost_of(mixed).table_luts <= cost_of(plain).table_luts) return result;  // none was chosen
+  IntegerGraph next = merge_equal(share_additions(mixed, options));
+  const Estimate now = estimate(result.graph), then = estimate(next);
+  if (then.luts < now.luts && then.levels <= now.levels) step("neuron_tables", std::move(next));
   return result;
 }
 

@@ -16,8 +16,10 @@ struct OptimizeOptions {
   int effort = 1;  // of the search for shared additions, see cmvm.h
   uint64_t seed = 0;
   double delay_weight = 8;  // how much a late result counts, see cmvm.h
-  bool tables = true;       // neurons of few input bits may become truth tables
+  bool tables = true;       // neurons that read few bits may become truth tables
 };
+
+bool is_adder(const IntegerNode& node);
 
 // Costs by the records' own models: 6-input tables, and levels of logic of the longest path.
 struct GraphCost {
@@ -26,6 +28,7 @@ struct GraphCost {
   int64_t registers = 0;
   int64_t adders = 0;
   int64_t adder_bits = 0;
+  double table_luts = 0;  // of `luts`
 };
 GraphCost cost_of(const IntegerGraph& graph);
 std::vector<GraphCost> cost_by_layer(const IntegerGraph& graph);
@@ -50,6 +53,9 @@ IntegerGraph merge_rounding(const IntegerGraph& graph);
 // Every sum of multiples that something else reads is built anew from shared additions, its
 // constant hidden in the carries of its own adders where they allow it.
 IntegerGraph share_additions(const IntegerGraph& graph, const OptimizeOptions& options);
+// Of the neurons that read few bits those become tables that are cheaper so than all that the
+// optimised graph has for them alone.
+IntegerGraph tables_where_cheaper(const IntegerGraph& graph, const IntegerGraph& optimized);
 // Nodes that read the same and do the same are one.
 IntegerGraph merge_equal(const IntegerGraph& graph);
 

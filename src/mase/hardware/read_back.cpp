@@ -110,6 +110,9 @@ class Reader {
     if (count == 0) return text;
     const NetBits& wire = bits_[static_cast<size_t>(id)];
     NetBits bits(wire.begin(), wire.begin() + std::min<std::ptrdiff_t>(count, std::ssize(wire)));
+    // Zeros above change nothing, and without them it may be a wire that is known.
+    while (!bits.empty() && bits.back() == net_zero) bits.pop_back();
+    if (bits.empty()) return text;
     if (const auto whole = plain_.find(bits); whole != plain_.end()) return value_of(whole->second);
     text.terms[{-1, std::move(bits)}] = Big{1} << scale_bits;
     return text;

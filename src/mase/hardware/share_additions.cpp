@@ -210,6 +210,15 @@ class ProductWriter {
   std::map<std::pair<IntegerId, int>, IntegerId> renamed_;
 };
 
+// A constant that rounding added belongs to the sum it is added to.
+int layer_of_sum(const IntegerGraph& graph, IntegerId head) {
+  const IntegerNode* node = &graph.at(head);
+  while (node->op->name == "add" && graph.at(node->inputs[1]).op->name == "constant" &&
+         graph.at(node->inputs[0]).op->name == "add")
+    node = &graph.at(node->inputs[0]);
+  return node->layer;
+}
+
 struct Product {
   std::vector<IntegerId> roots;
   std::vector<Head> heads;
@@ -254,8 +263,14 @@ void check_heads(const IntegerGraph& before, const std::vector<LinearForm>& form
   for (size_t i = 0; i < before.nodes.size(); ++i) {
     if (!is_head[i]) continue;
     LinearForm wanted{{}, forms[i].constant};
-    for (const auto& [root, factor] : forms[i].terms)
-      wanted.terms.emplace_back(renamed[static_cast<size_t>(root)], factor);
+    for (const auto& [root, factor] : forms[i].terms) {
+      // Exact intervals may show that a root has one value only.
+      const IntegerNode& now = after.at(renamed[static_cast<size_t>(root)]);
+      if (now.op->name == "constant")
+        wanted.constant += factor * now.numbers[0];
+      else
+        wanted.terms.emplace_back(renamed[static_cast<size_t>(root)], factor);
+    }
     std::sort(wanted.terms.begin(), wanted.terms.end());
     MASE_CHECK(written[static_cast<size_t>(renamed[i])] == wanted, "the sum %{} is another one", i);
   }
@@ -319,7 +334,7 @@ IntegerGraph share_additions(const IntegerGraph& graph, const OptimizeOptions& o
         writer.plan(h, product.heads[h].form.constant);
       for (size_t h = 0; h < product.heads.size(); ++h) {
         const IntegerId head = product.heads[h].node;
-        builder.set_layer(graph.at(head).layer);
+        builder.set_layer(layer_of_sum(graph, head));
         const IntegerId value = writer.write(h, graph.at(head).frac);
         renamed[static_cast<size_t>(head)] = value;
         if (!graph.at(head).name.empty()) builder.name(value, graph.at(head).name);

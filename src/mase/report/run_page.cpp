@@ -6,6 +6,7 @@
 
 #include "mase/base/error.h"
 #include "mase/base/text.h"
+#include "mase/report/hardware_page.h"
 #include "mase/report/plain_page.h"
 #include "mase/report/search_page.h"
 
@@ -24,6 +25,17 @@ std::vector<std::string> runs_below(const std::vector<std::string>& words) {
     if (found.empty())
       throw Error(word, "holds no run",
                   "give a folder that holds run.json, such as one below mase_output");
+    folders.insert(folders.end(), found.begin(), found.end());
+  }
+  return folders;
+}
+
+// The emitted designs among these folders, if they are all that.
+std::vector<std::string> designs_below(const std::vector<std::string>& words) {
+  std::vector<std::string> folders;
+  for (const std::string& word : words) {
+    const std::vector<std::string> found = find_design_folders(word);
+    if (found.empty()) return {};
     folders.insert(folders.end(), found.begin(), found.end());
   }
   return folders;
@@ -57,6 +69,15 @@ void tell_names_apart(std::vector<RunData>& runs) {
 RunPage run_page(const std::vector<std::string>& folders, const std::string& title,
                  const std::string& generator) {
   RunPage page;
+  page.folders = designs_below(folders);
+  if (!page.folders.empty()) {
+    std::vector<DesignData> designs;
+    for (const std::string& folder : page.folders) designs.push_back(read_design(folder));
+    page.html = design_page(designs, title, generator);
+    for (const PagePart& part : design_parts(designs)) page.plain += part.html;
+    page.what = "design";
+    return page;
+  }
   page.folders = runs_below(folders);
   std::vector<RunData> runs;
   for (const std::string& folder : page.folders) runs.push_back(read_run(folder));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of a run, of a search, or of several runs compared: what `ch report` writes.
+// The page of a run, of a search, of several runs compared, or of emitted designs: what `ch report`
+// writes.
 #pragma once
 
 #include <string>
@@ -11,6 +12,7 @@ struct RunPage {
   std::string html;                  // one self-contained document
   std::string plain;                 // its figures as tables, where no script runs
   std::vector<std::string> folders;  // of the runs that are on it
+  std::string what = "run";          // what those are: runs, or designs of hardware
 };
 
 // A folder that holds several runs stands for all of them. No title: the run's name.

@@ -103,6 +103,21 @@ std::string inexact_layers(const LoweredNetwork& lowered) {
   return join(names, ", ");
 }
 
+// Rows whose largest output, the first of equal ones, is their class.
+std::optional<double> accuracy_of(const std::vector<double>& outputs, size_t width,
+                                  const std::optional<Tensor>& labels) {
+  if (!labels || width < 2) return {};
+  const size_t rows = static_cast<size_t>(labels->numel());
+  if (rows == 0 || outputs.size() != rows * width) return {};
+  int64_t right = 0;
+  for (size_t row = 0; row < rows; ++row) {
+    const auto first = outputs.begin() + static_cast<std::ptrdiff_t>(row * width);
+    right += std::max_element(first, first + static_cast<std::ptrdiff_t>(width)) - first ==
+             labels->data<int32_t>()[row];
+  }
+  return static_cast<double>(right) / static_cast<double>(rows);
+}
+
 Value exactness_value(const LoweredNetwork& lowered) {
   List list;
   for (const LoweredNetwork::Exactness& entry : lowered.float32)
@@ -146,6 +161,7 @@ HardwareNetwork load_hardware_network(const HardwareSpec& spec) {
       result.test_rows = dataset->test.samples();
       result.rows_origin = fmt::format("{} test rows of {} ({})", dataset->test.rows(),
                                        printable(dataset->name), printable(dataset->variant));
+      if (dataset->classification) result.labels = dataset->test.labels;
     }
   }
   result.lowered = lower(result.network);
@@ -173,6 +189,7 @@ Compared compare_with_engine(const HardwareNetwork& network, const HardwareSpec&
   const std::vector<double> mine =
       output_values(lowered.graph, IntegerProgram(lowered.graph).run(result.inputs));
   const size_t rows = static_cast<size_t>(x.shape()[0]), width = lowered.graph.outputs.size();
+  if (graph.outputs().size() == 1) result.accuracy = accuracy_of(mine, width, network.labels);
   size_t offset = 0;
   for (const NodeId node : graph.outputs()) {
     const Tensor& output = results.at(node);
@@ -214,12 +231,25 @@ EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compare
             Dict{{"rows", compared.origin},
                  {"engine", compared.engine ? "engine = integers on every row, 0 mismatches"
                                             : "not compared: " + compared.reason}});
+  result.overflow = find_overflow(network.lowered, compared.inputs, compared.origin, options.seed);
+  facts.set("overflow", to_value(result.overflow));
+  if (compared.accuracy)
+    facts.set("accuracy", Dict{{"rows", compared.origin}, {"value", *compared.accuracy}});
   facts.set("software", Value::of(network.lowered.software));
   facts.set("float32", exactness_value(network.lowered));
+  const auto tables = [](const IntegerGraph& graph) {
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                         [](const IntegerNode& node) { return node.op->name == "table"; });
+  };
+  const auto neurons = tables(result.design.graph) - tables(network.lowered.graph);
   const auto write = [&](const std::string& proof) {
     facts.set("proved",
               "every sum of the optimised graph has the linear form of the network's own, for all "
               "inputs; " +
+                  (neurons > 0 ? fmt::format("{} neurons are tables, computed for all values that "
+                                             "their operands can have; ",
+                                             neurons)
+                               : "") +
                   proof);
     write_design(folder, design_files(result.design, rows, facts));
   };

@@ -11,6 +11,7 @@
 #include "mase/base/schema.h"
 #include "mase/hardware/design.h"
 #include "mase/hardware/lower_graph.h"
+#include "mase/hardware/overflow.h"
 #include "mase/run/spec.h"
 
 namespace mase {
@@ -28,7 +29,8 @@ struct HardwareNetwork {
   LoweredNetwork lowered;  // nothing optimised
   std::string origin;      // the file
   std::optional<Tensor> test_rows;
-  std::string rows_origin;  // what those are: "4000 test rows of jsc (...)"
+  std::string rows_origin;            // what those are: "4000 test rows of jsc (...)"
+  std::optional<Tensor> labels = {};  // classes of those rows, where they have some
   // The file gives integers (a fixed-point network): they are the network, and single precision may
   // be too narrow to follow them.
   bool integers_given = false;
@@ -36,10 +38,11 @@ struct HardwareNetwork {
 HardwareNetwork load_hardware_network(const HardwareSpec& spec);
 
 struct Compared {
-  std::vector<int64_t> inputs;  // codes of all rows
-  std::string origin;           // what the rows are
-  bool engine = false;          // all rows are equal
-  std::string reason = {};      // why not, where that is no fault
+  std::vector<int64_t> inputs;          // codes of all rows
+  std::string origin;                   // what the rows are
+  bool engine = false;                  // all rows are equal
+  std::optional<double> accuracy = {};  // of the integers, where the rows have classes
+  std::string reason = {};              // why not, where that is no fault
 };
 // The engine's outputs against the interpreter's. A difference is an error that names the first
 // node that differs.
@@ -49,6 +52,7 @@ struct EmitResult {
   Design design;
   std::optional<ReadBack> proof;
   std::string proof_text;  // what was proved, or why nothing was
+  OverflowReport overflow;
 };
 // Writes the folder. `prove`: Yosys, where it is installed, reads it back; a fault is an error.
 EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compared,

@@ -65,6 +65,12 @@ std::vector<Field> design_fields() {
        .group = "design"}};
   for (const EmitterRecord* style : Registry<EmitterRecord>::instance().all())
     for (Field field : style->schema.fields) {
+      const auto same = std::find_if(fields.begin(), fields.end(),
+                                     [&](const Field& one) { return one.name == field.name; });
+      if (same != fields.end()) {  // of several styles
+        same->group += fmt::format(" and {}", style->name);
+        continue;
+      }
       field.group = fmt::format("design, style {}", style->name);
       fields.push_back(std::move(field));
     }
@@ -81,9 +87,10 @@ DesignOptions design_options(const Value& values, const std::vector<std::string>
   options.effort = static_cast<int>(values["effort"].as_int());
   options.seed = static_cast<uint64_t>(values["seed"].as_int());
   options.style_options = Dict{};
+  const EmitterRecord& own = Registry<EmitterRecord>::instance().get(options.style, "--style");
   for (const EmitterRecord* style : Registry<EmitterRecord>::instance().all())
     for (const Field& field : style->schema.fields)
-      if (style->name == options.style)
+      if (own.schema.find(field.name))
         options.style_options.dict().set(field.name, values[field.name]);
       else if (std::find(given.begin(), given.end(), field.name) != given.end())
         throw Error(field.name, fmt::format("is an option of style {}", style->name),

@@ -161,6 +161,8 @@ PassResult emit_top(Graph& graph, const Value& args, PassContext& context) {
   }
   print_info(context, fmt::format("engine = integers on {}: 0 mismatches", compared.origin));
   print_info(context, result->proof_text);
+  if (const std::string wraps = overflow_text(result->overflow); !wraps.empty())
+    print_info(context, wraps);
   print_info(context,
              fmt::format("Verilog written to {}; simulate it: ch simulate {}", folder, folder));
   return {Dict{{"emitted", true}, {"folder", folder}}, false};

@@ -33,6 +33,7 @@ void emit_point(ShrinkPoint& point, const ShrinkSpec& spec, const Dataset& datas
   network.test_rows = dataset.test.samples();
   network.rows_origin = fmt::format("{} test rows of {} ({})", dataset.test.rows(),
                                     printable(dataset.name), printable(dataset.variant));
+  if (dataset.classification) network.labels = dataset.test.labels;
   const Compared compared = compare_with_engine(network, spec.network);
   point.folder = fmt::format("{}/luts_{:.0f}", spec.designs, point.step.luts);
   point.proof = emit_hardware(network, compared, {}, point.folder, true).proof_text;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "mase/hardware/linear_form.h"
+#include "mase/hardware/neuron_tables.h"
 #include "mase/hardware/verilog_text.h"
 
 namespace mase::select_integer_op {
@@ -139,12 +140,25 @@ const Register<IntegerOpRecord> table{{
     .frac = [](const IntegerContext& c) { return static_cast<int>(c.number(1)); },
     .luts =
         [](const IntegerContext& c) {
-          const int bits = c.ranges[0].width();
-          const double each =
-              bits <= 6 ? 1 : static_cast<double>(int64_t{1} << std::min(bits - 6, 30));
-          return each * c.node.range.width();
+          const IntegerRange& in = c.ranges[0];
+          const int bits = in.width();
+          if (bits > 16)
+            return static_cast<double>(int64_t{1} << std::min(bits - 6, 30)) * c.node.range.width();
+          // As the emitter writes it: codes that never come are as good as the nearest that does.
+          std::vector<int64_t> entries(size_t{1} << bits);
+          for (size_t k = 0; k < entries.size(); ++k) {
+            int64_t code = static_cast<int64_t>(k);
+            if (in.is_signed() && code >= int64_t{1} << (bits - 1)) code -= int64_t{1} << bits;
+            code = std::clamp(code, in.low, in.high);
+            entries[k] = c.node.numbers[static_cast<size_t>(code - c.number(0) + 2)];
+          }
+          return table_luts(entries, c.node.range.width());
         },
-    .delay = [](const IntegerContext& c) { return c.ranges[0].width() <= 6 ? 1 : 2; },
+    .delay =
+        [](const IntegerContext& c) {
+          const int bits = c.ranges[0].width();
+          return bits <= 6 ? 1 : 1 + (bits - 5) / 2;
+        },
     .cpp =
         []([[maybe_unused]] const IntegerContext& c, [[maybe_unused]] const auto& v) {
           return fmt::format("{}[{} - ({}LL)]", v[1], v[0], c.number(0));
