@@ -142,7 +142,7 @@ const Register<IntegerOpRecord> table{{
         [](const IntegerContext& c) {
           const IntegerRange& in = c.ranges[0];
           const int bits = in.width();
-          if (bits > 16)
+          if (bits > 12)
             return static_cast<double>(int64_t{1} << std::min(bits - 6, 30)) * c.node.range.width();
           // As the emitter writes it: codes that never come are as good as the nearest that does.
           std::vector<int64_t> entries(size_t{1} << bits);
