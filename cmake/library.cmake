@@ -28,8 +28,8 @@ target_include_directories(mase PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src
                                        $<INSTALL_INTERFACE:include>)
 target_link_libraries(mase PUBLIC fmt::fmt
                            PRIVATE nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX
-                                   CURL::libcurl ZLIB::ZLIB PNG::PNG OpenSSL::Crypto PkgConfig::HWY
-                                   PkgConfig::RE2 SQLite::SQLite3 ${LIBPQ_LIBRARIES}
+                                   ZLIB::ZLIB PNG::PNG OpenSSL::Crypto PkgConfig::HWY
+                                   PkgConfig::RE2 SQLite::SQLite3
                                    Threads::Threads ${CMAKE_DL_LIBS})
 # Only these see Eigen and libpq, so that no other file is compiled again for them.
 get_target_property(EIGEN_FOLDER Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)

@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "mase/base/file.h"
+#include "mase/base/late_library.h"
 #include "mase/base/text.h"
 #include "mase/base/value.h"
 #include "mase/data/digest.h"
@@ -104,15 +105,37 @@ size_t on_body(char* data, size_t, size_t count, void* user) {
   }
 }
 
+// What is used of libcurl.
+struct CurlFunctions {
+  LateLibrary library{"libcurl.so.4", "libcurl4"};
+  template <typename Pointer>
+  Pointer get(const char* name) const {
+    return library.function<Pointer>(name);
+  }
+  decltype(&curl_global_init) global_init = get<decltype(&curl_global_init)>("curl_global_init");
+  decltype(&curl_easy_init) init = get<decltype(&curl_easy_init)>("curl_easy_init");
+  decltype(&curl_easy_setopt) setopt = get<decltype(&curl_easy_setopt)>("curl_easy_setopt");
+  decltype(&curl_easy_perform) perform = get<decltype(&curl_easy_perform)>("curl_easy_perform");
+  decltype(&curl_easy_strerror) strerror = get<decltype(&curl_easy_strerror)>("curl_easy_strerror");
+  decltype(&curl_easy_cleanup) cleanup = get<decltype(&curl_easy_cleanup)>("curl_easy_cleanup");
+  decltype(&curl_slist_append) append = get<decltype(&curl_slist_append)>("curl_slist_append");
+  decltype(&curl_slist_free_all) free_all =
+      get<decltype(&curl_slist_free_all)>("curl_slist_free_all");
+  CURLcode ready = global_init(CURL_GLOBAL_DEFAULT);
+};
+const CurlFunctions& libcurl() {
+  static const CurlFunctions loaded;
+  return loaded;
+}
+
 struct Curl {
   Curl() {
-    static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-    handle = ready == CURLE_OK ? curl_easy_init() : nullptr;
+    handle = libcurl().ready == CURLE_OK ? libcurl().init() : nullptr;
     if (!handle) throw Error("", "libcurl cannot be started");
   }
   ~Curl() {
-    curl_slist_free_all(headers);
-    curl_easy_cleanup(handle);
+    libcurl().free_all(headers);
+    libcurl().cleanup(handle);
   }
   Curl(const Curl&) = delete;
   Curl& operator=(const Curl&) = delete;
@@ -124,7 +147,7 @@ CURLcode connect_once(Transfer& transfer, const std::string& expected_tag, std::
   Curl curl;
   char text[CURL_ERROR_SIZE] = "";
   const auto set = [&](CURLoption option, auto value) {
-    curl_easy_setopt(curl.handle, option, value);
+    libcurl().setopt(curl.handle, option, value);
   };
   set(CURLOPT_URL, transfer.request->address.c_str());
   set(CURLOPT_PROTOCOLS_STR, "http,https");
@@ -145,13 +168,13 @@ CURLcode connect_once(Transfer& transfer, const std::string& expected_tag, std::
   if (transfer.offset > 0) {
     set(CURLOPT_RANGE, range.c_str());
     if (!expected_tag.empty()) {
-      curl.headers = curl_slist_append(nullptr, ("If-Range: " + expected_tag).c_str());
+      curl.headers = libcurl().append(nullptr, ("If-Range: " + expected_tag).c_str());
       set(CURLOPT_HTTPHEADER, curl.headers);
     }
   }
-  const CURLcode code = curl_easy_perform(curl.handle);
+  const CURLcode code = libcurl().perform(curl.handle);
   if (transfer.failure) std::rethrow_exception(transfer.failure);
-  if (code != CURLE_OK) reason = *text ? text : curl_easy_strerror(code);
+  if (code != CURLE_OK) reason = *text ? text : libcurl().strerror(code);
   return code;
 }
 

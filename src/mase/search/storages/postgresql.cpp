@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "mase/base/late_library.h"
 #include "mase/search/sql_storage.h"
 
 namespace mase::postgresql_storage {
@@ -69,31 +70,70 @@ std::string without_password(const std::string& address) {
   return address.substr(0, colon) + address.substr(at);
 }
 
+// What is used of libpq.
+struct PqFunctions {
+  LateLibrary library{"libpq.so.5", "libpq5"};
+  template <typename Pointer>
+  Pointer get(const char* name) const {
+    return library.function<Pointer>(name);
+  }
+  decltype(&PQbackendPID) backendPID = get<decltype(&PQbackendPID)>("PQbackendPID");
+  decltype(&PQclear) clear = get<decltype(&PQclear)>("PQclear");
+  decltype(&PQconnectdb) connectdb = get<decltype(&PQconnectdb)>("PQconnectdb");
+  decltype(&PQconsumeInput) consumeInput = get<decltype(&PQconsumeInput)>("PQconsumeInput");
+  decltype(&PQenterPipelineMode) enterPipelineMode =
+      get<decltype(&PQenterPipelineMode)>("PQenterPipelineMode");
+  decltype(&PQerrorMessage) errorMessage = get<decltype(&PQerrorMessage)>("PQerrorMessage");
+  decltype(&PQexec) exec = get<decltype(&PQexec)>("PQexec");
+  decltype(&PQexecPrepared) execPrepared = get<decltype(&PQexecPrepared)>("PQexecPrepared");
+  decltype(&PQexitPipelineMode) exitPipelineMode =
+      get<decltype(&PQexitPipelineMode)>("PQexitPipelineMode");
+  decltype(&PQfinish) finish = get<decltype(&PQfinish)>("PQfinish");
+  decltype(&PQfreemem) freemem = get<decltype(&PQfreemem)>("PQfreemem");
+  decltype(&PQgetResult) getResult = get<decltype(&PQgetResult)>("PQgetResult");
+  decltype(&PQgetisnull) getisnull = get<decltype(&PQgetisnull)>("PQgetisnull");
+  decltype(&PQgetvalue) getvalue = get<decltype(&PQgetvalue)>("PQgetvalue");
+  decltype(&PQnfields) nfields = get<decltype(&PQnfields)>("PQnfields");
+  decltype(&PQnotifies) notifies = get<decltype(&PQnotifies)>("PQnotifies");
+  decltype(&PQntuples) ntuples = get<decltype(&PQntuples)>("PQntuples");
+  decltype(&PQpipelineSync) pipelineSync = get<decltype(&PQpipelineSync)>("PQpipelineSync");
+  decltype(&PQprepare) prepare = get<decltype(&PQprepare)>("PQprepare");
+  decltype(&PQresultStatus) resultStatus = get<decltype(&PQresultStatus)>("PQresultStatus");
+  decltype(&PQsendQueryPrepared) sendQueryPrepared =
+      get<decltype(&PQsendQueryPrepared)>("PQsendQueryPrepared");
+  decltype(&PQstatus) status = get<decltype(&PQstatus)>("PQstatus");
+};
+const PqFunctions& pq() {
+  static const PqFunctions loaded;
+  return loaded;
+}
+
 struct Freed {
-  void operator()(PGresult* result) const { PQclear(result); }
+  void operator()(PGresult* result) const { pq().clear(result); }
 };
 using Result = std::unique_ptr<PGresult, Freed>;
 
 class PostgresqlConnection final : public SqlConnection {
  public:
   explicit PostgresqlConnection(const std::string& address) : place_(without_password(address)) {
-    connection_ = PQconnectdb(address.c_str());
-    if (PQstatus(connection_) == CONNECTION_OK) {
+    connection_ = pq().connectdb(address.c_str());
+    if (pq().status(connection_) == CONNECTION_OK) {
       // A server that crashes may lose its last half second, whole transactions each: trials are
       // then tried again. Waiting for the disk at every commit would cost more than most trials.
-      check(Result(PQexec(connection_, "SET synchronous_commit = off")));
+      check(Result(pq().exec(connection_, "SET synchronous_commit = off")));
       // A process that is stopped in the middle of a transaction holds the study's lock: the server
       // ends it, unless it was told another time.
-      check(Result(PQexec(connection_,
-                          "SELECT set_config('idle_in_transaction_session_timeout', '60s', false) "
-                          "WHERE current_setting('idle_in_transaction_session_timeout') = '0'")));
+      check(
+          Result(pq().exec(connection_,
+                           "SELECT set_config('idle_in_transaction_session_timeout', '60s', false) "
+                           "WHERE current_setting('idle_in_transaction_session_timeout') = '0'")));
       return;
     }
-    const std::string cause = first_line(PQerrorMessage(connection_));
-    PQfinish(connection_);
+    const std::string cause = first_line(pq().errorMessage(connection_));
+    pq().finish(connection_);
     throw Error(place_, cause, "check server, name and password");
   }
-  ~PostgresqlConnection() override { PQfinish(connection_); }
+  ~PostgresqlConnection() override { pq().finish(connection_); }
   PostgresqlConnection(const PostgresqlConnection&) = delete;
   PostgresqlConnection& operator=(const PostgresqlConnection&) = delete;
 
@@ -101,8 +141,8 @@ class PostgresqlConnection final : public SqlConnection {
                           const std::vector<SqlValue>& parameters) override {
     const std::string name = prepared(sql);
     const Parameters given(parameters);
-    const Result result(PQexecPrepared(connection_, name.c_str(), given.count(), given.texts(),
-                                       nullptr, nullptr, 0));
+    const Result result(pq().execPrepared(connection_, name.c_str(), given.count(), given.texts(),
+                                          nullptr, nullptr, 0));
     check(result);
     return rows_of(result);
   }
@@ -126,7 +166,7 @@ class PostgresqlConnection final : public SqlConnection {
       run("COMMIT", {});
       return;
     }
-    check(Result(PQexec(connection_, tables)));
+    check(Result(pq().exec(connection_, tables)));
     run("COMMIT", {});
   }
 
@@ -148,17 +188,18 @@ class PostgresqlConnection final : public SqlConnection {
   }
 
   void listen(int64_t study) override {
-    check(Result(PQexec(connection_, fmt::format("LISTEN mase_study_{}", study).c_str())));
+    check(Result(pq().exec(connection_, fmt::format("LISTEN mase_study_{}", study).c_str())));
   }
   std::vector<SqlStatement> tell(int64_t study) const override {
     return {{"SELECT pg_notify($1, '')", {fmt::format("mase_study_{}", study)}}};
   }
   bool changed() override {
-    if (!PQconsumeInput(connection_)) throw Error(place_, first_line(PQerrorMessage(connection_)));
+    if (!pq().consumeInput(connection_))
+      throw Error(place_, first_line(pq().errorMessage(connection_)));
     bool others = false;
-    while (PGnotify* note = PQnotifies(connection_)) {
-      others = others || note->be_pid != PQbackendPID(connection_);
-      PQfreemem(note);
+    while (PGnotify* note = pq().notifies(connection_)) {
+      others = others || note->be_pid != pq().backendPID(connection_);
+      pq().freemem(note);
     }
     return others;
   }
@@ -179,14 +220,14 @@ class PostgresqlConnection final : public SqlConnection {
   };
 
   static std::vector<SqlRow> rows_of(const Result& result) {
-    std::vector<SqlRow> rows(static_cast<size_t>(PQntuples(result.get())));
+    std::vector<SqlRow> rows(static_cast<size_t>(pq().ntuples(result.get())));
     for (size_t r = 0; r < rows.size(); ++r)
-      for (int c = 0; c < PQnfields(result.get()); ++c) {
+      for (int c = 0; c < pq().nfields(result.get()); ++c) {
         const int row = static_cast<int>(r);
-        if (PQgetisnull(result.get(), row, c))
+        if (pq().getisnull(result.get(), row, c))
           rows[r].emplace_back();
         else
-          rows[r].emplace_back(PQgetvalue(result.get(), row, c));
+          rows[r].emplace_back(pq().getvalue(result.get(), row, c));
       }
     return rows;
   }
@@ -196,7 +237,7 @@ class PostgresqlConnection final : public SqlConnection {
     const auto known = prepared_.find(sql);
     if (known != prepared_.end()) return known->second;
     const std::string name = fmt::format("s{}", prepared_.size());
-    check(Result(PQprepare(connection_, name.c_str(), sql.c_str(), 0, nullptr)));
+    check(Result(pq().prepare(connection_, name.c_str(), sql.c_str(), 0, nullptr)));
     return prepared_[sql] = name;
   }
 
@@ -204,31 +245,33 @@ class PostgresqlConnection final : public SqlConnection {
                 std::vector<std::vector<SqlRow>>& results) {
     std::vector<std::string> names;
     for (size_t i = first; i < last; ++i) names.push_back(prepared(statements[i].sql));
-    if (!PQenterPipelineMode(connection_)) fail();
+    if (!pq().enterPipelineMode(connection_)) fail();
     for (size_t i = first; i < last; ++i) {
       const Parameters given(statements[i].parameters);
-      if (!PQsendQueryPrepared(connection_, names[i - first].c_str(), given.count(), given.texts(),
-                               nullptr, nullptr, 0))
+      if (!pq().sendQueryPrepared(connection_, names[i - first].c_str(), given.count(),
+                                  given.texts(), nullptr, nullptr, 0))
         fail();
     }
-    if (!PQpipelineSync(connection_)) fail();
+    if (!pq().pipelineSync(connection_)) fail();
     std::string cause;
     for (size_t i = first; i < last; ++i) {
-      const Result result(PQgetResult(connection_));
-      const ExecStatusType status = PQresultStatus(result.get());
+      const Result result(pq().getResult(connection_));
+      const ExecStatusType status = pq().resultStatus(result.get());
       if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
         results.push_back(rows_of(result));
       else if (cause.empty())
-        cause = first_line(PQerrorMessage(connection_));
-      if (!result) break;                // the connection is gone
-      Result(PQgetResult(connection_));  // the end of this statement's answers
+        cause = first_line(pq().errorMessage(connection_));
+      if (!result) break;                   // the connection is gone
+      Result(pq().getResult(connection_));  // the end of this statement's answers
     }
-    Result(PQgetResult(connection_));  // that of the pipeline
-    PQexitPipelineMode(connection_);
+    Result(pq().getResult(connection_));  // that of the pipeline
+    pq().exitPipelineMode(connection_);
     if (!cause.empty()) throw Error(place_, cause);
   }
 
-  [[noreturn]] void fail() const { throw Error(place_, first_line(PQerrorMessage(connection_))); }
+  [[noreturn]] void fail() const {
+    throw Error(place_, first_line(pq().errorMessage(connection_)));
+  }
 
   static std::string first_line(const std::string& text) {
     return strip(text.substr(0, text.find('\n')));
@@ -242,9 +285,9 @@ class PostgresqlConnection final : public SqlConnection {
   }
 
   void check(const Result& result) const {
-    const ExecStatusType status = PQresultStatus(result.get());
+    const ExecStatusType status = pq().resultStatus(result.get());
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return;
-    throw Error(place_, first_line(PQerrorMessage(connection_)));
+    throw Error(place_, first_line(pq().errorMessage(connection_)));
   }
 
   std::string place_;
