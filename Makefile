@@ -4,15 +4,17 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all test test-long python asan tsan tidy install bench fuzz reference format format-check check clean help
+.PHONY: all build-tests test test-long python asan tsan tidy install bench fuzz reference format format-check check clean help
 
 all:  ## build the program and the library
 	@scripts/build.sh --packages build ch
 
-test:  ## build and run all tests
+build-tests:  ## build everything that is tested
 	@scripts/install_packages.sh build test
 	@scripts/python_tools.sh
 	@scripts/build.sh --packages "build test" -DMASE_TESTS=ON all
+
+test: build-tests  ## build and run all tests
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 test-long: test  ## the tests and those that take minutes (accuracies, a million jets)

@@ -117,6 +117,10 @@ int run(const Arguments& arguments) {
     throw Error("--input", "is missing", "name the rows to predict: --input rows.csv or rows.npy");
   ExperimentSpec spec = experiment_spec(settings);
   spec.data.name.clear();
+  const std::vector<std::string> rows_files = settings["input"].as_string_list("input");
+  // Sentences of any length: a folder's network is built for those that are given.
+  if (std::filesystem::is_directory(spec.network.load) && rows_files.size() == 1)
+    spec.network.sample_shape = row_shape(rows_files[0]);
   // Predictions on stdout leave no place for log lines, but warnings go to stderr.
   const Logger warnings(settings, true);
   Observer observer = log.observer();
@@ -126,13 +130,15 @@ int run(const Arguments& arguments) {
     };
   Experiment experiment(spec, observer);
   experiment.prepare();
-  PredictSpec wanted{.inputs = settings["input"].as_string_list("input"),
+  PredictSpec wanted{.inputs = rows_files,
                      .preprocess = settings["preprocess"].as_bool(),
                      .keep_places = settings["keep_places"].as_bool()};
   if (settings.has("tensor")) wanted.tensor = settings["tensor"].as_string();
   // A network of another tool says nothing about features, and nobody expects it to.
   const bool foreign = ends_with(lower_case(experiment.spec().network.load), ".onnx");
-  if (wanted.preprocess && !foreign && !experiment.network().notes.preprocessing)
+  const Graph& graph = experiment.graph();
+  const bool tokens = graph.node(graph.placeholders().at(0)).element == DType::i64;
+  if (wanted.preprocess && !foreign && !tokens && !experiment.network().notes.preprocessing)
     warnings.warning(fmt::format("{} does not say how features are scaled: rows go in as they are",
                                  experiment.spec().network.load));
   std::vector<Tensor> results = experiment.predict(wanted);
@@ -146,7 +152,9 @@ int run(const Arguments& arguments) {
   const int64_t rows = result.shape().at(0), width = rows ? width_of(result) : 1;
   const NetworkNotes& notes = experiment.network().notes;
   const bool numbers = notes.task == "regression";
-  std::string what = numbers ? "predictions" : "logits";
+  // Of several outputs, or one of several axes, nobody knows what they are.
+  const bool unknown = results.size() > 1 || result.shape().size() > 2;
+  std::string what = numbers ? "predictions" : unknown ? "outputs" : "logits";
   if (settings["probabilities"].as_bool()) {
     what = "probabilities";
     for (int64_t row = 0; row < rows; ++row)

@@ -58,6 +58,10 @@ struct TransformResult {
   Value record;  // for pages: nodes, histograms, costs and accuracies before and after
 };
 
+// The shape of a row of a file without names (.npy, .npz): what a folder's network of sentences is
+// built for when it is to predict them.
+Shape row_shape(const std::string& path);
+
 class Experiment {
  public:
   explicit Experiment(ExperimentSpec spec, Observer observer = {},

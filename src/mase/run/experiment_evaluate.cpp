@@ -177,6 +177,10 @@ int64_t batch_for(int64_t wanted, int64_t rows) {
 
 }  // namespace
 
+Shape row_shape(const std::string& path) {
+  return {static_cast<int64_t>(open_table(path)->columns().size())};
+}
+
 std::vector<std::pair<std::string, double>> named_figures(const Evaluation& evaluation,
                                                           bool classification) {
   const std::string& split = evaluation.split;

@@ -281,7 +281,8 @@ Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& c
     inputs.sample_shape = dataset->sample_shape();
     inputs.outputs = dataset->outputs();
   } else {  // no data to say it: a file of ours knows the sizes its network was built for
-    inputs.sample_shape = network.notes.sample_shape;
+    inputs.sample_shape =
+        spec.sample_shape.empty() ? network.notes.sample_shape : spec.sample_shape;
     inputs.outputs = network.notes.outputs;
   }
   inputs.seed = spec.seed;

@@ -22,6 +22,8 @@ struct NetworkSpec {
   std::optional<CheckpointType> load_type = {};
   bool load_partial = false;
   uint64_t seed = 0;  // of the initial weights
+  // Of the rows it is to take, where no data set says it: for networks that take several.
+  Shape sample_shape = {};
   // Where a file names them, for messages.
   Position model_position = {}, load_position = {};
 };
