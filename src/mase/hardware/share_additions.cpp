@@ -337,6 +337,10 @@ IntegerGraph share_additions(const IntegerGraph& graph, const OptimizeOptions& o
         builder.set_layer(layer_of_sum(graph, head));
         const IntegerId value = writer.write(h, graph.at(head).frac);
         renamed[static_cast<size_t>(head)] = value;
+        // The chain of adders knows a wider interval than the sum has, and what reads the sum (a
+        // join) may take no more bits than it has.
+        const IntegerRange &sum = graph.at(head).range, &chain = builder.at(value).range;
+        builder.narrow(value, {std::max(sum.low, chain.low), std::min(sum.high, chain.high)});
         if (!graph.at(head).name.empty()) builder.name(value, graph.at(head).name);
       }
     }
