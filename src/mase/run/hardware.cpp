@@ -209,9 +209,15 @@ Compared compare_with_engine(const HardwareNetwork& network, const HardwareSpec&
         const Tensor single =
             Tensor::of(one, std::vector<float>(x.data<float>() + row * per_row,
                                                x.data<float>() + (row + 1) * per_row));
+        const std::string why =
+            inexact.empty() ? ""
+                            : fmt::format(
+                                  " (single precision is too narrow for the sums of {}: give "
+                                  "them fewer bits)",
+                                  inexact);
         throw Error(fmt::format("row {}, output {}", row, offset + i),
-                    fmt::format("the engine has {}, integers have {}", engine,
-                                mine[row * width + offset + i]),
+                    fmt::format("the engine has {}, integers have {}{}", engine,
+                                mine[row * width + offset + i], why),
                     first_difference(graph, lowered, single,
                                      result.inputs.data() + row * lowered.graph.inputs.size()));
       }
