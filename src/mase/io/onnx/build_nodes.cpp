@@ -379,7 +379,7 @@ Operand NodeContext::call(const std::string& op_name, const std::vector<Operand>
     return result;
   } catch (const Error& error) {  // the op knows what is wrong, only we know where
     if (starts_with(error.place(), model_.place)) throw;
-    throw Error(place(), error.cause(), error.remedy());
+    fail(error.cause(), error.remedy());
   }
 }
 
@@ -444,7 +444,7 @@ Operand NodeContext::layer(const std::string& op_name, Dict attributes,
     return result_of(node, out);
   } catch (const Error& error) {
     if (starts_with(error.place(), model_.place)) throw;
-    throw Error(place(), error.cause(), error.remedy());
+    fail(error.cause(), error.remedy());
   }
 }
 

@@ -17,6 +17,7 @@ Operand standard_node(NodeContext& context, const std::string& op,
   // Names that no file can hold: ONNX's own are unique among themselves only.
   const std::string prefix =
       fmt::format("{}{}inside/", inner.outputs.empty() ? "" : inner.outputs[0], '\0');
+  if (inner.name.empty() && !inner.outputs.empty()) inner.name = inner.outputs[0];  // in errors
   inner.domain.clear();
   inner.op = op;
   inner.attributes = std::move(attributes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What onnxruntime's optimiser makes of several nodes, and leaves in models that it saves: the
 // layers that they were.
+#include "mase/base/text.h"
 #include "mase/io/onnx/products.h"
 #include "mase/io/onnx/standard_node.h"
 #include "mase/io/onnx/writer.h"
@@ -30,7 +31,7 @@ Operand activated(NodeContext& context, const Operand& x, const std::vector<doub
   for (const char* known : {"Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid", "Elu",
                             "Selu", "Softplus", "Softsign", "HardSwish"})
     if (name == known) return standard_node(context, name, {x}, attributes);
-  context.fail(fmt::format("the activation '{}'", name));
+  context.fail(fmt::format("the activation '{}'", printable(name)));
 }
 
 void fused_matmul(NodeContext& context) {
@@ -98,7 +99,8 @@ void embed_layer_norm(NodeContext& context) {
   } else {  // in order
     std::vector<int64_t> places;
     const int64_t length = words.shape[1];
-    if (context.has_batch(length) || length > context.input(3).shape.at(0))
+    if (context.has_batch(length) || context.input(3).rank() != 2 ||
+        length > context.input(3).shape[0])
       context.fail(fmt::format("{} words, and a table {} of positions", length,
                                shape_text(context.input(3).shape)));
     for (int64_t i = 0; i < length; ++i) places.push_back(i);

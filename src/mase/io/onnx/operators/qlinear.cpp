@@ -45,16 +45,21 @@ Operand codes_of(NodeContext& context, const Operand& steps, size_t y, bool zero
   return result;
 }
 
+Tensor scales_at(NodeContext& context, size_t index) {
+  const Tensor scales = context.constant(index, "a scale").to(DType::f32);
+  if (scales.numel() < 1) context.fail("an operand has no scale");
+  for (int64_t i = 0; i < scales.numel(); ++i)
+    if (!(scales.item(i) > 0) || !std::isfinite(scales.item(i)))
+      context.fail(fmt::format("a scale of {}", scales.item(i)), "scales are positive numbers");
+  return scales;
+}
+
 // x_scale w_scale / y_scale, as executors compute it, and rounding to the result's integers.
 // `alpha`: a further factor.
 Operand requantized(NodeContext& context, const Operand& sums, size_t a, size_t b, size_t y,
                     const Shape& a_shape, const Shape& b_shape, float alpha = 1) {
-  const auto tensor = [&](size_t index, const char* what) {
-    return context.constant(index, what).to(DType::f32);
-  };
-  const Tensor sa = tensor(a, "a scale"), sb = tensor(b, "a scale"), sy = tensor(y, "a scale");
+  const Tensor sa = scales_at(context, a), sb = scales_at(context, b), sy = scales_at(context, y);
   if (sy.numel() != 1) context.fail("its result has several scales");
-  if (sa.numel() < 1 || sb.numel() < 1) context.fail("an operand has no scale");
   const auto factor = [&](int64_t i, int64_t k) {
     return static_cast<double>(alpha * sa.data<float>()[i] * sb.data<float>()[k] /
                                sy.data<float>()[0]);
@@ -134,7 +139,9 @@ void qgemm(NodeContext& context) {
 }
 
 float scale_at(NodeContext& context, size_t index) {
-  return static_cast<float>(context.single(index, "a scale"));
+  const Tensor scales = scales_at(context, index);
+  if (scales.numel() != 1) context.fail("an operand has several scales");
+  return scales.data<float>()[0];
 }
 
 void qlinear_mul(NodeContext& context) {
