@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lut style: every neuron is a truth table of the bits it reads, as in LogicNets (Umuroglu et
-// al. 2020), for networks whose neurons read few bits. A neuron that reads more is refused; the
-// unrolled style takes the cheaper of sums and tables for each.
+// al. 2020), for networks whose neurons read few bits. A neuron that reads more is refused.
 #include <algorithm>
 
 #include "mase/hardware/emitter.h"

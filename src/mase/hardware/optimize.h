@@ -16,7 +16,9 @@ struct OptimizeOptions {
   int effort = 1;  // of the search for shared additions, see cmvm.h
   uint64_t seed = 0;
   double delay_weight = 8;  // how much a late result counts, see cmvm.h
-  bool tables = true;       // neurons that read few bits may become truth tables
+  // Neurons that read few bits may become truth tables. Off: a join whose operand's interval is
+  // still wide while sums are rebuilt is refused, and some networks with it.
+  bool tables = false;
 };
 
 bool is_adder(const IntegerNode& node);
