@@ -28,6 +28,7 @@ struct ParzenEstimator::Dimension {
   double low = 0, high = 0;  // on the line
   // By slot; `inverse` as kernels::Normals has it.
   std::vector<double> mu, sigma, inverse, norm;
+  std::vector<NormalTails> tails;  // beyond the range
   std::vector<int32_t> choice;
   std::vector<uint32_t> cell;   // of tabulated ones: row of the table
   std::vector<uint32_t> order;  // slots by (mu, key), the prior apart
@@ -71,6 +72,7 @@ struct ParzenEstimator::Impl {
   std::vector<uint32_t> free_slots;
   size_t slot_count = 1;       // the prior's included
   size_t settled_at = 0;       // observations when deviations were last computed
+  bool made = false;           // deviations
   std::vector<double> weight;  // by slot; `total` with the prior's, which is one
   double total = 1;
   std::vector<double> base;          // by slot: what does not depend on the point; choices apart
@@ -106,6 +108,7 @@ struct ParzenEstimator::Impl {
       d.sigma.resize(slot_count, 1);
       d.inverse.resize(slot_count);
       d.norm.resize(slot_count);
+      d.tails.resize(slot_count);
       if (d.tabular()) d.cell.resize(slot_count);
     }
     return slot;
@@ -138,7 +141,9 @@ struct ParzenEstimator::Impl {
                        std::numeric_limits<double>::quiet_NaN());
       d.cell[slot] = found->second;
     }
-    d.norm[slot] = normal_log_mass((d.low - mu) / sigma, (d.high - mu) / sigma);
+    const double low = (d.low - mu) / sigma, high = (d.high - mu) / sigma;
+    d.tails[slot] = normal_tails(low, high);
+    d.norm[slot] = normal_log_mass(low, high, d.tails[slot]);
     if (!d.stepped()) d.norm[slot] += std::log(sigma) + log_root_two_pi;
   }
 
@@ -156,7 +161,9 @@ struct ParzenEstimator::Impl {
 
   void update_deviations(Dimension& d) {
     const size_t m = d.order.size();
-    if (m < settled || settled_at < settled) {
+    // The smallest deviation depends on their number until it has settled.
+    const bool same = made && m == settled_at;
+    if (!same && (m < settled || settled_at < settled)) {
       d.cells.clear();
       d.table.clear();
       set_kernel(d, prior, d.high - d.low);
@@ -256,6 +263,7 @@ ParzenEstimator::ParzenEstimator(const Space& space, std::vector<size_t> paramet
       d.high = d.distribution->line_high();
       d.mu = {(d.low + d.high) / 2};
       d.sigma = d.inverse = d.norm = {0};
+      d.tails.resize(1);
       if (d.tabular()) d.cell = {0};
     }
     impl_->dimensions.push_back(std::move(d));
@@ -320,6 +328,7 @@ void ParzenEstimator::finish() {
   for (Dimension& d : in.dimensions)
     if (!d.categorical()) in.update_deviations(d);
   in.settled_at = in.keys.size();
+  in.made = true;
   in.update_weights();
   in.update_bases();
 }
@@ -398,7 +407,8 @@ Point ParzenEstimator::draw(Random& random) const {
       continue;
     }
     const double mu = d.mu[slot], sigma = d.sigma[slot];
-    const double x = truncated_normal_quantile(q, (d.low - mu) / sigma, (d.high - mu) / sigma);
+    const double x =
+        truncated_normal_quantile(q, (d.low - mu) / sigma, (d.high - mu) / sigma, d.tails[slot]);
     point.push_back(d.distribution->from_line(mu + sigma * x));
   }
   return point;

@@ -100,13 +100,23 @@ double normal_quantile(double p) {
 
 double normal_log_mass(double a, double b) {
   if (a > 0) return normal_log_mass(-b, -a);
+  return normal_log_mass(a, b, normal_tails(a, b));
+}
+
+NormalTails normal_tails(double a, double b) { return {cdf(a), cdf(-b)}; }
+
+double normal_log_mass(double a, double b, const NormalTails& tails) {
   if (b <= 0) return log_difference(normal_log_cdf(b), normal_log_cdf(a));
-  return std::log1p(-cdf(a) - cdf(-b));
+  return std::log1p(-tails.left - tails.right);
 }
 
 double truncated_normal_quantile(double q, double a, double b) {
   if (a > 0) return -truncated_normal_quantile(1 - q, -b, -a);
-  const double left = cdf(a), right = cdf(-b);  // tails
+  return truncated_normal_quantile(q, a, b, normal_tails(a, b));
+}
+
+double truncated_normal_quantile(double q, double a, double b, const NormalTails& tails) {
+  const auto [left, right] = tails;
   const double mass = b <= 0 ? cdf(b) - left : 1 - left - right;
   double x;
   if (mass > 1e-250) {

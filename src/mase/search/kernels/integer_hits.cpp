@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/search/kernels/integer_hits.h"
 
+#include <hwy/base.h>
+
 #include <algorithm>
 
 #include "mase/base/error.h"
@@ -23,37 +25,58 @@ struct Leaders {
 
 // kRows classes from `first` on for kVectors vectors of rows.
 template <int kRows, int kVectors>
-MASE_VNNI __attribute__((noinline)) void hit_band(const IntegerHits& s, int64_t first,
+MASE_VNNI __attribute__((noinline)) void hit_band(const IntegerHits& layer, int64_t first,
                                                   const uint32_t* x, Leaders& leaders) {
+  const IntegerHits s = layer;  // what is written below is not read anew from it
+  __m512 top[kVectors];
+  __m512i best[kVectors];
+  HWY_UNROLL(8)
+  for (int v = 0; v < kVectors; ++v) {
+    top[v] = leaders.top[v];
+    best[v] = leaders.best[v];
+  }
   __m512i sum[kRows][kVectors];
-  for (int r = 0; r < kRows; ++r)
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v) sum[r][v] = _mm512_set1_epi32(s.starts[first + r]);
+  }
   const uint32_t* words = s.words + first * s.quads;
   for (int64_t k = 0; k < s.quads; ++k) {
     __m512i value[kVectors];
+    HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v)
       value[v] = _mm512_loadu_si512(x + k * s.stride + v * hit_lanes);
+    HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r) {
       const __m512i weight = _mm512_set1_epi32(static_cast<int>(words[r * s.quads + k]));
+      HWY_UNROLL(8)
       for (int v = 0; v < kVectors; ++v) kernels::vnni::multiply_add(sum[r][v], value[v], weight);
     }
   }
   const __m512 unit = _mm512_set1_ps(s.unit), zero = _mm512_setzero_ps();
+  HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
     const int64_t c = first + r;
     const __m512 bias = s.bias ? _mm512_set1_ps(s.bias[c]) : zero;
     const __m512i index = _mm512_set1_epi32(static_cast<int>(c));
+    HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v) {
       __m512 y = _mm512_add_ps(bias, _mm512_mul_ps(_mm512_cvtepi32_ps(sum[r][v]), unit));
       if (s.mean)
         y = _mm512_fnmadd_ps(_mm512_sub_ps(_mm512_set1_ps(s.mean[c]), y),
                              _mm512_set1_ps(s.factor[c]), _mm512_set1_ps(s.shift[c]));
-      if (s.relu) y = _mm512_max_ps(zero, y);
-      const __mmask16 larger = c == 0 ? static_cast<__mmask16>(0xffff)
-                                      : _mm512_cmp_ps_mask(y, leaders.top[v], _CMP_GT_OQ);
-      leaders.top[v] = _mm512_mask_mov_ps(leaders.top[v], larger, y);
-      leaders.best[v] = _mm512_mask_mov_epi32(leaders.best[v], larger, index);
+      if (s.relu) y = _mm512_maskz_max_ps(0xffff, zero, y);  // GCC 12 warns of the plain one
+      const __mmask16 larger =
+          c == 0 ? static_cast<__mmask16>(0xffff) : _mm512_cmp_ps_mask(y, top[v], _CMP_GT_OQ);
+      top[v] = _mm512_mask_mov_ps(top[v], larger, y);
+      best[v] = _mm512_mask_mov_epi32(best[v], larger, index);
     }
+  }
+  HWY_UNROLL(8)
+  for (int v = 0; v < kVectors; ++v) {
+    leaders.top[v] = top[v];
+    leaders.best[v] = best[v];
   }
 }
 
@@ -61,6 +84,7 @@ template <int kVectors>
 MASE_VNNI int64_t hits_of(const IntegerHits& s, const uint32_t* x, const int32_t* labels,
                           __mmask16 last) {
   Leaders leaders;
+  HWY_UNROLL(8)
   for (int v = 0; v < kVectors; ++v) {
     leaders.top[v] = _mm512_setzero_ps();
     leaders.best[v] = _mm512_setzero_si512();
@@ -78,6 +102,7 @@ MASE_VNNI int64_t hits_of(const IntegerHits& s, const uint32_t* x, const int32_t
     c += height;
   }
   int64_t count = 0;
+  HWY_UNROLL(8)
   for (int v = 0; v < kVectors; ++v) {
     const __mmask16 equal =
         _mm512_cmpeq_epi32_mask(leaders.best[v], _mm512_loadu_si512(labels + v * hit_lanes));
