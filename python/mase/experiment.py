@@ -139,20 +139,25 @@ def test(model: Any = None, dataset: Any = None, *, split: str = "test", load: O
 
 
 def predict(model: Any, rows: Any, *, load: Optional[PathLike] = None, preprocess: bool = True,
-            keep_places: bool = False, tensor: str = "", **options: Any) -> np.ndarray:
-    """The network's outputs for rows: the path of a table, or an array.
+            keep_places: bool = False, tensor: str = "", **options: Any) -> Any:
+    """The network's outputs for rows: the path of a table, or an array. A network of several inputs takes a list of
+    paths, in its order; one of several outputs gives a tuple.
 
     Rows of a file are scaled as the network's file says (`preprocess`). An array holds the network's
     own inputs and is taken as it is.
     """
-    if isinstance(model, Graph) and not isinstance(rows, (str, os.PathLike)):
+    files = (str, os.PathLike)
+    several = isinstance(rows, (list, tuple)) and len(rows) > 0 and all(isinstance(path, files) for path in rows)
+    paths = list(rows) if several else [rows] if isinstance(rows, files) else []
+    if isinstance(model, Graph) and not paths:
         return model(rows)
     options = dict(options, **({"load": os.fspath(load)} if load is not None else {}))
     with _network(model, options) as name:
         experiment = open_experiment(name, None, options, progress=False)
         experiment.prepare(False)
-        if isinstance(rows, (str, os.PathLike)):
-            return experiment.predict(os.fspath(rows), tensor, preprocess, keep_places)
+        if paths:
+            outputs = experiment.predict([os.fspath(path) for path in paths], tensor, preprocess, keep_places)
+            return outputs[0] if len(outputs) == 1 else tuple(outputs)
         return Graph(experiment.graph())(rows)
 
 

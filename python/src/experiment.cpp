@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 
@@ -136,11 +137,13 @@ nb::dict Session::evaluate(const std::string& split) {
   return evaluation_dict(std::move(evaluation), classification());
 }
 
-nb::any Session::predict(const std::string& input, const std::string& tensor, bool preprocess,
-                         bool keep_places) {
-  Tensor outputs;
-  run([&] { outputs = experiment().predict({{input}, tensor, preprocess, keep_places}).at(0); });
-  return owned_array(std::move(outputs));
+nb::list Session::predict(const std::vector<std::string>& inputs, const std::string& tensor,
+                          bool preprocess, bool keep_places) {
+  std::vector<Tensor> outputs;
+  run([&] { outputs = experiment().predict({inputs, tensor, preprocess, keep_places}); });
+  nb::list arrays;
+  for (Tensor& output : outputs) arrays.append(owned_array(std::move(output)));
+  return arrays;
 }
 
 nb::dict Session::transform(bool save) {

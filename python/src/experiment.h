@@ -20,8 +20,8 @@ class Session {
   void prepare(bool needs_data, bool keep_scaling, bool with_passes);
   nb::dict train(bool save);
   nb::dict evaluate(const std::string& split);
-  nb::any predict(const std::string& input, const std::string& tensor, bool preprocess,
-                  bool keep_places);
+  nb::list predict(const std::vector<std::string>& inputs, const std::string& tensor,
+                   bool preprocess, bool keep_places);
   nb::dict transform(bool save);
   nb::list apply_passes(const std::string& save_dir);
 

@@ -66,6 +66,15 @@ class Experiments(unittest.TestCase):
         rows = mase.predict(os.path.join(run.folder, "software/training_ckpts/best.mz"), self.table)
         self.assertEqual(rows.shape, (400, 3))
 
+    def test_several_outputs_are_a_tuple(self):
+        folder = os.path.join(os.environ["MASE_SOURCE"], "tests/golden/hf/tiny")
+        ids = os.path.join(self.folder, "ids.npy")
+        np.save(ids, np.arange(32).reshape(2, 16))
+        hidden, pooled = mase.predict(None, [ids], load=folder)
+        self.assertEqual((hidden.shape, pooled.shape), ((2, 16, 12), (2, 12)))
+        with self.assertRaisesRegex(mase.Error, "takes 1 inputs, 2 are given"):
+            mase.predict(None, [ids, ids], load=folder)
+
     def test_nothing_is_written_unless_wanted(self):
         run = self.train(save=False)
         self.assertEqual(run.folder, "")
