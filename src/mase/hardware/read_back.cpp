@@ -309,20 +309,31 @@ class Reader {
                          const std::vector<std::vector<int64_t>>& batch) {
     const IntegerNode& node = graph_.nodes[index];
     simulator_.clear();
+    // Operands are proved already: codes that contradict a constant bit of theirs, or give one net
+    // two values, never come.
+    uint64_t possible = ~uint64_t{0};
+    std::map<NetBit, uint64_t> given;
     for (size_t k = 0; k < operands.size(); ++k) {
       const NetBits& wire = bits_[static_cast<size_t>(operands[k])];
       for (size_t bit = 0; bit < wire.size(); ++bit) {
-        if (wire[bit] < 0) continue;
         uint64_t lanes = 0;
         for (size_t lane = 0; lane < batch.size(); ++lane)
           lanes |= static_cast<uint64_t>(batch[lane][k] >> bit & 1) << lane;
-        simulator_.set(wire[bit], lanes);
+        if (wire[bit] == net_zero || wire[bit] == net_one)
+          possible &= wire[bit] == net_one ? lanes : ~lanes;
+        if (wire[bit] < 0) continue;
+        const auto [known, fresh] = given.try_emplace(wire[bit], lanes);
+        if (fresh)
+          simulator_.set(wire[bit], lanes);
+        else
+          possible &= ~(known->second ^ lanes);
       }
     }
     std::vector<uint64_t> results;
     for (const NetBit bit : bits_[index]) results.push_back(simulator_.get(bit));
     if (!simulator_.fault.empty()) return simulator_.fault;
     for (size_t lane = 0; lane < batch.size(); ++lane) {
+      if ((possible >> lane & 1) == 0) continue;
       const int64_t wanted = node.op->evaluate(batch[lane].data(), node);
       for (size_t bit = 0; bit < results.size(); ++bit)
         if ((results[bit] >> lane & 1) != static_cast<uint64_t>(wanted >> bit & 1))
