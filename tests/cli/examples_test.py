@@ -26,6 +26,7 @@ left_out = {
     "ch notebook": "needs Jupyter",
     "ch transform --config passes.toml --plugin": "needs the Python package; tests/python has it",
     "ch train net.toml jets.csv --target class --learn-bits": "takes minutes; tests/run has it",
+    "ch train net.toml jets.npz --learn-bits": "takes minutes; tests/run has it",
     "ch shrink --load point.mz": "needs a network of the line above; tests/run has it",
     "ch predict bert.onnx": "needs an exported BERT; tests/io has one",
 }
