@@ -16,8 +16,8 @@ struct OptimizeOptions {
   int effort = 1;  // of the search for shared additions, see cmvm.h
   uint64_t seed = 0;
   double delay_weight = 8;  // how much a late result counts, see cmvm.h
-  // Neurons that read few bits may become truth tables. Off: a join whose operand's interval is
-  // still wide while sums are rebuilt is refused, and some networks with it.
+  // Neurons that read few bits may become truth tables. Off: the read-back, which knows sums by
+  // their linear forms, refused one learned design with tables, though all its rows were right.
   bool tables = false;
 };
 
