@@ -16,6 +16,11 @@ target_compile_options(test_support PUBLIC -O0)
 # GoogleTest's headers are a third of what is left; they are read once for all programs.
 target_precompile_headers(test_support PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm>
                           <filesystem> <fstream> <functional> <map> <set> <string> <vector>)
+# A hundred programs link in a fifth of the time where LLVM's linker is installed, as CI does.
+find_program(LLD ld.lld)
+if(LLD)
+  target_link_options(test_support PUBLIC -fuse-ld=lld)
+endif()
 
 file(GLOB_RECURSE MASE_TESTS_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cpp)
 foreach(source ${MASE_TESTS_SOURCES})

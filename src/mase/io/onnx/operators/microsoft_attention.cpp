@@ -3,6 +3,7 @@
 //
 //   Attention(x, weights of queries, keys and values side by side)
 //     =>   Linear, its thirds, scaled_dot_product_attention
+#include <algorithm>
 #include <cmath>
 
 #include "mase/io/onnx/heads.h"
@@ -70,8 +71,12 @@ void attention(NodeContext& context) {
   if (x.rank() != 3 || weights.rank() != 2) context.fail("its input is no sequence");
   std::vector<int64_t> sizes = context.integer_list("qkv_hidden_sizes");
   if (sizes.empty()) sizes.assign(3, weights.shape[1] / 3);
-  if (sizes.size() != 3 || sizes[0] < 1 || sizes[0] != sizes[1] || sizes[2] < 1 ||
-      weights.shape[1] - sizes[0] - sizes[1] != sizes[2])
+  // No part is wider than the whole: their sum cannot overflow.
+  const bool possible = std::all_of(sizes.begin(), sizes.end(), [&](int64_t size) {
+    return size >= 1 && size <= weights.shape[1];
+  });
+  if (!possible || sizes.size() != 3 || sizes[0] != sizes[1] ||
+      sizes[0] + sizes[1] + sizes[2] != weights.shape[1])
     context.fail(fmt::format("weights {} are not three parts", shape_text(weights.shape)));
   std::optional<Operand> bias;
   if (context.has(2)) {
