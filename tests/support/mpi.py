@@ -19,12 +19,14 @@ os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"
 
 
 def children(parent):
+    """Those that run: a locked-up mpirun may leave ranks that ended unreaped for ever."""
     found = []
     for name in os.listdir("/proc"):
         try:
             with open("/proc/%s/stat" % name) as file:
-                if int(file.read().rsplit(")", 1)[1].split()[1]) == parent:
-                    found.append(int(name))
+                state, its_parent = file.read().rsplit(")", 1)[1].split()[:2]
+            if int(its_parent) == parent and state != "Z":
+                found.append(int(name))
         except (OSError, ValueError, IndexError):
             pass
     return found
