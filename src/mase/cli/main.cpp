@@ -24,6 +24,8 @@ const char* program_version() { return MASE_VERSION; }
 
 namespace {
 
+constexpr int any_number = CLI::detail::expected_max_vector_size;  // printed as "..."
+
 std::string flag_name(const std::string& name) { return "--" + replace_all(name, "_", "-"); }
 
 std::string flag_names(const Field& field) {
@@ -58,7 +60,7 @@ void add_options(CLI::App& app, const CommandRecord& command, Typed& typed) {
         app.add_option(positional.name, typed.texts[positional.name], positional.help);
     option->required(positional.required);
     if (positional.many)
-      option->expected(positional.required ? 1 : 0, 1 << 20);
+      option->expected(positional.required ? 1 : 0, any_number);
     else
       option->expected(1)->allow_extra_args(false);  // the next word is the next positional's
   }
@@ -76,7 +78,7 @@ void add_options(CLI::App& app, const CommandRecord& command, Typed& typed) {
       option = app.add_option(flag_names(field), typed.texts[field.name], help);
       const auto& lists = command.word_lists;
       if (std::find(lists.begin(), lists.end(), field.name) != lists.end())
-        option->expected(1, 1 << 20);
+        option->expected(1, any_number);
       else
         option->expected(1)->allow_extra_args(false);
       option->multi_option_policy(field.type == FieldType::list ? CLI::MultiOptionPolicy::TakeAll
