@@ -51,7 +51,7 @@ void multiply(const Product& p, const float* a, const float* b, const float* sta
   kernels::ShiftedShape shape{p.rows,  p.inner, p.row_step, p.inner_step, own.offsets.data(),
                               p.lanes, p.lanes};
   shape.start = start;
-  kernels::shifted_linear(shape, a, nullptr, b, y, false, false);
+  kernels::shifted_linear(shape, a, nullptr, b, y, {}, false);
 }
 
 // What a quantizer rounds to, if that is one signed fixed-point type for all of it.

@@ -52,13 +52,18 @@ TEST(IntegerDot, MatchesItsReference) {
     std::vector<float> bias(static_cast<size_t>(shape.out));
     for (float& value : bias) value = static_cast<float>(draw(random, -99, 99)) / 4;
     for (const bool biased : {false, true})
-      for (const bool relu : {false, true}) {
+      for (const int kind : {0, 1, 2}) {
         const auto count = static_cast<size_t>(shape.out * shape.y_stride);
         std::vector<float> fast(count, 7.0f), plain = fast;  // what lies between stays
+        std::vector<float> add(count);
+        for (float& value : add) value = static_cast<float>(draw(random, -999, 999)) / 4;
+        const Finish finish = kind == 2   ? Finish{.low = -300, .high = 200, .add = add.data()}
+                              : kind == 1 ? Finish::relu(true)
+                                          : Finish{};
         integer_linear(shape, w.data(), start.data(), 1.0f / 64, biased ? bias.data() : nullptr,
-                       x.data(), fast.data(), relu);
+                       x.data(), fast.data(), finish);
         reference::integer_linear(shape, w.data(), start.data(), 1.0f / 64,
-                                  biased ? bias.data() : nullptr, x.data(), plain.data(), relu);
+                                  biased ? bias.data() : nullptr, x.data(), plain.data(), finish);
         EXPECT_EQ(fast, plain) << round;
       }
   }

@@ -94,6 +94,21 @@ TEST(Kernels, LinearMatchesReference) {
       }
 }
 
+TEST(Kernels, LinearOfOneSampleMatchesReference) {
+  for (const int64_t in : {16, 17, 31, 65, 400, 1024, 1030, 2100})
+    for (const int64_t out : {1, 3, 8, 13, 70})
+      for (const int mode : {0, 1, 2}) {
+        const Rows x(in, 1, 1), w(1, out * in, 2), bias(1, out, 3);
+        const LinearShape shape{out, in, in, 1, x.stride, 1};
+        Rows fast(out, 1, 4), plain(out, 1, 4);
+        linear(shape, w.data, mode == 1 ? nullptr : bias.data, x.data, fast.data, mode == 0,
+               mode == 2);
+        reference::linear(shape, w.data, mode == 1 ? nullptr : bias.data, x.data, plain.data,
+                          mode == 0, mode == 2);
+        expect_rows(fast, plain, 1e-4, fmt::format("linear {}x{} mode {}", out, in, mode));
+      }
+}
+
 TEST(Kernels, LinearGradientMatchesReference) {
   for (const int64_t n : sizes)
     for (const int64_t out : {1, 2, 3, 4, 13})

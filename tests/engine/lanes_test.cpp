@@ -90,7 +90,8 @@ class LaneGraph {
                 {"padding_mode", modes[random_.below(2) * random_.below(4)]}},
                last_);
         if (random_.below(3) == 0) module("batch_norm2d", {}, last_);
-        if (random_.below(3) == 0) module("relu", {}, last_);
+        if (random_.below(3) == 0) function("add", {last_, like(last_)}, {});
+        if (random_.below(3) == 0) module(random_.below(2) ? "relu" : "relu6", {}, last_);
         return;
       }
       case 3:
@@ -312,8 +313,11 @@ TEST(Shifted, MatchesItsReference) {
     for (const bool accumulate : {false, true}) {
       // What lies between the segments and behind the rows stays as it is.
       std::vector<float> fast = numbers(shape.out * shape.y_stride), plain = fast;
-      kernels::shifted_linear(shape, w.data(), own, x.data(), fast.data(), !accumulate, accumulate);
-      kernels::reference::shifted_linear(shape, w.data(), own, x.data(), plain.data(), !accumulate,
+      const std::vector<float> add = numbers(shape.out * shape.y_stride);
+      kernels::Finish finish = kernels::Finish::relu(!accumulate);
+      if (round % 3 == 0) finish = {.low = -0.5f, .high = 0.75f, .add = add.data()};
+      kernels::shifted_linear(shape, w.data(), own, x.data(), fast.data(), finish, accumulate);
+      kernels::reference::shifted_linear(shape, w.data(), own, x.data(), plain.data(), finish,
                                          accumulate);
       for (size_t i = 0; i < fast.size(); ++i) ASSERT_NEAR(fast[i], plain[i], 1e-4) << round;
       std::vector<float> dw = numbers(shape.out * shape.in), wanted = dw;

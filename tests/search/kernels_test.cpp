@@ -136,7 +136,7 @@ TEST(Kernels, IntegerHitsAreThoseOfTheSteps) {
                                            .y_stride = stride,
                                            .n = n},
                                           w.data(), starts.data(), 1.0f / 64, bias.data(), x.data(),
-                                          y, relu && !norm);
+                                          y, ::mase::kernels::Finish::relu(relu && !norm));
           if (norm)
             ::mase::kernels::norm_apply(
                 {.channels = classes, .positions = 1, .stride = stride, .n = n},

@@ -4,17 +4,64 @@
 //   batch_norm+relu, quantize      => batch_norm+relu+quantize    (straight-through, element-wise)
 //   linear or convolution, batch_norm (inference) => the same with folded weights
 //   gather, batch_norm (inference) => gather+batch_norm
-//   linear or convolution, max(x, 0) (inference) => linear+relu
+//   linear, max(x, 0) (inference)  => linear+relu
+//   convolution, x + y (inference) => convolution+add             (y computed before it)
+//   convolution, limits of x (inference) => convolution+clamp     (relu, relu6, clamp, hardtanh)
 //   gather, linear (inference)     => gather+linear               (small layers)
 //   linear or convolution, batch_norm (training) => no gradient of the bias
 //   gather, relayout (few samples) => gather in that layout
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
 
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/payloads.h"
 
 namespace mase::engine {
 namespace {
+
+// What an expression keeps its operand between, if it does nothing else.
+struct Limits {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+};
+
+std::optional<Limits> limits_of(const Expr& expr) {
+  const Expr::Node& node = expr.node();
+  if (node.op == ScalarOp::operand) return Limits{};
+  const auto limit = [](const Expr& e) -> std::optional<double> {
+    if (e.node().op != ScalarOp::constant || std::isnan(e.node().constant)) return {};
+    return e.node().constant;
+  };
+  const auto at_least = [&](const Expr& inner, double low) -> std::optional<Limits> {
+    const std::optional<Limits> own = limits_of(inner);
+    if (!own) return {};
+    return Limits{std::max(own->low, low), std::max(own->high, low)};
+  };
+  const auto at_most = [&](const Expr& inner, double high) -> std::optional<Limits> {
+    const std::optional<Limits> own = limits_of(inner);
+    if (!own) return {};
+    return Limits{std::min(own->low, high), std::min(own->high, high)};
+  };
+  if (node.op == ScalarOp::max || node.op == ScalarOp::min) {
+    const std::optional<double> value = limit(node.inputs[1]);
+    if (!value) return {};
+    return node.op == ScalarOp::max ? at_least(node.inputs[0], *value)
+                                    : at_most(node.inputs[0], *value);
+  }
+  // a < b ? limit : x, where a and b are the limit and x
+  if (node.op != ScalarOp::select || node.inputs[0].node().op != ScalarOp::less) return {};
+  const std::vector<Expr>& compared = node.inputs[0].node().inputs;
+  const std::optional<double> value = limit(node.inputs[1]);
+  const Expr& inner = node.inputs[2];
+  if (!value) return {};
+  if (compared[0].pointer() == inner.pointer() && limit(compared[1]) == value)
+    return at_least(inner, *value);
+  if (compared[1].pointer() == inner.pointer() && limit(compared[0]) == value)
+    return at_most(inner, *value);
+  return {};
+}
 
 class Fuser {
  public:
@@ -117,8 +164,52 @@ class Fuser {
       }
       own.norm = take_norm(p, *norm);
     }
-    const bool to_image = std::is_same_v<Payload, ConvolutionPayload> && own.transposed;
-    if (!to_image) take_relu(p, own.relu);
+    if constexpr (std::is_same_v<Payload, LinearPayload>) {
+      take_relu(p, own.relu);
+    } else if (!own.transposed) {
+      take_sum(p, own);
+      take_limits(p, own);
+    }
+  }
+
+  // The other operand of the sum that alone reads the result, if it lies as the result does and is
+  // known when the convolution runs.
+  void take_sum(Primitive& p, ConvolutionPayload& own) {
+    const auto& users = users_[static_cast<size_t>(p.out)];
+    if (plan_.root(p.out) != p.out || plan_.at(p.out).pinned || users.size() != 1) return;
+    Primitive& sum = plan_.primitives[users[0]];
+    if (sum.removed || !is_sum(sum)) return;
+    const int other = sum.in[sum.in[0] == p.out ? 1 : 0];
+    const TensorInfo &own_info = plan_.at(p.out), &info = plan_.at(other);
+    if (info.layout != own_info.layout || info.shape != own_info.shape ||
+        info.axes.rows != own_info.axes.rows || info.axes.lanes != own_info.axes.lanes)
+      return;
+    for (const Primitive* later = &p; later != &*plan_.primitives.end(); ++later)
+      if (!later->removed && plan_.root(later->out) == plan_.root(other)) return;
+    own.add = other;
+    p.params.emplace_back("add", other);
+    p.out = sum.out;
+    sum.removed = true;
+  }
+
+  static bool is_sum(const Primitive& p) {
+    if (!p.is<MapPayload>() || p.in.size() != 2) return false;
+    const Expr::Node& node = p.as<MapPayload>().expr.node();
+    return node.op == ScalarOp::add && node.inputs[0].node().op == ScalarOp::operand &&
+           node.inputs[1].node().op == ScalarOp::operand &&
+           node.inputs[0].node().operand != node.inputs[1].node().operand;
+  }
+
+  void take_limits(Primitive& p, ConvolutionPayload& own) {
+    Primitive* user = only_user(p.out);
+    if (!user || user->removed || !user->is<MapPayload>()) return;
+    if (plan_.at(user->out).shape != plan_.at(p.out).shape) return;  // repeated as well
+    const std::optional<Limits> limits = limits_of(user->as<MapPayload>().expr);
+    if (!limits) return;
+    own.low = static_cast<float>(limits->low);
+    own.high = static_cast<float>(limits->high);
+    p.out = user->out;
+    user->removed = true;
   }
 
   // The batch norm behind a result, if it is a fixed scale and shift of each channel and all its

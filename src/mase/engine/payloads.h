@@ -2,6 +2,7 @@
 // What the primitives carry that lowering fills in and rewrites look at.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -37,7 +38,10 @@ struct ConvolutionPayload {
   bool transposed = false;
   const Quantization* backward = nullptr;  // as a linear layer's; params has the unrounded input
   bool bias_cancels = false;
-  bool relu = false;
+  // In inference: a tensor that is added to the result, whose values are then kept within limits.
+  int add = -1;
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
   int norm = -1, folded_weight = -1, folded_bias = -1;
 };
 

@@ -220,7 +220,7 @@ class LastLayer::Block {
                                .y_stride = stride_,
                                .n = n_},
                               variant.words.data(), variant.starts.data(), variant.unit, bias,
-                              words(codes_), at(y_), relu);
+                              words(codes_), at(y_), kernels::Finish::relu(relu));
     } else {
       kernels::linear({.out = layer_.out_,
                        .in = layer_.in_,

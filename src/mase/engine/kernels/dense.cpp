@@ -2,7 +2,8 @@
 // Linear layers with the batch along the lanes. Forward and input gradient: bands of 4 or 5 outputs
 // by 2 vectors of samples kept in registers, one weight broadcast per pair of multiply-adds, a
 // block of columns of x staying in L1. Weight gradient: 3 x 4 dot products along the batch, summed
-// across lanes four at a time. Sums have one fixed order per element, whatever the number of
+// across lanes four at a time. A single sample would leave all lanes but one empty: its outputs are
+// dot products along the weights. Sums have one fixed order per element, whatever the number of
 // threads.
 #include "mase/engine/kernels/kernels.h"
 
@@ -203,6 +204,40 @@ void GradientBlock(const LinearShape& s, const float* g, const float* x, float* 
   }
 }
 
+// Outputs [begin, end) of one sample, eight at a time; `x` are `count` of its values, followed by
+// zeros up to a whole vector. y: where the sums so far are, s.stride apart.
+void SampleBlock(const LinearShape& s, const float* w, const float* HWY_RESTRICT x, int64_t count,
+                 float* HWY_RESTRICT y, int64_t begin, int64_t end, bool relu) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t whole = count / lanes * lanes;
+  const auto valid = hn::FirstN(d, static_cast<size_t>(count - whole));
+  for (int64_t o = begin; o < end; o += 8) {
+    const int64_t rows = end - o < 8 ? end - o : 8;
+    const float* from[8];  // the last tile repeats a row and drops the result
+    for (int64_t r = 0; r < 8; ++r) from[r] = w + (o + (r < rows ? r : rows - 1)) * s.out_step;
+    V sum[8];
+    for (V& v : sum) v = hn::Zero(d);
+    for (int64_t k = 0; k < whole; k += lanes) {
+      const V value = Loaded(x + k);
+      for (int r = 0; r < 8; ++r) sum[r] = hn::MulAdd(hn::LoadU(d, from[r] + k), value, sum[r]);
+    }
+    if (whole < count) {
+      const V value = hn::Load(d, x + whole);
+      for (int r = 0; r < 8; ++r)
+        sum[r] = hn::MulAdd(hn::MaskedLoad(valid, d, from[r] + whole), value, sum[r]);
+    }
+    float totals[8];
+    SumFour(d, sum[0], sum[1], sum[2], sum[3], totals);
+    SumFour(d, sum[4], sum[5], sum[6], sum[7], totals + 4);
+    for (int64_t r = 0; r < rows; ++r) {
+      float& to = y[(o + r) * s.stride];
+      const float total = to + totals[r];
+      to = relu && total < 0 ? 0.0f : total;
+    }
+  }
+}
+
 }  // namespace mase::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -216,6 +251,7 @@ namespace {
 
 HWY_EXPORT(LinearBlock);
 HWY_EXPORT(GradientBlock);
+HWY_EXPORT(SampleBlock);
 
 // Below this many multiply-adds a second thread costs more than it brings.
 constexpr int64_t parallel_work = int64_t{1} << 20;
@@ -224,11 +260,34 @@ int64_t column_block(int64_t in) {
   return std::max<int64_t>(32, 6144 / std::max<int64_t>(in, 1) / 16 * 16);
 }
 
+// One sample, its values side by side in pieces that stay in L1.
+void sample_linear(const LinearShape& s, const float* w, const float* bias, const float* x,
+                   float* y, bool relu, bool accumulate) {
+  const auto block = HWY_DYNAMIC_DISPATCH(SampleBlock);
+  constexpr int64_t longest = 1024, rows = 64;
+  alignas(64) float values[longest];
+  const int64_t bands = (s.out + rows - 1) / rows;
+  const bool parallel = s.threads > 1 && s.out * s.in >= parallel_work;
+  for (int64_t o = 0; !accumulate && o < s.out; ++o) y[o * s.stride] = bias ? bias[o] : 0.0f;
+  for (int64_t k = 0; k < s.in; k += longest) {
+    const int64_t count = std::min(longest, s.in - k);
+    for (int64_t i = 0; i < count; ++i) values[i] = x[(k + i) * s.stride];
+    std::fill(values + count, values + std::min(longest, (count + 15) / 16 * 16), 0.0f);
+    for_each_piece(bands, parallel ? s.threads : 1, [&](int64_t i) {
+      block(s, w + k, values, count, y, i * rows, std::min(s.out, (i + 1) * rows),
+            relu && k + count >= s.in);
+    });
+  }
+}
+
 }  // namespace
 
 void linear(const LinearShape& s, const float* w, const float* bias, const float* x, float* y,
             bool relu, bool accumulate) {
   if (s.stride % 16 != 0) return reference::linear(s, w, bias, x, y, relu, accumulate);
+  // What can_gather_linear takes has the same bits either way.
+  if (s.n == 1 && s.in_step == 1 && s.in >= 16 && !can_gather_linear(s.out, s.in))
+    return sample_linear(s, w, bias, x, y, relu, accumulate);
   const auto block = HWY_DYNAMIC_DISPATCH(LinearBlock);
   const int64_t size = column_block(s.in), blocks = (s.n + size - 1) / size;
   const bool parallel = s.threads > 1 && s.out * s.in * s.n >= parallel_work;

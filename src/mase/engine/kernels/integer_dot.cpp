@@ -41,7 +41,7 @@ bool pack_quads(const Quads& s, const float* x, uint32_t* out) {
 }
 
 void integer_linear(const ShiftedShape& s, const uint32_t* w, const int32_t* start, float unit,
-                    const float* bias, const uint32_t* x, float* y, bool relu) {
+                    const float* bias, const uint32_t* x, float* y, const Finish& finish) {
   for (int64_t piece = 0; piece < s.segments; ++piece)
     for (int64_t o = 0; o < s.out; ++o)
       for (int64_t l = 0; l < s.n; ++l) {
@@ -57,7 +57,9 @@ void integer_linear(const ShiftedShape& s, const uint32_t* w, const int32_t* sta
           }
           total += static_cast<float>(sum) * unit;
         }
-        y[o * s.y_stride + piece * s.y_step + l] = relu && total < 0 ? 0.0f : total;
+        const int64_t at = o * s.y_stride + piece * s.y_step + l;
+        if (finish.add) total += finish.add[at];
+        y[at] = total < finish.low ? finish.low : total > finish.high ? finish.high : total;
       }
 }
 
@@ -99,7 +101,7 @@ MASE_VNNI bool pack_quad_row(const Quads& s, const float* x, int64_t rows, uint3
 struct Totals {
   float unit;
   const float* bias;  // null: added to y
-  bool relu;
+  Finish finish;
 };
 
 // kRows outputs for kVectors vectors of lanes, `last` the lanes of the last one that count.
@@ -128,6 +130,7 @@ MASE_VNNI __attribute__((noinline)) void integer_tile(const ShiftedShape& s, con
     }
   }
   const __m512 unit = _mm512_set1_ps(totals.unit);
+  const __m512 low = _mm512_set1_ps(totals.finish.low), high = _mm512_set1_ps(totals.finish.high);
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
@@ -137,7 +140,10 @@ MASE_VNNI __attribute__((noinline)) void integer_tile(const ShiftedShape& s, con
       const __m512 before =
           totals.bias ? _mm512_set1_ps(totals.bias[r]) : _mm512_maskz_loadu_ps(valid, to);
       __m512 result = _mm512_add_ps(before, _mm512_mul_ps(_mm512_cvtepi32_ps(sum[r][v]), unit));
-      if (totals.relu) result = _mm512_max_ps(_mm512_setzero_ps(), result);
+      if (totals.finish.add)
+        result = _mm512_add_ps(
+            result, _mm512_maskz_loadu_ps(valid, totals.finish.add + r * s.y_stride + v * 16));
+      result = _mm512_min_ps(high, _mm512_max_ps(low, result));  // in this order NaN stays
       _mm512_mask_storeu_ps(to, valid, result);
     }
   }
@@ -151,6 +157,7 @@ void integer_bands(const ShiftedShape& s, const uint32_t* w, const int32_t* star
     const int64_t height = (s.out - o + bands - 1) / bands;
     Totals own = totals;
     if (own.bias) own.bias += o;
+    own.finish = totals.finish.at(o * s.y_stride);
     const auto run = height == 6   ? integer_tile<6, kVectors>
                      : height == 5 ? integer_tile<5, kVectors>
                      : height == 4 ? integer_tile<4, kVectors>
@@ -172,7 +179,8 @@ void integer_segment(const ShiftedShape& s, const uint32_t* w, const int32_t* st
                      : vectors == 3 ? integer_bands<3>
                      : vectors == 2 ? integer_bands<2>
                                     : integer_bands<1>;
-    run(s, w, start, totals, x + first, y + first, last);
+    run(s, w, start, {totals.unit, totals.bias, totals.finish.at(first)}, x + first, y + first,
+        last);
   }
 }
 
@@ -188,8 +196,8 @@ bool pack_quads(const Quads& s, const float* x, uint32_t* out) {
 }
 
 void integer_linear(const ShiftedShape& s, const uint32_t* w, const int32_t* start, float unit,
-                    const float* bias, const uint32_t* x, float* y, bool relu) {
-  if (!has_integer_dot()) return reference::integer_linear(s, w, start, unit, bias, x, y, relu);
+                    const float* bias, const uint32_t* x, float* y, const Finish& finish) {
+  if (!has_integer_dot()) return reference::integer_linear(s, w, start, unit, bias, x, y, finish);
   const bool parallel =
       s.threads > 1 && s.out * s.in * quad * s.n * s.segments >= integer_parallel_work;
   constexpr int64_t block = 1024;
@@ -198,12 +206,14 @@ void integer_linear(const ShiftedShape& s, const uint32_t* w, const int32_t* sta
     ShiftedShape part = s;
     part.in = std::min(integer_longest_sum, s.in - k);
     part.offsets = s.offsets + k;
-    const Totals totals{unit, k == 0 ? bias : nullptr, relu && k + part.in >= s.in};
+    const bool last = k + part.in >= s.in;
     for_each_piece(s.segments * blocks, parallel ? s.threads : 1, [&](int64_t i) {
       ShiftedShape own = part;
       const int64_t piece = i / blocks, first = i % blocks * block;
       own.n = std::min(block, s.n - first);
-      float* to = y + piece * s.y_step + first;
+      const int64_t at = piece * s.y_step + first;
+      const Totals totals{unit, k == 0 ? bias : nullptr, last ? finish.at(at) : Finish{}};
+      float* to = y + at;
       if (k == 0 && !bias)
         for (int64_t o = 0; o < s.out; ++o) std::fill_n(to + o * s.y_stride, own.n, 0.0f);
       integer_segment(own, w + k * s.in_step, start + k / integer_longest_sum * s.out, totals,
@@ -219,8 +229,8 @@ bool pack_quads(const Quads& s, const float* x, uint32_t* out) {
   return reference::pack_quads(s, x, out);
 }
 void integer_linear(const ShiftedShape& s, const uint32_t* w, const int32_t* start, float unit,
-                    const float* bias, const uint32_t* x, float* y, bool relu) {
-  reference::integer_linear(s, w, start, unit, bias, x, y, relu);
+                    const float* bias, const uint32_t* x, float* y, const Finish& finish) {
+  reference::integer_linear(s, w, start, unit, bias, x, y, finish);
 }
 
 #endif

@@ -33,12 +33,12 @@ bool pack_quads(const Quads& shape, const float* x, uint32_t* out);
 // Bytes of x are unsigned, those of w signed. `start` has one number for each piece and output:
 // [pieces][out]. As shifted_linear otherwise, in = the number of quads.
 void integer_linear(const ShiftedShape& shape, const uint32_t* w, const int32_t* start, float unit,
-                    const float* bias, const uint32_t* x, float* y, bool relu);
+                    const float* bias, const uint32_t* x, float* y, const Finish& finish);
 
 }  // namespace reference
 
 bool pack_quads(const Quads& shape, const float* x, uint32_t* out);
 void integer_linear(const ShiftedShape& shape, const uint32_t* w, const int32_t* start, float unit,
-                    const float* bias, const uint32_t* x, float* y, bool relu);
+                    const float* bias, const uint32_t* x, float* y, const Finish& finish);
 
 }  // namespace mase::kernels

@@ -44,7 +44,7 @@ struct Place {
 template <int kRows, int kVectors, bool kMasked>
 HWY_NOINLINE void Tile(const ShiftedShape& s, const float* w, const float* bias,
                        const float* HWY_RESTRICT x, float* HWY_RESTRICT y, const Place& place,
-                       bool relu, bool accumulate) {
+                       const Finish& finish, bool accumulate) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto mask = hn::FirstN(d, static_cast<size_t>(kMasked ? place.rest : lanes));
@@ -74,10 +74,15 @@ HWY_NOINLINE void Tile(const ShiftedShape& s, const float* w, const float* bias,
       for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
     }
   }
+  const V low = hn::Set(d, finish.low), high = hn::Set(d, finish.high);
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kVectors; ++v) {
       V result = sum[r][v];
-      if (relu) result = hn::Max(hn::Zero(d), result);  // in this order NaN stays
+      if (finish.add) {
+        const float* add = finish.add + r * s.y_stride + position[v];
+        result = hn::Add(result, kMasked ? hn::MaskedLoad(mask, d, add) : hn::LoadU(d, add));
+      }
+      result = hn::Min(high, hn::Max(low, result));  // in this order NaN stays
       float* to = y + r * s.y_stride + position[v];
       if (kMasked)
         hn::BlendedStore(result, mask, d, to);
@@ -88,7 +93,7 @@ HWY_NOINLINE void Tile(const ShiftedShape& s, const float* w, const float* bias,
 
 template <int kVectors, bool kMasked>
 HWY_INLINE void Column(const ShiftedShape& s, const float* w, const float* bias, const float* x,
-                       float* y, const Place& place, bool relu, bool accumulate) {
+                       float* y, const Place& place, const Finish& finish, bool accumulate) {
   // Bands of up to six outputs, all about as tall.
   int64_t bands = (s.out + kTall - 1) / kTall;
   for (int64_t o = 0; bands > 0; --bands) {
@@ -96,24 +101,25 @@ HWY_INLINE void Column(const ShiftedShape& s, const float* w, const float* bias,
     const float* rows = w + o * s.out_step;
     const float* own = bias ? bias + o : nullptr;
     float* to = y + o * s.y_stride;
+    const Finish last = finish.at(o * s.y_stride);
     switch (height) {
       case 1:
-        Tile<1, kVectors, kMasked>(s, rows, own, x, to, place, relu, accumulate);
+        Tile<1, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
         break;
       case 2:
-        Tile<2, kVectors, kMasked>(s, rows, own, x, to, place, relu, accumulate);
+        Tile<2, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
         break;
       case 3:
-        Tile<3, kVectors, kMasked>(s, rows, own, x, to, place, relu, accumulate);
+        Tile<3, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
         break;
       case 4:
-        Tile<4, kVectors, kMasked>(s, rows, own, x, to, place, relu, accumulate);
+        Tile<4, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
         break;
       case 5:
-        Tile<5, kVectors, kMasked>(s, rows, own, x, to, place, relu, accumulate);
+        Tile<5, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
         break;
       default:
-        Tile<6, kVectors, kMasked>(s, rows, own, x, to, place, relu, accumulate);
+        Tile<6, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
     }
     o += height;
   }
@@ -123,40 +129,40 @@ HWY_INLINE void Column(const ShiftedShape& s, const float* w, const float* bias,
 template <int kVectors = 1>
 HWY_INLINE void LastColumn(int64_t vectors, const ShiftedShape& s, const float* w,
                            const float* bias, const float* x, float* y, const Place& place,
-                           bool relu, bool accumulate) {
+                           const Finish& finish, bool accumulate) {
   if constexpr (kVectors <= kWide) {
     if (vectors == kVectors)
-      Column<kVectors, false>(s, w, bias, x, y, place, relu, accumulate);
+      Column<kVectors, false>(s, w, bias, x, y, place, finish, accumulate);
     else
-      LastColumn<kVectors + 1>(vectors, s, w, bias, x, y, place, relu, accumulate);
+      LastColumn<kVectors + 1>(vectors, s, w, bias, x, y, place, finish, accumulate);
   }
 }
 
 // One segment.
 void LinearSegment(const ShiftedShape& s, const float* w, const float* bias, const float* x,
-                   float* y, bool relu, bool accumulate) {
+                   float* y, const Finish& finish, bool accumulate) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
   const auto start = [&s](int64_t first) { return s.start ? s.start + first : nullptr; };
   int64_t first = 0;
   if (s.out == 1)  // a single row has too few sums in flight for one narrow tile
     for (; first + 8 * lanes <= s.n; first += 8 * lanes)
-      Tile<1, 8, false>(s, w, bias, x + first, y + first, {start(first), 7 * lanes, lanes}, relu,
-                        accumulate);
+      Tile<1, 8, false>(s, w, bias, x + first, y + first, {start(first), 7 * lanes, lanes},
+                        finish.at(first), accumulate);
   for (; first + kWide * lanes <= s.n; first += kWide * lanes)
     Column<kWide, false>(s, w, bias, x + first, y + first,
-                         {start(first), (kWide - 1) * lanes, lanes}, relu, accumulate);
+                         {start(first), (kWide - 1) * lanes, lanes}, finish.at(first), accumulate);
   // What is added to y may be added once only. Otherwise a last vector that is not full begins
   // earlier: masks cost more than the lanes computed twice.
   const int64_t left = s.n - first, whole = left / lanes;
   const bool overlap = !accumulate && left % lanes > 0 && s.n >= lanes;
   if (const int64_t vectors = whole + (overlap ? 1 : 0); vectors > 0)
     LastColumn(vectors, s, w, bias, x + first, y + first,
-               {start(first), overlap ? left - lanes : (vectors - 1) * lanes, lanes}, relu,
-               accumulate);
+               {start(first), overlap ? left - lanes : (vectors - 1) * lanes, lanes},
+               finish.at(first), accumulate);
   if (overlap || left % lanes == 0) return;
   first += whole * lanes;
-  Column<1, true>(s, w, bias, x + first, y + first, {start(first), 0, s.n - first}, relu,
-                  accumulate);
+  Column<1, true>(s, w, bias, x + first, y + first, {start(first), 0, s.n - first},
+                  finish.at(first), accumulate);
 }
 
 // kRows rows of dw, four columns at a time.
@@ -236,8 +242,21 @@ void DotBand(const ShiftedShape& s, const float* g, const float* x, float* dw, i
 }  // namespace shifted
 
 void ShiftedSegment(const ShiftedShape& s, const float* w, const float* bias, const float* x,
-                    float* y, bool relu, bool accumulate) {
-  shifted::LinearSegment(s, w, bias, x, y, relu, accumulate);
+                    float* y, const Finish& finish, bool accumulate) {
+  shifted::LinearSegment(s, w, bias, x, y, finish, accumulate);
+}
+
+void FinishRow(const float* x, float* y, int64_t n, const Finish& finish) {
+  using namespace shifted;
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V low = hn::Set(d, finish.low), high = hn::Set(d, finish.high);
+  for (int64_t at = 0; at < n; at += lanes) {
+    const auto mask = hn::FirstN(d, static_cast<size_t>(n - at < lanes ? n - at : lanes));
+    V value = hn::MaskedLoad(mask, d, x + at);
+    if (finish.add) value = hn::Add(value, hn::MaskedLoad(mask, d, finish.add + at));
+    hn::BlendedStore(hn::Min(high, hn::Max(low, value)), mask, d, y + at);
+  }
 }
 
 void ShiftedDots(const ShiftedShape& s, const float* g, const float* x, float* dw, int64_t begin,
@@ -258,6 +277,7 @@ namespace {
 
 HWY_EXPORT(ShiftedSegment);
 HWY_EXPORT(ShiftedDots);
+HWY_EXPORT(FinishRow);
 
 // Below this many multiply-adds a second thread costs more than it brings.
 constexpr int64_t shifted_parallel_work = int64_t{1} << 20;
@@ -266,12 +286,17 @@ constexpr int64_t shifted_longest_sum = 256;
 // Lanes whose rows stay in cache while all products of a gradient are formed.
 constexpr int64_t shifted_gradient_lanes = 2048;
 
+float finished(float sum, const Finish& finish, int64_t at) {
+  if (finish.add) sum += finish.add[at];
+  return sum < finish.low ? finish.low : sum > finish.high ? finish.high : sum;
+}
+
 }  // namespace
 
 namespace reference {
 
 void shifted_linear(const ShiftedShape& s, const float* w, const float* bias, const float* x,
-                    float* y, bool relu, bool accumulate) {
+                    float* y, const Finish& finish, bool accumulate) {
   for (int64_t piece = 0; piece < s.segments; ++piece)
     for (int64_t o = 0; o < s.out; ++o)
       for (int64_t l = 0; l < s.n; ++l) {
@@ -280,8 +305,16 @@ void shifted_linear(const ShiftedShape& s, const float* w, const float* bias, co
         for (int64_t i = 0; i < s.in; ++i)
           sum += static_cast<double>(w[o * s.out_step + i * s.in_step]) *
                  x[s.offsets[i] + piece * s.x_step + l];
-        to = static_cast<float>(relu && sum < 0 ? 0.0 : sum);
+        const int64_t at = o * s.y_stride + piece * s.y_step + l;
+        to = finished(static_cast<float>(sum), finish, at);
       }
+}
+
+void finish_rows(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t rows, int64_t n,
+                 const Finish& finish) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t l = 0; l < n; ++l)
+      y[row * y_step + l] = finished(x[row * x_step + l], finish, row * y_step + l);
 }
 
 void shifted_gradient(const ShiftedShape& s, const float* g, const float* x, float* dw,
@@ -301,7 +334,7 @@ void shifted_gradient(const ShiftedShape& s, const float* g, const float* x, flo
 }  // namespace reference
 
 void shifted_linear(const ShiftedShape& s, const float* w, const float* bias, const float* x,
-                    float* y, bool relu, bool accumulate) {
+                    float* y, const Finish& finish, bool accumulate) {
   const auto run = HWY_DYNAMIC_DISPATCH(ShiftedSegment);
   const bool parallel = s.threads > 1 && s.out * s.in * s.n * s.segments >= shifted_parallel_work;
   // Long segments are cut, so that threads have something to share.
@@ -317,10 +350,18 @@ void shifted_linear(const ShiftedShape& s, const float* w, const float* bias, co
       const int64_t piece = i / blocks, first = i % blocks * block;
       own.n = std::min(block, s.n - first);
       if (s.start) own.start = s.start + first;
-      run(own, w + k * s.in_step, bias, x + piece * s.x_step + first, y + piece * s.y_step + first,
-          relu && last, more);
+      const int64_t to = piece * s.y_step + first;
+      run(own, w + k * s.in_step, bias, x + piece * s.x_step + first, y + to,
+          last ? finish.at(to) : Finish{}, more);
     });
   }
+}
+
+void finish_rows(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t rows, int64_t n,
+                 const Finish& finish) {
+  const auto run = HWY_DYNAMIC_DISPATCH(FinishRow);
+  for (int64_t row = 0; row < rows; ++row)
+    run(x + row * x_step, y + row * y_step, n, finish.at(row * y_step));
 }
 
 void shifted_gradient(const ShiftedShape& s, const float* g, const float* x, float* dw,

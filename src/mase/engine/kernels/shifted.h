@@ -6,8 +6,20 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace mase::kernels {
+
+// What becomes of a finished sum: `add`, laid out as the result, is added, and what is below `low`
+// or above `high` set to it. NaN stays.
+struct Finish {
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+  const float* add = nullptr;
+
+  static Finish relu(bool is) { return is ? Finish{.low = 0} : Finish{}; }
+  Finish at(int64_t offset) const { return {low, high, add ? add + offset : nullptr}; }
+};
 
 struct ShiftedShape {
   int64_t out, in;
@@ -23,19 +35,24 @@ struct ShiftedShape {
 
 namespace reference {
 
-// y[o] = relu(bias[o] + sum over i of w(o, i) x[offsets[i]...]); `accumulate`: added to y, without
-// bias or start.
+// y[o] = finish(bias[o] + sum over i of w(o, i) x[offsets[i]...]); `accumulate`: added to y,
+// without bias or start.
 void shifted_linear(const ShiftedShape& shape, const float* w, const float* bias, const float* x,
-                    float* y, bool relu, bool accumulate);
+                    float* y, const Finish& finish, bool accumulate);
 // dw(o, i) = sum over the lanes of g[o] x[offsets[i]...]
 void shifted_gradient(const ShiftedShape& shape, const float* g, const float* x, float* dw,
                       bool accumulate);
+void finish_rows(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t rows, int64_t n,
+                 const Finish& finish);
 
 }  // namespace reference
 
 void shifted_linear(const ShiftedShape& shape, const float* w, const float* bias, const float* x,
-                    float* y, bool relu, bool accumulate);
+                    float* y, const Finish& finish, bool accumulate);
 void shifted_gradient(const ShiftedShape& shape, const float* g, const float* x, float* dw,
                       bool accumulate);
+// `rows` rows of n sums each, finished on their way; `finish.add` lies as y does.
+void finish_rows(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t rows, int64_t n,
+                 const Finish& finish);
 
 }  // namespace mase::kernels

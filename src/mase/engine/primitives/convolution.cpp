@@ -3,6 +3,7 @@
 // kernel with a table of where each channel and tap begins. Its gradients are the same sums the
 // other way round, and a transposed convolution is one of them as an operation.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "mase/engine/kernels/kernels.h"
@@ -13,6 +14,7 @@
 #include "mase/engine/primitives/integer.h"
 #include "mase/engine/primitives/planes.h"
 #include "mase/engine/primitives/quantize.h"
+#include "mase/engine/primitives/winograd.h"
 
 namespace mase::engine::convolution_primitive {
 namespace {
@@ -114,8 +116,8 @@ const float* planes_of(const Geometry& g, const float* image, int64_t group, flo
 
 // result = w * image
 void run_forward(const Geometry& g, Tables& tables, const float* w, const float* bias,
-                 const float* image, float* result, float* scratch, int64_t n, bool relu,
-                 bool accumulate, float* wide = nullptr) {
+                 const float* image, float* result, float* scratch, int64_t n,
+                 const kernels::Finish& finish, bool accumulate, float* wide = nullptr) {
   tables.make(g, n);
   for (int64_t group = 0; group < g.groups; ++group) {
     const float* planes = planes_of(g, image, group, scratch, n);
@@ -130,8 +132,9 @@ void run_forward(const Geometry& g, Tables& tables, const float* w, const float*
     const float* own_bias = bias ? bias + group * shape.out : nullptr;
     const float* own_weights = w + group * shape.out * shape.in;
     float* to = result + group * shape.out * g.result_stride;
+    const kernels::Finish own_finish = finish.at(group * shape.out * g.result_stride);
     if (!wide || shape.segments == 1) {
-      kernels::shifted_linear(shape, own_weights, own_bias, planes, to, relu, accumulate);
+      kernels::shifted_linear(shape, own_weights, own_bias, planes, to, own_finish, accumulate);
       continue;
     }
     const int64_t rows = shape.segments, row = shape.n;
@@ -139,18 +142,18 @@ void run_forward(const Geometry& g, Tables& tables, const float* w, const float*
     if (!g.planes.direct) shape.n = (shape.n + spare_lanes - 1) / spare_lanes * spare_lanes;
     shape.segments = 1;
     shape.y_stride = g.wide_stride;
-    kernels::shifted_linear(shape, own_weights, own_bias, planes, wide, relu, false);
+    kernels::shifted_linear(shape, own_weights, own_bias, planes, wide, {}, false);
     for (int64_t o = 0; o < shape.out; ++o)
-      for (int64_t y = 0; y < rows; ++y)
-        std::copy_n(wide + o * g.wide_stride + y * shape.x_step, row,
-                    to + o * g.result_stride + y * row);
+      kernels::finish_rows(wide + o * g.wide_stride, shape.x_step, to + o * g.result_stride, row,
+                           rows, row, own_finish.at(o * g.result_stride));
   }
 }
 
 // The same with integers, which stand in the planes four channels to a word; one group.
 void run_integers(const Geometry& g, const IntegerProduct& product,
                   const IntegerProduct::Bound& bound, Tables& tables, const float* quads,
-                  const float* bias, float* result, float* scratch, int64_t n, bool relu) {
+                  const float* bias, float* result, float* scratch, int64_t n,
+                  const kernels::Finish& finish) {
   Geometry packed = g;
   packed.image_channels = product.quads();
   packed.image_stride = product.stride();
@@ -168,7 +171,7 @@ void run_integers(const Geometry& g, const IntegerProduct& product,
   shape.offsets = tables.image.data();
   shape.y_stride = g.result_stride;
   add_segments(g, n, shape);
-  bound.run(shape, bias, g.planes.direct ? quads : scratch, result, relu);
+  bound.run(shape, bias, g.planes.direct ? quads : scratch, result, finish);
 }
 
 // image (+)= w^T * result, tap by tap; `taps` holds the weights of one tap after the other.
@@ -201,7 +204,7 @@ void run_transposed(const Geometry& g, Tables& tables, const float* w, const flo
       for (int64_t kx = 0; kx < g.planes.kernel[1]; ++kx)
         kernels::shifted_linear(shape, taps + (ky * g.planes.kernel[1] + kx) * in * out, nullptr,
                                 result + group * out * g.result_stride,
-                                planes + g.planes.tap(ky, kx, n), false, true);
+                                planes + g.planes.tap(ky, kx, n), {}, true);
     if (!g.planes.direct)
       g.planes.send_back(planes, g.plane_stride, target, g.image_stride, in, n, accumulate);
     for (int64_t c = 0; bias && c < in; ++c) {
@@ -230,6 +233,16 @@ void run_weights(const Geometry& g, Tables& tables, const float* result, const f
   }
 }
 
+std::optional<Windows> reversed_windows(Windows windows) {
+  for (size_t i = 0; i < windows.kernel.size(); ++i) {
+    const int64_t padding =
+        windows.dilation[i] * (windows.kernel[i] - 1) - windows.padding_before[i];
+    if (padding < 0) return {};
+    windows.padding_before[i] = padding;
+  }
+  return windows;
+}
+
 // With a stride of 1 the gradient with respect to the image is a convolution too, of the padded
 // result with the taps in reverse: sums stay in registers, where the sum tap by tap goes through
 // memory. Nothing if it does not apply.
@@ -238,15 +251,10 @@ std::optional<Geometry> reversed(const Plan& plan, const Primitive& p, const Geo
   const Planes& planes = g.planes;
   if (planes.mode != PaddingMode::zeros || planes.stride[0] != 1 || planes.stride[1] != 1)
     return {};
-  Windows windows = own.options.windows;
-  for (size_t i = 0; i < windows.kernel.size(); ++i) {
-    const int64_t padding =
-        windows.dilation[i] * (windows.kernel[i] - 1) - windows.padding_before[i];
-    if (padding < 0) return {};
-    windows.padding_before[i] = padding;
-  }
+  const std::optional<Windows> windows = reversed_windows(own.options.windows);
+  if (!windows) return {};
   const int image = own.transposed ? p.out : p.in[0], result = own.transposed ? p.in[0] : p.out;
-  Geometry back{Planes(windows, plan.at(result).shape, plan.at(image).shape, PaddingMode::zeros),
+  Geometry back{Planes(*windows, plan.at(result).shape, plan.at(image).shape, PaddingMode::zeros),
                 g.groups,
                 g.result_channels,
                 g.image_channels,
@@ -260,22 +268,40 @@ std::optional<Geometry> reversed(const Plan& plan, const Primitive& p, const Geo
   return back;
 }
 
+std::optional<Winograd> reversed_winograd(Plan& plan, const Primitive& p, const Geometry& g) {
+  const auto& own = p.as<ConvolutionPayload>();
+  if (own.transposed || own.backward || is_rounded(plan, p.weight)) return {};
+  return Winograd::of(
+      plan,
+      {*reversed_windows(own.options.windows), PaddingMode::zeros, g.groups, plan.at(p.out).shape,
+       plan.at(p.in[0]).shape, g.result_stride, g.image_stride, g.threads},
+      false);
+}
+
 // The gradient with respect to the image, or a transposed convolution, whichever way it is run.
 struct ToImage {
   Geometry forward;
   std::optional<Geometry> back;
+  std::optional<Winograd> winograd;
   int scratch = -1, taps = -1;
 
-  ToImage(Plan& plan, const Primitive& p, const Geometry& g)
+  ToImage(Plan& plan, const Primitive& p, const Geometry& g, Step& step)
       : forward(g), back(reversed(plan, p, g)) {
-    scratch = plan.scratch("planes", (back ? *back : forward).plane_floats());
+    if (back) winograd = reversed_winograd(plan, p, g);
+    if (winograd)
+      winograd->join(step);
+    else
+      scratch = plan.scratch("planes", (back ? *back : forward).plane_floats());
     taps = plan.scratch("taps", element_count(plan.at(p.weight).shape));
+    step.write({scratch, taps});
   }
 
   Kernel kernel(const float* w, const float* bias, const float* result, float* image,
                 const Memory& memory, bool accumulate) const {
     const auto tables = tables_of(back ? *back : forward);
-    return [=, own = *this, planes = memory[scratch], packed = memory[taps]](const Run& run) {
+    std::optional<Winograd::Bound> tiles;
+    if (winograd) tiles.emplace(*winograd, memory);
+    return [=, own = *this, planes = memory.at(scratch), packed = memory[taps]](const Run& run) {
       if (!own.back) {
         run_transposed(own.forward, *tables, w, bias, result, image, planes, packed, run.n,
                        accumulate);
@@ -289,11 +315,27 @@ struct ToImage {
             for (int64_t t = 0; t < count; ++t)
               packed[((group * in + c) * out + o) * count + count - 1 - t] =
                   w[((group * out + o) * in + c) * count + t];
-      run_forward(*own.back, *tables, packed, bias, result, image, planes, run.n, false,
-                  accumulate);
+      if (tiles) {
+        tiles->transform_weights(packed);
+        tiles->forward(result, bias, image, {}, accumulate, run.n);
+        return;
+      }
+      run_forward(*own.back, *tables, packed, bias, result, image, planes, run.n, {}, accumulate);
     };
   }
 };
+
+// Sums of rounded operands have to stay what they are: exact where the format says so.
+std::optional<Winograd> winograd_of(Plan& plan, const Primitive& p, bool gradient) {
+  const auto& own = p.as<ConvolutionPayload>();
+  if (own.transposed || own.backward || is_rounded(plan, p.in[0]) || is_rounded(plan, p.weight))
+    return {};
+  return Winograd::of(plan,
+                      {own.options.windows, own.options.padding_mode, own.options.groups,
+                       plan.at(p.in[0]).shape, plan.at(p.out).shape, plan.row_stride(p.in[0]),
+                       plan.row_stride(p.out), plan.options.threads},
+                      gradient);
+}
 
 std::string detail_of(const Geometry& g) {
   return fmt::format("{} -> {}, {}x{}{}", g.image_channels * g.groups, g.result_channels * g.groups,
@@ -313,16 +355,34 @@ Step forward(Plan& plan, Primitive& p) {
             detail_of(g),
             {p.in[0], weight},
             {p.out}};
-  if (own.relu) step.kernel += "+relu";
-  step.read({bias});
-  const bool relu = own.relu;
+  if (own.add >= 0) step.kernel += "+add";
+  if (own.low == 0 && std::isinf(own.high))
+    step.kernel += "+relu";
+  else if (std::isfinite(own.low) || std::isfinite(own.high))
+    step.kernel += "+clamp";
+  step.read({bias, own.add});
+  const int add = own.add;
+  const kernels::Finish limits{.low = own.low, .high = own.high};
   const int in = p.in[0], out = p.out;
   if (own.transposed) {
-    const ToImage to_image(plan, p, g);
-    step.write({to_image.scratch, to_image.taps});
+    const ToImage to_image(plan, p, g, step);
     step.bind = [=](const Memory& memory) {
       return to_image.kernel(memory[weight], memory.at(bias), memory[in], memory[out], memory,
                              false);
+    };
+    return step;
+  }
+  if (const auto winograd = winograd_of(plan, p, false)) {
+    winograd->join(step);
+    const bool fixed = !plan.options.training;
+    if (fixed) plan.prepare.push_back(winograd->prepare(weight));
+    step.bind = [=](const Memory& memory) -> Kernel {
+      return [=, product = Winograd::Bound(*winograd, memory), w = memory[weight],
+              b = memory.at(bias), from = memory[in], to = memory[out],
+              finish = kernels::Finish{limits.low, limits.high, memory.at(add)}](const Run& run) {
+        if (!fixed) product.transform_weights(w);
+        product.forward(from, b, to, finish, false, run.n);
+      };
     };
     return step;
   }
@@ -339,11 +399,13 @@ Step forward(Plan& plan, Primitive& p) {
     std::optional<IntegerProduct::Bound> bound;
     if (integers) bound.emplace(*integers, memory);
     return [=, w = memory[weight], b = memory.at(bias), from = memory[in], to = memory[out],
-            planes = memory[scratch], rows = memory.at(wide)](const Run& run) {
+            planes = memory[scratch], rows = memory.at(wide),
+            finish = kernels::Finish{limits.low, limits.high, memory.at(add)}](const Run& run) {
       const int64_t lanes = g.planes.size[0] * g.planes.size[1] * run.n;
       if (const float* quads = bound ? bound->pack(from, lanes) : nullptr)
-        return run_integers(g, *integers, *bound, *quad_tables, quads, b, to, planes, run.n, relu);
-      run_forward(g, *tables, w, b, from, to, planes, run.n, relu, false, rows);
+        return run_integers(g, *integers, *bound, *quad_tables, quads, b, to, planes, run.n,
+                            finish);
+      run_forward(g, *tables, w, b, from, to, planes, run.n, finish, false, rows);
     };
   };
   return step;
@@ -369,15 +431,21 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
     const Target w = backward.target(p.weight), b = backward.target(bias);
     Step step{"convolution_weight_gradient", detail_of(g), {x, gradient}, {}};
     step.write({w.tensor, b.tensor});
-    const int scratch = plan.scratch("planes", g.plane_floats());
+    const auto winograd = w.tensor >= 0 ? winograd_of(plan, p, true) : std::nullopt;
+    if (winograd) winograd->join(step);
+    const int scratch = winograd ? -1 : plan.scratch("planes", g.plane_floats());
     step.write({scratch});
     const int64_t channels = plan.at(p.out).rows(), stride = plan.row_stride(p.out);
     const int out = p.out;
     step.bind = [=, &plan](const Memory& memory) -> Kernel {
       const auto tables = tables_of(g);
+      std::optional<Winograd::Bound> tiles;
+      if (winograd) tiles.emplace(*winograd, memory);
       return [=, &plan, from = memory[x], up = memory[gradient], dw = memory.at(w.tensor),
-              db = memory.at(b.tensor), planes = memory[scratch]](const Run& run) {
-        if (dw && transposed)
+              db = memory.at(b.tensor), planes = memory.at(scratch)](const Run& run) {
+        if (tiles)
+          tiles->weights_gradient(from, up, dw, w.accumulate, run.n);
+        else if (dw && transposed)
           run_weights(g, *tables, from, up, planes, dw, run.n, w.accumulate);
         else if (dw)
           run_weights(g, *tables, up, from, planes, dw, run.n, w.accumulate);
@@ -393,8 +461,7 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
   if (t.tensor < 0) return;
   Step step{"convolution_input_gradient", detail_of(g), {weight, gradient}, {t.tensor}};
   if (!transposed) {
-    const ToImage to_image(plan, p, g);
-    step.write({to_image.scratch, to_image.taps});
+    const ToImage to_image(plan, p, g, step);
     step.bind = [=](const Memory& memory) {
       return to_image.kernel(memory[weight], nullptr, memory[gradient], memory[t.tensor], memory,
                              t.accumulate);
@@ -408,7 +475,7 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
     const auto tables = tables_of(g);
     return [=, w = memory[weight], up = memory[gradient], to = memory[t.tensor],
             planes = memory[scratch]](const Run& run) {
-      run_forward(g, *tables, w, nullptr, up, to, planes, run.n, false, t.accumulate);
+      run_forward(g, *tables, w, nullptr, up, to, planes, run.n, {}, t.accumulate);
     };
   };
   backward.push(std::move(step));

@@ -130,10 +130,10 @@ const float* IntegerProduct::Bound::pack(const float* x, int64_t lanes) const {
 }
 
 void IntegerProduct::Bound::run(const kernels::ShiftedShape& shape, const float* bias,
-                                const float* quads, float* y, bool relu) const {
+                                const float* quads, float* y, const kernels::Finish& finish) const {
   kernels::integer_linear(shape, reinterpret_cast<const uint32_t*>(words_),
                           reinterpret_cast<const int32_t*>(starts_ + 1), unit_, bias,
-                          reinterpret_cast<const uint32_t*>(quads), y, relu);
+                          reinterpret_cast<const uint32_t*>(quads), y, finish);
 }
 
 }  // namespace mase::engine

@@ -37,7 +37,7 @@ class IntegerProduct {
     const float* pack(const float* x, int64_t lanes) const;
     // shape.in is terms(); otherwise as kernels::shifted_linear.
     void run(const kernels::ShiftedShape& shape, const float* bias, const float* quads, float* y,
-             bool relu) const;
+             const kernels::Finish& finish) const;
 
    private:
     float x_scale_, unit_;

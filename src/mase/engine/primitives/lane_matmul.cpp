@@ -96,7 +96,7 @@ Step forward(Plan& plan, Primitive& p) {
         kernels::shifted_linear(shape, b + g.b_matrix[q] + sample * g.b_lanes(), nullptr,
                                 a + g.a_matrix[q] + sample * g.m,
                                 to + static_cast<int64_t>(q) * g.n * g.out_stride + sample * g.m,
-                                false, false);
+                                {}, false);
       });
     };
   };
@@ -123,7 +123,7 @@ void left_gradient(Backward& backward, const Primitive& p, const Geometry& g, in
         shape.n = g.m;
         kernels::shifted_linear(shape, b + g.b_matrix[q] + sample * g.b_lanes(), nullptr,
                                 up + static_cast<int64_t>(q) * g.n * g.out_stride + sample * g.m,
-                                to + g.a_matrix[q] + sample * g.m, false, true);
+                                to + g.a_matrix[q] + sample * g.m, {}, true);
       });
     };
   };

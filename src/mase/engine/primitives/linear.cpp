@@ -99,7 +99,7 @@ Step forward(Plan& plan, Primitive& p) {
                     .y_stride = shape.stride,
                     .n = shape.n,
                     .threads = shape.threads},
-                   b, quads, to, relu);
+                   b, quads, to, kernels::Finish::relu(relu));
         return;
       }
       for (int64_t i = 0; i < geometry.groups; ++i)

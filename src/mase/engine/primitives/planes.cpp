@@ -7,6 +7,26 @@
 #include "mase/engine/kernels/kernels.h"
 
 namespace mase::engine {
+namespace {
+
+// Columns of n floats, `step` columns apart on one side.
+void copy_columns(const float* from, int64_t step, float* to, int64_t count, int64_t n) {
+  if (step == 1) {
+    std::memcpy(to, from, static_cast<size_t>(count * n) * sizeof(float));
+  } else if (n == 1) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+  } else {
+    for (int64_t i = 0; i < count; ++i) std::copy_n(from + i * step * n, n, to + i * n);
+  }
+}
+
+void add_columns(const float* from, float* to, int64_t step, int64_t count, int64_t n) {
+  if (step == 1) return kernels::add_to(to, from, count * n);
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t b = 0; b < n; ++b) to[i * step * n + b] += from[i * n + b];
+}
+
+}  // namespace
 
 Planes::Planes(const Windows& windows, const Shape& x, const Shape& out, PaddingMode padding_mode)
     : mode(padding_mode) {
@@ -36,9 +56,10 @@ Planes::Planes(const Windows& windows, const Shape& x, const Shape& out, Padding
   for (int64_t remainder = 0; remainder < stride[1]; ++remainder)
     for (int64_t j = 0; j < phase_width; ++j) {
       const int64_t from = source(j * stride[1] + remainder, 1);
-      const bool goes_on = j > 0 && (from < 0 ? runs_.back().from < 0
-                                              : runs_.back().from >= 0 &&
-                                                    from == runs_.back().from + runs_.back().count);
+      const bool goes_on =
+          j > 0 && (from < 0 ? runs_.back().from < 0
+                             : runs_.back().from >= 0 &&
+                                   from == runs_.back().from + runs_.back().count * stride[1]);
       if (goes_on)
         ++runs_.back().count;
       else
@@ -75,8 +96,7 @@ void Planes::fill(const float* x, int64_t x_stride, float* planes, int64_t to_st
         if (row < 0 || run.from < 0)
           std::fill_n(to + run.column * n, run.count * n, zero);
         else
-          std::memcpy(to + run.column * n, from + run.from * n,
-                      static_cast<size_t>(run.count * n) * sizeof(float));
+          copy_columns(from + run.from * n, stride[1], to + run.column * n, run.count, n);
       }
     }
 }
@@ -91,7 +111,8 @@ void Planes::send_back(const float* planes, int64_t from_stride, float* dx, int6
       if (row < 0) continue;
       float* to = dx + c * x_stride + row * size[1] * n;
       for (const ColumnRun& run : runs_)
-        if (run.from >= 0) kernels::add_to(to + run.from * n, from + run.column * n, run.count * n);
+        if (run.from >= 0)
+          add_columns(from + run.column * n, to + run.from * n, stride[1], run.count, n);
     }
   }
 }

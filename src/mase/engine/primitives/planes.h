@@ -38,7 +38,7 @@ struct Planes {
                  int64_t n, bool accumulate) const;
 
  private:
-  // Columns that are neighbours both in the plane and in x; `from` -1: zeros.
+  // Columns that are neighbours in the plane and stride[1] apart in x; `from` -1: zeros.
   struct ColumnRun {
     int64_t column, from, count;
   };

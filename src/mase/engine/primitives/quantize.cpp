@@ -310,6 +310,16 @@ int unrounded(const Plan& plan, int tensor) {
   return tensor;
 }
 
+bool is_rounded(const Plan& plan, int tensor) {
+  for (const Primitive& p : plan.primitives) {
+    if (p.removed || plan.root(p.out) != plan.root(tensor)) continue;
+    if (p.is<RelayoutPayload>()) return is_rounded(plan, p.in[0]);
+    return p.is<QuantizePayload>() ||
+           (p.is<BatchNormPayload>() && p.as<BatchNormPayload>().out_quantizer);
+  }
+  return false;
+}
+
 void share_straight_through(Plan& plan) {
   for (const Primitive& p : plan.primitives) {
     if (p.removed || !p.is<QuantizePayload>() || has_gradient_step(p)) continue;

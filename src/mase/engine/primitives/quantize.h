@@ -17,6 +17,7 @@ uint64_t random_draw(uint64_t seed, uint64_t step, uint64_t stream, uint64_t pie
 int rounded_for_backward(Backward& backward, const Primitive& product, const Quantizer* quantizer,
                          int tensor, uint64_t index);
 
-int unrounded(const Plan& plan, int tensor);  // what was rounded to this tensor
+int unrounded(const Plan& plan, int tensor);    // what was rounded to this tensor
+bool is_rounded(const Plan& plan, int tensor);  // to a number format, laid out anew or not
 
 }  // namespace mase::engine
