@@ -2,7 +2,7 @@
 // Benchmarks of the search.
 //   bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]]
 //     what samplers reach on tables (FOLDER/tables.json, *.csv.gz) and on ZDT1-3 and DTLZ2, medians
-//     over seeds; one sampler with these options
+//     over seeds; one sampler with these options; problem=TEXT: those with it in their names
 //   bench_search overhead
 //     milliseconds of processor time for one more trial with n trials in the study
 //   bench_search ptq [ROWS]
@@ -217,10 +217,14 @@ std::vector<double> reached(const Problem& problem, const SamplerRecord& record,
   return figures;
 }
 
-void quality(const std::string& folder, int seeds, const std::string& only, const Value& options) {
+void quality(const std::string& folder, int seeds, const std::string& only, Dict options) {
   std::vector<Problem> problems = folder == "-" ? std::vector<Problem>{} : table_problems(folder);
   for (Problem& one : function_problems()) problems.push_back(std::move(one));
-  for (const Problem& problem : problems)
+  const Value* named = options.find("problem");
+  const std::string part = named ? named->as_string() : "";
+  options.erase("problem");
+  for (const Problem& problem : problems) {
+    if (problem.name.find(part) == std::string::npos) continue;
     for (const char* name : {"random", "qmc", "tpe", "gp", "cmaes", "nsgaii", "nsgaiii"}) {
       const std::string sampler = name;
       const bool genetic = sampler == "nsgaii" || sampler == "nsgaiii";
@@ -228,12 +232,8 @@ void quality(const std::string& folder, int seeds, const std::string& only, cons
       if (problem.objectives == 1 ? genetic : sampler == "qmc" || sampler == "cmaes") continue;
       std::vector<int64_t> budgets = problem.budgets;
       int runs = seeds;
-      if (sampler == "gp") {
-        if (problem.objectives > 1) continue;
-        budgets = {50, 100};
-        runs = std::min(seeds, 10);
-      }
-      if (sampler == "tpe" && problem.objectives > 1) budgets = {50, 100, 150, 200, 300};
+      if ((sampler == "tpe" || sampler == "gp") && problem.objectives > 1)
+        budgets = {50, 100, 150, 200, 300};
       const SamplerRecord& record = find_sampler(sampler, "");
       if (!sampler_of(record, {&problem.space, problem.objectives, budgets.back()})) continue;
       const Clock::time_point start = Clock::now();
@@ -249,6 +249,7 @@ void quality(const std::string& folder, int seeds, const std::string& only, cons
       fmt::print("   {:.1f} s\n", seconds_since(start));
       std::fflush(stdout);
     }
+  }
 }
 
 void overhead() {
@@ -356,7 +357,7 @@ void ptq(int64_t rows) {
 }
 
 // KEY=VALUE, numbers and true or false as such.
-Value options_of(int count, char** words, int first) {
+Dict options_of(int count, char** words, int first) {
   Dict options;
   for (int i = first; i < count; ++i) {
     const std::string word = words[i], value = word.substr(word.find('=') + 1);

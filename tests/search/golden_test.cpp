@@ -380,7 +380,7 @@ TEST(SearchGolden, GaussianProcess) {
   const double best = *std::max_element(values.begin(), values.end());
   const std::vector<Losses> queries = rows(all["queries"]);
   for (size_t i = 0; i < queries.size(); ++i) {
-    const GaussianProcess::Posterior at = process.at(queries[i]);
+    const GaussianProcess::Posterior at = process.at({queries[i]})[0];
     expect_close(at.mean, numbers(all["mean"])[i], 1e-9, "mean");
     expect_close(at.variance, numbers(all["variance"])[i], 1e-9, "variance");
     expect_close(

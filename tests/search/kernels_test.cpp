@@ -13,6 +13,7 @@
 #include "mase/base/tensor.h"
 #include "mase/engine/kernels/integer_dot.h"
 #include "mase/engine/kernels/kernels.h"
+#include "mase/formats/fixed.h"
 #include "mase/search/kernels/integer_hits.h"
 #include "mase/search/kernels/parzen.h"
 
@@ -61,10 +62,13 @@ TEST(Kernels, SquaresAreThoseOfOneAfterTheOther) {
   Random random(2, "kernels");
   for (const size_t count : {1, 5, 8, 37})
     for (const size_t points : {1, 3, 4, 9})
-      for (const size_t dimensions : {0, 1, 10}) {
+      for (const size_t dimensions : {0, 1, 3, 10}) {
+        const bool near = count % 2 == 1;
         const auto numbers = [&](size_t n) {
           std::vector<double> all(n);
           for (double& x : all) x = 200 * random.uniform() - 100;
+          if (near)  // sums that differ by a few: most are not negligible
+            for (double& x : all) x = x / 100;
           return all;
         };
         std::vector<std::vector<double>> mu, inverse;
@@ -89,7 +93,18 @@ TEST(Kernels, SquaresAreThoseOfOneAfterTheOther) {
             }
         kernels::subtract_squares({dimensions, mu_at.data(), inverse_at.data()}, x.data(), points,
                                   terms.data(), count, count);
-        EXPECT_EQ(terms, expected) << count << " " << points << " " << dimensions;
+        for (size_t p = 0; p < points; ++p) {
+          const auto row = expected.begin() + static_cast<int64_t>(p * count);
+          const double floor =
+              *std::max_element(row, row + static_cast<int64_t>(count)) - kernels::negligible;
+          for (size_t i = 0; i < count; ++i) {
+            const double term = terms[p * count + i], whole = expected[p * count + i];
+            if (whole > floor || dimensions == 0)
+              EXPECT_EQ(term, whole) << count << " " << points << " " << dimensions;
+            else
+              EXPECT_LE(term, floor) << count << " " << points << " " << dimensions;
+          }
+        }
       }
 }
 
@@ -159,6 +174,50 @@ TEST(Kernels, IntegerHitsAreThoseOfTheSteps) {
           EXPECT_EQ(integer_hits(layer, x.data(), labels.data()), expected)
               << classes << " classes, " << quads << " quads, " << n << " rows, kind " << kind;
         }
+}
+
+// Rounding straight to codes is rounding, then packing.
+TEST(Kernels, RoundedQuadsAreWhatIsRoundedAndPacked) {
+  if (!::mase::kernels::has_integer_dot()) GTEST_SKIP() << "no integer dot product here";
+  Random random(4, "kernels");
+  constexpr int64_t stride = 80;
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const int64_t rows : {1, 4, 7})
+    for (const int64_t n : {1, 16, 77})
+      for (const int width : {1, 2, 5, 8})
+        for (const int frac : {-2, 0, 4, 9})
+          for (const int kind : {0, 1, 2}) {  // signed, unsigned, without the lowest number
+            Fixed type;
+            type.width = width;
+            type.frac = frac;
+            type.is_signed = kind != 1;
+            type.narrow = kind == 2;
+            const IntegerSpec spec = integer_spec(type);
+            ASSERT_TRUE(rounds_to_quads(spec));
+            std::vector<float> x(static_cast<size_t>(rows * stride)), rounded(x.size());
+            for (size_t i = 0; i < x.size(); ++i) {
+              x[i] =
+                  static_cast<float>(std::ldexp(random.normal(), static_cast<int>(i % 9) - frac));
+              if (i % 5 == 2)  // halves of a step
+                x[i] = std::ldexp(static_cast<float>(static_cast<int>(i % 41) - 20), -frac - 1);
+              if (i % 31 == 3) x[i] = static_cast<float>(i % 2 ? infinity : -infinity);
+              if (i % 29 == 3) x[i] = -0.0f;
+            }
+            integer_kernel(spec, x.data(), rounded.data(), x.size(), 0);
+            const ::mase::kernels::Quads shape{
+                rows, stride, n, spec.scale, type.is_signed ? 128 : 0, stride};
+            std::vector<uint32_t> ours(static_cast<size_t>(2 * stride)), theirs = ours;
+            EXPECT_TRUE(round_quads(spec, shape, x.data(), ours.data()));
+            EXPECT_TRUE(
+                ::mase::kernels::reference::pack_quads(shape, rounded.data(), theirs.data()));
+            for (int64_t q = 0; q < (rows + 3) / 4; ++q)
+              for (int64_t l = 0; l < n; ++l)
+                EXPECT_EQ(ours[static_cast<size_t>(q * stride + l)],
+                          theirs[static_cast<size_t>(q * stride + l)])
+                    << rows << " rows, " << width << "/" << frac << " kind " << kind;
+            x[static_cast<size_t>((rows - 1) * stride + n - 1)] = nan;
+            EXPECT_FALSE(round_quads(spec, shape, x.data(), ours.data()));
+          }
 }
 
 }  // namespace

@@ -143,5 +143,36 @@ TEST(PrefixRunner, ComputesOnlyWhatChanged) {
   EXPECT_EQ(static_cast<double>(runner.computed()), wanted);
 }
 
+// Formats that leave no weight another number are one network; those that do are not.
+TEST(PrefixRunner, EqualWeightsAreRunOnce) {
+  const Dataset dataset = rows_like_jets(300);
+  for (const float stretch : {1.0f, 30.0f}) {
+    Graph graph = make_model("jsc-10x");
+    for (auto& [name, module] : graph.modules())
+      if (module.op == "linear")
+        for (auto& [parameter, tensor] : module.parameters)
+          for (int64_t i = 0; i < tensor.numel(); ++i) tensor.mutable_data<float>()[i] *= stretch;
+    Problems problems;
+    const Value seed = parse_toml(replace_all(seed_text, "[1, 8]", "[4, 5, 6, 7]"), "seed");
+    const QuantizeSpace space({graph, seed, "type", "seed"}, problems);
+    problems.throw_if_any();
+    PrefixRunner runner(graph, space, dataset, dataset.validation, 300, 256);
+    std::vector<Point> points;
+    for (double i = 0; i < space.space().size(); ++i) points.push_back(space.space().nth(i));
+    const std::vector<Score> scores = runner.run(points);
+    // Widths 4 and 5 have the same point, and so have 6 and 7: half of each layer's are equal.
+    const double share = stretch > 1 ? 1 : 1.0 / 4;
+    EXPECT_LE(static_cast<double>(runner.computed()), 1.3 * share * space.space().size());
+    EXPECT_GE(static_cast<double>(runner.computed()), share * share / 2 * space.space().size());
+    for (size_t i = 0; i < points.size(); i += 17) {
+      Candidate candidate{graph, {}};
+      space.apply(points[i], {}, candidate);
+      const Score whole = score_network(candidate.graph, dataset, dataset.validation, 300, 256);
+      EXPECT_EQ(scores[i].correct, whole.correct) << i;
+      EXPECT_EQ(scores[i].loss_sum, whole.loss_sum) << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mase::search

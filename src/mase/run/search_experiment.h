@@ -98,6 +98,10 @@ class SearchExperiment {
   std::vector<TestScore> test_best() const;
 
  private:
+  // Beyond so many trials the parameters' columns say what was tried, log.json stays readable, and
+  // of two figures only what the search is for is measured.
+  static constexpr size_t most_described = 20000;
+
   search::Measurement measured(const search::Figures& figures) const;
   Value log_row(const search::Trial& trial) const;
   search::Objective objective(const search::StudyObserver& observer) const;

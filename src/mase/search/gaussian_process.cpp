@@ -16,25 +16,16 @@ using Column = Eigen::VectorXd;
 constexpr double least_noise = 1e-6;
 constexpr double gp_log_root_two_pi = 0.91893853320467274178;
 
-double squared_distance(const std::vector<double>& a, const std::vector<double>& b,
-                        const std::vector<bool>& categorical, const std::vector<double>& inverse) {
-  double sum = 0;
-  for (size_t k = 0; k < a.size(); ++k) {
-    const double gap = categorical[k] ? (a[k] != b[k] ? 1.0 : 0.0) : (a[k] - b[k]) * (a[k] - b[k]);
-    sum += inverse[k] * gap;
-  }
-  return sum;
+// Differences of two points in each coordinate, squared; choices differ by one or not at all.
+double gap(double a, double b, bool categorical) {
+  return categorical ? (a != b ? 1.0 : 0.0) : (a - b) * (a - b);
 }
 
-double matern(double squared) {
-  const double root = std::sqrt(5 * squared);
-  return std::exp(-root) * (1 + root + 5.0 / 3.0 * squared);
-}
-
-// The derivative of matern by the squared distance.
-double matern_slope(double squared) {
-  const double root = std::sqrt(5 * squared);
-  return -5.0 / 6.0 * (1 + root) * std::exp(-root);
+// The kernel at squared distances, in place; `slopes` receives its derivatives by them.
+void matern(Eigen::Ref<Eigen::ArrayXd> squared, Eigen::ArrayXd* slopes = nullptr) {
+  const Eigen::ArrayXd root = (5 * squared).sqrt(), power = (-root).exp();
+  if (slopes) *slopes = -5.0 / 6.0 * (1 + root) * power;
+  squared = power * (1 + root + 5.0 / 3.0 * squared);
 }
 
 GpParameters unpacked(const Column& logs) {
@@ -103,36 +94,58 @@ Column minimise(const Loss& loss, Column x, int rounds) {
 }  // namespace
 
 struct GaussianProcess::Impl {
-  std::vector<Vector> points;
+  Matrix points;  // a row each
   std::vector<bool> categorical;
-  Column values;
+  Column values, inverse_squared_lengths;
   GpParameters parameters;
   Matrix covariance;
   Eigen::LLT<Matrix> factor;
   Column alpha;
+
+  // Squared distances of a point to all points.
+  Eigen::ArrayXd distances(const double* point) const {
+    Eigen::ArrayXd sum = Eigen::ArrayXd::Zero(points.rows());
+    for (Eigen::Index k = 0; k < points.cols(); ++k) {
+      const auto others = points.col(k).array();
+      const double at = point[k], inverse = inverse_squared_lengths(k);
+      if (categorical[static_cast<size_t>(k)])
+        sum += inverse * (others != at).cast<double>();
+      else
+        sum += inverse * (others - at).square();
+    }
+    return sum;
+  }
+
+  void factorise() {
+    Matrix noisy = covariance;
+    noisy.diagonal().array() += parameters.noise;
+    factor.compute(noisy);
+    alpha = factor.solve(values);
+  }
 };
 
-GaussianProcess::GaussianProcess(std::vector<Vector> points, std::vector<bool> categorical,
-                                 Vector values, GpParameters parameters)
+GaussianProcess::GaussianProcess(const std::vector<Vector>& points, std::vector<bool> categorical,
+                                 const Vector& values, GpParameters parameters)
     : impl_(std::make_unique<Impl>()) {
   Impl& in = *impl_;
-  in.points = std::move(points);
   in.categorical = std::move(categorical);
   in.values = Eigen::Map<const Column>(values.data(), static_cast<Eigen::Index>(values.size()));
   in.parameters = std::move(parameters);
+  const auto d = static_cast<Eigen::Index>(in.categorical.size());
+  in.inverse_squared_lengths =
+      Eigen::Map<const Column>(in.parameters.inverse_squared_lengths.data(), d);
   const Eigen::Index n = in.values.size();
-  in.covariance.resize(n, n);
+  in.points.resize(n, d);
   for (Eigen::Index i = 0; i < n; ++i)
-    for (Eigen::Index j = 0; j <= i; ++j)
-      in.covariance(i, j) = in.covariance(j, i) =
-          in.parameters.scale *
-          matern(squared_distance(in.points[static_cast<size_t>(i)],
-                                  in.points[static_cast<size_t>(j)], in.categorical,
-                                  in.parameters.inverse_squared_lengths));
-  Matrix noisy = in.covariance;
-  noisy.diagonal().array() += in.parameters.noise;
-  in.factor.compute(noisy);
-  in.alpha = in.factor.solve(in.values);
+    in.points.row(i) =
+        Eigen::Map<const Column>(points[static_cast<size_t>(i)].data(), d).transpose();
+  in.covariance.resize(n, n);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    Eigen::ArrayXd squared = in.distances(points[static_cast<size_t>(i)].data());
+    matern(squared);
+    in.covariance.col(i) = in.parameters.scale * squared.matrix();
+  }
+  in.factorise();
 }
 
 GaussianProcess::~GaussianProcess() = default;
@@ -170,37 +183,55 @@ GpParameters GaussianProcess::fit(const std::vector<Vector>& points,
                                   GpParameters start) {
   const auto d = static_cast<Eigen::Index>(categorical.size());
   const auto n = static_cast<Eigen::Index>(values.size());
+  // Of all pairs, once: a row for each pair below the diagonal, column by column.
+  const Eigen::Index pairs = n * (n - 1) / 2;
+  Matrix gaps(pairs, d);
+  for (Eigen::Index k = 0; k < d; ++k)
+    for (Eigen::Index j = 0, at = 0; j < n; ++j)
+      for (Eigen::Index i = j + 1; i < n; ++i)
+        gaps(at++, k) = gap(points[static_cast<size_t>(i)][static_cast<size_t>(k)],
+                            points[static_cast<size_t>(j)][static_cast<size_t>(k)],
+                            categorical[static_cast<size_t>(k)]);
+  const Column wanted = Eigen::Map<const Column>(values.data(), n);
   const Loss loss = [&](const Column& logs, Column& gradient) {
     const GpParameters parameters = unpacked(logs);
-    const GaussianProcess process(points, categorical, values, parameters);
-    const Impl& in = *process.impl_;
-    const Matrix inverse = in.factor.solve(Matrix::Identity(n, n));
-    // d(log likelihood) / dK = (alpha alpha' - K^-1) / 2
-    const Matrix weight = 0.5 * (in.alpha * in.alpha.transpose() - inverse);
-    Column slope = Column::Zero(d + 2);
-    for (Eigen::Index i = 0; i < n; ++i)
-      for (Eigen::Index j = 0; j < i; ++j) {
-        const Vector &a = points[static_cast<size_t>(i)], &b = points[static_cast<size_t>(j)];
-        const double squared =
-            squared_distance(a, b, categorical, parameters.inverse_squared_lengths);
-        const double factor = 2 * weight(i, j) * parameters.scale * matern_slope(squared);
-        for (size_t k = 0; k < a.size(); ++k) {
-          const double gap =
-              categorical[k] ? (a[k] != b[k] ? 1.0 : 0.0) : (a[k] - b[k]) * (a[k] - b[k]);
-          slope(static_cast<Eigen::Index>(k)) += factor * gap;
-        }
-      }
+    Eigen::ArrayXd kernel =
+        (gaps * Eigen::Map<const Column>(parameters.inverse_squared_lengths.data(), d)).array();
+    Eigen::ArrayXd slopes;
+    matern(kernel, &slopes);
+    Matrix covariance(n, n);
+    for (Eigen::Index j = 0, at = 0; j < n; at += n - 1 - j, ++j) {
+      covariance(j, j) = parameters.scale + parameters.noise;
+      covariance.col(j).tail(n - 1 - j) = parameters.scale * kernel.segment(at, n - 1 - j).matrix();
+    }
+    const Eigen::LLT<Matrix> factor(covariance);
+    if (factor.info() != Eigen::Success) {
+      gradient.setZero();
+      return 1e30;
+    }
+    const Column alpha = factor.solve(wanted);
+    const Matrix inverse = factor.solve(Matrix::Identity(n, n));
+    double log_root = 0;
+    for (Eigen::Index i = 0; i < n; ++i) log_root += std::log(factor.matrixLLT()(i, i));
+    // d(log likelihood) / dK = (alpha alpha' - K^-1) / 2; both halves of the matrix count.
+    Column weight(pairs);
+    double by_scale = 0;
+    for (Eigen::Index j = 0, at = 0; j < n; at += n - 1 - j, ++j) {
+      const Eigen::Index rest = n - 1 - j;
+      weight.segment(at, rest) = alpha(j) * alpha.tail(rest) - inverse.col(j).tail(rest);
+      by_scale += weight.segment(at, rest).dot(kernel.segment(at, rest).matrix());
+    }
+    const double diagonal = 0.5 * (alpha.squaredNorm() - inverse.trace());
+    Column slope(d + 2);
+    slope.head(d) = parameters.scale * (gaps.transpose() * (weight.array() * slopes).matrix());
     for (Eigen::Index k = 0; k < d; ++k) {
       const double s = parameters.inverse_squared_lengths[static_cast<size_t>(k)];
       slope(k) = (slope(k) + 0.1 / (s * s) - 0.1) * s;
     }
-    slope(d) =
-        (weight.cwiseProduct(in.covariance).sum() / parameters.scale + 1 / parameters.scale - 1) *
-        parameters.scale;
-    slope(d + 1) =
-        (weight.trace() + 0.1 / parameters.noise - 30) * (parameters.noise - least_noise);
+    slope(d) = (by_scale + diagonal + 1 / parameters.scale - 1) * parameters.scale;
+    slope(d + 1) = (diagonal + 0.1 / parameters.noise - 30) * (parameters.noise - least_noise);
     gradient = -slope;
-    const double value = -(process.log_likelihood() + log_prior(parameters));
+    const double value = 0.5 * wanted.dot(alpha) + log_root - log_prior(parameters);
     return std::isfinite(value) ? value : 1e30;
   };
   Column logs(d + 2);
@@ -211,15 +242,21 @@ GpParameters GaussianProcess::fit(const std::vector<Vector>& points,
   return unpacked(minimise(loss, logs, 60));
 }
 
-GaussianProcess::Posterior GaussianProcess::at(const Vector& point) const {
+std::vector<GaussianProcess::Posterior> GaussianProcess::at(
+    const std::vector<Vector>& points) const {
   const Impl& in = *impl_;
-  Column k(in.values.size());
-  for (Eigen::Index i = 0; i < k.size(); ++i)
-    k(i) = in.parameters.scale *
-           matern(squared_distance(point, in.points[static_cast<size_t>(i)], in.categorical,
-                                   in.parameters.inverse_squared_lengths));
-  const Column half = in.factor.matrixL().solve(k);
-  return {k.dot(in.alpha), std::max(0.0, in.parameters.scale - half.squaredNorm())};
+  Matrix k(in.values.size(), static_cast<Eigen::Index>(points.size()));
+  for (Eigen::Index p = 0; p < k.cols(); ++p) {
+    Eigen::ArrayXd squared = in.distances(points[static_cast<size_t>(p)].data());
+    matern(squared);
+    k.col(p) = in.parameters.scale * squared.matrix();
+  }
+  const Column means = k.transpose() * in.alpha;
+  in.factor.matrixL().solveInPlace(k);
+  std::vector<Posterior> all;
+  for (Eigen::Index p = 0; p < k.cols(); ++p)
+    all.push_back({means(p), std::max(0.0, in.parameters.scale - k.col(p).squaredNorm())});
+  return all;
 }
 
 double log_expected_improvement(double mean, double variance, double best) {

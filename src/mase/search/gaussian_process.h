@@ -17,8 +17,8 @@ class GaussianProcess {
  public:
   using Vector = std::vector<double>;
 
-  GaussianProcess(std::vector<Vector> points, std::vector<bool> categorical, Vector values,
-                  GpParameters parameters);
+  GaussianProcess(const std::vector<Vector>& points, std::vector<bool> categorical,
+                  const Vector& values, GpParameters parameters);
   ~GaussianProcess();
   GaussianProcess(GaussianProcess&&) noexcept;
   GaussianProcess& operator=(GaussianProcess&&) noexcept;
@@ -34,7 +34,7 @@ class GaussianProcess {
   struct Posterior {
     double mean, variance;
   };
-  Posterior at(const Vector& point) const;
+  std::vector<Posterior> at(const std::vector<Vector>& points) const;
 
  private:
   struct Impl;

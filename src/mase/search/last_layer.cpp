@@ -7,27 +7,18 @@
 
 #include "mase/engine/kernels/integer_dot.h"
 #include "mase/engine/kernels/kernels.h"
+#include "mase/formats/fixed.h"
 #include "mase/ir/layer_text.h"
 #include "mase/search/kernels/integer_hits.h"
 
 namespace mase::search {
 namespace {
 
-std::vector<float> plain_values(const Module& module, const char* name) {
+std::vector<float> plain_values(const Module& module, const std::string& name) {
   const Tensor* tensor = module.find(name);
   if (!tensor) return {};
   const Tensor plain = tensor->to(DType::f32);
   return {plain.data<float>(), plain.data<float>() + plain.numel()};
-}
-
-// Values of a parameter as the layer multiplies with them; nothing if they depend on more.
-std::optional<std::vector<float>> rounded_values(const Module& module, const char* name) {
-  std::vector<float> values = plain_values(module, name);
-  const Quantizer* quantizer = module.quantization.find(name);
-  if (values.empty() || !quantizer) return values;
-  if (quantizer->learned) return {};
-  quantizer->quantize(values.data(), values.data(), module.find(name)->shape());
-  return values;
 }
 
 // One fixed-point type for all values.
@@ -79,6 +70,15 @@ void make_integers(const Quantization& formats, int64_t in, int64_t out,
 }
 
 }  // namespace
+
+std::optional<std::vector<float>> rounded_values(const Module& module, const std::string& name) {
+  std::vector<float> values = plain_values(module, name);
+  const Quantizer* quantizer = module.quantization.find(name);
+  if (values.empty() || !quantizer) return values;
+  if (quantizer->learned) return {};
+  quantizer->quantize(values.data(), values.data(), module.find(name)->shape());
+  return values;
+}
 
 std::optional<LastLayer> LastLayer::at(const Graph& graph, size_t place, const Dataset& dataset) {
   if (!dataset.classification || !dataset.class_weights.empty() ||
@@ -173,21 +173,29 @@ class LastLayer::Block {
     kernels::gather(rows, layer_.in_, nullptr, 0, n, at(x_), stride_);
   }
 
-  // The data of all variants of a group.
+  // The data of all variants of a group: straight to codes where nobody needs more.
   void round(const Group& group) {
     const Variant& one = *group.variants.front();
     from_ = at(x_);
     packed_ = false;
     if (!one.data) return;
-    one.data->quantize(at(x_), at(rounded_), Shape{layer_.in_ * stride_});
-    from_ = at(rounded_);
     const Fixed* fixed = fixed_point(*one.data);
     const auto fit = [](const Variant* variant) { return variant->integers; };
-    if (!fixed || std::none_of(group.variants.begin(), group.variants.end(), fit)) return;
-    const kernels::Quads shape{
-        layer_.in_, stride_, n_, std::ldexp(1.0f, fixed->frac), fixed->is_signed ? 128 : 0,
-        stride_};
-    packed_ = kernels::pack_quads(shape, from_, words(codes_));
+    const bool some = fixed && std::any_of(group.variants.begin(), group.variants.end(), fit);
+    const int32_t offset = fixed && fixed->is_signed ? 128 : 0;
+    if (some && std::all_of(group.variants.begin(), group.variants.end(), fit)) {
+      const IntegerSpec spec = integer_spec(*fixed);
+      packed_ = rounds_to_quads(spec) &&
+                round_quads(spec, {layer_.in_, stride_, n_, spec.scale, offset, stride_}, at(x_),
+                            words(codes_));
+      if (packed_) return;
+    }
+    one.data->quantize(at(x_), at(rounded_), Shape{layer_.in_ * stride_});
+    from_ = at(rounded_);
+    if (some)
+      packed_ = kernels::pack_quads(
+          {layer_.in_, stride_, n_, std::ldexp(1.0f, fixed->frac), offset, stride_}, from_,
+          words(codes_));
   }
 
   void score(const Variant& variant, bool losses, Score& score) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "mase/base/tensor.h"
@@ -18,6 +19,10 @@
 #include "mase/train/evaluation.h"
 
 namespace mase::search {
+
+// Values of a parameter as its layer multiplies with them; nothing if they depend on more than the
+// format, empty if the layer has no such parameter.
+std::optional<std::vector<float>> rounded_values(const Module& module, const std::string& name);
 
 class LastLayer {
  public:

@@ -2,6 +2,7 @@
 #include "mase/search/prefix_runner.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 
@@ -14,8 +15,14 @@
 namespace mase::search {
 namespace {
 
-// Programs of one piece; beyond that they are compiled again.
+// Programs of one piece, and prefixes whose scores are known; beyond that they are made again.
 constexpr size_t most_programs = 4096;
+
+// Of a parameter's name, "seq_blocks_2/config/weight_width": rounds weights, and nothing else.
+bool rounds_weights(const std::string& name) {
+  const std::string key = name.substr(name.rfind('/') + 1);
+  return starts_with(key, "weight_") || starts_with(key, "bias_");
+}
 
 Argument moved(const Argument& argument, const std::map<NodeId, NodeId>& ids) {
   if (argument.is_node()) return Argument::node(ids.at(argument.id()));
@@ -112,11 +119,8 @@ PrefixRunner::PrefixRunner(const Graph& graph, const QuantizeSpace& space, const
   }
   pieces_.back().to = order.size();
   if (pieces_.size() > 1) last_layer_ = LastLayer::at(graph, pieces_.back().from, dataset);
-  for (const size_t p : pieces_.back().parameters) {
-    const std::string& name = space.space().parameters()[p].name;
-    const std::string key = name.substr(name.rfind('/') + 1);
-    if (!starts_with(key, "weight_") && !starts_with(key, "bias_")) data_parameters_.push_back(p);
-  }
+  for (const size_t p : pieces_.back().parameters)
+    if (!rounds_weights(space.space().parameters()[p].name)) data_parameters_.push_back(p);
 }
 
 PrefixRunner::Key PrefixRunner::key_of(const std::vector<size_t>& parameters, const Point& point) {
@@ -149,6 +153,36 @@ Program& PrefixRunner::program(Piece& piece, const Key& key, const Point& point,
                                               piece.output),
                                      options))
       .first->second;
+}
+
+int PrefixRunner::identity(Piece& piece, const Point& point) {
+  const Key key = key_of(piece.parameters, point);
+  const auto known = piece.identities.find(key);
+  if (known != piece.identities.end()) return known->second;
+  std::vector<size_t> others;
+  for (const size_t p : piece.parameters)
+    if (!rounds_weights(space_.space().parameters()[p].name)) others.push_back(p);
+  const Graph graph = configured(point);
+  std::vector<uint32_t> numbers;
+  bool fixed = true;  // the numbers say it all
+  for (size_t i = piece.from; i < piece.to; ++i) {
+    const Module* module = graph.module_of(graph.node(graph.order()[i]));
+    if (!module) continue;
+    for (const auto& [operand, quantizer] : module->quantization.operands) {
+      if (is_activation(operand)) continue;
+      const auto values = rounded_values(*module, operand);
+      fixed = fixed && values && (!values->empty() || !module->find(operand));
+      numbers.push_back(static_cast<uint32_t>(values ? values->size() : 0));
+      if (!values) continue;
+      for (const float value : *values) numbers.push_back(std::bit_cast<uint32_t>(value));
+    }
+  }
+  const auto fresh = static_cast<int>(piece.identities.size());
+  const int found =
+      fixed ? piece.contents.emplace(std::pair(key_of(others, point), std::move(numbers)), fresh)
+                  .first->second
+            : fresh;
+  return piece.identities[key] = found;
 }
 
 // The results of pieces before this one, computed from the first on that has another configuration;
@@ -246,11 +280,26 @@ std::vector<Score> PrefixRunner::run(std::span<const Point> points) {
   std::vector<size_t> before;  // parameters of all pieces but the last
   for (size_t i = 0; i + 1 < pieces_.size(); ++i)
     before.insert(before.end(), pieces_[i].parameters.begin(), pieces_[i].parameters.end());
-  std::vector<Score> scores(points.size());
+  std::vector<Score> scores;
   for (size_t first = 0, last = 0; first < points.size(); first = last) {
     const Key key = key_of(before, points[first]);
     for (last = first + 1; last < points.size() && key_of(before, points[last]) == key;) ++last;
-    run_last(points.subspan(first, last - first), &scores[first]);
+    std::vector<int> prefix, ends;
+    for (size_t i = 0; i + 1 < pieces_.size(); ++i)
+      prefix.push_back(identity(pieces_[i], points[first]));
+    if (scores_.size() >= most_programs) scores_.clear();
+    std::map<int, Score>& known = scores_[prefix];
+    std::vector<Point> fresh;
+    std::map<int, size_t> places;  // among the fresh ones
+    for (size_t i = first; i < last; ++i) {
+      ends.push_back(identity(pieces_.back(), points[i]));
+      if (known.count(ends.back()) || !places.emplace(ends.back(), fresh.size()).second) continue;
+      fresh.push_back(points[i]);
+    }
+    std::vector<Score> made(fresh.size());
+    if (!fresh.empty()) run_last(fresh, made.data());
+    for (const auto& [end, place] : places) known[end] = made[place];
+    for (const int end : ends) scores.push_back(known.at(end));
   }
   return scores;
 }

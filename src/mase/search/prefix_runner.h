@@ -3,6 +3,8 @@
 // network is cut before each quantised layer that everything flows through; a piece is compiled
 // once for each of its configurations, and its results are kept while the pieces before it stay as
 // they are. In the order of an exhaustive search most configurations differ in the last piece only.
+// Formats that round a layer's weights to the same numbers (wider ones often do, where no weight
+// needs the range) make one and the same network, which is run once.
 //   x -> [bn relu] -> [linear bn relu] -> [linear bn relu] -> [linear relu] -> loss
 #pragma once
 
@@ -48,6 +50,9 @@ class PrefixRunner {
     NodeId input = -1, output = -1;
     std::vector<size_t> parameters = {};  // of the space, that belong to its layers
     std::map<std::vector<double>, Program> programs = {};
+    // Configurations by what they make of the piece: those with equal numbers compute the same.
+    std::map<std::vector<double>, int> identities = {};
+    std::map<std::pair<std::vector<double>, std::vector<uint32_t>>, int> contents = {};
     std::vector<double> last = {};  // the configuration that `result` is of
     bool known = false;
     Tensor result = {};
@@ -57,6 +62,7 @@ class PrefixRunner {
   int64_t batch_of_rows() const;
   Graph configured(const Point& point) const;
   Program& program(Piece& piece, const Key& key, const Point& point, bool is_last);
+  int identity(Piece& piece, const Point& point);
   Tensor results_before(size_t piece, const Point& point);
   void run_last(std::span<const Point> points, Score* scores);
   void run_last_layer(const Point& prefix, std::span<const LastLayer::Group> groups);
@@ -70,6 +76,7 @@ class PrefixRunner {
   std::vector<Piece> pieces_;
   std::optional<LastLayer> last_layer_;
   std::vector<size_t> data_parameters_;  // of the last layer's own: those that its data depend on
+  std::map<std::vector<int>, std::map<int, Score>> scores_;  // by identities of pieces, the last's
   std::map<Key, std::optional<LastLayer::Variant>> variants_;
   size_t computed_ = 0;
 };

@@ -67,6 +67,24 @@ Point random_point(const Space& space, Random& random) {
   return point;
 }
 
+Point stratified_point(const Space& space, uint64_t seed, int64_t number, int64_t count) {
+  Random parts(seed, "search strata", static_cast<uint64_t>(number / count));
+  Random place(seed, "search start", static_cast<uint64_t>(number));
+  Point point(space.dimensions(), none);
+  for (size_t i = 0; i < point.size(); ++i) {
+    const Distribution& d = space.parameters()[i].distribution;
+    const uint32_t part =
+        parts.permutation(static_cast<uint32_t>(count))[static_cast<size_t>(number % count)];
+    const double share = (part + place.uniform()) / static_cast<double>(count);
+    if (!space.exists(i, point)) continue;
+    point[i] = d.is_single() ? d.low
+               : d.is_categorical()
+                   ? std::min(std::floor(share * d.count()), d.count() - 1)
+                   : d.from_line(d.line_low() + share * (d.line_high() - d.line_low()));
+  }
+  return point;
+}
+
 Point untried(const Trials& trials, const Request& request, Point wish, Random& random) {
   if (request.repeats || !trials.tried(wish)) return wish;
   const Space& space = trials.space();

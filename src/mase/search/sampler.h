@@ -61,6 +61,9 @@ const SamplerRecord& find_sampler(const std::string& name, const std::string& pl
 // Evenly over the space: every value of a parameter that exists is as likely as its share of the
 // line.
 Point random_point(const Space& space, Random& random);
+// Trial `number` of a start with so many: in each parameter they fall into as many equal parts of
+// the line, one each, so that few trials see all of it (Latin hypercube: McKay et al., 1979).
+Point stratified_point(const Space& space, uint64_t seed, int64_t number, int64_t count);
 // The point, or if it was tried before, one near it that was not: first with one parameter changed,
 // then any. The space must have one.
 Point untried(const Trials& trials, const Request& request, Point wish, Random& random);

@@ -10,6 +10,11 @@
 
 namespace mase::search {
 
+bool rounds_to_quads(const IntegerSpec& spec) {
+  return spec.rounding == Rounding::nearest_even && spec.wrap == 0 && spec.low >= -128 &&
+         spec.high <= (spec.low < 0 ? 127 : 255);
+}
+
 #if defined(__x86_64__)
 
 namespace {
@@ -114,6 +119,34 @@ MASE_VNNI int64_t hits_of(const IntegerHits& s, const uint32_t* x, const int32_t
 
 }  // namespace
 
+MASE_VNNI bool round_quads(const IntegerSpec& spec, const kernels::Quads& s, const float* x,
+                           uint32_t* out) {
+  const __m512 scale = _mm512_set1_ps(spec.scale), low = _mm512_set1_ps(spec.low),
+               high = _mm512_set1_ps(spec.high);
+  // Codes are added up in their places: negative ones borrow, and the offsets pay it back.
+  const __m512i offsets = _mm512_set1_epi32(s.offset * 0x01010101);
+  constexpr __mmask16 all = 0xffff;
+  __mmask16 unordered = 0;
+  for (int64_t first = 0; first < s.rows; first += kernels::quad, out += s.out_stride) {
+    const int64_t rows = std::min(kernels::quad, s.rows - first);
+    for (int64_t l = 0; l < s.n; l += hit_lanes) {
+      __m512i word = offsets;
+      for (int64_t r = 0; r < rows; ++r) {
+        const __m512 value = _mm512_loadu_ps(x + (first + r) * s.stride + l);
+        unordered |= _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+        // GCC 12 warns of the plain ones.
+        const __m512 inside = _mm512_maskz_max_ps(
+            all, _mm512_maskz_min_ps(all, _mm512_mul_ps(value, scale), high), low);
+        word = _mm512_add_epi32(word,
+                                _mm512_maskz_slli_epi32(all, _mm512_maskz_cvtps_epi32(all, inside),
+                                                        static_cast<unsigned>(8 * r)));
+      }
+      _mm512_storeu_si512(out + l, word);
+    }
+  }
+  return unordered == 0;
+}
+
 int64_t integer_hits(const IntegerHits& s, const uint32_t* x, const int32_t* labels) {
   constexpr int64_t most = hit_lanes * most_vectors;
   int64_t count = 0;
@@ -130,6 +163,10 @@ int64_t integer_hits(const IntegerHits& s, const uint32_t* x, const int32_t* lab
 }
 
 #else
+
+bool round_quads(const IntegerSpec&, const kernels::Quads&, const float*, uint32_t*) {
+  throw InternalError("round_quads: this processor has no integer dot product");
+}
 
 int64_t integer_hits(const IntegerHits&, const uint32_t*, const int32_t*) {
   throw InternalError("integer_hits: this processor has no integer dot product");

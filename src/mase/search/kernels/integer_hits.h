@@ -7,7 +7,17 @@
 
 #include <cstdint>
 
+#include "mase/engine/kernels/integer_dot.h"
+#include "mase/formats/kernels/elementwise.h"
+
 namespace mase::search {
+
+// Fixed point whose codes round_quads can make: to nearest, clamped.
+bool rounds_to_quads(const IntegerSpec& spec);
+// What the quantizer and pack_quads make of x, without the numbers in between. Whole vectors of 16
+// are read and written. False if one is not a number: then `out` means nothing.
+bool round_quads(const IntegerSpec& spec, const kernels::Quads& shape, const float* x,
+                 uint32_t* out);
 
 struct IntegerHits {
   int64_t classes, quads;

@@ -20,12 +20,13 @@ using Tag = hn::ScalableTag<double>;
 // fused into one rounding: bits must not depend on the machine.
 
 // All dimensions of `points` rows at once: means and deviations are loaded once for all of them.
+// Sums only fall, so once all of them are below their row's floor, the rest of the dimensions is
+// left out. False: that was so.
 template <size_t points, class D>
-void SubtractAt(D d, const Normals& normals, const double* HWY_RESTRICT x,
-                double* HWY_RESTRICT terms, size_t stride, size_t i) {
+bool SubtractAt(D d, const Normals& normals, const double* HWY_RESTRICT x,
+                double* HWY_RESTRICT terms, size_t stride, size_t i, const double* floors) {
   const size_t dimensions = normals.dimensions;
-  const auto next = [&](auto sum, size_t k, size_t p) HWY_ATTR {
-    const auto mu = hn::LoadU(d, normals.mu[k] + i), inverse = hn::LoadU(d, normals.inverse[k] + i);
+  const auto next = [&](auto sum, auto mu, auto inverse, size_t k, size_t p) HWY_ATTR {
     const auto z = hn::Mul(hn::Sub(hn::Set(d, x[p * dimensions + k]), mu), inverse);
     return hn::Sub(sum, hn::Mul(z, z));
   };
@@ -35,13 +36,29 @@ void SubtractAt(D d, const Normals& normals, const double* HWY_RESTRICT x,
     c = hn::LoadU(d, terms + 2 * stride + i);
     e = hn::LoadU(d, terms + 3 * stride + i);
   }
-  for (size_t k = 0; k < dimensions; ++k) {
-    a = next(a, k, 0);
+  const auto any_left = [&]() HWY_ATTR {
+    auto left = hn::Gt(a, hn::Set(d, floors[0]));
     if constexpr (points > 1) {
-      b = next(b, k, 1);
-      c = next(c, k, 2);
-      e = next(e, k, 3);
+      left = hn::Or(left, hn::Gt(b, hn::Set(d, floors[1])));
+      left =
+          hn::Or(left, hn::Or(hn::Gt(c, hn::Set(d, floors[2])), hn::Gt(e, hn::Set(d, floors[3]))));
     }
+    return !hn::AllFalse(d, left);
+  };
+  constexpr size_t between = 2;  // dimensions from look to look
+  bool left = true;
+  for (size_t k = 0; k < dimensions && left;) {
+    for (const size_t end = std::min(k + between, dimensions); k < end; ++k) {
+      const auto mu = hn::LoadU(d, normals.mu[k] + i),
+                 inverse = hn::LoadU(d, normals.inverse[k] + i);
+      a = next(a, mu, inverse, k, 0);
+      if constexpr (points > 1) {
+        b = next(b, mu, inverse, k, 1);
+        c = next(c, mu, inverse, k, 2);
+        e = next(e, mu, inverse, k, 3);
+      }
+    }
+    left = any_left();
   }
   hn::StoreU(a, d, terms + i);
   if constexpr (points > 1) {
@@ -49,6 +66,7 @@ void SubtractAt(D d, const Normals& normals, const double* HWY_RESTRICT x,
     hn::StoreU(c, d, terms + 2 * stride + i);
     hn::StoreU(e, d, terms + 3 * stride + i);
   }
+  return left;
 }
 
 template <size_t points>
@@ -56,10 +74,18 @@ void SubtractRows(const Normals& normals, const double* x, double* terms, size_t
                   size_t count) {
   const Tag d;
   const size_t lanes = hn::Lanes(d);
+  double floors[points];
+  std::fill(floors, floors + points, -std::numeric_limits<double>::infinity());
   size_t i = 0;
-  for (; i + lanes <= count; i += lanes) SubtractAt<points>(d, normals, x, terms, stride, i);
+  for (; i + lanes <= count; i += lanes) {
+    if (!SubtractAt<points>(d, normals, x, terms, stride, i, floors)) continue;
+    for (size_t p = 0; p < points; ++p)
+      floors[p] =
+          std::max(floors[p], hn::GetLane(hn::MaxOfLanes(d, hn::LoadU(d, terms + p * stride + i))) -
+                                  negligible);
+  }
   const hn::CappedTag<double, 1> one;
-  for (; i < count; ++i) SubtractAt<points>(one, normals, x, terms, stride, i);
+  for (; i < count; ++i) SubtractAt<points>(one, normals, x, terms, stride, i, floors);
 }
 
 void SubtractSquares(const Normals& normals, const double* x, size_t points, double* terms,
@@ -114,7 +140,7 @@ struct Sums {
 template <class D>
 Sums AddUp(D d, const double* HWY_RESTRICT terms, const double* HWY_RESTRICT weights, size_t first,
            size_t last, double largest) {
-  const auto most = hn::Set(d, largest), least = hn::Set(d, -45.0), none = hn::Zero(d);
+  const auto most = hn::Set(d, largest), least = hn::Set(d, -negligible), none = hn::Zero(d);
   const auto coarse = hn::Set(d, 0x1.8p22), fine = hn::Set(d, 0x1.8p-10);
   auto high = none, low = none;
   for (size_t i = first; i < last; i += hn::Lanes(d)) {

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a search found, in MASE's forms and on rows that it did not see.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "mase/base/file.h"
+#include "mase/base/table.h"
+#include "mase/run/search_experiment.h"
+
+namespace mase {
+namespace {
+
+using search::Point;
+using search::Trial;
+
+Value rounded(const Value& figures) {
+  Dict shown;
+  if (!figures.is_dict()) return shown;
+  for (const auto& [name, value] : figures.as_dict())
+    shown.set(name, value.is_double() ? Value(std::round(value.as_double() * 1000) / 1000) : value);
+  return shown;
+}
+
+// As pandas writes times: milliseconds.
+Value milliseconds(int64_t microseconds) {
+  return microseconds ? Value(microseconds / 1000) : Value();
+}
+
+// Half the width of a 95 % interval of a normal distribution with deviation 1.
+constexpr double z = 1.959963984540054;
+
+std::vector<bool> correct_rows(const Tensor& logits, const Tensor& labels) {
+  const int64_t rows = logits.shape()[0], classes = logits.numel() / std::max<int64_t>(1, rows);
+  std::vector<bool> correct(static_cast<size_t>(rows));
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = logits.data<float>() + r * classes;
+    correct[static_cast<size_t>(r)] =
+        std::max_element(row, row + classes) - row == labels.data<int32_t>()[r];
+  }
+  return correct;
+}
+
+}  // namespace
+
+Value SearchExperiment::best_record() const {
+  Dict rows;
+  size_t index = 0;
+  for (const int64_t number : search::best_trials(*trials_)) {
+    const Trial& trial = (*trials_)[static_cast<size_t>(number)];
+    List values;
+    for (const double value : trial.values) values.emplace_back(value);
+    const auto attribute = [&](const char* name) {
+      const Value* found = trial.user_attributes.find(name);
+      return found ? *found : Value();
+    };
+    rows.set(
+        std::to_string(index++),
+        Dict{{"number", trial.shown()},
+             {"value", values.size() == 1 ? values[0] : Value(values)},
+             {"software_metrics", attribute("software_metrics")},
+             {"hardware_metrics", attribute("hardware_metrics")},
+             {"scaled_metrics", attribute("scaled_metrics")},
+             {"sampled_config", trial.in_space ? space_->sampled_config(trial.point) : Value()}});
+  }
+  return rows;
+}
+
+// Optuna's data frame of trials, one object per row.
+Value SearchExperiment::log_row(const Trial& trial) const {
+  Dict row{{"number", trial.shown()}};
+  for (size_t k = 0; k < objectives_.size(); ++k)
+    row.add(objectives_.size() == 1 ? "value" : fmt::format("values_{}", k),
+            k < trial.values.size() ? Value(trial.values[k]) : Value());
+  row.add("datetime_start", milliseconds(trial.started));
+  row.add("datetime_complete", milliseconds(trial.ended));
+  row.add("duration", milliseconds(trial.ended ? trial.ended - trial.started : 0));
+  if (trial.in_space) {
+    const Value parameters = search::point_to_value(trials_->space(), trial.point);
+    for (const auto& [name, value] : parameters.as_dict()) row.add("params_" + name, value);
+  }
+  for (const auto& [name, value] : trial.user_attributes) row.add("user_attrs_" + name, value);
+  if (trial.in_space && trials_->size() <= most_described)
+    row.add("user_attrs_sampled_config", space_->sampled_config(trial.point));
+  row.add("state", search::state_name(trial.state));
+  return row;
+}
+
+void SearchExperiment::write_log(const std::string& path) const {
+  write_file_atomically(path, [&](int fd) {
+    std::string text = "{";
+    for (const Trial& trial : *trials_) {
+      text += fmt::format("{}\n \"{}\": {}", trial.number == 0 ? "" : ",", trial.number,
+                          to_json(log_row(trial)));
+      if (text.size() < size_t{1} << 20) continue;
+      write_all(fd, text.data(), text.size(), path);
+      text.clear();
+    }
+    text += "\n}\n";
+    write_all(fd, text.data(), text.size(), path);
+  });
+}
+
+std::string SearchExperiment::best_table() const {
+  Table table({"", "number", "software_metrics", "hardware_metrics", "scaled_metrics"});
+  size_t index = 0;
+  for (const int64_t number : search::best_trials(*trials_)) {
+    const Trial& trial = (*trials_)[static_cast<size_t>(number)];
+    const auto shown = [&](const char* name) {
+      const Value* found = trial.user_attributes.find(name);
+      return found ? python_repr(rounded(*found)) : std::string();
+    };
+    table.add({std::to_string(index++), std::to_string(trial.shown()), shown("software_metrics"),
+               shown("hardware_metrics"), shown("scaled_metrics")});
+  }
+  return table.str(TableStyle::orgtbl);
+}
+
+Value SearchExperiment::configuration(int64_t number) const {
+  const Trial& trial = (*trials_)[static_cast<size_t>(number)];
+  const List calls = space_->passes(trial.point);
+  Dict passes;
+  bool once = true;
+  for (const Value& call : calls) {
+    Dict arguments = call.as_dict();
+    const std::string name = arguments.at("name").as_string();
+    arguments.erase("name");
+    once = once && !passes.contains(name);
+    passes.set(name, std::move(arguments));
+  }
+  if (!once) passes = Dict{{"run", calls}};
+  Dict file;
+  if (!passes.empty()) file.set("passes", std::move(passes));
+  search::Candidate candidate;
+  if (!spec_.train.is_null()) {
+    const search::SpacePart& part = *space_->parts().back();
+    part.apply(
+        {trial.point.end() - static_cast<int64_t>(part.space().dimensions()), trial.point.end()},
+        {}, candidate);
+    for (const auto& [option, value] : spec_.train_changes) file.set(option, value);
+    for (const auto& [option, value] : candidate.training) file.set(option, value);
+  }
+  // Keys at the top come before the tables.
+  Dict ordered;
+  for (const auto& [key, value] : file)
+    if (!value.is_dict()) ordered.set(key, value);
+  for (const auto& [key, value] : file)
+    if (value.is_dict()) ordered.set(key, value);
+  return ordered;
+}
+
+std::vector<TrainedBest> SearchExperiment::train_best(
+    const std::function<bool(size_t index, size_t count)>& started) const {
+  std::vector<TrainedBest> all;
+  if (!trained_) return all;
+  const std::vector<int64_t> best = search::best_trials(*trials_);
+  for (size_t i = 0; i < best.size() && started(i, best.size()); ++i) {
+    const Trial& trial = (*trials_)[static_cast<size_t>(best[i])];
+    TrainedBest one;
+    one.number = best[i];
+    one.shown = trial.shown();
+    const Value* software = trial.user_attributes.find("software_metrics");
+    if (software && software->is_dict()) one.before = software->as_dict();
+    search::CandidateEvaluator::Calls calls;
+    calls.cancelled = [&] { return !started(i, best.size()); };
+    search::CandidateEvaluator::Result result = trained_->measure(trial.point, calls);
+    using End = search::CandidateEvaluator::End;
+    if (result.end == End::cancelled) break;
+    if (result.end == End::failed) one.failure = result.failure;
+    one.after = std::move(result.figures.software);
+    one.network = std::move(result.network);
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+Value SearchExperiment::sensitivity() const {
+  constexpr size_t most_measured = 500;
+  const bool classes = experiment_.dataset()->classification;
+  const std::string figure = classes ? "accuracy" : "loss";
+  const auto value_of = [&](const search::Figures& figures) {
+    return figures.software.at(figure).as_double();
+  };
+  const Trial* reference = nullptr;
+  double best = 0;
+  for (const Trial& trial : *trials_) {
+    const Value* software = trial.user_attributes.find("software_metrics");
+    if (trial.state != search::TrialState::complete || !trial.in_space || !software ||
+        !(*software)[figure].is_number())
+      continue;
+    const double value = (*software)[figure].as_double();
+    if (!reference || (classes ? value > best : value < best)) {
+      reference = &trial;
+      best = value;
+    }
+  }
+  if (!formats_ || !reference) return {};
+  const std::vector<search::Parameter>& parameters = space().parameters();
+  std::set<int> parents;  // changing one of these changes what exists
+  for (const search::Parameter& parameter : parameters) parents.insert(parameter.parent);
+  search::PtqEvaluator::Session session = formats_->session();
+  List rows;
+  size_t measured_so_far = 0;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const search::Distribution& values = parameters[p].distribution;
+    if (parents.count(static_cast<int>(p)) || std::isnan(reference->point[p]) ||
+        measured_so_far + static_cast<size_t>(values.count()) > most_measured)
+      continue;
+    List cells;
+    for (double i = 0; i < values.count(); ++i, ++measured_so_far) {
+      Point point = reference->point;
+      point[p] = values.nth(i);
+      cells.emplace_back(
+          Dict{{"setting", values.external(point[p])},
+               {"value", value_of(formats_->measure(std::span(&point, 1), session)[0])}});
+    }
+    rows.emplace_back(Dict{{"parameter", parameters[p].name}, {"cells", std::move(cells)}});
+  }
+  return Dict{{"figure", figure}, {"trial", reference->number}, {"rows", std::move(rows)}};
+}
+
+std::vector<TestScore> SearchExperiment::test_best() const {
+  const Dataset& dataset = *experiment_.dataset();
+  std::vector<TestScore> scores;
+  if (spec_.split == "test" || !dataset.classification || dataset.test.rows() == 0) return scores;
+  std::vector<std::vector<bool>> correct;
+  size_t reference = 0;
+  for (const int64_t number : search::best_trials(*trials_)) {
+    CompileOptions options;
+    options.batch_size = std::min<int64_t>(1024, std::max<int64_t>(1, dataset.test.rows()));
+    options.loss = loss_for(dataset);
+    Program program = Program::compile(network(number), options);
+    Score score;
+    correct.push_back(
+        correct_rows(predict_rows(program, dataset.test, &score), dataset.test.labels));
+    const double n = static_cast<double>(score.rows), p = score.accuracy();
+    const double centre = (p + z * z / (2 * n)) / (1 + z * z / n);
+    const double half = z / (1 + z * z / n) * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
+    TestScore entry;
+    entry.number = number;
+    const Dict& attributes = (*trials_)[static_cast<size_t>(number)].user_attributes;
+    const Value* software = attributes.find("software_metrics");
+    entry.searched = software && (*software)["accuracy"].is_number()
+                         ? (*software)["accuracy"].as_double()
+                         : std::nan("");
+    entry.accuracy = p;
+    entry.low = centre - half;
+    entry.high = centre + half;
+    entry.loss = score.loss();
+    entry.rows = score.rows;
+    if (!scores.empty() && entry.searched > scores[reference].searched) reference = scores.size();
+    scores.push_back(entry);
+  }
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const double n = static_cast<double>(scores[i].rows);
+    double better = 0, worse = 0;  // rows that only one of the two gets right
+    for (size_t r = 0; r < correct[i].size(); ++r) {
+      better += correct[i][r] && !correct[reference][r];
+      worse += !correct[i][r] && correct[reference][r];
+    }
+    TestScore& score = scores[i];
+    score.difference = (better - worse) / n;
+    const double half = z * std::sqrt(better + worse - (better - worse) * (better - worse) / n) / n;
+    score.difference_low = score.difference - half;
+    score.difference_high = score.difference + half;
+  }
+  return scores;
+}
+
+}  // namespace mase
