@@ -75,7 +75,7 @@ def main():
 
     quantized_class("linear", "integer")
     class_named("LinearInteger")
-    from mase.torch_bridge import Tracer
+    from mase.torch_trace import Tracer
 
     def trace():
         torch.fx.GraphModule(model, Tracer().trace(model))

@@ -69,13 +69,13 @@ def from_torch(module, example=None, *, name=None) -> Graph:
     be left out where the first layer says how wide its input is. Operations that this library does
     not have are an error that names them.
     """
-    from mase.torch_bridge import from_torch as convert
+    from mase.torch_import import from_torch as convert
 
     return convert(module, example, name=name)
 
 
 def to_torch(graph: Graph):
     """A torch.fx.GraphModule with the graph's layers, weights and state-dict keys, which trains."""
-    from mase.torch_bridge import to_torch as convert
+    from mase.torch_export import to_torch as convert
 
     return convert(graph)

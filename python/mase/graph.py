@@ -327,8 +327,7 @@ class Graph:
             if array.shape != own[name].shape:
                 raise _native.Error(f"{name}: expected {list(own[name].shape)}, got {list(array.shape)}")
         for name, array in arrays.items():
-            path, _, own_name = name.rpartition(".")
-            self._native.set_tensor(path, own_name, array)
+            self._native.set_state(name, array)
 
     def description(self) -> dict:
         """Nodes, layers and formats as plain values, without the tensors' numbers."""
@@ -354,7 +353,7 @@ class Graph:
 
     def to_torch(self) -> Any:
         """See mase.to_torch."""
-        from mase.torch_bridge import to_torch
+        from mase.torch_export import to_torch
 
         return to_torch(self)
 

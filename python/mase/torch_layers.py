@@ -7,13 +7,17 @@ gradients, by the library's kernels.
 """
 from __future__ import annotations
 
-import copy
+import base64
+import importlib
+import json
+import zlib
 from functools import lru_cache
 from typing import Any, Dict, List, Optional, Tuple, Type
 
 import torch
+import torch.fx
 
-from mase import _native
+from mase import _native, torch_stand_ins
 from mase.formats import Format
 from mase.torch_quantize import linear
 
@@ -51,9 +55,18 @@ def _ops_by_class() -> Dict[str, str]:
 def op_of_class(kind: type) -> Optional[str]:
     """The operation a torch class, or a class derived from one, stands for; None: we have none."""
     for base in kind.__mro__:
-        if base.__module__.startswith("torch.nn") and base.__name__ in _ops_by_class():
+        if base.__module__.startswith(("torch.nn", "mase.torch_stand_ins")) and base.__name__ in _ops_by_class():
             return _ops_by_class()[base.__name__]
     return None
+
+
+def layer_class(op: str) -> Type[Any]:
+    """torch's class for an operation, or ours where it has none."""
+    name = op_records()[op]["class_name"]
+    found = getattr(torch.nn, name, None) or getattr(torch_stand_ins, name, None)
+    if found is None:
+        raise _native.Error(f"{name}: this torch has no such layer")
+    return found
 
 
 _ATTRIBUTES = {"data_in": "x_quantizer", "weight": "w_quantizer", "bias": "b_quantizer", "data_out": "out_quantizer"}
@@ -185,9 +198,7 @@ class _Kept:
 
 def _make_class(op: str, format: str) -> type:
     record = op_records()[op]
-    base: Any = getattr(torch.nn, record["class_name"], None)
-    if base is None:
-        raise _native.Error(f"{record['class_name']}: this torch has no such layer")
+    base = layer_class(op)
     name = record["class_name"] + format_records()[format]["class_suffix"]
     body: Dict[str, Any] = {"mase_op": op, "format": format, "__module__": f"{MODULES}.{op}",
                             "__doc__": f"{record['class_name']} with operands in {format}."}
@@ -239,17 +250,53 @@ def class_named(name: str, op: Optional[str] = None) -> type:
     raise AttributeError(f"there is no quantised layer '{name}'")
 
 
-class QuantizedFunction:
-    """A function of torch whose operands are rounded first: relu_integer, add_block_fp, ..."""
+_CODE = "_with_"  # between the name of a quantised function and what it is made of
 
-    def __init__(self, function: Any, op: str, format: str, config: Dict[str, Any]):
-        self.function, self.op, self.format, self.config = function, op, format_name(format), config
-        self.__name__ = self.__qualname__ = f"{op}_{self.format}"
-        self.__module__ = FUNCTIONS
+
+class QuantizedFunction:
+    """A function of torch whose operands are rounded first: relu_integer, add_block_fp, ...
+
+    Files of modules (torch.save) hold functions by their names. This one's (__qualname__) says all that it is made
+    of, and the module it names (quantized_funcs) makes it from that."""
+
+    _made: Dict[str, "QuantizedFunction"] = {}
+    _weight_second: bool
+    __name__: str
+    __qualname__: str
+    function: Any
+    op: str
+    format: str
+    config: Dict[str, Any]
+    quantizers: Dict[str, Format]
+
+    def __new__(cls, function: Any, op: str, format: str, config: Dict[str, Any]) -> "QuantizedFunction":
+        format = format_name(format)
+        parts = json.dumps([_path_of(function), op, format, config], sort_keys=True, default=str)
+        code = base64.b32encode(zlib.compress(parts.encode(), 9)).decode().rstrip("=")
+        name = f"{op}_{format}"
+        if name + _CODE + code in cls._made:  # what is equal is the same, as functions are
+            return cls._made[name + _CODE + code]
+        self = super().__new__(cls)
+        self.function, self.op, self.format, self.config = function, op, format, dict(config)
+        self.__name__, self.__qualname__, self.__module__ = name, name + _CODE + code, FUNCTIONS
         flat = {key: value for key, value in config.items() if key != "bypass"}
-        made = {} if config.get("bypass") else _native.layer_quantizers(op, dict(flat, name=self.format), self.__name__)
+        made = {} if config.get("bypass") else _native.layer_quantizers(op, dict(flat, name=format), name)
         self.quantizers = {operand: Format("", _native_quantizer=q) for operand, q in made.items()}
         self._weight_second = "weight" in op_records()[op]["operands"]
+        cls._made[self.__qualname__] = self
+        return self
+
+    @classmethod
+    def named(cls, name: str) -> "QuantizedFunction":
+        """The one of this __qualname__."""
+        if name not in cls._made:
+            code = name.partition(_CODE)[2]
+            try:
+                path, op, format, config = json.loads(zlib.decompress(base64.b32decode(code + "=" * (-len(code) % 8))))
+            except ValueError:
+                raise AttributeError(f"there is no quantised function '{name}'") from None
+            return cls(_at_path(path), op, format, config)
+        return cls._made[name]
 
     def operand(self, index: int) -> str:
         """MASE's rule: the second tensor of a product is its weight, the third its bias."""
@@ -258,6 +305,9 @@ class QuantizedFunction:
         return "weight" if index == 1 else "bias"
 
     def __call__(self, *args: Any, **keys: Any) -> Any:
+        for value in args:
+            if isinstance(value, torch.fx.Proxy):  # torch.load follows a module's code
+                return value.tracer.create_proxy("call_function", self, args, keys)
         rounded, index = [], 0
         for value in args:
             if isinstance(value, torch.Tensor):
@@ -272,8 +322,27 @@ class QuantizedFunction:
     def __deepcopy__(self, memo: dict) -> "QuantizedFunction":
         return self
 
-    def __reduce__(self) -> Any:
-        return (QuantizedFunction, (self.function, self.op, self.format, copy.deepcopy(self.config)))
+    def __reduce__(self) -> str:
+        return self.__qualname__
 
     def __repr__(self) -> str:
         return f"<function {self.__name__}>"
+
+
+def _path_of(function: Any) -> str:
+    """Where a function of torch or operator is found again."""
+    if getattr(function, "__objclass__", None) is not None:  # of a method
+        return f"torch.Tensor.{function.__name__}"
+    from torch.fx.node import _get_qualified_name
+
+    return _get_qualified_name(function)
+
+
+def _at_path(path: str) -> Any:
+    head, *parts = path.split(".")
+    value = importlib.import_module({"_operator": "operator"}.get(head, head))
+    if head not in ("torch", "operator", "_operator", "mase"):  # nothing else is named by a file of ours
+        raise AttributeError(f"there is no function '{path}'")
+    for part in parts:
+        value = getattr(value, part)
+    return value

@@ -65,7 +65,7 @@ Value module_value(const Module& module) {
   for (const auto& [name, tensor] : module.masks) masks.push_back(name);
   return Dict{{"op", module.op},
               {"attributes", module.attributes},
-              {"text", module_text(module)},
+              {"text", module.op.empty() ? "tensors" : module_text(module)},
               {"config", module.quantization.config},
               {"frozen", module.frozen},
               {"parameters", parameters},
@@ -91,18 +91,21 @@ void set_tensor(Graph& graph, const std::string& path, const std::string& name, 
   old = given;
 }
 
-// The description is that of .mz files; tensors are named "<path>.<name>", and masks "mask:" in
-// front. Their memory is shared.
+// A tensor by its name in the state dict; a mask has "mask:" in front.
+void set_state(Graph& graph, std::string name, nb::handle object) {
+  const bool mask = starts_with(name, "mask:");
+  if (mask) name = name.substr(5);
+  if (!name.empty() && name[0] == '.')
+    name.erase(0, 1);  // of the network itself, which has no path
+  const auto owner = graph.owner_of(name);
+  if (!owner) throw Error(name, "the graph has no such tensor");
+  set_tensor(graph, owner->first, (mask ? "mask:" : "") + owner->second, object);
+}
+
+// The description is that of .mz files. The tensors' memory is shared.
 Graph described_graph(nb::handle description, const nb::dict& tensors) {
   Graph graph = graph_from_value(to_value(description, "graph"));
-  for (const auto& [key, object] : tensors) {
-    std::string full = nb::cast<std::string>(key);
-    const bool mask = starts_with(full, "mask:");
-    if (mask) full = full.substr(5);
-    const size_t dot = full.rfind('.');
-    if (dot == std::string::npos) throw Error(full, "expected PATH.NAME");
-    set_tensor(graph, full.substr(0, dot), (mask ? "mask:" : "") + full.substr(dot + 1), object);
-  }
+  for (const auto& [key, object] : tensors) set_state(graph, nb::cast<std::string>(key), object);
   return graph;
 }
 
@@ -172,6 +175,7 @@ void bind_graph(nb::module_& module) {
              return shared_array(tensor_of(module_at(graph, path), path, name));
            })
       .def("set_tensor", &set_tensor)
+      .def("set_state", &set_state)
       .def("used_parameters", &used_parameters)
       .def("state_dict", [](const Graph& graph) { return table_arrays(state_dict(graph)); })
       .def("description", [](const Graph& graph) { return from_value(graph_to_value(graph)); })

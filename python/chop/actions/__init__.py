@@ -18,7 +18,7 @@ def _native_graph(model: Any, data_module: Any) -> Any:
         return model.graph
     if hasattr(model, "native"):
         return model.native()
-    from mase.torch_bridge import from_torch
+    from mase.torch_import import from_torch
     import torch
 
     shape = data_module.data.sample_shape

@@ -121,7 +121,7 @@ def _built(name: str, dataset_info: Any) -> Any:
         import torch
     except ImportError:
         return NumpyNetwork(load(name))
-    from mase.torch_bridge import network_of
+    from mase.torch_export import network_of
 
     return network_of(load(name, seed=int(torch.randint(0, 2**31 - 1, ()).item())))
 

@@ -20,7 +20,7 @@ def load_model(load_name: Any, load_type: str = "mz", model: Any = None) -> Any:
     checkpoint = read_checkpoint(path, load_type)
     if load_type == "mz" and checkpoint.graph is not None:
         if model is None or not hasattr(model, "state_dict"):
-            from mase.torch_bridge import to_torch
+            from mase.torch_export import to_torch
 
             return to_torch(checkpoint.graph)
     if model is None:

@@ -42,7 +42,7 @@ class MaseGraph:
         if hf_input_names is not None:
             raise Error("hf_input_names: networks of Hugging Face are not traced here; trace the module with "
                         "transformers.utils.fx and give the GraphModule")
-        from mase.torch_bridge import trace
+        from mase.torch_trace import trace
 
         leaves = tuple((custom_ops or {}).get("modules", {}))
         self.cf_args, self.custom_ops = cf_args, custom_ops
@@ -90,9 +90,10 @@ class MaseGraph:
     def nodes_out(self) -> list:
         return [node for node in self.fx_graph.nodes if node.op == "output"]
 
-    def native(self, example: Any = None) -> Any:
-        """The same network as a graph of the library; weights are shared."""
-        from mase.torch_bridge import from_torch
+    def native(self, example: Any = None, partial: bool = False) -> Any:
+        """The same network as a graph of the library; weights are shared. `partial`: operations that the library
+        lacks are kept to be looked at, instead of an error that names them."""
+        from mase.torch_import import from_torch
 
         if example is None:
             values = {}
@@ -102,11 +103,11 @@ class MaseGraph:
                 if value is not None:
                     values[node.name] = value
             example = values or None
-        return from_torch(self.model, example)
+        return from_torch(self.model, example, partial=partial)
 
     def draw(self, file: Any = "mase_graph.svg") -> None:
         """The graph as a picture."""
-        self.native().draw(file)
+        self.native(partial=True).draw(file)
 
     def export(self, fname: Any = "masegraph", save_format: str = "full_model") -> None:
         """FNAME.pt with the module (or its state dict) and FNAME.mz with graph, formats and weights; without the
@@ -174,4 +175,4 @@ class MaseGraph:
         return f"<MaseGraph of {type(self.model).__name__}: {len(self.fx_graph.nodes)} nodes>"
 
     def _repr_html_(self) -> str:
-        return self.native()._repr_html_()
+        return self.native(partial=True)._repr_html_()

@@ -91,7 +91,7 @@ class NumpyMaseGraph(MaseGraph):
     fx_graph = property(lambda self: self._fx)  # type: ignore[assignment]
     modules = property(lambda self: {"": self._callable, **dict(self.graph.modules)})  # type: ignore[assignment]
 
-    def native(self, example: Any = None) -> Any:
+    def native(self, example: Any = None, partial: bool = False) -> Any:
         return self.graph
 
     def export(self, fname: Any = "masegraph", save_format: str = "full_model") -> None:

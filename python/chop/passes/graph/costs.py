@@ -70,7 +70,7 @@ def _whole(number: float) -> Any:
 
 def calculate_modules(module: Any, in_data: Any, out_data: Any) -> Dict[str, Any]:
     """Operations of one layer on one input: MACs, FLOPs and parameters."""
-    from mase.torch_bridge import from_torch
+    from mase.torch_import import from_torch
     import torch
 
     x = in_data[0] if isinstance(in_data, (list, tuple)) else in_data

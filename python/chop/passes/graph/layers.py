@@ -25,6 +25,8 @@ quantized_module_map = _ModuleMap()
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    if "_with_" in name:  # of a file
+        return QuantizedFunction.named(name)
     return class_named(name)
 
 

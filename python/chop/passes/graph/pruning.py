@@ -9,7 +9,7 @@ import torch
 
 from chop.passes.graph.utils import as_graph, get_mase_op
 from mase._native import Error
-from mase.torch_bridge import apply_mask, pruning_mask
+from mase.torch_ops import apply_mask, pruning_mask
 
 
 def prune_transform_pass(graph: Any, pass_args: Optional[dict] = None) -> Tuple[Any, dict]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Dict, Optional, Tuple
 
+import torch
+
 from chop.passes.graph.metadata import describe_formats
 from chop.passes.graph.utils import as_graph, get_parent_name, match_a_pattern
 from mase._native import Error
-from mase.torch_bridge import apply_mask, op_of_node, pruning_mask
+from mase.torch_ops import apply_mask, op_of_node, pruning_mask
 from mase.torch_layers import QuantizedFunction, op_records, quantized_class
 
 _NONE = (None, "NA", "None", "none")
@@ -68,7 +70,8 @@ def quantize_transform_pass(graph: Any, pass_args: Optional[dict] = None) -> Tup
     ops: Dict[Any, str] = {}
     for node in graph.fx_graph.nodes:
         op = op_of_node(node, modules)
-        if op is not None and op_records()[op]["operands"]:
+        record = op_records()[op] if op is not None else {}
+        if op is not None and record["operands"] and (node.op == "call_module" or record["function"]):
             ops[node] = op
     _check(graph, by, rules, ops)
     # Everything that can be wrong is found before anything is changed.
@@ -84,7 +87,7 @@ def quantize_transform_pass(graph: Any, pass_args: Optional[dict] = None) -> Tup
         else:
             function = node.target.function if isinstance(node.target, QuantizedFunction) else node.target
             if node.op == "call_method":
-                raise Error(f"{node.name}: a method call cannot be quantised; call torch.{node.target} instead")
+                function = getattr(torch.Tensor, node.target)
             planned.append((node, QuantizedFunction(function, op, config["name"], config)))
     replaced: Dict[str, Any] = {}
     for node, new in planned:
@@ -98,7 +101,7 @@ def quantize_transform_pass(graph: Any, pass_args: Optional[dict] = None) -> Tup
                 if mask is not None:
                     apply_mask(new, mask.clone())
         else:
-            node.target = new
+            node.op, node.target = "call_function", new
         meta = node.meta.get("mase")
         if meta is not None and meta.parameters["common"]:
             if node.op == "call_module":

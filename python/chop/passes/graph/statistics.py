@@ -86,7 +86,7 @@ def _profile_activations(graph: Any, nodes: List[Any], statistics: dict, samples
             if left == 0:
                 break
             if node.op == "placeholder":
-                value = samples[node.target] if node.target in samples else samples[node.name]
+                value = samples.get(node.target, samples.get(node.name, node.args[0] if node.args else None))
             elif node.op == "get_attr":
                 value = model
                 for part in node.target.split("."):
@@ -106,7 +106,10 @@ def _profile_activations(graph: Any, nodes: List[Any], statistics: dict, samples
             if node in watched:
                 # Looked at now: an in-place layer behind it would change it.
                 left -= 1
-                array = _array(value)
+                first = value[0] if isinstance(value, (tuple, list)) and value else value  # of several results
+                if not isinstance(first, torch.Tensor):
+                    continue  # a size
+                array = _array(first)
                 results = {}
                 for kind, arguments in statistics.items():
                     collector = Statistic(kind, arguments)

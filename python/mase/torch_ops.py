@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which operation of the library a node of torch.fx stands for, and the masks that pruning puts on layers."""
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Dict, Optional
+
+import torch
+import torch.fx
+from torch.fx.node import _get_qualified_name
+
+from mase.torch_layers import QuantizedFunction, op_of_class, op_records
+
+# torch and operator have many functions under several names.
+_OTHER_NAMES = {"view": "reshape", "truediv": "div", "itruediv": "div", "true_divide": "div", "divide": "div", "iadd": "add",
+                "isub": "sub", "subtract": "sub", "imul": "mul", "multiply": "mul", "negative": "neg", "absolute": "abs",
+                "concat": "cat", "concatenate": "cat", "clip": "clamp", "logsigmoid": "log_sigmoid", "not_equal": "ne",
+                "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le"}
+_PLACES = ("torch", "torch.nn.functional", "torch._C._nn", "torch.functional", "operator", "torch.Tensor", "torch._C._TensorBase")
+
+
+@lru_cache(maxsize=None)
+def _ops_by_function() -> Dict[str, str]:
+    return {record["function"]: name for name, record in op_records().items() if record["function"]}
+
+
+def _op_named(name: str) -> Optional[str]:
+    for known in (name, name.rstrip("_")):
+        known = _OTHER_NAMES.get(known, known)
+        if known in op_records():
+            return known
+    return None
+
+
+def op_of_target(target: Any) -> Optional[str]:
+    """The operation of a function or of a method's name; None: we have none."""
+    if isinstance(target, QuantizedFunction):
+        return target.op
+    if isinstance(target, str):
+        return "identity" if target == "contiguous" else _op_named(target)
+    own = getattr(target, "mase_op", None)
+    if own is not None:
+        return own
+    try:
+        name = _get_qualified_name(target).replace("_operator.", "operator.")
+    except (RuntimeError, AttributeError):
+        return None
+    if name in _ops_by_function():
+        return _ops_by_function()[name]
+    place, _, last = name.rpartition(".")
+    return _op_named(last) if place in _PLACES else None
+
+
+def op_of_node(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Optional[str]:
+    if node.op == "call_module":
+        kind: Any = type(modules[str(node.target)])
+        return op_of_class(kind)
+    return op_of_target(node.target) if node.op in ("call_function", "call_method") else None
+
+
+def pruning_mask(module: torch.nn.Module) -> Optional[torch.Tensor]:
+    """The mask of a layer whose weight is parametrised by one."""
+    for item in getattr(getattr(module, "parametrizations", {}), "weight", ()) if hasattr(module, "parametrizations") else ():
+        if hasattr(item, "mask"):
+            return item.mask
+    return None
+
+
+class _Mask(torch.nn.Module):
+    """Keeps pruned weights at zero while a layer is trained."""
+
+    def __init__(self, mask: torch.Tensor):
+        super().__init__()
+        self.register_buffer("mask", mask, persistent=False)
+
+    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+        return weight * self.mask
+
+
+def apply_mask(layer: torch.nn.Module, mask: torch.Tensor) -> None:
+    import torch.nn.utils.parametrize as parametrize
+
+    if parametrize.is_parametrized(layer, "weight"):
+        parametrize.remove_parametrizations(layer, "weight", leave_parametrized=False)
+    parametrize.register_parametrization(layer, "weight", _Mask(mask))
