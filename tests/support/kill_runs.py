@@ -48,7 +48,7 @@ def kill_itself(process):
     process.send_signal(signal.SIGKILL)
 
 
-def end_by_itself(process):
+def end_by_itself(process, killed):
     """What it said on stderr, and whether it had to be ended though nobody had killed the run."""
     return process.communicate()[1], False
 
@@ -65,7 +65,7 @@ def kill_runs(options, scratch, launcher=(), kill=kill_itself, end=end_by_itself
         shutil.rmtree(calm, ignore_errors=True)
         began = time.monotonic()
         process = start(command(calm, *options, launcher=launcher))
-        error, ended = end(process)
+        error, ended = end(process, False)
     if process.returncode != 0:
         sys.exit("exit %d: %s" % (process.returncode, error.decode()))
     duration = time.monotonic() - began
@@ -84,7 +84,7 @@ def kill_runs(options, scratch, launcher=(), kill=kill_itself, end=end_by_itself
                 kill(process)
                 killed = True
                 kills += 1
-        error, ended = end(process)
+        error, ended = end(process, killed)
         if process.returncode == 0:
             if kills >= KILLS:
                 break

@@ -32,17 +32,19 @@ def children(parent):
     return found
 
 
-def end_of(process):
+def end_of(process, killed=False):
     """What it said on stdout and stderr, and whether it had to be ended: mpirun of OpenMPI 4.1 may
-    lock itself up in PMIx_server_finalize when all its ranks are gone, and its exit code with it."""
+    lock itself up in PMIx_server_finalize when all its ranks are gone, and its exit code with it.
+    Nobody waits for the exit code of a run that was killed."""
     orphaned = time.monotonic()
     while True:
         try:
-            return (*process.communicate(timeout=0.2), False)
+            return (*process.communicate(timeout=0.05), False)
         except subprocess.TimeoutExpired:
             if children(process.pid):
                 orphaned = time.monotonic()
-            elif time.monotonic() - orphaned > 4:
-                print("mpirun did not end by itself")
+            elif time.monotonic() - orphaned > (0.3 if killed else 4):
+                if not killed:
+                    print("mpirun did not end by itself")
                 process.kill()
                 return (*process.communicate(), True)

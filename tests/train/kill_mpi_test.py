@@ -26,4 +26,4 @@ def kill_one(process):
 
 
 kill_runs.main(OPTIONS, launcher=("mpirun", "-n", "2"), kill=kill_one,
-               end=lambda process: mpi.end_of(process)[1:])
+               end=lambda process, killed: mpi.end_of(process, killed)[1:])

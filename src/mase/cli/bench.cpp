@@ -15,7 +15,7 @@
 #include "mase/base/file.h"
 #include "mase/base/random.h"
 #include "mase/base/table.h"
-#include "mase/cli/command.h"
+#include "mase/cli/options.h"
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/engine/program.h"
@@ -289,9 +289,8 @@ int show_result(const Arguments& arguments, const Value& result, const Table& ta
 }
 
 Graph after_passes(const Graph& graph, const std::string& path) {
-  const Value passes = read_toml(path)["passes"];
-  if (passes.is_null()) throw Error(path, "holds no [passes.*]", "see docs/formats.md");
-  const std::vector<PassCall> calls = pass_calls(passes, "passes");
+  const std::vector<PassCall> calls =
+      pass_calls(passes_of_file(path, keys_of_all_commands()), "passes");
   prepare_passes(graph, calls);
   Graph result = graph;
   PassContext context;

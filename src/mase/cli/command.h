@@ -52,6 +52,11 @@ struct CommandRecord {
   std::function<int(const Arguments& arguments)> run;  // the exit code
 };
 
+// For a command of several actions: what was typed beside `action` must be of use for this one.
+// `useful` are the names of its options and positionals.
+void check_typed(const Arguments& arguments, const std::string& command, const std::string& action,
+                 const std::set<std::string>& useful);
+
 const char* program_version();
 
 }  // namespace mase

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "mase/base/file.h"
 #include "mase/base/table.h"
@@ -186,15 +187,19 @@ void fetch_file(const DownloadRequest& wanted, const std::string& title) {
                request.path);
 }
 
+std::vector<std::string> published_datasets() {
+  std::vector<std::string> names;
+  for (const DatasetRecord* record : Registry<DatasetRecord>::instance().all())
+    if (!record->files.empty()) names.push_back(record->name);
+  return names;
+}
+
 int fetch_dataset(const Arguments& arguments, const std::string& name) {
-  const auto& registry = Registry<DatasetRecord>::instance();
-  std::vector<std::string> known, variants;
-  for (const DatasetRecord* record : registry.all())
-    if (!record->files.empty()) known.push_back(record->name);
-  const DatasetRecord* record = registry.find(name);
+  std::vector<std::string> variants;
+  const DatasetRecord* record = Registry<DatasetRecord>::instance().find(name);
   if (!record || record->files.empty())
     throw Error(printable(name), "is not a data set that can be fetched",
-                "known: " + join(known, ", "));
+                "known: " + join(published_datasets(), ", "));
   const std::string wanted =
       arguments["from"].is_null() ? record->files[0].variant : arguments["from"].as_string();
   std::vector<DatasetFile> files;
@@ -227,10 +232,17 @@ int fetch_dataset(const Arguments& arguments, const std::string& name) {
 int run(const Arguments& arguments) {
   const std::string& action = arguments["action"].as_string();
   const std::string name = arguments["name"].is_null() ? "" : arguments["name"].as_string();
-  if (action == "list") return list_datasets(arguments);
-  if (action != "info" && action != "fetch")
+  if (action != "list" && action != "info" && action != "fetch")
     throw Error("ch data", fmt::format("unknown action '{}'", printable(action)),
                 suggestion(action, {"list", "info", "fetch"}));
+  std::set<std::string> useful = {"data_dir"};
+  if (action == "fetch") useful.insert({"name", "from", "address", "sha256"});
+  if (action == "info") {
+    useful.insert({"name", "val_split", "target", "drop_bad_rows"});
+    for (const Field& field : record_fields("dataset", "")) useful.insert(field.name);
+  }
+  check_typed(arguments, "data", action, useful);
+  if (action == "list") return list_datasets(arguments);
   if (name.empty())
     throw Error("ch data " + action, "which data set is not said", "ch data list shows them");
   return action == "info" ? show_dataset(arguments, name) : fetch_dataset(arguments, name);
@@ -241,11 +253,11 @@ const Register<CommandRecord> registered{
      .group = CommandGroup::data,
      .summary = "List, describe and download data sets",
      .help =
-         "list shows the data sets and the data folder (--data-dir, else MASE_DATA, else "
-         "~/.cache/mase). info prints rows, classes and features of a data set or a table file. "
-         "fetch downloads the published files of one (jsc, mnist, fashion-mnist, cifar10, "
-         "cifar100) "
-         "and compares them with their checksums; a download that was cut continues.",
+         fmt::format("list shows the data sets and the data folder (--data-dir, else MASE_DATA, "
+                     "else ~/.cache/mase). info prints rows, classes and features of a data set or "
+                     "a table file. fetch downloads the published files of one ({}) and compares "
+                     "them with their checksums; a download that was cut continues.",
+                     join(published_datasets(), ", ")),
      .positionals = {{"action", "list, info or fetch"},
                      {"name", "a data set, a table file or a .toml that describes one", false}},
      .options =

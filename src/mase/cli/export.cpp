@@ -73,7 +73,9 @@ const Register<CommandRecord> registered{{
             "is an error that says which and why: nothing is approximated.",
     .positionals = {{"model", "a built-in network, a .toml that describes one, or an .onnx file",
                      false}},
-    .options = {general_options() + config_options() + data_options() + own_options()},
+    .options = {without(general_options(),
+                        {"task", "batch_size", "threads", "project", "project_dir"}) +
+                config_options() + own_options()},
     .tables = {"passes"},
     .examples = {"ch export jsc-toy --load best.ckpt --to jsc.onnx",
                  "ch export --load quantised.mz --to jsc.onnx --flavour qonnx",

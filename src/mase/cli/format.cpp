@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch format: what number formats there are, the values of one, and what a network costs in each.
 #include <cmath>
+#include <set>
 
 #include "mase/base/table.h"
 #include "mase/cli/format_rules.h"
@@ -104,19 +105,33 @@ int show(const Arguments& arguments) {
   }
   fmt::print("{}", table.str());
   print_codes(*quantizer);
-  draw_spacing(*quantizer, plot_style(arguments));
+  draw_spacing(*quantizer, plot_style(arguments.values));
   return 0;
+}
+
+// Of the network and the data that are swept.
+std::vector<Field> network_options() {
+  return without(general_options(), {"task", "batch_size", "threads", "project", "project_dir"}) +
+         data_options();
 }
 
 int run(const Arguments& arguments) {
   const std::string& action = arguments["action"].as_string();
-  if (action == "list") return list();
-  if (action == "show") return show(arguments);
-  if (action == "sweep") return format_sweep(arguments);
-  if (action == "speed") return format_speed(arguments);
-  if (action == "rules") return format_rules();
-  throw Error("ch format", fmt::format("unknown action '{}'", printable(action)),
-              suggestion(action, {"list", "show", "sweep", "speed", "rules"}));
+  const auto takes = [&](const std::set<std::string>& useful) {
+    check_typed(arguments, "format", action, useful);
+  };
+  if (action == "list") return takes({}), list();
+  if (action == "rules") return takes({}), format_rules();
+  if (action == "show") return takes({"name", "set", "ascii"}), show(arguments);
+  if (action == "speed") return takes({"only", "json"}), format_speed(arguments);
+  if (action != "sweep")
+    throw Error("ch format", fmt::format("unknown action '{}'", printable(action)),
+                suggestion(action, {"list", "show", "sweep", "speed", "rules"}));
+  std::set<std::string> useful = {"name",         "dataset", "rows", "only",
+                                  "weights_only", "json",    "ascii"};
+  for (const Field& field : network_options()) useful.insert(field.name);
+  takes(useful);
+  return format_sweep(arguments);
 }
 
 std::vector<Field> own_options() {
@@ -152,7 +167,7 @@ const Register<CommandRecord> registered{{
                      .help = "the format, or the network to sweep",
                      .required = false},
                     {.name = "dataset", .help = "the data set to sweep on", .required = false}},
-    .options = {own_options() + general_options() + data_options() + plot_fields()},
+    .options = {own_options() + network_options() + only(plot_fields(), {"ascii"})},
     .examples = {"ch format show e4m3", "ch format show integer --set width=6 --set frac_width=2",
                  "ch format sweep jsc-10x jsc --load best.ckpt"},
     .run = run,

@@ -13,6 +13,7 @@
 #include "mase/base/random.h"
 #include "mase/base/table.h"
 #include "mase/base/tensor.h"
+#include "mase/cli/format_sweep.h"
 #include "mase/formats/measure.h"
 
 namespace mase {
@@ -95,12 +96,10 @@ int format_speed(const Arguments& arguments) {
   for (size_t i = 0; i < measure_count; ++i)
     contenders.push_back(
         {"copy", copy, i == 1 ? values_in_memory : values_in_cache, i == 1 ? 1 : 100});
-  const std::vector<std::string> only =
-      arguments["only"].is_null() ? std::vector<std::string>() : arguments["only"].as_string_list();
-  for (const std::string& name : only) Registry<FormatRecord>::instance().get(name, "--only");
+  const std::vector<std::string> only = formats_of(arguments["only"]);
   std::map<std::string, std::string> configs;
   for (const FormatRecord* record : Registry<FormatRecord>::instance().all()) {
-    if (!only.empty() && !std::count(only.begin(), only.end(), record->name)) continue;
+    if (!std::count(only.begin(), only.end(), record->name)) continue;
     const QuantizerPtr quantizer = eight_bits(*record);
     configs[record->name] = config_text(*record, quantizer->config);
     add(contenders, quantizer);

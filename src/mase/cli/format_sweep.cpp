@@ -127,9 +127,19 @@ std::string sweep_plot(const std::vector<Point>& points, const PlotStyle& style)
 
 }  // namespace
 
+std::vector<std::string> formats_of(const Value& only) {
+  const auto& formats = Registry<FormatRecord>::instance();
+  if (only.is_null()) return formats.names();
+  std::vector<std::string> names;
+  for (const std::string& name : only.as_string_list("--only"))
+    names.push_back(formats.get(name, "--only").name);
+  return names;
+}
+
 int format_sweep(const Arguments& arguments) {
   const Settings settings = merge_settings("format", arguments);
   const Logger log(settings, true);
+  const std::vector<std::string> only = formats_of(settings["only"]);
   ExperimentSpec spec = experiment_spec(settings);
   spec.network.model = settings.has("name") ? settings["name"].as_string() : "";
   spec.passes = {};
@@ -165,11 +175,8 @@ int format_sweep(const Arguments& arguments) {
   std::vector<Point> points(1);
   points[0].format = "float32";
   evaluate(network, points[0]);
-  const std::vector<std::string> only =
-      settings["only"].is_null() ? std::vector<std::string>() : settings["only"].as_string_list();
-  for (const std::string& name : only) Registry<FormatRecord>::instance().get(name, "--only");
   for (const FormatRecord* record : Registry<FormatRecord>::instance().all()) {
-    if (!only.empty() && !std::count(only.begin(), only.end(), record->name)) continue;
+    if (!std::count(only.begin(), only.end(), record->name)) continue;
     const size_t steps = record->ladder ? record->ladder(1).size() : 1;
     for (size_t step = 0; step < steps; ++step) {
       Point point{record->name, config_text(*record, config_at(*record, step, layers[0].weight))};
@@ -195,8 +202,9 @@ int format_sweep(const Arguments& arguments) {
                            {"accuracy", point.accuracy},
                            {"loss", point.loss}});
   }
-  fmt::print("{}\n{}", table.str(), sweep_plot(points, plot_style(arguments)));
-  fmt::print("{} configurations on {} rows in {:.2f} s\n", points.size(), rows, seconds);
+  fmt::print("{}\n{}", table.str(), sweep_plot(points, plot_style(arguments.values)));
+  fmt::print("{} configurations on {} {} rows of {} in {:.2f} s\n", points.size(), rows,
+             &split == &dataset.test ? "test" : "validation", printable(dataset.name), seconds);
   if (settings.has("json")) {
     const std::string text = to_json(Value(records), 1) + "\n";
     if (settings["json"].as_string() == "-")

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "mase/cli/options.h"
+
 namespace mase {
 namespace {
 
@@ -38,10 +40,7 @@ HardwareSpec read_hardware_spec(const Arguments& arguments) {
   if (!arguments["rows"].is_null()) spec.rows = arguments["rows"].as_int();
   spec.seed = static_cast<uint64_t>(arguments["seed"].as_int());
   if (const std::string config = text_of(arguments, "config"); !config.empty()) {
-    const Value file = read_toml(config);
-    if (file["passes"].is_null())
-      throw Error(config, "lists no passes", "add a table such as [passes.quantize]");
-    spec.passes = {pass_calls(file["passes"], "passes"),
+    spec.passes = {pass_calls(passes_of_file(config, keys_of_all_commands()), "passes"),
                    std::filesystem::path(config).parent_path().string()};
   }
   return spec;

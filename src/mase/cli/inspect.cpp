@@ -273,7 +273,7 @@ int run(const Arguments& arguments) {
   else
     print_table(path, found, stats);
   if (arguments["plot"].as_bool() && !json) {
-    PlotStyle style = plot_style(arguments);
+    PlotStyle style = plot_style(arguments.values);
     style.height = 6;
     print_plots(found, arguments["tensor"], style);
   }

@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/cli/options.h"
 
+#include <algorithm>
 #include <set>
 
+#include "mase/base/text.h"
 #include "mase/run/set_option.h"
 
 namespace mase {
+
+KnownKeys keys_of_all_commands() {
+  std::set<std::string> keys, tables;
+  for (const CommandRecord* command : Registry<CommandRecord>::instance().all()) {
+    if (command->tables.empty()) continue;  // of a file it takes the passes at most
+    for (const Field& field : command->options.fields) {
+      keys.insert(field.name);
+      keys.insert(field.aliases.begin(), field.aliases.end());
+    }
+    for (const Positional& positional : command->positionals) keys.insert(positional.name);
+    tables.insert(command->tables.begin(), command->tables.end());
+  }
+  return {{keys.begin(), keys.end()}, {tables.begin(), tables.end()}};
+}
 
 Settings merge_settings(const std::string& command_name, const Arguments& arguments,
                         Problems& problems) {
@@ -18,19 +34,24 @@ Settings merge_settings(const std::string& command_name, const Arguments& argume
   if (arguments.was_typed("config")) request.config_path = arguments["config"].as_string();
   if (!command.tables.empty() && arguments.was_typed("set"))
     request.changes = set_table(arguments["set"]);
-  std::set<std::string> keys, tables;
-  for (const CommandRecord* other : Registry<CommandRecord>::instance().all()) {
-    if (!other->options.find("config")) continue;
-    for (const Field& field : other->options.fields) {
-      keys.insert(field.name);
-      keys.insert(field.aliases.begin(), field.aliases.end());
-    }
-    for (const Positional& positional : other->positionals) keys.insert(positional.name);
-    tables.insert(other->tables.begin(), other->tables.end());
-  }
-  request.keys_elsewhere.assign(keys.begin(), keys.end());
-  request.tables_elsewhere.assign(tables.begin(), tables.end());
+  request.elsewhere = keys_of_all_commands();
   return read_settings(request, problems);
+}
+
+void check_typed(const Arguments& arguments, const std::string& command, const std::string& action,
+                 const std::set<std::string>& useful) {
+  const std::vector<Positional>& words =
+      Registry<CommandRecord>::instance().get(command).positionals;
+  for (const std::string& name : arguments.typed) {
+    if (name == "action" || useful.count(name) > 0) continue;
+    const bool word = std::any_of(words.begin(), words.end(), [&](const Positional& positional) {
+      return positional.name == name;
+    });
+    throw Error(fmt::format("ch {} {}", command, action),
+                fmt::format("takes no {}", word ? "'" + printable(arguments[name].as_string()) + "'"
+                                                : "--" + replace_all(name, "_", "-")),
+                "leave it out");
+  }
 }
 
 Settings merge_settings(const std::string& command, const Arguments& arguments) {

@@ -19,8 +19,12 @@ int run(const Arguments& arguments) {
   spec.passes = {{{name, set_table(settings["set"]), name}}, ""};
   bool printed = false;  // a pass that says nothing has its result printed
   Observer observer;
-  observer.log = [](LogLevel level, const std::string& line) {
-    fmt::print(level == LogLevel::info ? stdout : stderr, "{}\n", line);
+  const Logger log(settings, true);
+  observer.log = [&](LogLevel level, const std::string& line) {
+    if (level == LogLevel::warning)
+      log.warning(line);
+    else if (log.shows_info())
+      fmt::print("{}\n", line);
   };
   observer.print = [&](const std::string& text) {
     printed = true;
@@ -55,7 +59,8 @@ const Register<CommandRecord> registered{{
                     {.name = "dataset",
                      .help = "a data set, or the path of one",
                      .required = false}},
-    .options = {general_options() + data_options() +
+    .options = {without(general_options(), {"task", "threads", "project", "project_dir"}) +
+                data_options() +
                 std::vector<Field>{{.name = "set",
                                     .type = FieldType::list,
                                     .help = "an argument, key=value; may be repeated"},

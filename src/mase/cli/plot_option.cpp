@@ -22,10 +22,10 @@ std::vector<Field> plot_fields() {
            .group = "Plots"}};
 }
 
-PlotStyle plot_style(const Arguments& arguments) {
+PlotStyle plot_style(const Value& options) {
   constexpr int widest = 160;  // longer lines are harder to read, not finer
   PlotStyle style;
-  style.ascii = arguments["ascii"].is_bool() && arguments["ascii"].as_bool();
+  style.ascii = options["ascii"].is_bool() && options["ascii"].as_bool();
   style.width = std::min(terminal_columns(), widest);
   const char* no_colour = std::getenv("NO_COLOR");
   const char* kind = std::getenv("TERM");

@@ -14,6 +14,6 @@ std::vector<Field> plot_fields();
 
 // Width of the terminal (COLUMNS or 80 where there is none); colours only on a terminal that is not
 // dumb, and never with NO_COLOR.
-PlotStyle plot_style(const Arguments& arguments);
+PlotStyle plot_style(const Value& options);
 
 }  // namespace mase

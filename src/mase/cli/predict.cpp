@@ -146,8 +146,10 @@ int run(const Arguments& arguments) {
   if (results.size() > 1 && output == "-")
     throw Error("--output", fmt::format("the network has {} outputs", results.size()),
                 "name a .npy or .safetensors file");
-  if (settings["classes"].as_bool() && experiment.network().notes.task == "regression")
-    throw Error("--classes", "the network predicts numbers, not classes", "leave it out");
+  for (const char* option : {"classes", "probabilities"})
+    if (settings[option].as_bool() && experiment.network().notes.task == "regression")
+      throw Error(fmt::format("--{}", option), "the network predicts numbers, not classes",
+                  "leave it out");
   if (result.shape().empty()) result = result.reshaped({1});
   const int64_t rows = result.shape().at(0), width = rows ? width_of(result) : 1;
   const NetworkNotes& notes = experiment.network().notes;
@@ -229,7 +231,8 @@ const Register<CommandRecord> registered{{
             "and raw rows are scaled that way; other checkpoints take rows as they are.",
     .positionals = {{"model", "a built-in network, a .toml that describes one, or an .onnx file",
                      false}},
-    .options = {general_options() + config_options() + data_options() + own_options()},
+    .options = {without(general_options(), {"task", "seed", "project", "project_dir"}) +
+                config_options() + only(data_options(), {"drop_bad_rows"}) + own_options()},
     .tables = {"passes"},
     .examples = {"ch predict --load best.mz --input rows.csv --classes",
                  "ch predict jsc-10x --load best.ckpt --input rows.npy --output logits.npy",

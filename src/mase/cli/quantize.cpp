@@ -15,22 +15,33 @@ namespace {
 
 std::string number(double value) { return fmt::format("{:.6g}", value); }
 
-std::vector<QuantizeCase> wanted_cases(const Arguments& arguments, const TensorTable& tensors) {
+// The cases, or one format for all tensors: judged before the file is opened.
+struct Wanted {
+  std::vector<QuantizeCase> cases;
+  QuantizerPtr format;
+};
+
+Wanted wanted(const Arguments& arguments) {
   if (arguments["cases"].is_null() == arguments["format"].is_null())
     throw Error("ch quantize", "give either --cases or --format",
                 "--cases FILE.json, or --format NAME --set key=value");
   if (!arguments["cases"].is_null()) {
     if (!arguments["set"].is_null())
       throw Error("--set", "belongs to --format", "put the keys into the cases' \"config\"");
-    return quantize_cases(read_json(arguments["cases"].as_string()));
+    return {quantize_cases(read_json(arguments["cases"].as_string())), {}};
   }
-  const QuantizerPtr quantizer =
-      make_quantizer(arguments["format"].as_string(), set_table(arguments["set"]), "--set");
+  Registry<FormatRecord>::instance().get(arguments["format"].as_string(), "--format");
+  return {{},
+          make_quantizer(arguments["format"].as_string(), set_table(arguments["set"]), "--set")};
+}
+
+std::vector<QuantizeCase> cases_for(const Wanted& wanted, const TensorTable& tensors) {
+  if (!wanted.format) return wanted.cases;
   std::vector<QuantizeCase> cases;
   for (const auto& [name, tensor] : tensors) {
     const DType type = tensor.dtype();
     if (type == DType::f32 || type == DType::f64 || type == DType::f16 || type == DType::bf16)
-      cases.push_back({name, name, quantizer});
+      cases.push_back({name, name, wanted.format});
   }
   return cases;
 }
@@ -51,6 +62,7 @@ int unpack(const Arguments& arguments) {
 
 int run(const Arguments& arguments) {
   if (arguments["unpack"].as_bool()) return unpack(arguments);
+  const Wanted asked = wanted(arguments);
   const std::string& path = arguments["input"].as_string();
   const TensorTable tensors = load_checkpoint(path).tensors;
   std::map<std::string, const Tensor*> by_name;
@@ -59,7 +71,7 @@ int run(const Arguments& arguments) {
   std::vector<PackedTensor> packed;
   std::map<std::string, bool> seen;
   Table table({"Tensor", "Format", "Values", "Bits", "Max error", "MSE", "SQNR [dB]", "Saturated"});
-  for (const QuantizeCase& item : wanted_cases(arguments, tensors)) {
+  for (const QuantizeCase& item : cases_for(asked, tensors)) {
     const auto found = by_name.find(item.input);
     if (found == by_name.end()) {
       std::vector<std::string> names;

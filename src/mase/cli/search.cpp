@@ -332,7 +332,7 @@ int search_once(const Arguments& arguments, const Prepared& prepared, Communicat
   train_best(search, *prepared.experiment, results, log);
   const Value page = search_record(search, scores);
   write_record(results, page);
-  if (arguments["plot"].as_bool()) log.text(search_plots(page, plot_style(arguments)));
+  if (settings["plot"].as_bool()) log.text(search_plots(page, plot_style(settings.values)));
   if (end == search::StudyEnd::timeout) log.info("The time given is over.");
   log.info(fmt::format("Results: {}; study '{}' in {}", printable(results), printable(study),
                        printable(settings.has("storage") ? address : "study.db")));
@@ -350,9 +350,12 @@ int compare(const Arguments& arguments, const Prepared& prepared) {
   const Settings& settings = prepared.settings;
   const Logger& log = prepared.log;
   std::vector<const search::SamplerRecord*> samplers;
-  for (const std::string& name : split(settings["samplers"].as_string(), ','))
+  const std::string names =
+      settings.has("samplers") ? settings["samplers"].as_string() : "random,tpe";
+  for (const std::string& name : split(names, ','))
     samplers.push_back(&search::find_sampler(strip(name), "--samplers"));
-  const int64_t seeds = settings["seeds"].as_int();
+  constexpr int64_t usual_seeds = 10;
+  const int64_t seeds = settings.has("seeds") ? settings["seeds"].as_int() : usual_seeds;
   RunFolder folder = prepared.create_folder(arguments);
   LiveLine live(log.shows_info());
   int64_t done = 0;
@@ -380,7 +383,7 @@ int compare(const Arguments& arguments, const Prepared& prepared) {
   }
   for (const std::string& reason : comparison.left_out) log.warning(reason);
   const search::Trials none(prepared.search->space(), prepared.search->maximise(), "comparison");
-  Value record = search_record(*prepared.search, none, settings["samplers"].as_string());
+  Value record = search_record(*prepared.search, none, names);
   record["comparison"] = comparison_record(comparison);
   record["total"] = done;
   const std::string results = folder.software("search_ckpts");
@@ -388,7 +391,7 @@ int compare(const Arguments& arguments, const Prepared& prepared) {
   log.info(fmt::format("{} (median over seeds; the best known: {:.6g})", comparison.measure,
                        comparison.best));
   log.text(comparison_table(comparison));
-  if (arguments["plot"].as_bool()) log.text(search_plots(record, plot_style(arguments)));
+  if (settings["plot"].as_bool()) log.text(search_plots(record, plot_style(settings.values)));
   folder.finish("finished");
   log.info(fmt::format("Figure: ch report {}", printable(folder.path())));
   return 0;
@@ -519,13 +522,11 @@ std::vector<Field> own_options() {
            .group = group},
           {.name = "samplers",
            .type = FieldType::text,
-           .default_value = "random,tpe",
-           .help = "compare: the samplers, as brute-force,random,tpe,nsgaii",
+           .help = "compare: the samplers, as brute-force,random,nsgaii (default: random,tpe)",
            .group = group},
           {.name = "seeds",
            .type = FieldType::integer,
-           .default_value = 10,
-           .help = "compare: searches with each sampler",
+           .help = "compare: searches with each sampler (default: 10)",
            .minimum = 1,
            .maximum = 10000,
            .group = group}};

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "mase/base/file.h"
+#include "mase/cli/arguments.h"
 #include "mase/cli/child_process.h"
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
@@ -23,10 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string option_of(const std::string& word) {
-  return replace_all(word.substr(2, word.find('=') - 2), "-", "_");
-}
-
 std::optional<std::string> forwarded(const std::vector<std::string>& rest,
                                      const std::string& flag) {
   for (size_t i = 0; i < rest.size(); ++i) {
@@ -36,69 +33,59 @@ std::optional<std::string> forwarded(const std::vector<std::string>& rest,
   return {};
 }
 
-// The configuration with each value in its place, judged as the runs will judge it.
-void check_config_key(const CommandRecord& command, const std::vector<std::string>& rest,
-                      const Variation& variation) {
-  if (!command.options.find("set"))
-    throw Error("--vary", fmt::format("ch {} reads no configuration to change '{}' in",
-                                      command.name, printable(variation.option)));
-  for (const std::string& value : variation.values) {
-    Arguments arguments;
-    arguments.values = validate(Dict{}, command.options, "");
-    const auto give = [&](const std::string& name, const Value& given) {
-      arguments.values[name] = given;
-      arguments.typed.insert(name);
-    };
-    for (size_t i = 0; i < rest.size() && i < command.positionals.size(); ++i) {
-      if (starts_with(rest[i], "-")) break;
-      give(command.positionals[i].name, rest[i]);
-    }
-    if (const auto config = forwarded(rest, "--config")) give("config", *config);
-    give("set", Value::of(std::vector<std::string>{variation.option + "=" + value}));
-    Problems problems;
-    const Settings settings = merge_settings(command.name, arguments, problems);
-    problems.throw_if_any();
-    Experiment(experiment_spec(settings)).check(problems);
-    problems.throw_if_any();
-  }
+// One run's words, judged as the run will judge them.
+void check_run(const CommandRecord& command, const std::vector<std::string>& words) {
+  Arguments arguments;
+  std::string help;
+  if (!parse_arguments(command, words, arguments, help)) return;
+  Problems problems;
+  const Settings settings = merge_settings(command.name, arguments, problems);
+  problems.throw_if_any();
+  ExperimentSpec spec = experiment_spec(settings);
+  spec.data.needed = true;
+  if (command.options.find("training_optimizer")) train_spec(settings);
+  Experiment(std::move(spec)).check(problems);
+  problems.throw_if_any();
 }
 
-// Mistakes in forwarded flags are found here, once, not by every run.
-void check_options(const CommandRecord& command, const std::vector<std::string>& rest,
-                   const std::vector<Variation>& variations) {
-  const std::vector<std::string> names = command.options.names();
-  const auto known = [&](const std::string& name) {
-    const auto is = [&](const Field& field) {
-      return field.name == name || "no_" + field.name == name ||
-             std::count(field.aliases.begin(), field.aliases.end(), name) > 0;
-    };
-    return std::any_of(command.options.fields.begin(), command.options.fields.end(), is);
+std::vector<std::string> words_for(const Variation& variation, const std::string& value) {
+  if (is_config_key(variation.option)) return {"--set", variation.option + "=" + value};
+  return {"--" + replace_all(variation.option, "_", "-"), value};
+}
+
+// Mistakes are found here, once, not by every run: each value is tried with the first ones of the
+// other variations.
+void check_runs(const CommandRecord& command, const std::vector<std::string>& rest,
+                const std::vector<Variation>& variations) {
+  const auto known = [&](const Field& field, const std::string& name) {
+    return field.name == name ||
+           std::find(field.aliases.begin(), field.aliases.end(), name) != field.aliases.end();
   };
-  for (const std::string& word : rest)
-    if (starts_with(word, "--") && word.size() > 2 && !known(option_of(word)))
-      throw Error(word, fmt::format("ch {} has no such option", command.name),
-                  suggestion(option_of(word), names));
   for (const Variation& variation : variations) {
     if (is_config_key(variation.option)) {
-      check_config_key(command, rest, variation);
+      if (!command.options.find("set"))
+        throw Error("--vary", fmt::format("ch {} reads no configuration to change '{}' in",
+                                          command.name, printable(variation.option)));
       continue;
     }
-    const Field* field = command.options.find(variation.option);
-    if (!field)
+    const std::vector<Field>& fields = command.options.fields;
+    if (std::none_of(fields.begin(), fields.end(),
+                     [&](const Field& field) { return known(field, variation.option); }))
       throw Error(
           "--vary",
           fmt::format("ch {} has no option '{}'", command.name, printable(variation.option)),
-          suggestion(variation.option, names));
-    for (const std::string& value : variation.values) {
-      const bool whole = field->type == FieldType::integer, real = field->type == FieldType::number;
-      if ((whole && !parse_integer(value)) || (real && !parse_number(value)))
-        throw Error("--vary", fmt::format("{}: '{}' is not {}", variation.option, printable(value),
-                                          whole ? "an integer" : "a number"));
-      if (!field->choices.empty() &&
-          !std::count(field->choices.begin(), field->choices.end(), value))
-        throw Error("--vary",
-                    fmt::format("{}: '{}' is no choice", variation.option, printable(value)),
-                    suggestion(value, field->choices));
+          suggestion(variation.option, command.options.names()));
+  }
+  for (size_t varied = 0; varied < std::max<size_t>(1, variations.size()); ++varied) {
+    const size_t values = variations.empty() ? 1 : variations[varied].values.size();
+    // The first values of all are tried once.
+    for (size_t value = varied == 0 ? 0 : 1; value < values; ++value) {
+      std::vector<std::string> words = rest;
+      for (size_t i = 0; i < variations.size(); ++i)
+        for (const std::string& word :
+             words_for(variations[i], variations[i].values[i == varied ? value : 0]))
+          words.push_back(word);
+      check_run(command, words);
     }
   }
 }
@@ -277,7 +264,6 @@ int run(const Arguments& arguments) {
   if (!arguments["vary"].is_null())
     for (const std::string& text : arguments["vary"].as_string_list())
       variations.push_back(parse_variation(text));
-  check_options(command, arguments.rest, variations);
   for (size_t i = 0; i < variations.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (variations[i].option == variations[j].option)
@@ -291,6 +277,7 @@ int run(const Arguments& arguments) {
   if (variations.empty() && !seeds)
     throw Error("ch sweep", "nothing is varied, so there is nothing to compare",
                 "add --vary, such as --vary learning_rate=1e-2,1e-3, or --seeds 3");
+  check_runs(command, arguments.rest, variations);
 
   Sweep sweep;
   sweep.base = {name};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch train: trains a network on a data set, writes the run folder, resumes a stopped run.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -23,14 +24,25 @@ bool asks_for_more(const Arguments& arguments) {
   return arguments.was_typed("max_epochs") || arguments.was_typed("max_steps");
 }
 
-// What was typed for this time, without what concerns the terminal only.
-Dict typed_anew(const Arguments& arguments) {
+// The options of the run, with what was typed for this time. What concerns the terminal is free.
+Settings settings_of_run(const RunFolder& run, const Arguments& arguments) {
   static const std::set<std::string> terminal = {"resume", "log_level", "no_warnings", "debug",
                                                  "plot",   "ascii",     "show_options"};
   Dict anew;
   for (const std::string& name : arguments.typed)
     if (!terminal.count(name)) anew.set(name, arguments[name]);
-  return anew;
+  Settings settings = resumed_settings(run, arguments.values, anew);
+  for (const std::string& name : arguments.typed)
+    if (terminal.count(name)) settings.values[name] = arguments[name];
+  return settings;
+}
+
+// What says which command this is cannot stand in a file that others read too.
+void refuse_in_file(const Settings& settings, const std::vector<std::string>& names) {
+  for (const OptionRow& row : settings.rows)
+    if (std::count(names.begin(), names.end(), row.name) > 0 && !row.config.is_null())
+      throw Error(row.config.position(), row.name, "is for the command line only",
+                  fmt::format("ch train --{} ...", row.name));
 }
 
 ExperimentSpec session_spec(const Settings& settings, const std::optional<RunFolder>& resumed) {
@@ -69,6 +81,8 @@ void report_outcome(const TrainResult& result, const RunFolder& folder, const Lo
   if (std::filesystem::exists(folder.checkpoint("last")))
     log.info("Last checkpoint: " + folder.checkpoint("last"));
   log.info("Run folder: " + folder.path());
+  if (outcome.run_steps == 0 && outcome.status == TrainStatus::finished)
+    log.info(fmt::format("Nothing was left to train: the run has {} epochs", state.epoch));
   if (outcome.run_steps > 0)
     log.info(fmt::format("{} steps in {:.2f} s: {:.0f} steps/s, {:.0f} samples/s",
                          with_thousands(outcome.run_steps), outcome.run_seconds,
@@ -105,10 +119,11 @@ void tell_if_unfinished(const TrainResult& result, const std::vector<double>& lo
                   before, last));
 }
 
-void tell_what_next(const RunFolder& folder, const Logger& log) {
+void tell_what_next(const RunFolder& folder, bool classes, const Logger& log) {
   const std::string best = folder.path() + "/software/training_ckpts/best.mz";
   log.info(fmt::format("Next:  ch test --load {} --verbose", best));
-  log.info(fmt::format("       ch predict --load {} --input rows.csv --classes", best));
+  log.info(fmt::format("       ch predict --load {} --input rows.csv{}", best,
+                       classes ? " --classes" : ""));
   log.info(fmt::format("       ch report {}", folder.path()));
 }
 
@@ -116,15 +131,15 @@ int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicat
   std::optional<RunFolder> folder;
   const bool resume = !arguments["resume"].is_null();
   if (resume) folder = RunFolder::open(arguments["resume"].as_string());
-  const Settings settings = resume
-                                ? resumed_settings(*folder, arguments.values, typed_anew(arguments))
-                                : merge_settings("train", arguments);
+  const Settings settings =
+      resume ? settings_of_run(*folder, arguments) : merge_settings("train", arguments);
   const Logger log(settings, processes->leads());
   if (resume && folder->status() == "finished" && !asks_for_more(arguments)) {
     log.info("The run is finished already: " + folder->path());
     log.info("To train it further: ch train --resume " + folder->path() + " --max-epochs N");
     return 0;
   }
+  if (!resume) refuse_in_file(settings, {"resume", "seeds"});
   log.text(settings_table(settings, settings["show_options"].as_bool()));
   for (const std::string& warning : settings.warnings) log.warning(warning);
 
@@ -146,10 +161,10 @@ int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicat
   display->close();
   report_outcome(result, *folder, log);
   tell_if_unfinished(result, display->validation_losses(), log);
-  if (result.outcome.status == TrainStatus::finished) tell_what_next(*folder, log);
+  if (result.outcome.status == TrainStatus::finished) tell_what_next(*folder, experiment.dataset()->classification, log);
   // From the file, so that a resumed run is drawn whole.
-  if (arguments["plot"].as_bool())
-    log.text(plot_training(read_run_leniently(folder->path()).curves, plot_style(arguments)));
+  if (settings["plot"].as_bool())
+    log.text(plot_training(read_run_leniently(folder->path()).curves, plot_style(settings.values)));
   return exit_code(result.outcome.status);
 }
 

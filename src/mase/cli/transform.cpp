@@ -88,8 +88,7 @@ const Register<CommandRecord> registered{{
                     {.name = "dataset",
                      .help = "a data set, or the path of one",
                      .required = false}},
-    .options = {general_options() + config_options() + data_options() + trainer_options() +
-                machine_options() +
+    .options = {general_options() + config_options() + data_options() + machine_options() +
                 std::vector<Field>{{.name = "dry_run",
                                     .type = FieldType::boolean,
                                     .default_value = false,

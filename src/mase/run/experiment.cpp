@@ -2,6 +2,7 @@
 // How data, network and passes come together; what is then done with them has files of its own.
 #include "mase/run/experiment.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "mase/base/file.h"
@@ -42,6 +43,35 @@ void need_data(const DataSpec& spec) {
   if (spec.name.empty())
     throw Error("DATASET", "no data set is named",
                 "write MODEL DATASET; see ch data list, or name the path of a table");
+}
+
+// How the data of a network's file are read: as the file says, but for what the user asks for.
+DatasetOptions as_noted(const DataSpec& noted, const DataSpec& asked) {
+  DatasetOptions options = noted.options;
+  options.data_dir = asked.options.data_dir;
+  options.use_cache = asked.options.use_cache;
+  options.seed = asked.options.seed;
+  const auto take = [&](const char* name, auto member) {
+    if (std::count(asked.given.begin(), asked.given.end(), name) > 0)
+      options.*member = asked.options.*member;
+  };
+  take("task", &DatasetOptions::task);
+  take("val_split", &DatasetOptions::validation_split);
+  take("drop_bad_rows", &DatasetOptions::drop_bad_rows);
+  take("target", &DatasetOptions::target);
+  take("categorical", &DatasetOptions::categorical);
+  take("scaling", &DatasetOptions::scaling);
+  take("class_weights", &DatasetOptions::class_weighting);
+  if (asked.given_arguments.empty()) return options;
+  const DatasetRecord* record = Registry<DatasetRecord>::instance().find(noted.name);
+  for (const auto& [name, value] : asked.given_arguments) {
+    if (!record || !record->options.find(name))
+      throw Error(value.position(), name,
+                  fmt::format("{} has no such option", printable(noted.name)), "leave it out");
+    options.arguments[name] = value;
+  }
+  options.arguments = validate(options.arguments, record->options, "dataset");
+  return options;
 }
 
 // Names and arguments of passes can be judged without a network.
@@ -93,12 +123,8 @@ void Experiment::take_data_from_file() {
     throw Error(spec_.network.load,
                 fmt::format("was trained on {}, which is not here", printable(noted->name)),
                 "name the data set");
-  const DatasetOptions asked = data.options;
   data.name = noted->name;
-  data.options = noted->options;
-  data.options.data_dir = asked.data_dir;
-  data.options.use_cache = asked.use_cache;
-  data.options.seed = asked.seed;
+  data.options = as_noted(*noted, data);
   observer_.info(fmt::format("Data set: {}, as {} says", printable(data.name), spec_.network.load));
 }
 
@@ -124,7 +150,13 @@ void Experiment::prepare() {
     DatasetOptions options = spec_.data.options;
     options.notify = [this](const std::string& line) { observer_.info(line); };
     const NetworkNotes notes = checkpoint_ ? notes_of(*checkpoint_) : NetworkNotes{};
-    if (notes.preprocessing && spec_.data.keep_scaling) options.apply = &*notes.preprocessing;
+    if (notes.preprocessing && spec_.data.keep_scaling) {
+      options.apply = &*notes.preprocessing;
+      if (notes.data && notes.data->options.scaling != options.scaling &&
+          std::count(spec_.data.given.begin(), spec_.data.given.end(), "scaling") > 0)
+        observer_.warning(fmt::format("scaling = {}: not used; features are scaled as {} says",
+                                      printable(options.scaling), spec_.network.load));
+    }
     dataset_ = load_dataset(spec_.data.name, options);
     observer_.info(dataset_text(*dataset_));
     match_data(notes);
@@ -144,7 +176,11 @@ void Experiment::prepare() {
 Value Experiment::file_contents() const {
   Value contents = network_.extra.is_dict() ? network_.extra : Value(Dict{});
   NetworkNotes notes = network_.notes;
-  if (dataset_) notes = notes_about(network_.name, task_, spec_.data, *dataset_);
+  if (dataset_) {
+    notes = notes_about(network_.name, task_, spec_.data, *dataset_);
+    notes.loss = network_.notes.loss;
+    notes.loss_options = network_.notes.loss_options;
+  }
   contents["mase"] = notes_value(notes);
   return contents;
 }

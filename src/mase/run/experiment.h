@@ -30,8 +30,8 @@ struct Evaluation {
   double seconds = 0;
 };
 
-// The two figures every test names, with the split in their names: test_acc_epoch,
-// val_loss_epoch, ... As float32, which is how PyTorch prints them.
+// The figures every test names, with the split in their names: test_acc_epoch, val_loss_epoch; of
+// numbers test_mae_epoch and the like too. As float32, which is how PyTorch prints them.
 std::vector<std::pair<std::string, double>> named_figures(const Evaluation& evaluation,
                                                           bool classification);
 

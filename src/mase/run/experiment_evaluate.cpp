@@ -189,6 +189,14 @@ std::vector<std::pair<std::string, double>> named_figures(const Evaluation& eval
   if (classification)
     figures.emplace_back(prefix + "_acc_epoch", single(evaluation.score.accuracy()));
   figures.emplace_back(prefix + "_loss_epoch", single(evaluation.score.loss()));
+  if (classification) return figures;
+  for (const MetricRecord* metric : Registry<MetricRecord>::instance().all()) {
+    const Value& value = evaluation.record[metric->name];
+    if (metric->add && metric->for_numbers && metric->name != "loss" && value.is_number())
+      figures.emplace_back(
+          fmt::format("{}_{}_epoch", prefix, metric->curve.empty() ? metric->name : metric->curve),
+          single(value.as_double()));
+  }
   return figures;
 }
 
@@ -197,7 +205,10 @@ Evaluation Experiment::evaluate(const std::string& split) {
   check_split(this->split(split), data(), network_.graph);
   CompileOptions options;
   options.batch_size = batch_for(spec_.batch_size, this->split(split).rows());
-  options.loss = loss_for(data());
+  const NetworkNotes& notes = network_.notes;
+  if (!notes.loss.empty())
+    observer_.info(fmt::format("Loss: {}, with which it was trained", printable(notes.loss)));
+  options.loss = loss_for(data(), notes.loss, notes.loss_options);
   options.threads = spec_.threads;
   Program program = Program::compile(network_.graph, options);
   return evaluate_program(program, split);

@@ -96,6 +96,8 @@ TrainOutcome Experiment::train_in(const TrainSpec& spec, RunFolder* folder, bool
   options.batch_size = spec_.batch_size;
   options.threads = spec_.threads;
   options.seed = spec_.seed;
+  network_.notes.loss = options.loss;
+  network_.notes.loss_options = options.loss_options;
   const Value summary = summary_record(network_.graph, options.batch_size);
   observer_.text(summary_text(summary, network_.graph));
   TrainSession session;

@@ -25,6 +25,8 @@ struct NetworkNotes {
   std::string task = {};                    // "regression": outputs are numbers, not logits
   std::string dataset = {}, identity = {};  // what it was trained on
   std::optional<DataSpec> data = {};        // how those data were asked for
+  std::string loss = {};                    // that it was trained with; empty: its task's
+  Value loss_options = Dict{};
 };
 NetworkNotes notes_of(const Checkpoint& checkpoint);
 // The "mase" table of a file.

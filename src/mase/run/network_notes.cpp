@@ -64,6 +64,8 @@ NetworkNotes notes_of(const Checkpoint& checkpoint) {
   if (ours["outputs"].is_int() && ours["outputs"].as_int() >= 1 &&
       ours["outputs"].as_int() <= largest)
     notes.outputs = ours["outputs"].as_int();
+  notes.loss = text("loss");
+  if (ours["loss_options"].is_dict()) notes.loss_options = ours["loss_options"];
   if (ours["data"].is_dict() && ours["data"]["name"].is_string())
     notes.data = data_from_value(ours["data"]);
   return notes;
@@ -79,6 +81,10 @@ Value notes_value(const NetworkNotes& notes) {
             {"dataset_identity", notes.identity}};
   if (notes.preprocessing) ours.set("preprocessing", preprocessing_to_value(*notes.preprocessing));
   if (notes.data) ours.set("data", data_value(*notes.data));
+  if (!notes.loss.empty()) {
+    ours.set("loss", notes.loss);
+    ours.set("loss_options", notes.loss_options);
+  }
   return ours;
 }
 

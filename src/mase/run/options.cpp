@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options that several commands share, with MASE's names and defaults.
+#include <algorithm>
 #include <thread>
 
 #include "mase/run/options.h"
@@ -73,7 +74,7 @@ std::vector<std::string> names_and_aliases(std::vector<std::string> names = {}) 
 std::vector<Field> general_options() {
   return {
       text(general, "config", {}, "a TOML file; its top-level keys are options"),
-      text(general, "task", "classification", "what the network is for",
+      text(general, "task", {}, "what the network is for (default: what the data are)",
            names_and_aliases<TaskRecord>({"translation", "tran", "language_modeling", "lm"})),
       text(general, "load", {}, "a checkpoint or a saved graph to start from", {}, {"load_name"}),
       text(general, "load_type", {}, "its kind (default: found out from the content)",
@@ -111,6 +112,20 @@ std::vector<Field> operator+(std::vector<Field> first, const std::vector<Field>&
   return first;
 }
 
+std::vector<Field> without(std::vector<Field> fields, const std::vector<std::string>& names) {
+  std::erase_if(fields, [&](const Field& field) {
+    return std::find(names.begin(), names.end(), field.name) != names.end();
+  });
+  return fields;
+}
+
+std::vector<Field> only(std::vector<Field> fields, const std::vector<std::string>& names) {
+  std::erase_if(fields, [&](const Field& field) {
+    return std::find(names.begin(), names.end(), field.name) == names.end();
+  });
+  return fields;
+}
+
 std::vector<Field> data_options() {
   const std::vector<Field> shared = {
       text(data, "data_dir", {}, "where data files are kept (default: MASE_DATA, ~/.cache/mase)"),
@@ -145,7 +160,8 @@ std::vector<Field> trainer_options() {
            "the figure that chooses the best epoch (default: val_loss_epoch): loss, accuracy, mae, "
            "..."),
       text(trainer, "metrics", {},
-           "figures to measure after each epoch besides: balanced_accuracy,top_k_accuracy"),
+           "figures to measure after each epoch besides, with their options: "
+           "balanced_accuracy,top_k_accuracy:k=3"),
       flag(trainer, "deterministic",
            "the same bits on every x86-64 machine, with vectors of 4 numbers: up to four times as "
            "slow"),

@@ -2,6 +2,7 @@
 // The options that commands and library callers share, with MASE's names and defaults, as schemas.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "mase/base/schema.h"
@@ -21,5 +22,9 @@ std::vector<Field> machine_options();
 std::vector<Field> config_options();
 
 std::vector<Field> operator+(std::vector<Field> first, const std::vector<Field>& second);
+
+// Those of them that a command reads.
+std::vector<Field> without(std::vector<Field> fields, const std::vector<std::string>& names);
+std::vector<Field> only(std::vector<Field> fields, const std::vector<std::string>& names);
 
 }  // namespace mase

@@ -127,6 +127,15 @@ Value record_default(const Settings& settings, const std::string& prefix, const 
   return option.default_value;
 }
 
+Dict given_record_options(const Settings& settings, const std::string& prefix) {
+  const RecordSet& set = record_set(prefix);
+  Dict given;
+  for (const Shared& option : shared_options(set))
+    if (const Value& value = settings[top_name(set, option.field)]; !value.is_null())
+      given.set(option.field.name, value);
+  return given;
+}
+
 Value record_options(const Settings& settings, const std::string& prefix,
                      const std::string& chosen) {
   const RecordSet& set = record_set(prefix);

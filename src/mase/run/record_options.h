@@ -41,6 +41,9 @@ std::vector<Field> record_fields(const std::string& prefix, const std::string& g
 // The default of a chosen member's option: its own, or with this optimiser another.
 Value record_default(const Settings& settings, const std::string& prefix, const Field& option);
 
+// What the settings give of the options of any member, by the options' own names.
+Dict given_record_options(const Settings& settings, const std::string& prefix);
+
 // The chosen member's options as the settings give them, defaults filled in, checked by its schema;
 // an option that it does not have is an error that says which it has.
 Value record_options(const Settings& settings, const std::string& prefix,

@@ -20,21 +20,21 @@ Value value_of(const std::string& text) {
 
 }  // namespace
 
-Value set_table(const Value& settings) {
+Value set_table(const Value& settings, const std::string& place) {
   Value table = Dict();
   if (settings.is_null()) return table;
-  for (const std::string& setting : settings.as_string_list("--set")) {
+  for (const std::string& setting : settings.as_string_list(place)) {
     const size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0)
-      throw Error("--set", fmt::format("'{}' is not key=value", printable(setting)),
-                  "for example --set width=8");
-    Value* place = &table;
+      throw Error(place, fmt::format("'{}' is not key=value", printable(setting)),
+                  "for example width=8");
+    Value* at = &table;
     for (const std::string& key : split(setting.substr(0, equals), '.')) {
-      if (!place->is_null() && !place->is_dict())
-        throw Error("--set", fmt::format("'{}' goes below a value", printable(setting)));
-      place = &(*place)[key];
+      if (!at->is_null() && !at->is_dict())
+        throw Error(place, fmt::format("'{}' goes below a value", printable(setting)));
+      at = &(*at)[key];
     }
-    *place = value_of(setting.substr(equals + 1));
+    *at = value_of(setting.substr(equals + 1));
   }
   return table;
 }

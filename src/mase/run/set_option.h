@@ -7,7 +7,8 @@
 
 namespace mase {
 
-Value set_table(const Value& settings);  // a list of texts, or null
+// `settings`: a list of texts, or null; mistakes are told at `place`.
+Value set_table(const Value& settings, const std::string& place = "--set");
 
 // The table with the changes put into it: tables are merged, everything else is replaced.
 Value with_changes(const Value& table, const Value& changes, const std::string& path = "");

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "mase/base/text.h"
+#include "mase/run/metric_options.h"
 #include "mase/run/options.h"
 #include "mase/run/record_options.h"
 #include "mase/run/set_option.h"
@@ -86,6 +87,11 @@ Dict flattened(const Dict& given, Problems& problems) {
     const auto set = std::find_if(sets.begin(), sets.end(), [&, &name = key](const RecordSet& one) {
       return one.prefix == name;
     });
+    if (key == "metrics" && value.is_dict()) {
+      Value text = metrics_text(value, problems);
+      flat.add(key, text.set_position(value.position()));
+      continue;
+    }
     if (set == sets.end() || !value.is_dict()) {
       flat.add(key, value);
       continue;
@@ -111,14 +117,16 @@ Value options_of_file(const SettingsRequest& request, const Value& file, Problem
     const Field* field = field_of_key(request.options, key);
     const bool is_positional = is_listed(request.positionals, key);
     if (value.is_dict() && !(field && field->type == FieldType::table)) {
-      if (is_listed(request.tables_elsewhere, key)) continue;
-      problems.add(
-          Error(value.position(), key, "unknown table", suggestion(key, request.tables_elsewhere)));
+      if (is_listed(request.elsewhere.tables, key)) continue;
+      std::vector<std::string> tables = request.elsewhere.tables;
+      for (const RecordSet& set : record_sets()) tables.push_back(set.prefix);
+      tables.emplace_back("metrics");
+      problems.add(Error(value.position(), key, "unknown table", suggestion(key, tables)));
       continue;
     }
     if (!field && !is_positional) {
-      if (is_listed(request.keys_elsewhere, key)) continue;
-      std::vector<std::string> names = request.keys_elsewhere;
+      if (is_listed(request.elsewhere.keys, key)) continue;
+      std::vector<std::string> names = request.elsewhere.keys;
       for (const std::string& own : request.options.names()) names.push_back(own);
       std::sort(names.begin(), names.end());
       names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -184,6 +192,8 @@ std::string Settings::toml() const {
 
 Settings read_settings(const SettingsRequest& request, Problems& problems) {
   Settings settings;
+  settings.elsewhere = request.elsewhere;
+  for (const std::string& name : request.options.names()) settings.elsewhere.keys.push_back(name);
   Value from_file = Dict{};
   if (!request.config_path.empty()) {
     settings.config_path = request.config_path;
@@ -243,13 +253,26 @@ Settings read_settings(const SettingsRequest& request) {
   return settings;
 }
 
+Value passes_of_file(const std::string& path, const KnownKeys& known) {
+  const Value file = read_toml(path);
+  SettingsRequest request;
+  request.elsewhere = known;
+  Problems problems;
+  options_of_file(request, file, problems);
+  problems.throw_if_any();
+  if (file["passes"].is_null())
+    throw Error(path, "lists no passes",
+                "add a table such as [passes.quantize]; see docs/passes.md");
+  return file["passes"];
+}
+
 Settings experiment_settings(const Value& given, const std::string& config_path) {
   SettingsRequest request;
   request.options = {general_options() + data_options() + trainer_options() + machine_options()};
   request.positionals = {"model", "dataset"};
   request.given = given.is_null() ? Value(Dict{}) : given;
   request.config_path = config_path;
-  request.tables_elsewhere = {"passes", "search"};
+  request.elsewhere.tables = {"passes", "search"};
   return read_settings(request);
 }
 

@@ -16,11 +16,17 @@ struct OptionRow {
   Value fallback, config, flag, effective;
 };
 
+// Files may serve several commands: keys and tables that others read are welcome.
+struct KnownKeys {
+  std::vector<std::string> keys = {}, tables = {};
+};
+
 struct Settings {
   Value values;                 // effective values by option name, positionals included
   std::vector<OptionRow> rows;  // for the table and the run record
   Value config;                 // the whole TOML file, null without one
   std::string config_path;
+  KnownKeys elsewhere;
   std::vector<std::string> warnings;  // options that need a GPU or a service: what happens instead
 
   const Value& operator[](const std::string& name) const { return values[name]; }
@@ -37,15 +43,17 @@ struct SettingsRequest {
   Value given = Dict{};                       // what was typed, by name
   std::string config_path = {};               // a TOML file; empty: none
   Value changes = {};                         // of the file, by --set: as if they stood in it
-  // Files may serve several commands: keys and tables that others read are welcome.
-  std::vector<std::string> keys_elsewhere = {};
-  std::vector<std::string> tables_elsewhere = {};
+  KnownKeys elsewhere = {};
 };
 
 // What is wrong is added to the problems, and everything else read, so that all mistakes of a file
 // can be told at once. A file that cannot be read at all is an Error.
 Settings read_settings(const SettingsRequest& request, Problems& problems);
 Settings read_settings(const SettingsRequest& request);  // throws the problems
+
+// The [passes] of a file that is read for them alone; what nobody knows in it is an error, and so
+// is a file without them.
+Value passes_of_file(const std::string& path, const KnownKeys& known);
 
 // For a library caller: every option of an experiment by name ("model", "dataset", "max_epochs").
 Settings experiment_settings(const Value& given, const std::string& config_path = "");

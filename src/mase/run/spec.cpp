@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/run/spec.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "mase/base/text.h"
+#include "mase/io/table_source.h"
 #include "mase/models/model.h"
+#include "mase/run/metric_options.h"
 #include "mase/run/record_options.h"
 #include "mase/train/loss.h"
 #include "mase/train/optimizer.h"
 #include "mase/train/schedule.h"
 #include "mase/train/task.h"
+#include "mase/train/validation.h"
 
 namespace mase {
 namespace {
@@ -19,12 +23,29 @@ std::string text_of(const Settings& settings, const std::string& name) {
   return settings.has(name) ? settings[name].as_string(name) : std::string();
 }
 
+// --load FILE DATASET: a file that holds its network needs no model before the data.
+Settings with_data_in_its_place(Settings settings) {
+  const std::string name = text_of(settings, "model");
+  const bool takes_data = settings.values.as_dict().contains("dataset");
+  if (!settings.has("load") || !takes_data || settings.has("dataset") || name.empty() ||
+      Registry<ModelRecord>::instance().find(name))
+    return settings;
+  if (Registry<DatasetRecord>::instance().find(name) || has_table_extension(name))
+    std::swap(settings.values["model"], settings.values["dataset"]);
+  return settings;
+}
+
 bool is_set(const Settings& settings, const std::string& name) {
   return settings[name].is_bool() && settings[name].as_bool();
 }
 
 uint64_t seed_of(const Settings& settings) {
   return settings.has("seed") ? static_cast<uint64_t>(settings["seed"].as_int()) : 0;
+}
+
+// MASE's files name the FPGA as "target" (xcu250-figd2104-2L-e): that is no column.
+bool is_fpga(const std::string& name) {
+  return starts_with(name, "xc") && std::count(name.begin(), name.end(), '-') >= 2;
 }
 
 // Names stay names; a file that the configuration names may lie beside it.
@@ -82,11 +103,20 @@ DataSpec data_spec(const Settings& settings) {
   options.seed = seed_of(settings);
   options.drop_bad_rows = is_set(settings, "drop_bad_rows");
   options.use_cache = !is_set(settings, "disable_dataset_cache");
-  // MASE's files may name an FPGA here; that is no column.
-  if (!starts_with(text_of(settings, "target"), "xc")) options.target = text_of(settings, "target");
+  options.target = text_of(settings, "target");
+  if (settings["target"].position() && is_fpga(options.target)) options.target.clear();
+  if (settings.given("task")) {
+    const TaskRecord* task =
+        Registry<TaskRecord>::instance().find(task_name(text_of(settings, "task")));
+    options.task = task->classes ? "classification" : "regression";
+  }
   if (settings.has("categorical")) options.categorical = text_of(settings, "categorical");
   if (settings.has("scaling")) options.scaling = text_of(settings, "scaling");
   if (settings.has("class_weights")) options.class_weighting = text_of(settings, "class_weights");
+  for (const char* option :
+       {"task", "val_split", "drop_bad_rows", "target", "categorical", "scaling", "class_weights"})
+    if (settings.given(option)) spec.given.push_back(option);
+  spec.given_arguments = given_record_options(settings, "dataset");
   if (!spec.name.empty()) {
     const Value own = record_options(settings, "dataset", spec.name);
     // The record fills in its defaults itself; a table has no options of its own.
@@ -99,11 +129,13 @@ PassList pass_list(const Settings& settings) {
   PassList list;
   Value passes = settings.config.is_dict() ? settings.config["passes"] : Value();
   std::string file = settings.config_path;
-  if (passes.is_null() && settings.has("quant_config")) {
+  if (settings.has("quant_config")) {
+    if (!passes.is_null())
+      throw Error(settings["quant_config"].position(), "quant_config",
+                  fmt::format("{} lists passes already", settings.config_path),
+                  "leave one of them out");
     file = found_path(settings, "quant_config");
-    passes = read_toml(file)["passes"];
-    if (passes.is_null())
-      throw Error(file, "holds no [passes.quantize]", "see docs/formats.md for an example");
+    passes = passes_of_file(file, settings.elsewhere);
   }
   if (passes.is_null()) return list;
   list.calls = pass_calls(passes, "passes");
@@ -111,8 +143,9 @@ PassList pass_list(const Settings& settings) {
   return list;
 }
 
-ExperimentSpec experiment_spec(const Settings& settings) {
+ExperimentSpec experiment_spec(const Settings& given) {
   ExperimentSpec spec;
+  const Settings settings = with_data_in_its_place(given);
   Problems problems;
   const auto attempt = [&](const auto& step) {
     try {
@@ -180,9 +213,8 @@ TrainSpec train_spec(const Settings& settings) {
                     "add --loss cross_entropy");
   }
   options.monitor = text_of(settings, "monitor");
-  if (settings.has("metrics"))
-    for (const std::string& name : split(text_of(settings, "metrics"), ','))
-      options.metrics[strip(name)] = Dict{};
+  options.metrics = metrics_of(text_of(settings, "metrics"));
+  check_metrics(options.metrics, options.monitor);
   spec.fold_bn = is_set(settings, "fold_bn");
   if (settings["test"].is_bool()) spec.test = settings["test"].as_bool();
   spec.save_type = text_of(settings, "save_type");

@@ -6,7 +6,17 @@
 #include <limits>
 #include <numeric>
 
+#include "mase/base/text.h"
+
 namespace mase {
+namespace {
+
+std::string curve_of(const MetricRecord& record, const Value& options) {
+  if (record.curve_of) return record.curve_of(options);
+  return record.curve.empty() ? record.name : record.curve;
+}
+
+}  // namespace
 
 Value compute_metric(const std::string& name, const MetricInput& input) {
   const MetricRecord& record = Registry<MetricRecord>::instance().get(name);
@@ -25,11 +35,31 @@ Value compute_metric(const std::string& name, const MetricInput& input) {
   return std::isfinite(value) ? Value(value) : Value(nullptr);
 }
 
+std::string curve_name(const std::string& name) {
+  return starts_with(name, "val_") && ends_with(name, "_epoch") ? name.substr(4, name.size() - 10)
+                                                                : name;
+}
+
+const MetricRecord& streamed_metric(const std::string& name, const std::string& place) {
+  const std::string wanted = curve_name(name);
+  std::vector<std::string> known;
+  for (const MetricRecord* record : Registry<MetricRecord>::instance().all()) {
+    if (!record->add) continue;
+    known.push_back(record->name);
+    const std::string curve = curve_of(*record, validate(Dict{}, record->options, record->name));
+    if (record->name == wanted || curve == wanted ||
+        std::count(record->aliases.begin(), record->aliases.end(), wanted) > 0)
+      return *record;
+  }
+  const bool exists = Registry<MetricRecord>::instance().find(wanted) != nullptr;
+  throw Error(place,
+              exists ? fmt::format("{} is no single figure", wanted)
+                     : fmt::format("unknown metric '{}'", printable(name)),
+              suggestion(wanted, known));
+}
+
 void MetricStream::choose(const std::string& name, bool classes, const Value& options) {
-  const MetricRecord& record = Registry<MetricRecord>::instance().get(name, "metric");
-  if (!record.add)
-    throw Error("metric", fmt::format("{} is no single figure", record.name),
-                "ch info metrics lists them");
+  const MetricRecord& record = streamed_metric(name, "metric");
   if (classes ? !record.for_classes : !record.for_numbers)
     throw Error("metric",
                 fmt::format("{} is a figure of {}, the data have {}", record.name,
@@ -70,9 +100,7 @@ void MetricStream::add(int64_t batch, const MetricInput& input) {
 }
 
 std::string MetricStream::curve(size_t index) const {
-  const Chosen& chosen = chosen_[index];
-  if (chosen.record->curve_of) return chosen.record->curve_of(chosen.options);
-  return chosen.record->curve.empty() ? chosen.record->name : chosen.record->curve;
+  return curve_of(*chosen_[index].record, chosen_[index].options);
 }
 
 size_t MetricStream::find(const std::string& name) const {

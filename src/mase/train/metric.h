@@ -50,6 +50,12 @@ struct MetricRecord {
   std::function<std::string(const Value& options)> curve_of = {};
 };
 
+// The streamed metric that a name, an alias or a curve ("acc", "val_acc_epoch") stands for; an
+// Error at `place` if there is none.
+const MetricRecord& streamed_metric(const std::string& name, const std::string& place);
+// "val_acc_epoch" is the curve "acc"; other names stay.
+std::string curve_name(const std::string& name);
+
 // Streamed figures with their options, for one pass over a split.
 class MetricStream {
  public:

@@ -12,16 +12,15 @@
 
 #include "mase/base/file.h"
 #include "mase/base/text.h"
-#include "mase/engine/kernels/optimizer.h"
-#include "mase/train/augmented_batch.h"
+#include "mase/train/batch_feed.h"
 #include "mase/train/divergence.h"
-#include "mase/train/epoch_order.h"
 #include "mase/train/evaluation.h"
-#include "mase/train/optimizer.h"
 #include "mase/train/optimizer_state.h"
 #include "mase/train/schedule.h"
 #include "mase/train/task.h"
 #include "mase/train/training_checkpoint.h"
+#include "mase/train/validation.h"
+#include "mase/train/weight_update.h"
 
 namespace mase {
 namespace {
@@ -37,35 +36,36 @@ bool file_exists(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0;
 }
 
+// A larger batch than there are rows would only take memory.
+TrainOptions with_batches_of_rows(TrainOptions options, const Dataset& dataset,
+                                  const Communicator& processes) {
+  options.batch_size =
+      std::min(options.batch_size, std::max<int64_t>(dataset.train.rows(), processes.size()));
+  return options;
+}
+
 class Loop {
  public:
   Loop(Graph& graph, const Dataset& dataset, const TrainOptions& options,
        const TrainSession& session, Communicator& processes)
       : graph_(graph),
         data_(dataset),
-        samples_(dataset.train.x),
-        options_(options),
+        options_(with_batches_of_rows(options, dataset, processes)),
         session_(session),
         writes_(!session.folder.empty() && processes.leads()),
         observer_(session.observer),
         processes_(processes),
         schedule_(options.schedule, options.schedule_arguments, options.warmup_steps),
         checkpoint_(dataset, options, session.notes, processes.size()),
-        orders_(dataset.train.rows(),
-                dataset.train.labels.numel() > 0 ? dataset.train.labels.data<int32_t>() : nullptr,
-                options.seed, options.max_epochs) {
-    const TaskRecord& task = task_for(dataset, options.task);
-    loss_ =
-        loss_for(dataset, options.loss.empty() ? task.loss : options.loss, options.loss_options);
-    choose_metrics(task);
-    clamp_batch_size();
-    // Rows are taken in random order: from own memory, in huge pages, this is much faster than from
-    // the pages of a mapped file.
-    samples_.mutable_raw();
-    rows_ = data_.train.rows();
-    if (data_.augmentation.active())
-      augmented_.emplace(data_, std::min(options_.batch_size, rows_), options_.seed);
-    batches_ = (rows_ + options_.batch_size - 1) / options_.batch_size;
+        task_(task_for(dataset, options.task)),
+        loss_(loss_for(dataset, options.loss.empty() ? task_.loss : options.loss,
+                       options.loss_options)),
+        validation_(dataset, task_, options.metrics, options.monitor),
+        feed_(dataset, options_.batch_size, options.seed, options.max_epochs, processes) {
+    if (options_.batch_size != options.batch_size)
+      tell(fmt::format("batches of {} rows: the data have no more ({} were asked for)",
+                       options_.batch_size, options.batch_size));
+    batches_ = feed_.batches();
     steps_per_epoch_ = (batches_ + options_.accumulate - 1) / options_.accumulate;
     if (options_.max_epochs < 1 || batches_ > (INT64_C(1) << 53) / options_.max_epochs)
       throw Error("--max-epochs",
@@ -83,8 +83,7 @@ class Loop {
     if (writes_) {
       make_directories(session_.folder + "/training_ckpts");
       std::vector<std::string> figures = {"train_acc_epoch", "train_loss_epoch"};
-      for (size_t i = 0; i < stream_.size(); ++i)
-        figures.push_back(fmt::format("val_{}_epoch", stream_.curve(i)));
+      for (size_t i = 0; i < validation_.size(); ++i) figures.push_back(validation_.name(i));
       log_ = std::make_unique<MetricsLog>(session_.folder, std::move(figures), state_.csv_bytes,
                                           state_.jsonl_bytes);
       tell(log_->notice());
@@ -104,45 +103,13 @@ class Loop {
     outcome.run_steps = run_steps_;
     outcome.run_samples = run_samples_;
     outcome.evaluation = std::move(evaluation_);
-    outcome.monitor = monitored_name();
+    outcome.monitor = validation_.monitored_name();
     return outcome;
   }
 
  private:
   void tell(const std::string& notice) const {
     if (!notice.empty() && observer_.on_notice && processes_.leads()) observer_.on_notice(notice);
-  }
-
-  // The figures of each epoch, and the one that chooses the best.
-  void choose_metrics(const TaskRecord& task) {
-    const bool classes = data_.classification;
-    for (const std::string& name : task.metrics) stream_.choose(name, classes);
-    for (const auto& [name, options] : options_.metrics.as_dict("metrics"))
-      stream_.choose(name, classes, options);
-    std::string wanted = options_.monitor.empty() ? task.monitor : options_.monitor;
-    if (starts_with(wanted, "val_") && ends_with(wanted, "_epoch"))
-      wanted = wanted.substr(4, wanted.size() - 10);
-    monitored_ = stream_.find(wanted);
-    if (monitored_ == stream_.size()) stream_.choose(wanted, classes);
-    if (data_.validation.rows() == 0 && stream_.record(monitored_).name != "loss")
-      throw Error("--monitor",
-                  fmt::format("{} has no validation rows to measure {} on", data_.name,
-                              stream_.record(monitored_).name),
-                  "choose a --val-split, or monitor the loss");
-  }
-
-  std::string monitored_name() const {
-    return fmt::format("{}_{}_epoch", data_.validation.rows() > 0 ? "val" : "train",
-                       stream_.curve(monitored_));
-  }
-
-  // A larger batch would only take memory.
-  void clamp_batch_size() {
-    const int64_t most = std::max<int64_t>(data_.train.rows(), processes_.size());
-    if (options_.batch_size <= most) return;
-    tell(fmt::format("batches of {} rows: the data have no more ({} were asked for)", most,
-                     options_.batch_size));
-    options_.batch_size = most;
   }
 
   // One value has no variance: PyTorch refuses it too.
@@ -154,15 +121,14 @@ class Loop {
       if (!module || !starts_with(module->op, "batch_norm")) continue;
       const Shape& shape = shapes[static_cast<size_t>(id)];
       if (shape.size() < 2 || element_count(shape) != shape[1]) continue;
-      int64_t smallest = rows_ % options_.batch_size;
-      if (smallest == 0) smallest = std::min(options_.batch_size, rows_);
+      int64_t smallest = feed_.size(batches_ - 1);
       const bool sharded = processes_.size() > 1 && !options_.sync_batch_norm;
-      if (sharded && !is_shared(smallest)) smallest /= processes_.size();
+      if (sharded && !feed_.is_shared(batches_ - 1)) smallest /= processes_.size();
       if (smallest > 1) return;
       throw Error("--batch-size",
                   fmt::format("with {} the {} batch of {} training rows has one row{}, of which {} "
                               "cannot take the variance",
-                              options_.batch_size, batches_ > 1 ? "last" : "only", rows_,
+                              options_.batch_size, batches_ > 1 ? "last" : "only", feed_.rows(),
                               sharded ? " on a process" : "", graph_.node(id).target),
                   "choose another one");
     }
@@ -204,7 +170,7 @@ class Loop {
     training.batch_size = (options_.batch_size + processes_.size() - 1) / processes_.size();
     if (processes_.size() > 1)
       training.batch_size =
-          std::max(training.batch_size, std::min<int64_t>(processes_.size() - 1, rows_));
+          std::max(training.batch_size, std::min<int64_t>(processes_.size() - 1, feed_.rows()));
     training.loss = loss_;
     training.threads = options_.threads;
     training.seed = options_.seed;
@@ -226,21 +192,9 @@ class Loop {
     evaluating.threads = options_.threads;
     evaluating.seed = options_.seed;
     evaluation_ = std::make_shared<Program>(program_->sharing(evaluating));
-    optimizer_ = std::make_unique<Optimizer>(options_.optimizer, options_.optimizer_arguments,
-                                             program_->parameter_memory().size());
+    update_.emplace(*program_, options_);
     restore_optimizer();
-    masked_ = false;
-    for (ParameterView& parameter : program_->parameters()) masked_ |= !parameter.mask.empty();
-    apply_masks(true);
     program_->parameters_changed();
-  }
-
-  // Pruned weights stay zero: their gradients are removed before norms and updates see them.
-  void apply_masks(bool values) {
-    if (!masked_) return;
-    for (ParameterView& parameter : program_->parameters())
-      for (size_t i = 0; i < parameter.mask.size(); ++i)
-        (values ? parameter.value : parameter.gradient)[i] *= parameter.mask[i];
   }
 
   void load(const std::string& path) {
@@ -266,7 +220,7 @@ class Loop {
 
   void restore_optimizer() {
     if (!restored_) return;
-    restore_optimizer_state(*optimizer_, *program_, restored_->others, optimizer_steps(),
+    restore_optimizer_state(update_->optimizer(), *program_, restored_->others, optimizer_steps(),
                             restored_from_);
     restored_.reset();
   }
@@ -278,7 +232,7 @@ class Loop {
       state_.csv_bytes = log_->csv_bytes();
       state_.jsonl_bytes = log_->jsonl_bytes();
     }
-    checkpoint_.write(checkpoint_path(session_.folder, name), *program_, *optimizer_,
+    checkpoint_.write(checkpoint_path(session_.folder, name), *program_, update_->optimizer(),
                       optimizer_steps(), rate(), state_);
   }
 
@@ -303,47 +257,6 @@ class Loop {
 
   double rate() const { return schedule_.rate(position()); }
 
-  void clip() {
-    if (options_.clip <= 0) return;
-    const std::span<float> gradients = program_->gradient_memory();
-    if (options_.clip_values) {
-      const float limit = static_cast<float>(options_.clip);
-      for (float& g : gradients) g = std::min(std::max(g, -limit), limit);
-      return;
-    }
-    const double norm = std::sqrt(kernels::sum_of_squares(gradients));
-    const double factor = options_.clip / (norm + 1e-6);
-    if (factor < 1) kernels::scale(gradients, static_cast<float>(factor));
-  }
-
-  // A last batch with fewer rows than processes is run by all of them: means stay what they are.
-  bool is_shared(int64_t size) const { return size < processes_.size(); }
-
-  // This process's part of the batch, into the same object each time: a step allocates nothing.
-  void take_part(int64_t index, Batch& batch) const {
-    const int64_t first = index * options_.batch_size;
-    const int64_t size = std::min(options_.batch_size, rows_ - first);
-    int64_t from = size * processes_.rank() / processes_.size();
-    int64_t to = size * (processes_.rank() + 1) / processes_.size();
-    if (is_shared(size)) from = 0, to = size;
-    const auto begin = static_cast<size_t>(first + from), count = static_cast<size_t>(to - from);
-    batch.rows = std::span(order_->rows).subspan(begin, count);
-    if (!order_->labels.empty()) {
-      batch.target = RowTensor(std::span(order_->labels).subspan(begin, count), "target");
-      batch.target_in_order = true;
-    }
-    batch.size = to - from;
-    batch.first_sample = from;
-    batch.whole_size = size;
-    const int64_t rest = rows_ - first - options_.batch_size;
-    batch.upcoming = {};
-    if (rest > 0 && processes_.size() == 1)
-      batch.upcoming =
-          std::span(order_->rows)
-              .subspan(begin + count, static_cast<size_t>(std::min(options_.batch_size, rest)));
-    batch.step = static_cast<uint64_t>(state_.epoch * batches_ + index);
-  }
-
   TrainStatus epoch(TrainOutcome& outcome) {
     if (folds(state_.epoch)) {
       fold();
@@ -351,27 +264,21 @@ class Loop {
       compile();
     }
     const Clock::time_point epoch_start = Clock::now();
-    order_ = &orders_.of(state_.epoch);
+    feed_.start(state_.epoch);
     StepEvent event;
     event.epoch = state_.epoch;
     event.batches = batches_;
-    Batch batch;
-    batch.inputs = {RowTensor(samples_, data_.train.bytes.get())};
-    if (data_.train.targets.numel() > 0) batch.target = RowTensor(data_.train.targets, "target");
     bool enough = false;
     while (state_.batch < batches_ && !enough) {
       const int64_t index = state_.batch;
       const bool first_of_group = index % options_.accumulate == 0;
       const bool last_of_group = (index + 1) % options_.accumulate == 0 || index + 1 == batches_;
-      const int64_t global_size =
-          std::min(options_.batch_size, rows_ - index * options_.batch_size);
-      take_part(index, batch);
-      if (augmented_) augmented_->take(samples_, state_.epoch, batch);
-      const StepResult result = program_->forward_backward(batch, !first_of_group);
+      const int64_t global_size = feed_.size(index);
+      const StepResult result = program_->forward_backward(feed_.take(index), !first_of_group);
       double sums[3] = {result.loss, static_cast<double>(result.correct),
                         observer_.stop_requested && observer_.stop_requested() ? 1.0 : 0.0};
       if (processes_.size() > 1) processes_.sum(std::span<double>(sums));
-      if (is_shared(global_size)) sums[1] /= processes_.size();
+      if (feed_.is_shared(index)) sums[1] /= processes_.size();
       event.learning_rate = rate();
       event.loss = sums[0];
       event.accuracy = sums[1] / static_cast<double>(global_size);
@@ -384,16 +291,9 @@ class Loop {
       }
       if (last_of_group) {
         if (processes_.size() > 1) processes_.sum(program_->gradient_memory());
-        if (options_.accumulate > 1)
-          kernels::scale(program_->gradient_memory(),
-                         1.0f / static_cast<float>(options_.accumulate));
+        update_->average_gradients(*program_);
         if (session_.penalty) session_.penalty(*program_, state_.step, total_steps_);
-        apply_masks(false);
-        clip();
-        optimizer_->step(program_->parameter_memory(), program_->gradient_memory(),
-                         event.learning_rate);
-        apply_masks(true);
-        program_->parameters_changed();
+        update_->step(*program_, event.learning_rate);
         ++state_.step;
         ++run_steps_;
       }
@@ -452,17 +352,12 @@ class Loop {
       processes_.broadcast(buffers.data(), buffers.size_bytes());
       program_->parameters_changed();
     }
-    const int64_t batch_size = evaluation_->options().batch_size, rank = processes_.rank();
-    const int64_t batches = (data_.validation.rows() + batch_size - 1) / batch_size;
-    stream_.start(batches, element_count(evaluation_->output_shape(0)) / batch_size);
-    stream_batches(*evaluation_, data_.validation, batches * rank / processes_.size(),
-                   batches * (rank + 1) / processes_.size(), stream_, outputs_);
-    if (processes_.size() > 1) processes_.sum(stream_.partials());
-    for (size_t i = 0; i < stream_.size(); ++i) {
-      const double value = stream_.value(i);
-      event.figures.emplace_back(fmt::format("val_{}_epoch", stream_.curve(i)), value);
-      if (stream_.record(i).name == "loss") event.val_loss = value;
-      if (stream_.record(i).name == "accuracy") event.val_accuracy = value;
+    validation_.measure(*evaluation_, processes_);
+    for (size_t i = 0; i < validation_.size(); ++i) {
+      const double value = validation_.value(i);
+      event.figures.emplace_back(validation_.name(i), value);
+      if (validation_.record(i).name == "loss") event.val_loss = value;
+      if (validation_.record(i).name == "accuracy") event.val_accuracy = value;
     }
   }
 
@@ -475,7 +370,7 @@ class Loop {
     event.learning_rate = last.learning_rate;
     event.epoch_seconds = epoch_seconds;
     // A run of an earlier version that was resumed within the epoch does not know all of its rows.
-    if (state_.rows == std::min(rows_, state_.batch * options_.batch_size)) {
+    if (state_.rows == std::min(feed_.rows(), state_.batch * options_.batch_size)) {
       const double rows = static_cast<double>(std::max<int64_t>(1, state_.rows));
       event.train_loss = state_.loss_sum / rows;
       if (data_.classification) event.train_accuracy = static_cast<double>(state_.hits) / rows;
@@ -484,9 +379,9 @@ class Loop {
       event.figures.emplace_back("train_loss_epoch", *event.train_loss);
     }
     double measure = event.train_loss.value_or(last.loss);
-    if (data_.validation.rows() > 0) {
+    if (validation_.has_rows()) {
       validate(event);
-      measure = stream_.value(monitored_);
+      measure = validation_.monitored();
       if (event.val_loss && !std::isfinite(*event.val_loss)) {
         explain_divergence(
             outcome, data_,
@@ -495,14 +390,12 @@ class Loop {
         return TrainStatus::diverged;
       }
     }
-    const bool higher = stream_.record(monitored_).higher_is_better;
     event.best = std::isfinite(measure) &&
-                 (!state_.best_monitored ||
-                  (higher ? measure > *state_.best_monitored : measure < *state_.best_monitored));
+                 (!state_.best_monitored || validation_.is_better(measure, *state_.best_monitored));
     event.seconds = now();
     if (event.best) {
       state_.best_monitored = measure;
-      state_.best_loss = data_.validation.rows() > 0 ? event.val_loss : measure;
+      state_.best_loss = validation_.has_rows() ? event.val_loss : measure;
       state_.best_accuracy = event.val_accuracy;
       state_.best_figures = Dict();
       for (const auto& [name, value] : event.figures) state_.best_figures.set(name, value);
@@ -537,8 +430,6 @@ class Loop {
 
   Graph& graph_;
   const Dataset& data_;
-  Tensor samples_;  // of the training rows
-  std::optional<AugmentedBatch> augmented_;
   TrainOptions options_;
   const TrainSession& session_;
   bool writes_;  // only the leading process does
@@ -546,22 +437,19 @@ class Loop {
   Communicator& processes_;
   Schedule schedule_;
   TrainingCheckpoint checkpoint_;
-  EpochOrders orders_;
-  const EpochOrder* order_ = nullptr;  // of this epoch
+  const TaskRecord& task_;
   LossFunction loss_;
-  MetricStream stream_;  // what validation measures
-  size_t monitored_ = 0;
-  std::vector<float> outputs_;  // of a validation batch, where a figure needs them
+  Validation validation_;
+  BatchFeed feed_;
   std::unique_ptr<Program> program_;
   std::shared_ptr<Program> evaluation_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::optional<WeightUpdate> update_;
   std::unique_ptr<MetricsLog> log_;
   std::optional<Checkpoint> restored_;
   std::string restored_from_;
   TrainState state_;
-  int64_t rows_ = 0, batches_ = 0, steps_per_epoch_ = 0, total_steps_ = 0;
+  int64_t batches_ = 0, steps_per_epoch_ = 0, total_steps_ = 0;
   int64_t run_steps_ = 0, run_samples_ = 0;
-  bool masked_ = false;
   Clock::time_point start_, last_checkpoint_;
   double base_seconds_ = 0, flushed_ = 0;
 };
