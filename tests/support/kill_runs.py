@@ -75,11 +75,14 @@ def kill_runs(options, scratch, launcher=(), kill=kill_itself, end=end_by_itself
     while True:
         attempts += 1
         words = ["--resume", run] if os.path.exists(run) else options
+        began = time.monotonic()
         process = start(command(rough, *words, launcher=launcher))
         killed = False
         if kills < KILLS:
             # Mostly early moments, so that there is a run left to kill twenty times.
-            time.sleep(chance.uniform(0, duration * (0.3 if kills % 3 else 0.6)))
+            moment = began + chance.uniform(0, duration * (0.3 if kills % 3 else 0.6))
+            while process.poll() is None and time.monotonic() < moment:
+                time.sleep(0.002)
             if process.poll() is None:
                 kill(process)
                 killed = True
@@ -88,7 +91,10 @@ def kill_runs(options, scratch, launcher=(), kill=kill_itself, end=end_by_itself
         if process.returncode == 0:
             if kills >= KILLS:
                 break
-            # Finished too early: the result must be right, and the killing goes on afresh.
+            # Finished too early, faster than before (the machine may have been busy): the result
+            # must be right, and the killing goes on afresh.
+            if words == options:
+                duration = min(duration, time.monotonic() - began)
             compare(calm, rough)
             shutil.rmtree(rough)
         elif not killed and not ended:

@@ -15,7 +15,8 @@ os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
 os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                   OMPI_MCA_rmaps_base_oversubscribe="1",
                   OMPI_MCA_btl_vader_single_copy_mechanism="none",
-                  OMPI_MCA_mpi_yield_when_idle="1", OMP_NUM_THREADS="1")
+                  OMPI_MCA_mpi_yield_when_idle="1", OMPI_MCA_odls_base_sigkill_timeout="0",
+                  OMP_NUM_THREADS="1")
 
 
 def children(parent):

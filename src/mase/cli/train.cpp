@@ -161,7 +161,8 @@ int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicat
   display->close();
   report_outcome(result, *folder, log);
   tell_if_unfinished(result, display->validation_losses(), log);
-  if (result.outcome.status == TrainStatus::finished) tell_what_next(*folder, experiment.dataset()->classification, log);
+  if (result.outcome.status == TrainStatus::finished)
+    tell_what_next(*folder, experiment.dataset()->classification, log);
   // From the file, so that a resumed run is drawn whole.
   if (settings["plot"].as_bool())
     log.text(plot_training(read_run_leniently(folder->path()).curves, plot_style(settings.values)));

@@ -69,11 +69,12 @@ std::string model_to_build(const NetworkSpec& spec, const std::optional<Checkpoi
   if (guess.empty()) {
     if (!spec.model.empty()) unknown_model(spec);
     if (checkpoint->graph)
-      throw Error("MODEL",
-                  fmt::format("{} holds a quantised network, which the configuration would quantise "
-                              "again",
-                              printable(spec.load)),
-                  "name the network before quantisation too, or leave the configuration out");
+      throw Error(
+          "MODEL",
+          fmt::format("{} holds a quantised network, which the configuration would quantise "
+                      "again",
+                      printable(spec.load)),
+          "name the network before quantisation too, or leave the configuration out");
     throw Error("MODEL", fmt::format("{} holds weights but no network", printable(spec.load)),
                 "name the model too");
   }
