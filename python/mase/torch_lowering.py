@@ -150,9 +150,9 @@ def rewrite_of(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Opti
     return FUNCTIONS.get(name_of(node.target))
 
 
-class Lowering(torch.fx.proxy.TracerBase):
+class Lowering(torch.fx.proxy.GraphAppendingTracer):
     def __init__(self, traced: torch.fx.GraphModule, examples: Dict[str, torch.Tensor]):
-        self.graph = torch.fx.Graph()
+        super().__init__(torch.fx.Graph())
         self.modules: Dict[str, torch.nn.Module] = dict(traced.named_modules())
         self.constants: Dict[str, torch.Tensor] = {}
         self.unknown: List[str] = []

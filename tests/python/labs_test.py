@@ -90,6 +90,38 @@ class Labs(unittest.TestCase):
         self.assertEqual(shape_of(self.printed), shape_of(lab("report_4_q5.txt")))
         self.assertIn("Linear,linear,3,3,0", self.histogram)
 
+    def test_report_4_question_5_to_the_character(self):
+        """With the report's own statistics in the place of ours, whose data are others."""
+        from chop.passes.graph import statistics
+
+        expected = lab("report_4_q5.txt")
+        number = r"\s*'\w+': (-?[\d.e-]+),?[\s|]*"
+        found = {kind: [[float(n) for n in match.groups()] for match in
+                        re.finditer(rf"'{kind}': \{{{number * count}\}}", re.sub(r"\|\n\|[ |]*", "", expected))]
+                 for kind, count in (("variance_precise", 3), ("range_quantile", 4))}
+        self.assertEqual([len(rows) for rows in found.values()], [6, 4])
+        ours = statistics.Statistic
+
+        class Reported(ours):
+            def __init__(self, kind, arguments):
+                super().__init__(kind, arguments)
+                self.kind = kind
+
+            def compute(self):
+                own, rows = super().compute(), found[self.kind]
+                at = next(i for i, row in enumerate(rows) if row and int(row[0]) == own["count"])
+                values = dict(zip(sorted(own), rows[at]))
+                rows[at] = None
+                return {**values, "count": own["count"]}
+
+        statistics.Statistic = Reported
+        try:
+            printed = run(self.flow, dict(self.names))
+        finally:
+            statistics.Statistic = ours
+        self.assertEqual([line.rstrip() for line in printed.strip().splitlines()],
+                         [line.rstrip() for line in expected.strip().splitlines()])
+
     def test_report_4_question_1(self):
         names = dict(self.names)
         code = self.flow.replace('"jsc-10x"', '"jsc-tiny"').split("pass_args = {")[0]
@@ -158,6 +190,28 @@ class Labs(unittest.TestCase):
         run("from chop.passes.graph import calculate_flops_bitops_pass\npass_args = {}", names)
         printed = run(lab("report_5_call.py"), names)
         self.assertEqual(printed, "Total BitOPs: 162368\nTotal FLOPs: 67784\n")
+        # The pass as they wrote it; what they left out is the template's, and the profiler's FLOPs are ours.
+        written = lab("report_5_pass.py")
+        for left_out in (["data_in_cost = weights_cost = 0"],
+                         ["common = node.meta['mase'].parameters['common']", "mase_op, mase_type = common['mase_op'], common['mase_type']"],
+                         ["data_in_0_meta, w_meta = common['args']['data_in_0'], common['args']['weight']",
+                          "d_size, w_size = (math.prod(entry['shape']) for entry in (data_in_0_meta, w_meta))"]):
+            written = re.sub(r"^( +)\.\.\.$", lambda match, lines=left_out: "\n".join(match.group(1) + line for line in lines), written, count=1, flags=re.M)
+        names["get_model_profile"] = lambda model, input_shape: ("67.78 K", None, None)
+        run("import math\n" + written, names)
+        self.assertEqual(run(lab("report_5_call.py"), names), "Total BitOPs: 162368\nTotal FLOPs: 67.78 K\n")
+
+    def test_report_5_question_5(self):
+        names = dict(self.names)
+        code = self.flow.replace('"jsc-10x"', '"jsc-toy10x"')
+        code = re.sub(r"model = load_model\(.*\)\n", "", code)
+        code = code.replace("mg, _ = quantize_transform_pass", "pass_args1['relu'] = pass_args1['linear']\nmg, _ = quantize_transform_pass")
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in run(code, names).splitlines() if line.startswith("| ")]
+        for row in (["BatchNorm1d", "batch_norm1d", "5", "0", "5"], ["Linear", "linear", "4", "4", "0"], ["ReLU", "relu", "5", "5", "0"],
+                    ["output", "output", "1", "0", "1"], ["x", "placeholder", "1", "0", "1"]):
+            self.assertIn(row, rows)
+        types = [type(layer).__name__ for layer in names["mg"].model.seq_blocks.children()]
+        self.assertEqual(types, ["BatchNorm1d", "ReLUInteger"] + ["LinearInteger", "BatchNorm1d", "ReLUInteger"] * 4)
 
 
 if __name__ == "__main__":
