@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products against their plain twins: every size of tile, several pieces of a sum,
+// Integer products against their plain twins, those of tile registers emulated where the machine
+// has none: every size of tile, several pieces of a sum,
 // segments, offsets, all extremes of codes; and values that are no codes are refused.
 #include "mase/engine/kernels/integer_dot.h"
 
@@ -23,7 +24,7 @@ TEST(IntegerDot, MatchesItsReference) {
   Random random(3, "integers");
   for (int round = 0; round < 60; ++round) {
     ShiftedShape shape{};
-    shape.out = draw(random, 1, 15);
+    shape.out = round % 6 == 0 ? draw(random, 60, 90) : draw(random, 1, 15);
     shape.in = round % 5 == 0 ? draw(random, 250, 600) : draw(random, 1, 40);
     shape.n = draw(random, 1, 150);
     shape.segments = draw(random, 1, 3);
@@ -65,6 +66,14 @@ TEST(IntegerDot, MatchesItsReference) {
         reference::integer_linear(shape, w.data(), start.data(), 1.0f / 64,
                                   biased ? bias.data() : nullptr, x.data(), plain.data(), finish);
         EXPECT_EQ(fast, plain) << round;
+        for (IntegerSegment* tiles : {emulated_integer_tile_segment, integer_tile_segment}) {
+          const bool emulated = tiles == emulated_integer_tile_segment;
+          if (emulated ? round % 3 != 0 : !has_integer_tiles()) continue;
+          fast.assign(count, 7.0f);
+          integer_linear(shape, w.data(), start.data(), 1.0f / 64, biased ? bias.data() : nullptr,
+                         x.data(), fast.data(), finish, tiles);
+          EXPECT_EQ(fast, plain) << round << ", tiles";
+        }
       }
   }
 }

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Adding an op, a pass, a number format, a loss, a metric, an optimiser, a schedule or a task touches
-# exactly one source file. In a scratch tree each is added as one new file; only that file is
-# compiled, into a shared object that registers itself when loaded into the program that is already
-# built.
+# exactly one source file, an op with a primitive and a kernel of its own three. In a scratch tree
+# each is added as one new file; only those files are compiled, into shared objects that register
+# themselves when loaded into the program that is already built.
 set -euo pipefail
 grep -q '^MASE_SANITIZE:STRING=.' "$MASE_BUILD/CMakeCache.txt" && exit 77  # preloads need plain objects
 scratch=$(mktemp -d)
@@ -204,15 +204,162 @@ const Register<TaskRecord> registered{{
 }  // namespace mase::robust_regression_task
 TEXT
 
-# Exactly eight files differ from the tree: one for each.
-[[ $(diff -rq "$MASE_SOURCE/src" "$scratch/src" | wc -l) == 8 ]]
-[[ $(diff -rq "$MASE_SOURCE/src" "$scratch/src" | grep -c "^Only in $scratch") == 8 ]]
+# An op that nothing else computes well takes three files: what it means, its primitive, its kernel.
+cat >"$scratch/src/mase/ops/alternate.cpp" <<'TEXT'
+// SPDX-License-Identifier: Apache-2.0
+// Every second feature with the other sign.
+#include "mase/ir/lowering.h"
+#include "mase/ir/op.h"
+
+namespace mase::alternate_op {
+namespace {
+
+Array turned(const Array& x) {
+  Array y = x;
+  const auto features = static_cast<size_t>(x.shape.empty() ? 1 : x.shape.back());
+  for (size_t i = 0; i < y.data.size(); ++i)
+    if (i % features % 2 == 1) y.data[i] = -y.data[i];
+  return y;
+}
+
+const Register<OpRecord> registered{{
+    .name = "alternate",
+    .class_name = "Alternate",
+    .mase_type = "module_related_func",
+    .summary = "every second feature with the other sign",
+    .infer = [](const Value&, const std::vector<Shape>& inputs) { return inputs[0]; },
+    .eval = [](const OpCall& call) { return turned(*call.inputs[0]); },
+    .grad =
+        [](const OpCall&, const Array&, const Array& g) {
+          OpGradients result;
+          result.inputs.push_back(turned(g));
+          return result;
+        },
+    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
+    .lower = [](Lowering& to, const Value&, const std::vector<Slot>& inputs) {
+      return to.primitive("alternate", {}, inputs);
+    },
+}};
+
+}  // namespace
+}  // namespace mase::alternate_op
+TEXT
+cat >"$scratch/src/mase/engine/primitives/alternate.cpp" <<'TEXT'
+// SPDX-License-Identifier: Apache-2.0
+// alternate: every second row of the last axis with the other sign; its gradient is itself.
+#include "mase/engine/lowerer.h"
+#include "mase/engine/primitive.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
+
+namespace mase::kernels {
+void turn_sign(const float* in, float* out, int64_t n, bool accumulate, float sign);
+}
+
+namespace mase::engine::alternate_primitive {
+namespace {
+
+struct AlternatePayload {};
+
+Slot lower(Lowerer& to, const Value&, const std::vector<Slot>& operands) {
+  const Slot x = to.flat(operands[0]);
+  if (!to.is_batch(x) || to.shape(x).size() < 2) return -1;
+  return to.add("alternate", {.in = {x}, .payload = AlternatePayload{}}, to.shape(x), Layout::batch,
+                to.info(x).axes);
+}
+
+Step sweep(Plan& plan, const Primitive& p, int from, int to, bool accumulate) {
+  Step step{"alternate", "", {from}, {to}};
+  const TensorView view = view_of(plan, p.out);
+  const int64_t features = view.shape.back();
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return [=, x = memory[from], y = memory[to]](const Run& run) {
+      for (int64_t r = 0; r < view.rows; ++r)
+        kernels::turn_sign(x + r * view.stride, y + r * view.stride, view.lanes(run.n), accumulate,
+                           r % features % 2 == 1 ? -1.0f : 1.0f);
+    };
+  };
+  return step;
+}
+
+void gradient(Backward& backward, const Primitive& p, int gradient) {
+  if (const Target t = backward.target(p.in[0]); t.tensor >= 0)
+    backward.push(sweep(backward.plan(), p, gradient, t.tensor, t.accumulate));
+}
+
+void reference(Reference& call) {
+  each_index(call.out.shape, [&](const Shape& index) {
+    value_at(call.out, index) = (index.back() % 2 == 1 ? -1 : 1) * value_at(call.in[0], index);
+  });
+}
+
+const Register<PrimitiveRecord> registered{{
+    .name = "alternate",
+    .summary = "every second row of the last axis with the other sign",
+    .payload = typeid(AlternatePayload),
+    .variants = {{"vectors",
+                  [](Plan& plan, Primitive& p) { return sweep(plan, p, p.in[0], p.out, false); }}},
+    .reference = reference,
+    .gradient = gradient,
+    .generate =
+        [](Trial& trial) {
+          const Slot x = trial.activation({trial.size(1, 5, 4), trial.size(1, 9, 64)});
+          return trial.to().primitive("alternate", {}, {x});
+        },
+    .lower = lower,
+}};
+
+}  // namespace
+}  // namespace mase::engine::alternate_primitive
+TEXT
+cat >"$scratch/src/mase/engine/kernels/turn_sign.cpp" <<'TEXT'
+// SPDX-License-Identifier: Apache-2.0
+// out = sign * in, or added to it.
+#include <cstdint>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "mase/engine/kernels/turn_sign.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace mase::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+void TurnSign(const float* in, float* out, int64_t n, bool accumulate, float sign) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < n; i += lanes) {  // rows end in padding
+    const auto turned = hn::Mul(hn::LoadU(d, in + i), hn::Set(d, sign));
+    hn::StoreU(accumulate ? hn::Add(hn::LoadU(d, out + i), turned) : turned, d, out + i);
+  }
+}
+
+}  // namespace mase::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace mase::kernels {
+
+HWY_EXPORT(TurnSign);
+void turn_sign(const float* in, float* out, int64_t n, bool accumulate, float sign);
+void turn_sign(const float* in, float* out, int64_t n, bool accumulate, float sign) {
+  HWY_DYNAMIC_DISPATCH(TurnSign)(in, out, n, accumulate, sign);
+}
+
+}  // namespace mase::kernels
+#endif
+TEXT
+
+# Exactly eleven files differ from the tree: one for each, three for the op with a kernel.
+[[ $(diff -rq "$MASE_SOURCE/src" "$scratch/src" | wc -l) == 11 ]]
+[[ $(diff -rq "$MASE_SOURCE/src" "$scratch/src" | grep -c "^Only in $scratch") == 11 ]]
 python3 "$MASE_SOURCE/scripts/check_includes.py" "$scratch"
 
 library=$(dirname "$(dirname "$MASE_CH")")/lib
 compile() {
   g++ -std=c++20 -O0 -Wall -Wextra -Werror -Wno-missing-field-initializers -fPIC -shared \
-    -I "$scratch/src" "$scratch/src/mase/$1" -L "$library" -lmase -lfmt -o "$scratch/$2.so"
+    -I "$scratch/src" "$scratch/src/mase/$1" -L "$library" -lmase -lfmt ${3:-} -o "$scratch/$2.so"
 }
 compile ops/squareplus.cpp op & a=$!
 compile passes/analysis/count_nodes.cpp pass & b=$!
@@ -224,8 +371,13 @@ wait $a; wait $b
 compile train/optimizers/sign_sgd.cpp optimizer & a=$!
 compile train/schedules/halving.cpp schedule & b=$!
 wait $a; wait $b
+compile ops/alternate.cpp fast_op & a=$!
+compile engine/primitives/alternate.cpp primitive & b=$!
+compile engine/kernels/turn_sign.cpp kernel "$(pkg-config --cflags --libs libhwy)" & c=$!
+wait $a; wait $b; wait $c
 compile train/tasks/robust_regression.cpp task
 export LD_LIBRARY_PATH=$library
+fast="$scratch/kernel.so $scratch/primitive.so $scratch/fast_op.so"
 loaded="$scratch/op.so $scratch/pass.so $scratch/format.so"
 training="$scratch/loss.so $scratch/metric.so $scratch/optimizer.so $scratch/schedule.so $scratch/task.so"
 
@@ -240,6 +392,16 @@ printf 'input = [4]\nseq_blocks = [{type = "Linear", out_features = 3}, {type = 
 LD_PRELOAD=$loaded "$MASE_CH" summary "$scratch/net.toml" | grep -q "seq_blocks.1 (Squareplus)"
 if [[ -x $MASE_BUILD/tests/test_ops_gradient ]]; then
   LD_PRELOAD=$loaded "$MASE_BUILD/tests/test_ops_gradient" --gtest_filter='*EveryOp*' >"$scratch/gradient"
+fi
+# The op with a kernel runs by it, not by its own code, and the sweep over primitives tests it.
+printf 'input = [4]\nseq_blocks = [{type = "Linear", out_features = 3}, {type = "Alternate"}]\n' \
+  >"$scratch/fast.toml"
+LD_PRELOAD=$fast "$MASE_CH" summary "$scratch/fast.toml" --program >"$scratch/program"
+grep -q "  alternate  .*seq_blocks_1" "$scratch/program"
+! grep -q "  call  " "$scratch/program"
+if [[ -x $MASE_BUILD/tests/test_engine_primitives ]]; then
+  LD_PRELOAD=$fast "$MASE_BUILD/tests/test_engine_primitives" --gtest_filter='*/alternate' >"$scratch/sweep"
+  grep -q "3 tests" "$scratch/sweep"
 fi
 # All three appear in the reference.
 LD_PRELOAD=$loaded "$MASE_CH" reference >"$scratch/reference"

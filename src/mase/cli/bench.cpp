@@ -15,10 +15,13 @@
 #include "mase/base/file.h"
 #include "mase/base/random.h"
 #include "mase/base/table.h"
+#include "mase/base/text.h"
+#include "mase/cli/bench_primitives.h"
 #include "mase/cli/options.h"
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/engine/program.h"
+#include "mase/io/checkpoint.h"
 #include "mase/ir/value_type.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
@@ -298,15 +301,35 @@ Graph after_passes(const Graph& graph, const std::string& path) {
   return result;
 }
 
+// A built-in network, a description, or a file that holds a whole network.
+Graph network_of(const std::string& model) {
+  const std::string name = lower_case(model);
+  if (!ends_with(name, ".onnx") && !ends_with(name, ".mz")) return make_model(model);
+  return *load_checkpoint(model).graph;
+}
+
 int run_bench(const Arguments& arguments) {
-  const std::string mode = arguments["mode"].as_string(), model = arguments["model"].as_string();
+  const std::string mode = arguments["mode"].as_string();
+  const std::string model =
+      arguments["model"].is_string() ? arguments["model"].as_string() : std::string();
+  if (mode == "primitives") {
+    for (const char* option : {"batch_size", "threads", "config"})
+      if (arguments.was_typed(option))
+        throw Error("ch bench primitives", fmt::format("'{}' means nothing here", option),
+                    "it has sizes of its own, and one thread");
+    const PrimitiveFigures figures = bench_primitives(model, arguments["seconds"].as_double());
+    const bool json = arguments["json"].is_string() && arguments["json"].as_string() == "-";
+    if (!json) fmt::print("{}\n", figures.peaks);
+    return show_result(arguments, figures.result, figures.table);
+  }
   if (mode != "train" && mode != "infer" && mode != "load")
     throw Error("ch bench", fmt::format("unknown mode '{}'", printable(mode)),
-                "train, infer or load");
+                "train, infer, load or primitives");
+  if (model.empty()) throw Error("ch bench", "no network was named", "ch bench train jsc-10x");
   const int64_t batch_size = arguments["batch_size"].as_int();
   const auto threads = static_cast<int>(arguments["threads"].as_int());
   const double seconds = arguments["seconds"].as_double();
-  const Graph graph = make_model(model);
+  const Graph graph = network_of(model);
   if (graph.outputs().empty() || graph.placeholders().empty())
     throw Error(model, "a network without inputs or outputs cannot be timed");
   // With passes, the network before them and after them, in turns: what do they cost?
@@ -374,13 +397,20 @@ int run_bench(const Arguments& arguments) {
 const Register<CommandRecord> registered{{
     .name = "bench",
     .summary = "measure training steps, inference batches or batch loading",
-    .help = "Runs the network on generated data and reports the best of many short repetitions. A "
-            "training step gathers shuffled rows, runs forward and backward, updates the "
-            "parameters with Adam and counts hits. An inference step reads a batch and writes its "
-            "results. load compares the gathering alone with the whole training step, and with a "
-            "step whose rows a second thread gathers ahead.",
-    .positionals = {{.name = "mode", .help = "train, infer or load"},
-                    {.name = "model", .help = "network name or description (.toml)"}},
+    .help =
+        "Runs the network on generated data and reports the best of many short repetitions. A "
+        "training step gathers shuffled rows, runs forward and backward, updates the "
+        "parameters with Adam and counts hits. An inference step reads a batch and writes its "
+        "results. load compares the gathering alone with the whole training step, and with a "
+        "step whose rows a second thread gathers ahead. primitives times what programs are made "
+        "of, each at one size, in every variant that applies to this machine and backward, "
+        "beside the core's measured peaks: products beside its multiply-adds (integers, which "
+        "are several to a lane, may be above), all else beside a copy in cache.",
+    .positionals = {{.name = "mode", .help = "train, infer, load or primitives"},
+                    {.name = "model",
+                     .help = "network name, description (.toml) or file (.onnx, .mz); with "
+                             "primitives: only the one of this name",
+                     .required = false}},
     .options = {{
         {.name = "batch_size",
          .type = FieldType::integer,
@@ -408,7 +438,7 @@ const Register<CommandRecord> registered{{
          .help = "write the result as JSON to this file; - prints it instead of the table"},
     }},
     .examples = {"ch bench train jsc-10x --batch-size 1024", "ch bench infer jsc-tiny --json -",
-                 "ch bench load jsc-tiny"},
+                 "ch bench load jsc-tiny", "ch bench primitives", "ch bench primitives linear"},
     .run = run_bench,
 }};
 

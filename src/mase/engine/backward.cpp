@@ -14,9 +14,13 @@ class Differentiator : public Backward {
  public:
   explicit Differentiator(Plan& plan) : plan_(plan) {}
 
-  void run() {
-    if (plan_.loss < 0 || !plan_.at(plan_.loss).differentiable) return;
-    seed(gradient_of(plan_, plan_.loss));
+  // `given`: the caller writes the gradient of this result.
+  void run(int result, bool given) {
+    if (result < 0 || !plan_.at(result).differentiable) return;
+    if (given)
+      written(gradient_of(plan_, result));
+    else
+      seed(gradient_of(plan_, result));
     for (size_t i = plan_.primitives.size(); i-- > 0;) {
       const Primitive p = plan_.primitives[i];
       if (p.removed || !p.record->gradient || !plan_.at(p.out).differentiable) continue;
@@ -76,6 +80,8 @@ class Differentiator : public Backward {
 
 }  // namespace
 
-void emit_backward(Plan& plan) { Differentiator(plan).run(); }
+void emit_backward(Plan& plan) { Differentiator(plan).run(plan.loss, false); }
+
+void emit_backward_from(Plan& plan, int result) { Differentiator(plan).run(result, true); }
 
 }  // namespace mase::engine

@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Primitives => forward steps. A step names what it reads and writes; once every tensor has its
-// place, `bind` turns it into a closure over plain pointers.
+// Primitives => forward steps, each by the first of its variants that applies. A step names what it
+// reads and writes; once every tensor has its place, `bind` turns it into a closure over plain
+// pointers.
 #include "mase/engine/primitive.h"
 #include "mase/engine/primitives/loss.h"
 
 namespace mase::engine {
+namespace {
+
+Step first_that_applies(Plan& plan, Primitive& primitive) {
+  for (const Variant& variant : variants_of(*primitive.record))
+    if (std::optional<Step> step = variant.forward(plan, primitive)) return std::move(*step);
+  MASE_CHECK(false, "'{}' cannot be computed", primitive.record->name);
+  return {};
+}
+
+}  // namespace
 
 void emit_forward(Plan& plan) {
   for (size_t i = 0; i < plan.primitives.size(); ++i) {
     if (plan.primitives[i].removed) continue;
-    Step step = plan.primitives[i].record->forward(plan, plan.primitives[i]);
+    Step step = first_that_applies(plan, plan.primitives[i]);
     const Primitive& p = plan.primitives[i];
     step.node = p.node;
     const bool once = !plan.options.training && plan.at(p.out).constant;

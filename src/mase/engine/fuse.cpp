@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rewrites of the primitive list that save sweeps over memory:
-//   batch_norm, max(x, 0)          => batch_norm+relu
-//   batch_norm+relu, quantize      => batch_norm+relu+quantize    (straight-through, element-wise)
-//   linear or convolution, batch_norm (inference) => the same with folded weights
-//   gather, batch_norm (inference) => gather+batch_norm
-//   linear, max(x, 0) (inference)  => linear+relu
-//   convolution, x + y (inference) => convolution+add             (y computed before it)
-//   convolution, limits of x (inference) => convolution+clamp     (relu, relu6, clamp, hardtanh)
-//   gather, linear (inference)     => gather+linear               (small layers)
-//   linear or convolution, batch_norm (training) => no gradient of the bias
-//   gather, relayout (few samples) => gather in that layout
+// Rewrites of the primitive list that save sweeps over memory. Each rule is one function with its
+// before => after; the list at the end says in which order they are tried at each primitive.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -63,13 +54,14 @@ std::optional<Limits> limits_of(const Expr& expr) {
   return {};
 }
 
-class Fuser {
+// The primitives, and who reads what.
+class Rewriting {
  public:
-  explicit Fuser(Plan& plan) : plan_(plan), users_(plan.tensors.size()) {
-    for (size_t i = 0; i < plan_.primitives.size(); ++i) {
-      const Primitive& p = plan_.primitives[i];
+  explicit Rewriting(Plan& of) : plan(of), users_(of.tensors.size()) {
+    for (size_t i = 0; i < plan.primitives.size(); ++i) {
+      const Primitive& p = plan.primitives[i];
       const auto use = [&](int tensor) {
-        if (tensor >= 0) users_[static_cast<size_t>(plan_.root(tensor))].push_back(i);
+        if (tensor >= 0) users_[static_cast<size_t>(plan.root(tensor))].push_back(i);
       };
       for (const int tensor : p.in) use(tensor);
       for (const auto& [name, tensor] : p.params) use(tensor);
@@ -77,191 +69,215 @@ class Fuser {
     }
   }
 
-  void run() {
-    for (size_t i = 0; i < plan_.primitives.size(); ++i) {
-      Primitive& p = plan_.primitives[i];
-      if (p.removed) continue;
-      if (p.is<LinearPayload>()) fuse_product<LinearPayload>(p);
-      if (p.is<ConvolutionPayload>()) fuse_product<ConvolutionPayload>(p);
-      if (p.is<GatherPayload>()) fuse_gather(i);
-      if (p.is<BatchNormPayload>()) {
-        take_relu(p, p.as<BatchNormPayload>().relu);
-        take_quantizer(p);
-      }
-    }
+  bool training() const { return plan.options.training; }
+  const std::vector<size_t>& users(int tensor) const {
+    return users_[static_cast<size_t>(plan.root(tensor))];
   }
-
- private:
   // The only reader of a result nobody else may look at.
   Primitive* only_user(int tensor) {
-    const int root = plan_.root(tensor);
-    if (root != tensor || plan_.at(tensor).pinned) return nullptr;
-    const auto& users = users_[static_cast<size_t>(root)];
-    if (users.size() != 1) return nullptr;
-    Primitive& user = plan_.primitives[users[0]];
-    return user.in.size() == 1 && user.in[0] == tensor ? &user : nullptr;
+    if (plan.root(tensor) != tensor || plan.at(tensor).pinned) return nullptr;
+    if (users(tensor).size() != 1) return nullptr;
+    Primitive& user = plan.primitives[users(tensor)[0]];
+    return !user.removed && user.in.size() == 1 && user.in[0] == tensor ? &user : nullptr;
   }
-
-  static bool is_relu(const Primitive& p) {
-    if (!p.is<MapPayload>()) return false;
-    const Expr::Node& node = p.as<MapPayload>().expr.node();
-    return node.op == ScalarOp::max && node.inputs[0].node().op == ScalarOp::operand &&
-           node.inputs[1].is_constant(0);
-  }
-
-  void take_relu(Primitive& p, bool& relu) {
-    Primitive* user = only_user(p.out);
-    if (!user || user->removed || !is_relu(*user)) return;
-    relu = true;
-    p.out = user->out;
-    user->removed = true;
-  }
-
-  void take_quantizer(Primitive& p) {
-    Primitive* user = only_user(p.out);
-    if (!user || user->removed || !user->is<QuantizePayload>()) return;
-    const Quantizer* quantizer = user->as<QuantizePayload>().quantizer;
-    if (!quantizer->elementwise || quantizer->gradient || user->weight >= 0) return;
-    // A product that rounds its operands anew for the backward pass wants them unrounded.
-    for (const size_t reader : users_[static_cast<size_t>(plan_.root(user->out))]) {
-      const Primitive& product = plan_.primitives[reader];
-      if (product.is<LinearPayload>() && product.as<LinearPayload>().backward) return;
-    }
-    p.stream = user->stream;
-    p.as<BatchNormPayload>().out_quantizer = quantizer;
-    p.out = user->out;
-    user->removed = true;
-  }
-
-  // Whether the channels of a batch norm behind it are the outputs of a product.
   template <class Payload>
-  bool gives_channels(const Primitive& p) const {
-    return std::is_same_v<Payload, ConvolutionPayload> || plan_.at(p.out).shape.size() == 2;
-  }
-
-  template <class Payload>
-  void fuse_product(Primitive& p) {
-    auto& own = p.as<Payload>();
-    if (plan_.options.training) {
-      // A bias that only shifts what a batch norm centres again has derivative 0; summing it up
-      // would give rounding noise, which Adam turns into steps as large as the learning rate.
-      const Primitive* norm = only_user(p.out);
-      own.bias_cancels = norm && norm->is<BatchNormPayload>() &&
-                         norm->as<BatchNormPayload>().batch_statistics &&
-                         gives_channels<Payload>(p);
-      return;
-    }
-    if (Primitive* norm = fixed_norm(p.out); norm && gives_channels<Payload>(p) &&
-                                             !own.transposed && !computed(p.weight) &&
-                                             !computed(p.bias)) {
-      for (const bool weight : {true, false}) {
-        TensorInfo info = plan_.at(p.weight);
-        info.name += weight ? " folded" : " folded bias";
-        info.place = Place::arena;
-        info.differentiable = false;
-        if (!weight) info.shape = {info.shape[0]};
-        (weight ? own.folded_weight : own.folded_bias) = plan_.add(info);
-      }
-      own.norm = take_norm(p, *norm);
-    }
-    if constexpr (std::is_same_v<Payload, LinearPayload>) {
-      take_relu(p, own.relu);
-    } else if (!own.transposed) {
-      take_sum(p, own);
-      take_limits(p, own);
-    }
-  }
-
-  // The other operand of the sum that alone reads the result, if it lies as the result does and is
-  // known when the convolution runs.
-  void take_sum(Primitive& p, ConvolutionPayload& own) {
-    const auto& users = users_[static_cast<size_t>(p.out)];
-    if (plan_.root(p.out) != p.out || plan_.at(p.out).pinned || users.size() != 1) return;
-    Primitive& sum = plan_.primitives[users[0]];
-    if (sum.removed || !is_sum(sum)) return;
-    const int other = sum.in[sum.in[0] == p.out ? 1 : 0];
-    const TensorInfo &own_info = plan_.at(p.out), &info = plan_.at(other);
-    if (info.layout != own_info.layout || info.shape != own_info.shape ||
-        info.axes.rows != own_info.axes.rows || info.axes.lanes != own_info.axes.lanes)
-      return;
-    for (const Primitive* later = &p; later != &*plan_.primitives.end(); ++later)
-      if (!later->removed && plan_.root(later->out) == plan_.root(other)) return;
-    own.add = other;
-    p.params.emplace_back("add", other);
-    p.out = sum.out;
-    sum.removed = true;
-  }
-
-  static bool is_sum(const Primitive& p) {
-    if (!p.is<MapPayload>() || p.in.size() != 2) return false;
-    const Expr::Node& node = p.as<MapPayload>().expr.node();
-    return node.op == ScalarOp::add && node.inputs[0].node().op == ScalarOp::operand &&
-           node.inputs[1].node().op == ScalarOp::operand &&
-           node.inputs[0].node().operand != node.inputs[1].node().operand;
-  }
-
-  void take_limits(Primitive& p, ConvolutionPayload& own) {
+  Primitive* only_user_of(const Primitive& p) {
     Primitive* user = only_user(p.out);
-    if (!user || user->removed || !user->is<MapPayload>()) return;
-    if (plan_.at(user->out).shape != plan_.at(p.out).shape) return;  // repeated as well
-    const std::optional<Limits> limits = limits_of(user->as<MapPayload>().expr);
-    if (!limits) return;
-    own.low = static_cast<float>(limits->low);
-    own.high = static_cast<float>(limits->high);
-    p.out = user->out;
-    user->removed = true;
+    return user && user->is<Payload>() ? user : nullptr;
   }
-
-  // The batch norm behind a result, if it is a fixed scale and shift of each channel and all its
-  // parameters are plain ones: a rounded parameter must stay what it is.
-  Primitive* fixed_norm(int tensor) {
-    Primitive* norm = plan_.options.fold_batch_norm ? only_user(tensor) : nullptr;
-    if (!norm || norm->removed || !norm->is<BatchNormPayload>()) return nullptr;
-    if (norm->as<BatchNormPayload>().batch_statistics) return nullptr;
-    return computed(norm->weight) || computed(norm->bias) ? nullptr : norm;
+  // `p` gives the result of `user`, which is gone.
+  int take(Primitive& p, Primitive& user) {
+    p.out = user.out;
+    user.removed = true;
+    return static_cast<int>(&user - plan.primitives.data());
   }
+  bool computed(int tensor) const { return tensor >= 0 && plan.at(tensor).place == Place::arena; }
 
-  bool computed(int tensor) const { return tensor >= 0 && plan_.at(tensor).place == Place::arena; }
+  Plan& plan;
 
-  int take_norm(Primitive& p, Primitive& norm) {
-    p.out = norm.out;
-    norm.removed = true;
-    return static_cast<int>(&norm - plan_.primitives.data());
-  }
-
-  void fuse_gather(size_t index) {
-    Primitive& p = plan_.primitives[index];
-    auto& own = p.as<GatherPayload>();
-    const bool training = plan_.options.training;
-    if (Primitive* norm = training ? nullptr : fixed_norm(p.out);
-        norm && plan_.at(p.out).shape.size() == 2) {
-      const int64_t features = plan_.at(p.out).rows();
-      own.scale = plan_.scratch("scale", features);
-      own.shift = plan_.scratch("shift", features);
-      own.norm = take_norm(p, *norm);
-      take_relu(p, own.relu);
-    }
-    Primitive* user = only_user(p.out);
-    if (!user || user->removed) return;
-    // With few samples most of each row would be padding.
-    constexpr int64_t few = 8;
-    if (user->is<RelayoutPayload>() && plan_.options.batch_size < few && own.norm < 0 &&
-        plan_.at(user->out).shape == plan_.at(p.out).shape) {
-      p.out = user->out;
-      user->removed = true;
-    } else if (!training && user->is<LinearPayload>()) {
-      const Shape& shape = plan_.at(p.out).shape;
-      const Shape& w = plan_.at(user->weight).shape;
-      auto& linear = user->as<LinearPayload>();
-      if (shape.size() != 2 || !kernels::can_gather_linear(w[linear.transposed ? 1 : 0], shape[1]))
-        return;
-      linear.gather = static_cast<int>(index);
-      p.removed = true;
-    }
-  }
-
-  Plan& plan_;
+ private:
   std::vector<std::vector<size_t>> users_;
+};
+
+bool is_relu(const Primitive& p) {
+  const Expr::Node& node = p.as<MapPayload>().expr.node();
+  return node.op == ScalarOp::max && node.inputs[0].node().op == ScalarOp::operand &&
+         node.inputs[1].is_constant(0);
+}
+
+void take_relu(Rewriting& program, Primitive& p, bool& relu) {
+  Primitive* user = program.only_user_of<MapPayload>(p);
+  if (!user || !is_relu(*user)) return;
+  relu = true;
+  program.take(p, *user);
+}
+
+// The batch norm behind a result, if it is a fixed scale and shift of each channel and all its
+// parameters are plain ones: a rounded parameter must stay what it is.
+Primitive* fixed_norm(Rewriting& program, const Primitive& p) {
+  if (program.training() || !program.plan.options.fold_batch_norm) return nullptr;
+  Primitive* norm = program.only_user_of<BatchNormPayload>(p);
+  if (!norm || norm->as<BatchNormPayload>().batch_statistics) return nullptr;
+  return program.computed(norm->weight) || program.computed(norm->bias) ? nullptr : norm;
+}
+
+// Whether the channels of a batch norm behind it are the outputs of a product.
+template <class Payload>
+bool gives_channels(const Rewriting& program, const Primitive& p) {
+  return std::is_same_v<Payload, ConvolutionPayload> || program.plan.at(p.out).shape.size() == 2;
+}
+
+// Training.  linear or convolution, batch_norm => the same, the bias without a gradient
+// A bias that only shifts what a batch norm centres again has derivative 0; summing it up would
+// give rounding noise, which Adam turns into steps as large as the learning rate.
+template <class Payload>
+void drop_bias_gradient(Rewriting& program, Primitive& p) {
+  if (!p.is<Payload>() || !program.training()) return;
+  const Primitive* norm = program.only_user_of<BatchNormPayload>(p);
+  p.as<Payload>().bias_cancels =
+      norm && norm->as<BatchNormPayload>().batch_statistics && gives_channels<Payload>(program, p);
+}
+
+// Inference.  linear or convolution, batch_norm => the product with folded weights
+template <class Payload>
+void fold_norm(Rewriting& program, Primitive& p) {
+  if (!p.is<Payload>()) return;
+  Primitive* norm = fixed_norm(program, p);
+  auto& own = p.as<Payload>();
+  if (!norm || !gives_channels<Payload>(program, p) || own.transposed ||
+      program.computed(p.weight) || program.computed(p.bias))
+    return;
+  for (const bool weight : {true, false}) {
+    TensorInfo info = program.plan.at(p.weight);
+    info.name += weight ? " folded" : " folded bias";
+    info.place = Place::arena;
+    info.differentiable = false;
+    if (!weight) info.shape = {info.shape[0]};
+    (weight ? own.folded_weight : own.folded_bias) = program.plan.add(info);
+  }
+  own.norm = program.take(p, *norm);
+}
+
+// Inference.  linear, max(x, 0) => linear+relu
+void relu_into_linear(Rewriting& program, Primitive& p) {
+  if (p.is<LinearPayload>() && !program.training())
+    take_relu(program, p, p.as<LinearPayload>().relu);
+}
+
+bool is_sum(const Primitive& p) {
+  if (!p.is<MapPayload>() || p.in.size() != 2) return false;
+  const Expr::Node& node = p.as<MapPayload>().expr.node();
+  return node.op == ScalarOp::add && node.inputs[0].node().op == ScalarOp::operand &&
+         node.inputs[1].node().op == ScalarOp::operand &&
+         node.inputs[0].node().operand != node.inputs[1].node().operand;
+}
+
+// Inference.  convolution, x + y => convolution+add, where y lies as x does and is known before
+void sum_into_convolution(Rewriting& program, Primitive& p) {
+  if (!p.is<ConvolutionPayload>() || program.training()) return;
+  auto& own = p.as<ConvolutionPayload>();
+  Plan& plan = program.plan;
+  const auto& users = program.users(p.out);
+  if (own.transposed || plan.root(p.out) != p.out || plan.at(p.out).pinned || users.size() != 1)
+    return;
+  Primitive& sum = plan.primitives[users[0]];
+  if (sum.removed || !is_sum(sum)) return;
+  const int other = sum.in[sum.in[0] == p.out ? 1 : 0];
+  const TensorInfo &own_info = plan.at(p.out), &info = plan.at(other);
+  if (info.layout != own_info.layout || info.shape != own_info.shape ||
+      info.axes.rows != own_info.axes.rows || info.axes.lanes != own_info.axes.lanes)
+    return;
+  for (const Primitive* later = &p; later != &*plan.primitives.end(); ++later)
+    if (!later->removed && plan.root(later->out) == plan.root(other)) return;
+  own.add = other;
+  p.params.emplace_back("add", other);
+  program.take(p, sum);
+}
+
+// Inference.  convolution, limits of x (relu, relu6, clamp, hardtanh) => convolution+clamp
+void limits_into_convolution(Rewriting& program, Primitive& p) {
+  if (!p.is<ConvolutionPayload>() || program.training()) return;
+  auto& own = p.as<ConvolutionPayload>();
+  Primitive* user = own.transposed ? nullptr : program.only_user_of<MapPayload>(p);
+  // What is repeated as well stays.
+  if (!user || program.plan.at(user->out).shape != program.plan.at(p.out).shape) return;
+  const std::optional<Limits> limits = limits_of(user->as<MapPayload>().expr);
+  if (!limits) return;
+  own.low = static_cast<float>(limits->low);
+  own.high = static_cast<float>(limits->high);
+  program.take(p, *user);
+}
+
+// Inference.  gather, batch_norm, max(x, 0) => gather+batch_norm+relu
+void norm_into_gather(Rewriting& program, Primitive& p) {
+  if (!p.is<GatherPayload>() || program.plan.at(p.out).shape.size() != 2) return;
+  Primitive* norm = fixed_norm(program, p);
+  if (!norm) return;
+  auto& own = p.as<GatherPayload>();
+  const int64_t features = program.plan.at(p.out).rows();
+  own.scale = program.plan.scratch("scale", features);
+  own.shift = program.plan.scratch("shift", features);
+  own.norm = program.take(p, *norm);
+  take_relu(program, p, own.relu);
+}
+
+// Few samples.  gather, relayout => gather in that layout
+// Most of each row would be padding otherwise.
+void relayout_into_gather(Rewriting& program, Primitive& p) {
+  constexpr int64_t few = 8;
+  if (!p.is<GatherPayload>() || program.plan.options.batch_size >= few) return;
+  Primitive* user = program.only_user_of<RelayoutPayload>(p);
+  if (!user || p.as<GatherPayload>().norm >= 0) return;
+  if (program.plan.at(user->out).shape == program.plan.at(p.out).shape) program.take(p, *user);
+}
+
+// Inference.  gather, linear => gather+linear, where the layer is small
+void gather_into_linear(Rewriting& program, Primitive& p) {
+  if (!p.is<GatherPayload>() || program.training()) return;
+  Primitive* user = program.only_user_of<LinearPayload>(p);
+  if (!user) return;
+  const Shape &shape = program.plan.at(p.out).shape, &w = program.plan.at(user->weight).shape;
+  auto& linear = user->as<LinearPayload>();
+  if (shape.size() != 2 || !kernels::can_gather_linear(w[linear.transposed ? 1 : 0], shape[1]))
+    return;
+  linear.gather = static_cast<int>(&p - program.plan.primitives.data());
+  p.removed = true;
+}
+
+// batch_norm, max(x, 0) => batch_norm+relu
+void relu_into_norm(Rewriting& program, Primitive& p) {
+  if (p.is<BatchNormPayload>()) take_relu(program, p, p.as<BatchNormPayload>().relu);
+}
+
+// batch_norm, quantize => batch_norm+quantize, where it is straight-through and element-wise
+void quantizer_into_norm(Rewriting& program, Primitive& p) {
+  Primitive* user = p.is<BatchNormPayload>() ? program.only_user_of<QuantizePayload>(p) : nullptr;
+  if (!user) return;
+  const Quantizer* quantizer = user->as<QuantizePayload>().quantizer;
+  if (!quantizer->elementwise || quantizer->gradient || user->weight >= 0) return;
+  // A product that rounds its operands anew for the backward pass wants them unrounded.
+  for (const size_t reader : program.users(user->out)) {
+    const Primitive& product = program.plan.primitives[reader];
+    if (product.is<LinearPayload>() && product.as<LinearPayload>().backward) return;
+  }
+  p.stream = user->stream;
+  p.as<BatchNormPayload>().out_quantizer = quantizer;
+  program.take(p, *user);
+}
+
+constexpr void (*rules[])(Rewriting& program, Primitive& p) = {
+    drop_bias_gradient<LinearPayload>,
+    drop_bias_gradient<ConvolutionPayload>,
+    fold_norm<LinearPayload>,
+    fold_norm<ConvolutionPayload>,
+    relu_into_linear,
+    sum_into_convolution,
+    limits_into_convolution,
+    norm_into_gather,
+    relayout_into_gather,
+    gather_into_linear,
+    relu_into_norm,
+    quantizer_into_norm,
 };
 
 // What no output, kept node or gradient needs.
@@ -288,7 +304,10 @@ void remove_unused(Plan& plan) {
 
 void fuse(Plan& plan) {
   remove_unused(plan);
-  Fuser(plan).run();
+  Rewriting program(plan);
+  for (size_t i = 0; i < plan.primitives.size(); ++i)
+    for (const auto rule : rules)
+      if (!plan.primitives[i].removed) rule(program, plan.primitives[i]);
 }
 
 }  // namespace mase::engine

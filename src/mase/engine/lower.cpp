@@ -29,6 +29,8 @@ std::optional<Slot> Lowerer::parameter(const std::string& name) {
 
 Slot Lowerer::add(const char* record, Primitive primitive, Shape shape, Layout layout, Axes axes) {
   primitive.record = &find_primitive(record);
+  MASE_CHECK(primitive.record->payload == primitive.payload.type(), "'{}' has another payload",
+             record);
   TensorInfo info;
   info.name = node_ ? node_->name : "";
   info.shape = std::move(shape);
@@ -54,6 +56,15 @@ Slot Lowerer::add(const char* record, Primitive primitive, Shape shape, Layout l
   const int out = primitive.out;
   plan_.primitives.push_back(std::move(primitive));
   return out;
+}
+
+Slot Lowerer::primitive(const std::string& name, const Value& attributes,
+                        const std::vector<Slot>& operands) {
+  const PrimitiveRecord& record = find_primitive(name);
+  MASE_CHECK(record.lower, "'{}' cannot be asked for by name", name);
+  for (const Slot operand : operands)
+    if (!known(operand)) return -1;
+  return record.lower(*this, attributes, operands);
 }
 
 Slot Lowerer::quantized(Slot slot, const Quantization& quantization, const std::string& operand) {

@@ -47,12 +47,15 @@ class Lowerer : public Lowering {
   Slot batch_mean(Slot x, std::optional<Slot> weights) override;
   Slot cross_entropy(Slot logits, Slot labels, std::optional<Slot> class_weights) override;
 
- private:
+  Slot primitive(const std::string& name, const Value& attributes,
+                 const std::vector<Slot>& operands) override;
+
+  // What primitives that lower themselves are built with.
   bool is(Slot slot, Layout layout) const { return slot >= 0 && plan_.at(slot).layout == layout; }
   bool is_batch(Slot slot) const { return is(slot, Layout::batch); }
   bool is_fixed(Slot slot) const { return is(slot, Layout::fixed); }
   bool known(Slot slot) const { return is_batch(slot) || is_fixed(slot); }
-
+  const TensorInfo& info(Slot slot) const { return plan_.at(slot); }
   Slot add(const char* record, Primitive primitive, Shape shape, Layout layout, Axes axes = {});
   // The same values with other axes; a batch tensor of the result's shape.
   Slot relayout(Slot x, const Axes& axes);
@@ -60,6 +63,8 @@ class Lowerer : public Lowering {
   Slot spread(Slot x, const Shape& shape, const Axes& axes);
   Slot flat(Slot x);  // with all features as rows; others as they are
   Slot view(Slot x, Shape shape, Axes axes);
+
+ private:
   Slot quantized(Slot slot, const Quantization& quantization, const std::string& operand);
   void round_backward(Primitive& convolution, Slot x, const Axes& axes);
   Slot lane_matmul(Slot a, Slot b, const Shape& shape);

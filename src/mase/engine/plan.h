@@ -153,6 +153,8 @@ void fuse(Plan& plan);
 void share_straight_through(Plan& plan);  // one gradient for both sides of a quantiser
 void emit_forward(Plan& plan);
 void emit_backward(Plan& plan);
+// The same from the gradient of this result, which the caller writes.
+void emit_backward_from(Plan& plan, int result);
 void place_tensors(Plan& plan);
 std::string dump(const Plan& plan);
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a primitive is: one record says how it runs, forward and backward. Primitives live in
-// primitives/, need no header of their own, and are found by name through the registry.
+// What a primitive is: one record says what it means, how it runs, forward and backward, and how it
+// is tried out. Primitives live in primitives/, need no header of their own, and are found by name
+// through the registry.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <typeindex>
 #include <vector>
 
 #include "mase/base/registry.h"
 #include "mase/engine/plan.h"
+#include "mase/ir/op.h"
 
 namespace mase::engine {
 
@@ -31,17 +35,55 @@ class Backward {
   virtual void push(Step step) = 0;
 };
 
+// Operands and result of one run in row-major double precision, whatever their layout: a primitive
+// says by plain loops what it means.
+struct Reference {
+  const Plan& plan;
+  const Primitive& primitive;
+  const Run& run;
+  std::function<Array(int tensor)> read = {};  // what only the payload names
+  std::vector<Array> in = {};
+  Array weight = {}, bias = {};  // without values where there is none
+  Array out = {};                // of its shape, all zero
+};
+
+// One way of computing a primitive.
+struct Variant {
+  std::string name;
+  // Nothing where it does not apply: another shape, another instruction set.
+  std::function<std::optional<Step>(Plan& plan, Primitive& primitive)> forward;
+  bool exact = false;  // gives the very bits of the reference's values
+};
+
+class Lowerer;
+class Trial;
+
 struct PrimitiveRecord {
   static constexpr const char* kind = "primitive";
   std::string name;
   std::vector<std::string> aliases = {};
   std::string summary;
-  std::function<Step(Plan& plan, Primitive& primitive)> forward;
+  std::type_index payload;
+  // The first that applies is taken. Behind them all stands the reference, which always does.
+  std::vector<Variant> variants;
+  std::function<void(Reference& call)> reference = {};
   // Sends the gradient of the result to those of the inputs. Empty: there is none to send.
   std::function<void(Backward& backward, const Primitive& primitive, int gradient)> gradient = {};
+  // One such primitive with operands of drawn sizes, layouts and values, for the sweeping test and
+  // `ch bench primitives`; a record without one says why.
+  std::function<Slot(Trial& trial)> generate = {};
+  std::string not_generated = {};
+  // Products added up in one forward run, where that is what takes the time.
+  std::function<double(const Plan& plan, const Primitive& primitive)> multiply_adds = {};
+  // For ops that ask for it by name: the primitive with the operands in the layouts it takes.
+  std::function<Slot(Lowerer& to, const Value& attributes, const std::vector<Slot>& operands)>
+      lower = {};
 };
 
 const PrimitiveRecord& find_primitive(const std::string& name);
+
+// All variants, the reference last.
+std::vector<Variant> variants_of(const PrimitiveRecord& record);
 
 // The tensor that receives the gradient of `tensor`, made when first asked for.
 int gradient_of(Plan& plan, int tensor);

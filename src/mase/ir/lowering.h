@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The primitives that ops lower to and the engine runs: a closed set, so that an op file composed
-// of them needs no kernel of its own and gets its gradient, fusion and memory plan for free. An op
-// writes against this interface; engine/ implements it.
+// The vocabulary that ops lower to and the engine runs: an op file composed of it needs no kernel
+// of its own and gets its gradient, fusion and memory plan for free. An op writes against this
+// interface; engine/ implements it. What the vocabulary lacks is a primitive's own record, asked
+// for by name.
 #pragma once
 
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "mase/base/tensor.h"
+#include "mase/base/value.h"
 #include "mase/ir/expr.h"
 
 namespace mase {
@@ -92,6 +94,11 @@ class Lowering {
   // -log softmax(logits)[label], weighted by `class_weights` [classes], and its batch mean, in one
   // sweep over logits [batch, classes].
   virtual Slot cross_entropy(Slot logits, Slot labels, std::optional<Slot> class_weights) = 0;
+
+  // One of the engine's primitives by name, for an op that none of the above computes well: its
+  // record understands the attributes and says what comes out.
+  virtual Slot primitive(const std::string& name, const Value& attributes,
+                         const std::vector<Slot>& operands) = 0;
 };
 
 }  // namespace mase

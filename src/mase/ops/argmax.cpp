@@ -70,6 +70,14 @@ const Register<OpRecord> registered{{
         [](const Value&, const std::vector<Shape>& inputs, const Shape&) {
           return OpCost{0, element_count(inputs[0])};
         },
+    .lower =
+        [](Lowering& to, const Value& attributes, const std::vector<Slot>& inputs) {
+          const Shape shape = to.shape(inputs[0]);
+          if (attributes["dim"].is_null() || shape.empty()) return -1;
+          const int64_t dim = checked_dim(attributes["dim"].as_int(), shape.size());
+          return to.reshape(to.primitive("argmax", Dict{{"dim", dim}}, inputs),
+                            Line(attributes, shape).out);
+        },
 }};
 
 }  // namespace

@@ -47,6 +47,13 @@ const Register<OpRecord> registered{{
         [](const Value&, const std::vector<Shape>&, const Shape& out) {
           return OpCost{0, element_count(out)};
         },
+    .lower =
+        [](Lowering& to, const Value& attributes, const std::vector<Slot>& inputs) {
+          const size_t rank = to.shape(inputs[0]).size();
+          if (rank == 0) return -1;
+          return to.primitive("running_sum",
+                              Dict{{"dim", checked_dim(attributes["dim"].as_int(), rank)}}, inputs);
+        },
 }};
 
 }  // namespace

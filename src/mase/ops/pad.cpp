@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pad: further indices around the last dimensions, filled with a value. `pad` names pairs from the
 // last dimension backwards, as PyTorch's; negative ones cut off.
+#include "mase/ir/lowering.h"
 #include "mase/ir/op.h"
 
 namespace mase::pad_op {
@@ -62,6 +63,29 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   return result;
 }
 
+// One dimension after the other: each index of the result is one of x, or the value.
+Slot lower(Lowering& to, const Value& attributes, const std::vector<Slot>& inputs) {
+  const Shape x = to.shape(inputs[0]);
+  if (x.empty()) return -1;
+  const Padding padding(attributes, x);
+  Slot y = inputs[0];
+  for (size_t dim = 0; dim < x.size(); ++dim) {
+    if (padding.before[dim] == 0 && padding.out[dim] == x[dim]) continue;
+    List taps;
+    for (int64_t k = 0; k < padding.out[dim]; ++k) {
+      const int64_t from = k - padding.before[dim];
+      taps.emplace_back(List{});
+      if (from >= 0 && from < x[dim]) taps.back().list().emplace_back(List{from, 1.0});
+    }
+    y = to.primitive("resample",
+                     Dict{{"dim", static_cast<int64_t>(dim)},
+                          {"taps", taps},
+                          {"fill", attributes["value"].as_double()}},
+                     {y});
+  }
+  return y;
+}
+
 const Register<OpRecord> registered{{
     .name = "pad",
     .function = "torch.nn.functional.pad",
@@ -83,6 +107,7 @@ const Register<OpRecord> registered{{
     .eval = eval,
     .grad = grad,
     .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
+    .lower = lower,
     .complete =
         [](Dict& attributes, const std::vector<Shape>&, int64_t) {
           if (!attributes.contains("pad")) attributes.set("pad", List{1, 2});

@@ -99,12 +99,32 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   return result;
 }
 
+// One dimension after the other, each position from one or two of x.
+Slot interpolate(Lowering& lowering, const Resize& resize, const Shape& x, Slot y) {
+  for (int axis = 0; axis < 2; ++axis) {
+    const auto dim = static_cast<size_t>(axis + 2);
+    List taps;
+    for (int64_t k = 0; k < resize.out[dim]; ++k) {
+      const Resize::Place place = resize.place(axis, k, x[dim]);
+      List index;
+      index.emplace_back(List{static_cast<int64_t>(place.first), 1 - place.share});
+      if (place.share != 0)
+        index.emplace_back(List{static_cast<int64_t>(place.second), place.share});
+      taps.emplace_back(index);
+    }
+    y = lowering.primitive(
+        "resample", Dict{{"dim", static_cast<int64_t>(dim)}, {"taps", taps}, {"fill", 0.0}}, {y});
+  }
+  return y;
+}
+
 // A whole factor: each position becomes a block of equal ones.
 Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
   const Shape x = lowering.shape(inputs[0]);
   const Resize resize(attributes, x);
   const Shape& y = resize.out;
-  if (resize.bilinear || y[2] % x[2] != 0 || y[3] % x[3] != 0) return -1;
+  if (resize.bilinear || y[2] % x[2] != 0 || y[3] % x[3] != 0)
+    return interpolate(lowering, resize, x, inputs[0]);
   const int64_t down = y[2] / x[2], across = y[3] / x[3];
   const Slot apart = lowering.reshape(inputs[0], {x[0], x[1], x[2], 1, x[3], 1});
   const std::vector<float> ones(static_cast<size_t>(down * across), 1.0f);

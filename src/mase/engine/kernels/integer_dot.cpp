@@ -98,16 +98,11 @@ MASE_VNNI bool pack_quad_row(const Quads& s, const float* x, int64_t rows, uint3
   return good == 0xffff;
 }
 
-struct Totals {
-  float unit;
-  const float* bias;  // null: added to y
-  Finish finish;
-};
-
 // kRows outputs for kVectors vectors of lanes, `last` the lanes of the last one that count.
 template <int kRows, int kVectors>
 MASE_VNNI __attribute__((noinline)) void integer_tile(const ShiftedShape& s, const uint32_t* w,
-                                                      const int32_t* start, const Totals& totals,
+                                                      const int32_t* start,
+                                                      const IntegerTotals& totals,
                                                       const uint32_t* x, float* y, __mmask16 last) {
   __m512i sum[kRows][kVectors];
   HWY_UNROLL(8)
@@ -150,12 +145,12 @@ MASE_VNNI __attribute__((noinline)) void integer_tile(const ShiftedShape& s, con
 }
 
 template <int kVectors>
-void integer_bands(const ShiftedShape& s, const uint32_t* w, const int32_t* start, Totals totals,
-                   const uint32_t* x, float* y, __mmask16 last) {
+void integer_bands(const ShiftedShape& s, const uint32_t* w, const int32_t* start,
+                   const IntegerTotals& totals, const uint32_t* x, float* y, __mmask16 last) {
   int64_t bands = (s.out + 5) / 6;
   for (int64_t o = 0; bands > 0; --bands) {
     const int64_t height = (s.out - o + bands - 1) / bands;
-    Totals own = totals;
+    IntegerTotals own = totals;
     if (own.bias) own.bias += o;
     own.finish = totals.finish.at(o * s.y_stride);
     const auto run = height == 6   ? integer_tile<6, kVectors>
@@ -171,7 +166,7 @@ void integer_bands(const ShiftedShape& s, const uint32_t* w, const int32_t* star
 
 // One segment of s.n lanes.
 void integer_segment(const ShiftedShape& s, const uint32_t* w, const int32_t* start,
-                     const Totals& totals, const uint32_t* x, float* y) {
+                     const IntegerTotals& totals, const uint32_t* x, float* y) {
   for (int64_t first = 0; first < s.n; first += 64) {
     const int64_t left = std::min<int64_t>(64, s.n - first), vectors = (left + 15) / 16;
     const auto last = static_cast<__mmask16>((1u << (left - (vectors - 1) * 16)) - 1);
@@ -196,10 +191,13 @@ bool pack_quads(const Quads& s, const float* x, uint32_t* out) {
 }
 
 void integer_linear(const ShiftedShape& s, const uint32_t* w, const int32_t* start, float unit,
-                    const float* bias, const uint32_t* x, float* y, const Finish& finish) {
-  if (!has_integer_dot()) return reference::integer_linear(s, w, start, unit, bias, x, y, finish);
+                    const float* bias, const uint32_t* x, float* y, const Finish& finish,
+                    IntegerSegment* segment) {
+  if (!segment && !has_integer_dot())
+    return reference::integer_linear(s, w, start, unit, bias, x, y, finish);
   const bool parallel =
       s.threads > 1 && s.out * s.in * quad * s.n * s.segments >= integer_parallel_work;
+  if (!segment) segment = integer_segment;
   constexpr int64_t block = 1024;
   const int64_t blocks = std::max<int64_t>(1, (s.n + block - 1) / block);
   for (int64_t k = 0; k == 0 || k < s.in; k += integer_longest_sum) {
@@ -212,12 +210,12 @@ void integer_linear(const ShiftedShape& s, const uint32_t* w, const int32_t* sta
       const int64_t piece = i / blocks, first = i % blocks * block;
       own.n = std::min(block, s.n - first);
       const int64_t at = piece * s.y_step + first;
-      const Totals totals{unit, k == 0 ? bias : nullptr, last ? finish.at(at) : Finish{}};
+      const IntegerTotals totals{unit, k == 0 ? bias : nullptr, last ? finish.at(at) : Finish{}};
       float* to = y + at;
       if (k == 0 && !bias)
         for (int64_t o = 0; o < s.out; ++o) std::fill_n(to + o * s.y_stride, own.n, 0.0f);
-      integer_segment(own, w + k * s.in_step, start + k / integer_longest_sum * s.out, totals,
-                      x + piece * s.x_step + first, to);
+      segment(own, w + k * s.in_step, start + k / integer_longest_sum * s.out, totals,
+              x + piece * s.x_step + first, to);
     });
   }
 }
@@ -229,7 +227,8 @@ bool pack_quads(const Quads& s, const float* x, uint32_t* out) {
   return reference::pack_quads(s, x, out);
 }
 void integer_linear(const ShiftedShape& s, const uint32_t* w, const int32_t* start, float unit,
-                    const float* bias, const uint32_t* x, float* y, const Finish& finish) {
+                    const float* bias, const uint32_t* x, float* y, const Finish& finish,
+                    IntegerSegment*) {
   reference::integer_linear(s, w, start, unit, bias, x, y, finish);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "mase/engine/kernels/integer_tiles.h"
 #include "mase/engine/kernels/shifted.h"
 
 namespace mase::kernels {
@@ -38,7 +39,9 @@ void integer_linear(const ShiftedShape& shape, const uint32_t* w, const int32_t*
 }  // namespace reference
 
 bool pack_quads(const Quads& shape, const float* x, uint32_t* out);
+// `segment`: the sums by other instructions (integer_tiles.h); null: by VNNI's, or plain loops.
 void integer_linear(const ShiftedShape& shape, const uint32_t* w, const int32_t* start, float unit,
-                    const float* bias, const uint32_t* x, float* y, const Finish& finish);
+                    const float* bias, const uint32_t* x, float* y, const Finish& finish,
+                    IntegerSegment* segment = nullptr);
 
 }  // namespace mase::kernels

@@ -3,11 +3,14 @@
 // result, activation and rounding in one pass, the gradient in another. With several processes the
 // statistics are combined between two passes (Chan et al., "Algorithms for computing the sample
 // variance", 1983).
+#include <algorithm>
 #include <cmath>
 
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitives/quantize.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
 
 namespace mase::engine::batch_norm_primitive {
 namespace {
@@ -118,7 +121,18 @@ void combine_statistics(const Plan& plan, const kernels::NormShape& shape, const
   }
 }
 
-Step forward(Plan& plan, Primitive& primitive) {
+// The sweeps over a channel, by vectors or by plain loops: the gradient needs the statistics that
+// either leaves behind.
+struct Sweeps {
+  decltype(&kernels::norm_apply) apply;
+  decltype(&kernels::norm_statistics) statistics;
+  decltype(&kernels::norm_forward) forward;
+};
+const Sweeps fast{kernels::norm_apply, kernels::norm_statistics, kernels::norm_forward};
+const Sweeps plain{kernels::reference::norm_apply, kernels::reference::norm_statistics,
+                   kernels::reference::norm_forward};
+
+Step forward(Plan& plan, Primitive& primitive, const Sweeps& sweeps) {
   const kernels::NormShape shape = norm_shape(plan, primitive);
   auto& kept = primitive.as<BatchNormPayload>();
   kept.mean = plan.scratch("mean", shape.channels);
@@ -160,19 +174,19 @@ Step forward(Plan& plan, Primitive& primitive) {
           at.mean[c] = at.running_mean[c];
           at.inverse[c] = static_cast<float>(1 / std::sqrt(at.running_var[c] + own.eps));
         }
-        kernels::norm_apply(s, parameters, at.x, at.mean, at.inverse, at.y, hook);
+        sweeps.apply(s, parameters, at.x, at.mean, at.inverse, at.y, hook);
         return;
       }
       double count = static_cast<double>(s.n * s.positions);
       if (sync) {
         count = run.global * static_cast<double>(s.positions * positions);
-        kernels::norm_statistics(s, at.x, at.mean, at.variance);
+        sweeps.statistics(s, at.x, at.mean, at.variance);
         combine_statistics(plan, s, at, *sums, count);
         for (int64_t c = 0; c < s.channels; ++c)
           at.inverse[c] = static_cast<float>(1 / std::sqrt(at.variance[c] + own.eps));
-        kernels::norm_apply(s, parameters, at.x, at.mean, at.inverse, at.y, hook);
+        sweeps.apply(s, parameters, at.x, at.mean, at.inverse, at.y, hook);
       } else {
-        kernels::norm_forward(s, parameters, at.x, at.mean, at.variance, at.inverse, at.y, hook);
+        sweeps.forward(s, parameters, at.x, at.mean, at.variance, at.inverse, at.y, hook);
       }
       if (plan.options.training) update_running(at, own.momentum, s.channels, count);
     };
@@ -241,11 +255,63 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
   backward.push(std::move(step));
 }
 
+void reference(Reference& call) {
+  const Primitive& p = call.primitive;
+  const auto& own = p.as<BatchNormPayload>();
+  const auto channels = static_cast<size_t>(call.out.shape[1]);
+  std::vector<double> mean(channels, 0.0), variance(channels, 0.0);
+  const Array& x = call.in[0];
+  const double share = static_cast<double>(channels) / static_cast<double>(x.data.size());
+  const auto each = [&](const auto& visit) {
+    each_index(x.shape, [&](const Shape& at) { visit(static_cast<size_t>(at[1]), at); });
+  };
+  if (own.batch_statistics) {
+    each([&](size_t c, const Shape& at) { mean[c] += value_at(x, at) * share; });
+    each([&](size_t c, const Shape& at) {
+      const double off = value_at(x, at) - mean[c];
+      variance[c] += off * off * share;
+    });
+  } else {
+    mean = call.read(own.running_mean).data;
+    variance = call.read(own.running_var).data;
+  }
+  each([&](size_t c, const Shape& at) {
+    const double normal = (value_at(x, at) - mean[c]) / std::sqrt(variance[c] + own.eps);
+    const double y =
+        normal * (p.weight >= 0 ? call.weight.data[c] : 1) + (p.bias >= 0 ? call.bias.data[c] : 0);
+    value_at(call.out, at) = own.relu ? std::max(0.0, y) : y;
+  });
+}
+
+Slot generate(Trial& trial) {
+  trial.batch(32);
+  const int64_t channels = trial.size(1, 9, 64);
+  Shape sample = {channels};
+  for (int64_t dims = trial.size(0, 2, 2); dims > 0; --dims) sample.push_back(trial.size(2, 9, 16));
+  const Slot x = trial.activation(sample);
+  Lowering::BatchNorm options;
+  options.eps = 1e-3;
+  if (trial.coin(true)) options.weight = trial.parameter({channels});
+  if (trial.coin(true)) options.bias = trial.parameter({channels});
+  if (!trial.to().training() || trial.coin()) {
+    options.running_mean = trial.parameter({channels}, {1, 3, true});
+    options.running_var = trial.parameter({channels}, {1, 3, true});
+  }
+  const Slot out = trial.to().batch_norm(x, options);
+  // A channel of one value has no deviation.
+  return trial.to().training() && sample.size() == 1 && trial.plan().options.batch_size < 8 ? -1
+                                                                                            : out;
+}
+
 const Register<PrimitiveRecord> registered{{
     .name = "batch_norm",
     .summary = "each channel normalised over all its lanes",
-    .forward = forward,
+    .payload = typeid(BatchNormPayload),
+    .variants = {{"vectors", [](Plan& plan, Primitive& p) { return forward(plan, p, fast); }},
+                 {"reference", [](Plan& plan, Primitive& p) { return forward(plan, p, plain); }}},
+    .reference = reference,
     .gradient = gradient,
+    .generate = generate,
 }};
 
 }  // namespace

@@ -143,8 +143,10 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
 const Register<PrimitiveRecord> registered{{
     .name = "call",
     .summary = "an op's own reference code",
-    .forward = forward,
+    .payload = typeid(CallPayload),
+    .variants = {{"reference", forward}},
     .gradient = gradient,
+    .not_generated = "runs an op's own code, which the sweep over all ops compares with PyTorch's",
 }};
 
 }  // namespace

@@ -2,6 +2,8 @@
 // convolution: a sum over the taps of weights times the image shifted along the lanes; the dense
 // kernel with a table of where each channel and tap begins. Its gradients are the same sums the
 // other way round, and a transposed convolution is one of them as an operation.
+#include "mase/engine/primitives/convolution.h"
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -343,70 +345,126 @@ std::string detail_of(const Geometry& g) {
                      g.groups > 1 ? fmt::format(", {} groups", g.groups) : "");
 }
 
-Step forward(Plan& plan, Primitive& p) {
+// The weights and bias that are multiplied with: those of the layer, or with a batch norm in them.
+struct Factors {
+  int weight, bias;
+};
+
+Factors factors_of(Plan& plan, const Primitive& p) {
   const auto& own = p.as<ConvolutionPayload>();
-  const int weight = own.norm >= 0 ? own.folded_weight : p.weight;
-  const int bias = own.norm >= 0 ? own.folded_bias : p.bias;
-  if (own.norm >= 0) plan.prepare.push_back(prepare_folded(plan, p, own.norm, weight, bias));
-  Geometry g = geometry_of(plan, p);
-  if (!own.transposed && worth_whole_planes(g.planes, plan.options.batch_size))
-    g.wide_stride = padded_lanes(g.planes.result[0] * g.planes.pitch(plan.options.batch_size));
+  if (own.norm < 0) return {p.weight, p.bias};
+  plan.prepare.push_back(prepare_folded(plan, p, own.norm, own.folded_weight, own.folded_bias));
+  return {own.folded_weight, own.folded_bias};
+}
+
+Step step_of(const Primitive& p, const Geometry& g, const Factors& factors) {
+  const auto& own = p.as<ConvolutionPayload>();
   Step step{own.transposed ? "transposed_convolution" : "convolution",
             detail_of(g),
-            {p.in[0], weight},
+            {p.in[0], factors.weight},
             {p.out}};
   if (own.add >= 0) step.kernel += "+add";
   if (own.low == 0 && std::isinf(own.high))
     step.kernel += "+relu";
   else if (std::isfinite(own.low) || std::isfinite(own.high))
     step.kernel += "+clamp";
-  step.read({bias, own.add});
-  const int add = own.add;
-  const kernels::Finish limits{.low = own.low, .high = own.high};
-  const int in = p.in[0], out = p.out;
-  if (own.transposed) {
-    const ToImage to_image(plan, p, g, step);
-    step.bind = [=](const Memory& memory) {
-      return to_image.kernel(memory[weight], memory.at(bias), memory[in], memory[out], memory,
-                             false);
-    };
-    return step;
-  }
-  if (const auto winograd = winograd_of(plan, p, false)) {
-    winograd->join(step);
-    const bool fixed = !plan.options.training;
-    if (fixed) plan.prepare.push_back(winograd->prepare(weight));
-    step.bind = [=](const Memory& memory) -> Kernel {
-      return [=, product = Winograd::Bound(*winograd, memory), w = memory[weight],
-              b = memory.at(bias), from = memory[in], to = memory[out],
-              finish = kernels::Finish{limits.low, limits.high, memory.at(add)}](const Run& run) {
-        if (!fixed) product.transform_weights(w);
-        product.forward(from, b, to, finish, false, run.n);
-      };
-    };
-    return step;
-  }
-  const int scratch = plan.scratch("planes", g.plane_floats());
-  step.write({scratch});
-  const int wide = g.wide_stride ? plan.scratch("wide", g.result_channels * g.wide_stride) : -1;
-  step.write({wide});
-  const auto integers = g.groups == 1 && own.norm < 0
-                            ? IntegerProduct::of(plan, p, weight, bias, g.image_stride)
-                            : std::nullopt;
-  if (integers) integers->join(step);
+  step.read({factors.bias, own.add});
+  return step;
+}
+
+kernels::Finish finish_of(const Primitive& p, const Memory& memory) {
+  const auto& own = p.as<ConvolutionPayload>();
+  return {own.low, own.high, memory.at(own.add)};
+}
+
+std::optional<Step> to_image(Plan& plan, Primitive& p) {
+  if (!p.as<ConvolutionPayload>().transposed) return {};
+  const Factors factors = factors_of(plan, p);
+  const Geometry g = geometry_of(plan, p);
+  Step step = step_of(p, g, factors);
+  const ToImage image(plan, p, g, step);
+  step.bind = [=, in = p.in[0], out = p.out](const Memory& memory) {
+    return image.kernel(memory[factors.weight], memory.at(factors.bias), memory[in], memory[out],
+                        memory, false);
+  };
+  return step;
+}
+
+std::optional<Step> winograd(Plan& plan, Primitive& primitive) {
+  const auto tiles = winograd_of(plan, primitive, false);
+  if (!tiles) return {};
+  const Primitive p = primitive;
+  const Factors factors = factors_of(plan, p);
+  Step step = step_of(p, geometry_of(plan, p), factors);
+  tiles->join(step);
+  const bool fixed = !plan.options.training;
+  if (fixed) plan.prepare.push_back(tiles->prepare(factors.weight));
   step.bind = [=](const Memory& memory) -> Kernel {
-    const auto tables = tables_of(g), quad_tables = tables_of(g);
-    std::optional<IntegerProduct::Bound> bound;
-    if (integers) bound.emplace(*integers, memory);
-    return [=, w = memory[weight], b = memory.at(bias), from = memory[in], to = memory[out],
-            planes = memory[scratch], rows = memory.at(wide),
-            finish = kernels::Finish{limits.low, limits.high, memory.at(add)}](const Run& run) {
-      const int64_t lanes = g.planes.size[0] * g.planes.size[1] * run.n;
-      if (const float* quads = bound ? bound->pack(from, lanes) : nullptr)
-        return run_integers(g, *integers, *bound, *quad_tables, quads, b, to, planes, run.n,
-                            finish);
+    return [=, product = Winograd::Bound(*tiles, memory), w = memory[factors.weight],
+            b = memory.at(factors.bias), from = memory[p.in[0]], to = memory[p.out],
+            finish = finish_of(p, memory)](const Run& run) {
+      if (!fixed) product.transform_weights(w);
+      product.forward(from, b, to, finish, false, run.n);
+    };
+  };
+  return step;
+}
+
+// Row by row of the result, or all of its rows as one (g.wide_stride).
+Step product_step(Plan& plan, const Primitive& p, const Geometry& g) {
+  const Factors factors = factors_of(plan, p);
+  Step step = step_of(p, g, factors);
+  const int scratch = plan.scratch("planes", g.plane_floats());
+  const int wide = g.wide_stride ? plan.scratch("wide", g.result_channels * g.wide_stride) : -1;
+  step.write({scratch, wide});
+  step.bind = [=](const Memory& memory) -> Kernel {
+    const auto tables = tables_of(g);
+    return [=, w = memory[factors.weight], b = memory.at(factors.bias), from = memory[p.in[0]],
+            to = memory[p.out], planes = memory[scratch], rows = memory.at(wide),
+            finish = finish_of(p, memory)](const Run& run) {
       run_forward(g, *tables, w, b, from, to, planes, run.n, finish, false, rows);
     };
+  };
+  return step;
+}
+
+std::optional<Step> whole_planes(Plan& plan, Primitive& p) {
+  Geometry g = geometry_of(plan, p);
+  const int64_t batch = plan.options.batch_size;
+  if (p.as<ConvolutionPayload>().transposed || !worth_whole_planes(g.planes, batch)) return {};
+  g.wide_stride = padded_lanes(g.planes.result[0] * g.planes.pitch(batch));
+  return product_step(plan, p, g);
+}
+
+std::optional<Step> rows(Plan& plan, Primitive& p) {
+  if (p.as<ConvolutionPayload>().transposed) return {};
+  return product_step(plan, p, geometry_of(plan, p));
+}
+
+// As integers where the operands are such; a batch in which one is not is computed as floats.
+template <bool kTiles>
+std::optional<Step> integers(Plan& plan, Primitive& primitive) {
+  const Primitive p = primitive;
+  const auto& own = p.as<ConvolutionPayload>();
+  const Geometry g = geometry_of(plan, p);
+  if (g.groups != 1 || own.norm >= 0 || own.transposed) return {};
+  const auto product = IntegerProduct::of(plan, p, g.image_stride, kTiles);
+  if (!product) return {};
+  std::optional<Step> floats = whole_planes(plan, primitive);
+  if (!floats) floats = rows(plan, primitive);
+  Step step = std::move(*floats);
+  product->join(step);
+  const int scratch = plan.scratch("planes of quads", g.plane_floats());
+  step.write({scratch});
+  step.bind = [=, in_floats = step.bind](const Memory& memory) -> Kernel {
+    return
+        [=, run_floats = in_floats(memory), bound = IntegerProduct::Bound(*product, memory),
+         tables = tables_of(g), b = memory.at(p.bias), from = memory[p.in[0]], to = memory[p.out],
+         planes = memory[scratch], finish = finish_of(p, memory)](const Run& run) {
+          const float* quads = bound.pack(from, g.planes.size[0] * g.planes.size[1] * run.n);
+          if (!quads) return run_floats(run);
+          run_integers(g, *product, bound, *tables, quads, b, to, planes, run.n, finish);
+        };
   };
   return step;
 }
@@ -484,8 +542,17 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
 const Register<PrimitiveRecord> registered{{
     .name = "convolution",
     .summary = "sums over the taps of weights times the image shifted along the lanes",
-    .forward = forward,
+    .payload = typeid(ConvolutionPayload),
+    .variants = {{"transposed", to_image},
+                 {"integer tiles", integers<true>, true},
+                 {"integers", integers<false>, true},
+                 {"winograd", winograd},
+                 {"whole planes", whole_planes},
+                 {"rows", rows}},
+    .reference = convolution_reference,
     .gradient = gradient,
+    .generate = generate_convolution,
+    .multiply_adds = convolution_multiply_adds,
 }};
 
 }  // namespace

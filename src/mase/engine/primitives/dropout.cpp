@@ -7,6 +7,8 @@
 #include "mase/base/random.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
 
 namespace mase::engine::dropout_primitive {
 namespace {
@@ -70,11 +72,43 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
   backward.push(std::move(step));
 }
 
+// The draw of each element by itself, from its row and its place in its sample.
+void reference(Reference& call) {
+  const Primitive& p = call.primitive;
+  const TensorInfo& info = call.plan.at(p.out);
+  const double probability = p.as<DropoutPayload>().probability;
+  const uint64_t seed = call.plan.options.seed, step = call.run.batch->step;
+  each_index(call.out.shape, [&](const Shape& index) {
+    int64_t row = 0, element = index[0];
+    for (const int axis : info.axes.rows)
+      row = row * info.shape[static_cast<size_t>(axis)] + index[static_cast<size_t>(axis)];
+    for (const int axis : info.axes.lanes)
+      if (axis != 0)
+        element =
+            element * info.shape[static_cast<size_t>(axis)] + index[static_cast<size_t>(axis)];
+    const auto words =
+        philox({static_cast<uint32_t>(element / 4), static_cast<uint32_t>(row),
+                static_cast<uint32_t>(step),
+                static_cast<uint32_t>(step >> 32) ^ (static_cast<uint32_t>(p.node) << 8)},
+               {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32) ^ 0x9E3779B9u});
+    const bool stays = words[static_cast<size_t>(element % 4)] / 4294967296.0 >= probability;
+    value_at(call.out, index) = stays ? value_at(call.in[0], index) / (1 - probability) : 0;
+  });
+}
+
+Slot generate(Trial& trial) {
+  const Slot x = trial.activation({trial.size(1, 9, 64), trial.size(1, 9, 1), trial.size(1, 5, 1)});
+  return trial.to().dropout(x, trial.coin() ? 0.25 : 0.5);
+}
+
 const Register<PrimitiveRecord> registered{{
     .name = "dropout",
     .summary = "zeroes values at random",
-    .forward = forward,
+    .payload = typeid(DropoutPayload),
+    .variants = {{"lanes", forward}},
+    .reference = reference,
     .gradient = gradient,
+    .generate = generate,
 }};
 
 }  // namespace

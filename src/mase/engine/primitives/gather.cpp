@@ -5,6 +5,8 @@
 
 #include "mase/engine/primitive.h"
 #include "mase/engine/primitives/samples.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
 
 namespace mase::engine {
 
@@ -87,10 +89,31 @@ Step forward(Plan& plan, Primitive& p) {
   return step;
 }
 
+void reference(Reference& call) {
+  const Samples& from = call.run.inputs[call.primitive.as<GatherPayload>().placeholder];
+  const size_t width = call.out.data.size() / static_cast<size_t>(call.run.n);
+  for (size_t b = 0; b < static_cast<size_t>(call.run.n); ++b) {
+    const size_t row = from.rows ? from.rows[b] : static_cast<size_t>(from.first) + b;
+    for (size_t i = 0; i < width; ++i) call.out.data[b * width + i] = from.source[row * width + i];
+  }
+}
+
+Slot generate(Trial& trial) {
+  const Shape sample = {trial.size(1, 40, 64), trial.size(1, 3, 1)};
+  trial.samples(sample);
+  Shape shape = sample;
+  shape.insert(shape.begin(), trial.plan().options.batch_size);
+  return trial.to().add("gather", {.payload = GatherPayload{}}, shape, Layout::batch,
+                        trial.coin() ? Axes::channels(3) : Axes::flat(3));
+}
+
 const Register<PrimitiveRecord> registered{{
     .name = "gather",
     .summary = "the samples of a batch as rows of lanes",
-    .forward = forward,
+    .payload = typeid(GatherPayload),
+    .variants = {{"vectors", forward}},
+    .reference = reference,
+    .generate = generate,
 }};
 
 }  // namespace

@@ -36,9 +36,11 @@ void put(float* memory, int64_t index, T value) {
 
 }  // namespace
 
-std::optional<IntegerProduct> IntegerProduct::of(Plan& plan, const Primitive& p, int weight,
-                                                 int bias, int64_t x_stride) {
+std::optional<IntegerProduct> IntegerProduct::of(Plan& plan, const Primitive& p, int64_t x_stride,
+                                                 bool tiles) {
   if (plan.options.training || !kernels::has_integer_dot()) return {};
+  if (tiles && !kernels::has_integer_tiles()) return {};
+  const int weight = p.weight, bias = p.bias;
   const std::optional<Fixed> x = fixed_point_of(plan, p.in[0]), w = fixed_point_of(plan, weight);
   if (!x || !w || x->width > 8 || w->width > 8 || !w->is_signed) return {};
   if (std::abs(x->frac) > 60 || std::abs(w->frac) > 60) return {};
@@ -48,6 +50,7 @@ std::optional<IntegerProduct> IntegerProduct::of(Plan& plan, const Primitive& p,
   }
   const Shape& shape = plan.at(weight).shape;
   IntegerProduct product;
+  product.tiles_ = tiles;
   product.out_ = shape[0];
   product.channels_ = shape[1];
   for (size_t i = 2; i < shape.size(); ++i) product.taps_ *= shape[i];
@@ -114,7 +117,8 @@ Step IntegerProduct::prepare(int weight, int bias) const {
 }
 
 IntegerProduct::Bound::Bound(const IntegerProduct& product, const Memory& memory)
-    : x_scale_(product.x_scale_),
+    : segment_(product.tiles_ ? kernels::integer_tile_segment : nullptr),
+      x_scale_(product.x_scale_),
       unit_(1 / (product.x_scale_ * product.w_scale_)),
       offset_(product.offset_),
       channels_(product.channels_),
@@ -133,7 +137,7 @@ void IntegerProduct::Bound::run(const kernels::ShiftedShape& shape, const float*
                                 const float* quads, float* y, const kernels::Finish& finish) const {
   kernels::integer_linear(shape, reinterpret_cast<const uint32_t*>(words_),
                           reinterpret_cast<const int32_t*>(starts_ + 1), unit_, bias,
-                          reinterpret_cast<const uint32_t*>(quads), y, finish);
+                          reinterpret_cast<const uint32_t*>(quads), y, finish, segment_);
 }
 
 }  // namespace mase::engine

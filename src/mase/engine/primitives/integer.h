@@ -15,16 +15,16 @@ namespace mase::engine {
 class IntegerProduct {
  public:
   // A product of weights [out, channels, taps] with rows of channels; nothing if it is no such one,
-  // or too small to pay.
-  static std::optional<IntegerProduct> of(Plan& plan, const Primitive& p, int weight, int bias,
-                                          int64_t x_stride);
+  // or too small to pay. `tiles`: by tile registers, nothing where there are none.
+  static std::optional<IntegerProduct> of(Plan& plan, const Primitive& p, int64_t x_stride,
+                                          bool tiles);
 
   int64_t quads() const { return (channels_ + kernels::quad - 1) / kernels::quad; }  // of channels
   int64_t terms() const { return quads() * taps_; }
   int64_t stride() const { return x_stride_; }  // of the rows of quads
   float zero() const;                           // the word of four zeros
   void join(Step& step) const {
-    step.kernel += ", integers";
+    step.kernel += tiles_ ? ", integer tiles" : ", integers";
     step.read({words_, starts_});
     step.write({packed_});
   }
@@ -40,6 +40,7 @@ class IntegerProduct {
              const kernels::Finish& finish) const;
 
    private:
+    kernels::IntegerSegment* segment_;
     float x_scale_, unit_;
     int32_t offset_;
     int64_t channels_, stride_;
@@ -50,6 +51,7 @@ class IntegerProduct {
  private:
   Step prepare(int weight, int bias) const;
 
+  bool tiles_ = false;
   int64_t out_ = 0, channels_ = 0, taps_ = 1, x_stride_ = 0;
   float x_scale_ = 1, w_scale_ = 1;
   int32_t offset_ = 128;

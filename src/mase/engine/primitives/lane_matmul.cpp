@@ -12,6 +12,8 @@
 #include "mase/engine/kernels/shifted.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
+#include "mase/engine/primitives/matmul.h"
+#include "mase/engine/trial.h"
 
 namespace mase::engine::lane_matmul_primitive {
 namespace {
@@ -163,11 +165,23 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
   right_gradient(backward, p, g, gradient);
 }
 
+Slot generate(Trial& trial) {
+  trial.batch(8);
+  const int64_t m = trial.size(8, 40, 128), k = trial.size(1, 20, 32), n = trial.size(1, 20, 128);
+  const int64_t heads = trial.size(1, 3, 12);
+  const Slot a = trial.activation({heads, m, k});
+  return trial.to().matmul(a, trial.activation({trial.coin() ? 1 : heads, k, n}));
+}
+
 const Register<PrimitiveRecord> registered{{
     .name = "lane_matmul",
     .summary = "products of each sample's own matrices, its positions along the lanes",
-    .forward = forward,
+    .payload = typeid(LaneMatmulPayload),
+    .variants = {{"vectors", forward}},
+    .reference = matmul_reference,
     .gradient = gradient,
+    .generate = generate,
+    .multiply_adds = matmul_multiply_adds,
 }};
 
 }  // namespace

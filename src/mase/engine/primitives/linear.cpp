@@ -9,6 +9,8 @@
 #include "mase/engine/primitives/integer.h"
 #include "mase/engine/primitives/quantize.h"
 #include "mase/engine/primitives/samples.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
 
 namespace mase::engine::linear_primitive {
 namespace {
@@ -62,49 +64,73 @@ Step gather_forward(Plan& plan, const Primitive& p, int weight, int bias) {
   return step;
 }
 
-Step forward(Plan& plan, Primitive& p) {
+// The weights and bias that are multiplied with: those of the layer, or with a batch norm in them.
+struct Factors {
+  int weight, bias;
+};
+
+Factors factors_of(Plan& plan, const Primitive& p) {
   const auto& own = p.as<LinearPayload>();
-  const int weight = own.norm >= 0 ? own.folded_weight : p.weight;
-  const int bias = own.norm >= 0 ? own.folded_bias : p.bias;
-  if (own.norm >= 0) plan.prepare.push_back(prepare_folded(plan, p, own.norm, weight, bias));
-  if (own.gather >= 0) return gather_forward(plan, p, weight, bias);
-  Step step{own.relu ? "linear+relu" : "linear", "", {p.in[0], weight}, {p.out}};
+  if (own.norm < 0) return {p.weight, p.bias};
+  plan.prepare.push_back(prepare_folded(plan, p, own.norm, own.folded_weight, own.folded_bias));
+  return {own.folded_weight, own.folded_bias};
+}
+
+std::optional<Step> gathered(Plan& plan, Primitive& p) {
+  if (p.as<LinearPayload>().gather < 0) return {};
+  const Factors factors = factors_of(plan, p);
+  return gather_forward(plan, p, factors.weight, factors.bias);
+}
+
+Step vectors(Plan& plan, Primitive& p) {
+  const Factors factors = factors_of(plan, p);
+  const int weight = factors.weight, bias = factors.bias, x = p.in[0], out = p.out;
+  const bool relu = p.as<LinearPayload>().relu;
+  Step step{relu ? "linear+relu" : "linear", "", {x, weight}, {out}};
   step.read({bias});
   const Geometry geometry = geometry_of(plan, p);
   step.detail = fmt::format("{} -> {}", geometry.shape.in, geometry.shape.out);
-  const bool relu = own.relu;
-  const int x = p.in[0], out = p.out;
-  const auto integers = geometry.groups == 1 && own.norm < 0 && !own.transposed
-                            ? IntegerProduct::of(plan, p, weight, bias, plan.row_stride(x))
-                            : std::nullopt;
-  std::vector<int64_t> offsets;
-  if (integers) {
-    integers->join(step);
-    for (int64_t q = 0; q < integers->quads(); ++q) offsets.push_back(q * integers->stride());
-  }
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    std::optional<IntegerProduct::Bound> bound;
-    if (integers) bound.emplace(*integers, memory);
     return [=, &plan, w = memory[weight], b = memory.at(bias), from = memory[x],
             to = memory[out]](const Run& run) {
       kernels::LinearShape shape = geometry.shape;
       shape.n = plan.lanes(x, run);
-      if (const float* quads = bound ? bound->pack(from, shape.n) : nullptr) {
-        const int64_t terms = integers->terms();
-        bound->run({.out = shape.out,
-                    .in = terms,
-                    .out_step = terms,
-                    .in_step = 1,
-                    .offsets = offsets.data(),
-                    .y_stride = shape.stride,
-                    .n = shape.n,
-                    .threads = shape.threads},
-                   b, quads, to, kernels::Finish::relu(relu));
-        return;
-      }
       for (int64_t i = 0; i < geometry.groups; ++i)
         kernels::linear(shape, w, b, from + i * shape.in * shape.stride,
                         to + i * shape.out * shape.stride, relu, false);
+    };
+  };
+  return step;
+}
+
+// As integers where the operands are such; a batch in which one is not is computed as above.
+template <bool kTiles>
+std::optional<Step> integers(Plan& plan, Primitive& p) {
+  const auto& own = p.as<LinearPayload>();
+  const Geometry geometry = geometry_of(plan, p);
+  if (geometry.groups != 1 || own.norm >= 0 || own.transposed) return {};
+  const int x = p.in[0], out = p.out, bias = p.bias;
+  const auto product = IntegerProduct::of(plan, p, plan.row_stride(x), kTiles);
+  if (!product) return {};
+  Step step = vectors(plan, p);
+  product->join(step);
+  std::vector<int64_t> offsets;
+  for (int64_t q = 0; q < product->quads(); ++q) offsets.push_back(q * product->stride());
+  step.bind = [=, &plan, relu = own.relu, in_floats = step.bind](const Memory& memory) -> Kernel {
+    return [=, &plan, floats = in_floats(memory), bound = IntegerProduct::Bound(*product, memory),
+            b = memory.at(bias), from = memory[x], to = memory[out]](const Run& run) {
+      const int64_t lanes = plan.lanes(x, run), terms = product->terms();
+      const float* quads = bound.pack(from, lanes);
+      if (!quads) return floats(run);
+      bound.run({.out = geometry.shape.out,
+                 .in = terms,
+                 .out_step = terms,
+                 .in_step = 1,
+                 .offsets = offsets.data(),
+                 .y_stride = geometry.shape.stride,
+                 .n = lanes,
+                 .threads = geometry.shape.threads},
+                b, quads, to, kernels::Finish::relu(relu));
     };
   };
   return step;
@@ -177,11 +203,55 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
   backward.push(std::move(step));
 }
 
+void reference(Reference& call) {
+  const Primitive& p = call.primitive;
+  const auto& own = p.as<LinearPayload>();
+  const bool transposed = own.transposed;
+  each_index(call.out.shape, [&](const Shape& index) {
+    Shape from = index;
+    double sum = p.bias >= 0 ? value_at(call.bias, {index.back()}) : 0;
+    for (from.back() = 0; from.back() < call.in[0].shape.back(); ++from.back())
+      sum += value_at(call.in[0], from) *
+             value_at(call.weight, transposed ? Shape{from.back(), index.back()}
+                                              : Shape{index.back(), from.back()});
+    value_at(call.out, index) = own.relu ? std::max(0.0, sum) : sum;
+  });
+}
+
+Slot generate(Trial& trial) {
+  trial.batch(256);
+  const int64_t in = trial.size(1, 40, 256), out = trial.size(1, 40, 256);
+  const bool small = trial.coin(true);
+  Slot x =
+      trial.activation(small ? Shape{in} : Shape{trial.size(1, 5, 1), trial.size(1, 9, 1), in});
+  if (trial.to().training() || !trial.coin(true)) {
+    if (trial.coin()) return trial.to().matmul(x, trial.parameter({in, out}));
+    std::optional<Slot> bias;
+    if (trial.coin(true)) bias = trial.parameter({out});
+    return trial.to().linear(x, trial.parameter({out, in}), bias);
+  }
+  // Numbers of few bits, for products of integers.
+  const Slot weight = trial.rounded(trial.parameter({out, in}), 6, 4);
+  return trial.to().linear(trial.rounded(x, 8, 5), weight,
+                           trial.rounded(trial.parameter({out}), 8, 5));
+}
+
 const Register<PrimitiveRecord> registered{{
     .name = "linear",
     .summary = "a weight matrix times the rows",
-    .forward = forward,
+    .payload = typeid(LinearPayload),
+    .variants = {{"gathered", gathered},
+                 {"integer tiles", integers<true>, true},
+                 {"integers", integers<false>, true},
+                 {"vectors", vectors}},
+    .reference = reference,
     .gradient = gradient,
+    .generate = generate,
+    .multiply_adds =
+        [](const Plan& plan, const Primitive& p) {
+          return static_cast<double>(element_count(plan.at(p.out).shape) *
+                                     plan.at(p.in[0]).shape.back());
+        },
 }};
 
 }  // namespace

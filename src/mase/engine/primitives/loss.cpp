@@ -5,10 +5,13 @@
 #include "mase/engine/primitives/loss.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
 
 namespace mase::engine {
 
@@ -206,32 +209,95 @@ void cross_entropy_gradient(Backward& backward, const Primitive& p, int gradient
   backward.push(std::move(step));
 }
 
+void one_hot_reference(Reference& call) {
+  for (size_t b = 0; b < call.in[0].data.size(); ++b)
+    call.out.data[b * static_cast<size_t>(call.out.shape[1]) +
+                  static_cast<size_t>(call.in[0].data[b])] = 1;
+}
+
+void batch_mean_reference(Reference& call) {
+  double sum = 0, total = static_cast<double>(call.in[0].data.size());
+  for (const double value : call.in[0].data) sum += value;
+  if (call.in.size() > 1) {
+    total = 0;
+    for (const double weight : call.in[1].data) total += weight;
+  }
+  call.out.data[0] = sum / total;
+}
+
+void cross_entropy_reference(Reference& call) {
+  const auto classes = static_cast<size_t>(call.in[0].shape[1]);
+  double sum = 0, total = 0;
+  for (size_t b = 0; b < call.in[1].data.size(); ++b) {
+    const double* logits = call.in[0].data.data() + b * classes;
+    const double largest = *std::max_element(logits, logits + classes);
+    double exps = 0;
+    for (size_t c = 0; c < classes; ++c) exps += std::exp(logits[c] - largest);
+    const auto label = static_cast<size_t>(call.in[1].data[b]);
+    const double weight = call.in.size() > 2 ? call.in[2].data[label] : 1;
+    sum += weight * (std::log(exps) + largest - logits[label]);
+    total += weight;
+  }
+  call.out.data[0] = sum / total;
+}
+
+Slot generate_one_hot(Trial& trial) {
+  const int64_t classes = trial.size(1, 12, 10);
+  return trial.to().one_hot(trial.labels(classes), classes);
+}
+
+Slot generate_batch_mean(Trial& trial) {
+  const Slot x = trial.activation({trial.size(1, 9, 64), trial.size(1, 5, 1)});
+  if (trial.coin()) return trial.to().batch_mean(x, {});
+  return trial.to().batch_mean(x, trial.activation({trial.size(1, 9, 64)}, {1, 3, true}));
+}
+
+Slot generate_cross_entropy(Trial& trial) {
+  const int64_t classes = trial.size(1, 12, 10);
+  const Slot logits = trial.activation({classes}), labels = trial.labels(classes);
+  if (trial.coin()) return trial.to().cross_entropy(logits, labels, {});
+  return trial.to().cross_entropy(logits, labels, trial.parameter({classes}, {1, 3, true}));
+}
+
 const Register<PrimitiveRecord> constant_record{{
     .name = "constant",
     .summary = "numbers that are known beforehand",
-    .forward = constant,
+    .payload = typeid(ConstantPayload),
+    .variants = {{"copies", constant}},
+    .not_generated = "copies its numbers",
 }};
 const Register<PrimitiveRecord> target_record{{
     .name = "target",
     .summary = "what the batch says the outputs should be",
-    .forward = target,
+    .payload = typeid(TargetPayload),
+    .variants = {{"copies", target}},
+    .not_generated = "copies what the caller has",
 }};
 const Register<PrimitiveRecord> one_hot_record{{
     .name = "one_hot",
     .summary = "classes as rows of 0 and 1",
-    .forward = one_hot,
+    .payload = typeid(OneHotPayload),
+    .variants = {{"lanes", one_hot}},
+    .reference = one_hot_reference,
+    .generate = generate_one_hot,
 }};
 const Register<PrimitiveRecord> batch_mean_record{{
     .name = "batch_mean",
     .summary = "a weighted mean over the batch of all processes",
-    .forward = batch_mean,
+    .payload = typeid(BatchMeanPayload),
+    .variants = {{"vectors", batch_mean}},
+    .reference = batch_mean_reference,
     .gradient = batch_mean_gradient,
+    .generate = generate_batch_mean,
 }};
 const Register<PrimitiveRecord> cross_entropy_record{{
     .name = "cross_entropy",
     .summary = "softmax cross-entropy, its gradient and the hits in one sweep",
-    .forward = cross_entropy,
+    .payload = typeid(CrossEntropyPayload),
+    .variants = {{"vectors", cross_entropy}},
+    .reference = cross_entropy_reference,
     .gradient = cross_entropy_gradient,
+    .generate = generate_cross_entropy,
 }};
 
 }  // namespace

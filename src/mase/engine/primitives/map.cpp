@@ -6,6 +6,8 @@
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
 
 namespace mase::engine {
 namespace {
@@ -173,11 +175,35 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
   }
 }
 
+void reference(Reference& call) {
+  const Expr& expr = call.primitive.as<MapPayload>().expr;
+  std::vector<double> operands(call.in.size());
+  each_index(call.out.shape, [&](const Shape& index) {
+    for (size_t i = 0; i < operands.size(); ++i) operands[i] = value_at(call.in[i], index);
+    value_at(call.out, index) = expr.evaluate(operands);
+  });
+}
+
+Slot generate(Trial& trial) {
+  const int64_t a = trial.size(1, 9, 64), b = trial.size(1, 9, 64), c = trial.size(1, 5, 1);
+  const Slot x = trial.activation({a, b, c});
+  const Expr first = Expr::operand(0), second = Expr::operand(1), third = Expr::operand(2);
+  const Expr exprs[] = {max(first, second) * third, tanh(first) + exp(second * 0.5) * third,
+                        first / (1.5 + second * second) - min(third, 0.3)};
+  // One operand that is repeated along some dimensions, and one without a batch.
+  const Slot y = trial.activation({trial.coin(true) ? a : 1, trial.coin(true) ? b : 1, c});
+  const Slot z = trial.parameter(trial.coin(true) ? Shape{a, 1, c} : Shape{b, c});
+  return trial.to().map(exprs[trial.below(3, 1)], {x, y, z});
+}
+
 const Register<PrimitiveRecord> registered{{
     .name = "map",
     .summary = "a scalar expression over all values",
-    .forward = forward,
+    .payload = typeid(MapPayload),
+    .variants = {{"vectors", forward}},
+    .reference = reference,
     .gradient = gradient,
+    .generate = generate,
 }};
 
 }  // namespace

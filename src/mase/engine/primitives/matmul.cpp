@@ -1,11 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batched products of two activations: every sample has its own matrices, so the batch lanes
 // multiply side by side and nothing is transposed. An operand without a batch is one value a lane.
+#include "mase/engine/primitives/matmul.h"
+
 #include <algorithm>
 
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
+
+namespace mase::engine {
+
+void matmul_reference(Reference& call) {
+  const Array &a = call.in[0], &b = call.in[1];
+  const size_t rank = call.out.shape.size();
+  each_index(call.out.shape, [&](const Shape& index) {
+    Shape left = index, right = index;
+    double sum = 0;
+    for (int64_t k = 0; k < a.shape.back(); ++k) {
+      left[rank - 1] = right[rank - 2] = k;
+      sum += value_at(a, left) * value_at(b, right);
+    }
+    value_at(call.out, index) = sum;
+  });
+}
+
+double matmul_multiply_adds(const Plan& plan, const Primitive& p) {
+  return static_cast<double>(element_count(plan.at(p.out).shape) * plan.at(p.in[0]).shape.back());
+}
+
+}  // namespace mase::engine
 
 namespace mase::engine::matmul_primitive {
 namespace {
@@ -129,11 +155,28 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
       backward.push(side_gradient(backward.plan(), p, side, gradient, t.tensor, t.accumulate));
 }
 
+Slot generate(Trial& trial) {
+  const int64_t batch = trial.batch(64);
+  const int64_t m = trial.size(1, 7, 16), k = trial.size(1, 9, 16), n = trial.size(1, 9, 16);
+  const int64_t heads = trial.size(1, 3, 4);
+  const bool without_batch = trial.coin();  // one of them
+  const Slot a = trial.activation({heads, m, k});
+  // Leading dimensions that are repeated; a side without a batch.
+  Slot b = without_batch ? trial.parameter({1, trial.coin() ? 1 : heads, k, n})
+                         : trial.activation({trial.coin() ? 1 : heads, k, n});
+  if (batch == 1 && without_batch) return -1;
+  return trial.to().matmul(a, b);
+}
+
 const Register<PrimitiveRecord> registered{{
     .name = "matmul",
     .summary = "products of each sample's own matrices, the samples side by side",
-    .forward = forward,
+    .payload = typeid(MatmulPayload),
+    .variants = {{"lanes", forward}},
+    .reference = matmul_reference,
     .gradient = gradient,
+    .generate = generate,
+    .multiply_adds = matmul_multiply_adds,
 }};
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include "mase/engine/kernels/pool.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
 
 namespace mase::engine::pool_primitive {
 namespace {
@@ -190,11 +192,55 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
   backward.push(std::move(step));
 }
 
+void reference(Reference& call) {
+  const Geometry g = geometry_of(call.plan, call.primitive);
+  const int64_t planes = call.in[0].shape[0] * call.in[0].shape[1];
+  for (int64_t plane = 0; plane < planes; ++plane)
+    for (int64_t row = 0; row < g.result[0]; ++row)
+      for (int64_t column = 0; column < g.result[1]; ++column) {
+        double most = -INFINITY, sum = 0;
+        g.taps(0, row, [&](int64_t y) {
+          g.taps(1, column, [&](int64_t x) {
+            const double value =
+                call.in[0].data[static_cast<size_t>((plane * g.size[0] + y) * g.size[1] + x)];
+            most = std::max(most, value);
+            sum += value;
+          });
+        });
+        call.out.data[static_cast<size_t>((plane * g.result[0] + row) * g.result[1] + column)] =
+            g.maximum ? most : sum / (g.divisor(0, row) * g.divisor(1, column));
+      }
+}
+
+Slot generate(Trial& trial) {
+  trial.batch(32);
+  const size_t dims = trial.coin(true) ? 2 : 1;
+  const PoolKind kind = trial.coin(true) ? PoolKind::max : PoolKind::mean;
+  Windows windows;
+  Shape sample = {trial.size(1, 5, 64)}, positions;
+  for (size_t i = 0; i < dims; ++i) {
+    const int64_t kernel = trial.size(1, 4, 2), padding = trial.below(kernel / 2 + 1);
+    const int64_t dilation = kind == PoolKind::max ? trial.size(1, 2, 1) : 1;
+    const int64_t reach = dilation * (kernel - 1) + 1, stride = trial.size(1, 3, 2);
+    sample.push_back(trial.size(reach, reach + 9, 32));
+    windows.kernel.push_back(kernel);
+    windows.stride.push_back(stride);
+    windows.padding_before.push_back(padding);
+    windows.padding_after.push_back(padding);
+    windows.dilation.push_back(dilation);
+    positions.push_back((sample.back() + 2 * padding - reach) / stride + 1);
+  }
+  return trial.to().pool(kind, trial.activation(sample), windows, trial.coin(), positions);
+}
+
 const Register<PrimitiveRecord> registered{{
     .name = "pool",
     .summary = "the maximum or mean of each window",
-    .forward = forward,
+    .payload = typeid(PoolPayload),
+    .variants = {{"vectors", forward}},
+    .reference = reference,
     .gradient = gradient,
+    .generate = generate,
 }};
 
 }  // namespace

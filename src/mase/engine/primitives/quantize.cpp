@@ -8,6 +8,8 @@
 
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/payloads.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
 #include "mase/formats/groups.h"
 
 namespace mase::engine {
@@ -358,11 +360,31 @@ void send_gradient(Backward& backward, const Primitive& p, int gradient) {
     backward.push(gradient_step(backward.plan(), p, gradient, x, number));
 }
 
+void reference(Reference& call) {
+  const Quantizer& quantizer = *call.primitive.as<QuantizePayload>().quantizer;
+  std::vector<float> values(call.in[0].data.begin(), call.in[0].data.end());
+  const std::vector<float> from = values;
+  quantizer.reference(from.data(), values.data(), call.in[0].shape);
+  call.out.data.assign(values.begin(), values.end());
+}
+
+Slot generate(Trial& trial) {
+  trial.straight_through();
+  const Slot x = trial.coin(true)
+                     ? trial.activation({trial.size(1, 9, 64), trial.size(1, 9, 4)}, {-9, 9})
+                     : trial.parameter({trial.size(1, 9, 64), trial.size(1, 40, 64)}, {-9, 9});
+  return trial.rounded(x, static_cast<int>(trial.size(2, 12, 8)),
+                       static_cast<int>(trial.size(0, 9, 4)));
+}
+
 const Register<PrimitiveRecord> registered{{
     .name = "quantize",
     .summary = "rounds a tensor to a number format",
-    .forward = [](Plan& plan, Primitive& p) { return round_step(plan, p); },
+    .payload = typeid(QuantizePayload),
+    .variants = {{"vectors", [](Plan& plan, Primitive& p) { return round_step(plan, p); }}},
+    .reference = reference,
     .gradient = send_gradient,
+    .generate = generate,
 }};
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
 
 namespace mase::engine::move_primitives {
 namespace {
@@ -147,23 +149,84 @@ void take_gradient(Backward& backward, const Primitive& p, int gradient) {
   backward.push(std::move(step));
 }
 
+void relayout_reference(Reference& call) {
+  each_index(call.out.shape,
+             [&](const Shape& index) { value_at(call.out, index) = value_at(call.in[0], index); });
+}
+
+void slice_reference(Reference& call) {
+  const auto& own = call.primitive.as<SlicePayload>();
+  each_index(call.out.shape, [&](const Shape& index) {
+    Shape from = index;
+    from[own.dim] = own.start + own.step * index[own.dim];
+    value_at(call.out, index) = value_at(call.in[0], from);
+  });
+}
+
+void take_reference(Reference& call) {
+  const auto width = static_cast<size_t>(call.weight.shape[1]);
+  for (size_t i = 0; i < call.in[0].data.size(); ++i)
+    std::copy_n(call.weight.data.begin() +
+                    static_cast<std::ptrdiff_t>(static_cast<size_t>(call.in[0].data[i]) * width),
+                width, call.out.data.begin() + static_cast<std::ptrdiff_t>(i * width));
+}
+
+Slot generate_relayout(Trial& trial) {
+  trial.batch(32);
+  const Shape sample = {trial.size(1, 9, 64), trial.size(1, 9, 16), trial.size(1, 9, 16)};
+  const bool repeated = trial.coin();
+  Axes to = trial.coin() ? Axes::sequence(4) : Axes::channels(4);
+  if (trial.coin()) std::swap(to.rows, to.lanes), to.lanes.push_back(0), std::erase(to.rows, 0);
+  if (!repeated) return trial.to().relayout(trial.activation(sample), to);
+  const Slot small =
+      trial.coin() ? trial.parameter({sample[1], 1}) : trial.activation({1, sample[1], sample[2]});
+  Shape shape = sample;
+  shape.insert(shape.begin(), trial.plan().options.batch_size);
+  return trial.to().spread(small, shape, to);
+}
+
+Slot generate_slice(Trial& trial) {
+  const Shape sample = {trial.size(1, 9, 16), trial.size(1, 9, 16), trial.size(1, 9, 16)};
+  const int64_t dim = trial.size(1, 3, 2), whole = sample[static_cast<size_t>(dim - 1)];
+  const int64_t start = trial.below(whole, 1), step = trial.size(1, 3, 2);
+  return trial.to().slice(trial.activation(sample), dim, start, step,
+                          trial.size(1, (whole - start - 1) / step + 1, 7));
+}
+
+Slot generate_take(Trial& trial) {
+  trial.batch(8);
+  const int64_t rows = trial.size(1, 20, 1000);
+  const Slot table = trial.parameter({rows, trial.size(1, 9, 384)});
+  return trial.to().take(
+      table, trial.activation({trial.size(1, 9, 128)}, {0, static_cast<double>(rows - 1), true}));
+}
+
 const Register<PrimitiveRecord> relayout_record{{
     .name = "relayout",
     .summary = "rows and lanes change places, or values are repeated along the lanes",
-    .forward = relayout,
+    .payload = typeid(RelayoutPayload),
+    .variants = {{"copies", relayout}},
+    .reference = relayout_reference,
     .gradient = relayout_gradient,
+    .generate = generate_relayout,
 }};
 const Register<PrimitiveRecord> slice_record{{
     .name = "slice",
     .summary = "some indices of a dimension",
-    .forward = slice,
+    .payload = typeid(SlicePayload),
+    .variants = {{"copies", slice}},
+    .reference = slice_reference,
     .gradient = slice_gradient,
+    .generate = generate_slice,
 }};
 const Register<PrimitiveRecord> take_record{{
     .name = "take",
     .summary = "rows of a table by number",
-    .forward = take,
+    .payload = typeid(TakePayload),
+    .variants = {{"copies", take}},
+    .reference = take_reference,
     .gradient = take_gradient,
+    .generate = generate_take,
 }};
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
 
 namespace mase::engine::row_primitives {
 namespace {
@@ -265,23 +267,106 @@ void reduce_gradient(Backward& backward, const Primitive& p, int gradient) {
             own.kind == ReduceKind::max);
 }
 
+void permute_reference(Reference& call) {
+  const auto& order = call.primitive.as<PermutePayload>().order;
+  each_index(call.out.shape, [&](const Shape& index) {
+    Shape from(index.size());
+    for (size_t i = 0; i < index.size(); ++i) from[static_cast<size_t>(order[i])] = index[i];
+    value_at(call.out, index) = value_at(call.in[0], from);
+  });
+}
+
+void concat_reference(Reference& call) {
+  const size_t dim =
+      dimension_of(call.plan.at(call.primitive.out), call.primitive.as<ConcatPayload>().place);
+  int64_t first = 0;
+  for (const Array& part : call.in) {
+    each_index(part.shape, [&](const Shape& index) {
+      Shape to = index;
+      to[dim] += first;
+      value_at(call.out, to) = value_at(part, index);
+    });
+    first += part.shape[dim];
+  }
+}
+
+void reduce_reference(Reference& call) {
+  const auto& own = call.primitive.as<ReducePayload>();
+  const TensorInfo& info = call.plan.at(call.primitive.in[0]);
+  Array kept(call.in[0].shape);  // with size 1 where it was reduced
+  if (own.rows.empty()) {
+    for (const int axis : info.axes.lanes)
+      if (axis != 0) kept.shape[static_cast<size_t>(axis)] = 1;
+  } else {
+    for (const int place : own.rows) kept.shape[dimension_of(info, place)] = 1;
+  }
+  const bool maximum = own.kind == ReduceKind::max;
+  kept = Array(kept.shape, maximum ? -INFINITY : 0.0);
+  each_index(call.in[0].shape, [&](const Shape& index) {
+    double& to = value_at(kept, index);
+    const double value = value_at(call.in[0], index);
+    to = maximum ? std::max(to, value) : to + value;
+  });
+  const double share =
+      own.kind == ReduceKind::mean
+          ? static_cast<double>(kept.data.size()) / static_cast<double>(call.in[0].data.size())
+          : 1;
+  for (size_t i = 0; i < kept.data.size(); ++i) call.out.data[i] = kept.data[i] * share;
+}
+
+Slot generate_permute(Trial& trial) {
+  const Slot x =
+      trial.parameter({trial.size(1, 9, 64), trial.size(1, 9, 64), trial.size(1, 9, 64)});
+  const std::vector<int64_t> orders[] = {{2, 0, 1}, {0, 2, 1}, {1, 0, 2}, {2, 1, 0}};
+  return trial.to().permute(x, orders[trial.below(4)]);
+}
+
+Slot generate_concat(Trial& trial) {
+  Shape sample = {trial.size(1, 5, 16), trial.size(1, 5, 16), trial.size(1, 5, 4)};
+  const int64_t dim = trial.size(1, 3, 1);
+  std::vector<Slot> parts;
+  for (int64_t i = trial.size(1, 4, 2); i > 0; --i) {
+    sample[static_cast<size_t>(dim - 1)] = trial.size(1, 5, 16);
+    parts.push_back(trial.activation(sample));
+  }
+  return trial.to().concat(parts, dim);
+}
+
+Slot generate_reduce(Trial& trial) {
+  trial.batch(32);
+  const Slot x =
+      trial.activation({trial.size(1, 5, 64), trial.size(1, 5, 16), trial.size(1, 9, 16)});
+  const std::vector<int64_t> dims[] = {{1}, {2}, {3}, {1, 2}, {2, 3}, {1, 3}, {1, 2, 3}};
+  const ReduceKind kinds[] = {ReduceKind::sum, ReduceKind::mean, ReduceKind::max};
+  return trial.to().reduce(kinds[trial.below(3, 1)], x, dims[trial.below(7, 4)], trial.coin());
+}
+
 const Register<PrimitiveRecord> permute_record{{
     .name = "permute",
     .summary = "dimensions of a tensor without a batch in another order",
-    .forward = permute,
+    .payload = typeid(PermutePayload),
+    .variants = {{"copies", permute}},
+    .reference = permute_reference,
     .gradient = permute_gradient,
+    .generate = generate_permute,
 }};
 const Register<PrimitiveRecord> concat_record{{
     .name = "concat",
     .summary = "rows of several tensors one behind the other",
-    .forward = concat,
+    .payload = typeid(ConcatPayload),
+    .variants = {{"copies", concat}},
+    .reference = concat_reference,
     .gradient = concat_gradient,
+    .generate = generate_concat,
 }};
 const Register<PrimitiveRecord> reduce_record{{
     .name = "reduce",
     .summary = "sum, mean or maximum over rows or over all positions",
-    .forward = reduce,
+    .payload = typeid(ReducePayload),
+    .variants = {{"vectors", reduce}},
+    .reference = reduce_reference,
     .gradient = reduce_gradient,
+    .generate = generate_reduce,
 }};
 
 }  // namespace

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Primitives that normalise each lane over some of its rows: softmax and layer_norm.
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 
 #include "mase/engine/kernels/sample_norm.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
 
 namespace mase::engine::sample_norm_primitives {
 namespace {
@@ -132,17 +136,78 @@ void layer_norm_gradient(Backward& backward, const Primitive& p, int gradient) {
   backward.push(std::move(step));
 }
 
+void softmax_reference(Reference& call) {
+  const auto& own = call.primitive.as<SoftmaxPayload>();
+  const size_t dim = dimension_of(call.plan.at(call.primitive.out), own.place);
+  const Array& x = call.in[0];
+  each_index(x.shape, [&](const Shape& index) {
+    Shape other = index;
+    double largest = -INFINITY, total = 0;
+    for (other[dim] = 0; other[dim] < x.shape[dim]; ++other[dim])
+      largest = std::max(largest, value_at(x, other));
+    for (other[dim] = 0; other[dim] < x.shape[dim]; ++other[dim])
+      total += std::exp(value_at(x, other) - largest);
+    const double shifted = value_at(x, index) - largest;
+    value_at(call.out, index) =
+        own.logarithm ? shifted - std::log(total) : std::exp(shifted) / total;
+  });
+}
+
+void layer_norm_reference(Reference& call) {
+  const auto& own = call.primitive.as<LayerNormPayload>();
+  const Shape& shape = call.out.shape;
+  const int64_t inner = product(shape, shape.size() - static_cast<size_t>(own.dims), shape.size());
+  const auto count = static_cast<size_t>(inner);
+  for (size_t first = 0; first < call.out.data.size(); first += count) {
+    const double* x = call.in[0].data.data() + first;
+    double mean = 0, variance = 0;
+    for (size_t i = 0; i < count; ++i) mean += x[i] / static_cast<double>(inner);
+    for (size_t i = 0; i < count; ++i)
+      variance += (x[i] - mean) * (x[i] - mean) / static_cast<double>(inner);
+    for (size_t i = 0; i < count; ++i) {
+      const double normal = (x[i] - mean) / std::sqrt(variance + own.eps);
+      call.out.data[first + i] = normal * (call.primitive.weight >= 0 ? call.weight.data[i] : 1) +
+                                 (call.primitive.bias >= 0 ? call.bias.data[i] : 0);
+    }
+  }
+}
+
+Slot generate_softmax(Trial& trial) {
+  trial.batch(8);
+  const Slot x =
+      trial.activation({trial.size(1, 5, 12), trial.size(1, 9, 128), trial.size(1, 40, 128)});
+  return trial.to().softmax(x, trial.size(1, 3, 3), trial.coin());
+}
+
+Slot generate_layer_norm(Trial& trial) {
+  trial.batch(8);
+  const Shape sample = {trial.size(1, 5, 128), trial.size(1, 5, 1), trial.size(2, 40, 384)};
+  const int64_t dims = trial.size(1, 3, 1);
+  const Slot x = trial.activation(sample);
+  const Shape last(sample.end() - dims, sample.end());
+  std::optional<Slot> weight, bias;
+  if (trial.coin(true)) weight = trial.parameter(last);
+  if (trial.coin(true)) bias = trial.parameter(last);
+  return trial.to().layer_norm(x, dims, weight, bias, 1e-3);
+}
+
 const Register<PrimitiveRecord> softmax_record{{
     .name = "softmax",
     .summary = "softmax or its logarithm over one row axis",
-    .forward = softmax,
+    .payload = typeid(SoftmaxPayload),
+    .variants = {{"vectors", softmax}},
+    .reference = softmax_reference,
     .gradient = softmax_gradient,
+    .generate = generate_softmax,
 }};
 const Register<PrimitiveRecord> layer_norm_record{{
     .name = "layer_norm",
     .summary = "each lane normalised over its last row axes",
-    .forward = layer_norm,
+    .payload = typeid(LayerNormPayload),
+    .variants = {{"vectors", layer_norm}},
+    .reference = layer_norm_reference,
     .gradient = layer_norm_gradient,
+    .generate = generate_layer_norm,
 }};
 
 }  // namespace

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a convolution means, and how it is tried out.
+#pragma once
+
+#include "mase/engine/primitive.h"
+
+namespace mase::engine {
+
+void convolution_reference(Reference& call);
+Slot generate_convolution(Trial& trial);
+double convolution_multiply_adds(const Plan& plan, const Primitive& p);
+
+}  // namespace mase::engine

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions by plain loops, and drawn ones.
+#include <algorithm>
+
+#include "mase/engine/payloads.h"
+#include "mase/engine/primitives/convolution.h"
+#include "mase/engine/reference.h"
+#include "mase/engine/trial.h"
+
+namespace mase::engine {
+namespace {
+
+// The place in an image of `size` that a padded place means; -1: zero.
+int64_t unpadded_place(int64_t at, int64_t size, PaddingMode mode) {
+  if (at >= 0 && at < size) return at;
+  if (mode == PaddingMode::replicate) return std::clamp<int64_t>(at, 0, size - 1);
+  if (mode == PaddingMode::circular) return (at % size + size) % size;
+  if (mode == PaddingMode::reflect) return at < 0 ? -at : 2 * (size - 1) - at;
+  return -1;
+}
+
+}  // namespace
+
+void convolution_reference(Reference& call) {
+  const Primitive& p = call.primitive;
+  const auto& own = p.as<ConvolutionPayload>();
+  const Windows& windows = own.options.windows;
+  Array& y = call.out;
+  const Array &x = call.in[0], &w = call.weight;
+  const size_t dims = windows.kernel.size();
+  if (p.bias >= 0)
+    each_index(y.shape, [&](const Shape& at) {
+      value_at(y, at) = call.bias.data[static_cast<size_t>(at[1])];
+    });
+  // The image has the positions of x, or of the result where the convolution is transposed.
+  const Shape image = own.transposed ? y.shape : x.shape,
+              result = own.transposed ? x.shape : y.shape;
+  const int64_t outs = result[1] / own.options.groups, ins = image[1] / own.options.groups;
+  Shape one_output = w.shape;
+  one_output[0] = 1;
+  each_index(result, [&](const Shape& at) {
+    const int64_t group = at[1] / outs;
+    each_index(one_output, [&](Shape tap) {
+      tap[0] = at[1];
+      Shape place = {at[0], group * ins + tap[1]};
+      for (size_t i = 0; i < dims; ++i)
+        place.push_back(unpadded_place(at[i + 2] * windows.stride[i] - windows.padding_before[i] +
+                                           tap[i + 2] * windows.dilation[i],
+                                       image[i + 2], own.options.padding_mode));
+      if (std::find(place.begin(), place.end(), -1) != place.end()) return;
+      if (own.transposed)
+        value_at(y, place) += value_at(x, at) * value_at(w, tap);
+      else
+        value_at(y, at) += value_at(x, place) * value_at(w, tap);
+    });
+  });
+  if (own.add >= 0) {
+    const Array add = call.read(own.add);
+    for (size_t i = 0; i < y.data.size(); ++i) y.data[i] += add.data[i];
+  }
+  for (double& value : y.data)
+    value = std::clamp(value, static_cast<double>(own.low), static_cast<double>(own.high));
+}
+
+Slot generate_convolution(Trial& trial) {
+  trial.batch(8);
+  const size_t dims = trial.coin(true) ? 2 : 1;
+  const int64_t groups = trial.coin() ? trial.size(2, 3, 1) : 1;
+  const bool many = trial.coin(true);  // channels enough for tiles of 3x3 taps
+  const int64_t ins = many ? trial.size(16, 20, 64) : trial.size(1, 5, 64);
+  const int64_t outs = many ? trial.size(16, 20, 64) : trial.size(1, 9, 64);
+  const bool plain = many && trial.coin(true);  // 3x3, no stride
+  const bool transposed = trial.coin();
+  Lowering::Convolution options;
+  options.groups = groups;
+  const PaddingMode modes[] = {PaddingMode::zeros, PaddingMode::reflect, PaddingMode::replicate,
+                               PaddingMode::circular};
+  if (!transposed && trial.coin()) options.padding_mode = modes[trial.below(4)];
+  Shape image = {groups * ins}, positions, weight = {groups * outs, ins};
+  for (size_t i = 0; i < dims; ++i) {
+    const int64_t kernel = plain ? 3 : trial.size(1, 4, 3),
+                  dilation = plain ? 1 : trial.size(1, 2, 1);
+    const int64_t stride = plain ? 1 : trial.size(1, 3, 1), reach = dilation * (kernel - 1) + 1;
+    const int64_t padding = trial.below(3, 1);
+    image.push_back(trial.size(std::max(reach, padding + 1), reach + 9, 32));
+    positions.push_back((image.back() + 2 * padding - reach) / stride + 1);
+    weight.push_back(kernel);
+    options.windows.kernel.push_back(kernel);
+    options.windows.stride.push_back(stride);
+    options.windows.dilation.push_back(dilation);
+    options.windows.padding_before.push_back(padding);
+    options.windows.padding_after.push_back(padding);
+  }
+  std::optional<Slot> bias;
+  Slot w = trial.parameter(weight);
+  if (transposed) {
+    Shape result = {groups * outs};
+    result.insert(result.end(), positions.begin(), positions.end());
+    if (trial.coin()) bias = trial.parameter({groups * ins});
+    return trial.to().transposed_convolution(trial.activation(result), w, bias, options,
+                                             Shape(image.begin() + 1, image.end()));
+  }
+  Slot x = trial.activation(image);
+  if (trial.coin(true)) bias = trial.parameter({groups * outs});
+  if (!trial.to().training() && trial.coin(true)) {  // numbers of few bits: products of integers
+    w = trial.rounded(w, 6, 4);
+    x = trial.rounded(x, 8, 5);
+    if (bias) bias = trial.rounded(*bias, 8, 5);
+  }
+  return trial.to().convolution(x, w, bias, options);
+}
+
+double convolution_multiply_adds(const Plan& plan, const Primitive& p) {
+  const int result = p.as<ConvolutionPayload>().transposed ? p.in[0] : p.out;
+  const Shape& w = plan.at(p.weight).shape;
+  return static_cast<double>(element_count(plan.at(result).shape) * (element_count(w) / w[0]));
+}
+
+}  // namespace mase::engine

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/engine/reference.h"
+
+#include <cstring>
+
+namespace mase::engine {
+namespace {
+
+size_t place_of(const Shape& shape, const Shape& index) {
+  const size_t skipped = index.size() - shape.size();
+  int64_t at = 0;
+  for (size_t i = 0; i < shape.size(); ++i)
+    at = at * shape[i] + (shape[i] == 1 ? 0 : index[i + skipped]);
+  return static_cast<size_t>(at);
+}
+
+}  // namespace
+
+double& value_at(Array& array, const Shape& index) {
+  return array.data[place_of(array.shape, index)];
+}
+
+double value_at(const Array& array, const Shape& index) {
+  return array.data[place_of(array.shape, index)];
+}
+
+size_t dimension_of(const TensorInfo& info, int place) {
+  const auto at = static_cast<size_t>(place);
+  return info.layout == Layout::batch ? static_cast<size_t>(info.axes.rows[at]) : at;
+}
+
+Array read_tensor(const Plan& plan, int tensor, const Memory& memory, const Run& run) {
+  const TensorView view = view_of(plan, tensor);
+  Array array(view.shape_for(run.n));
+  std::vector<float> values(array.data.size());
+  if (plan.at(tensor).labels) {
+    std::vector<int32_t> labels(values.size());
+    std::memcpy(labels.data(), memory[tensor], labels.size() * sizeof(int32_t));
+    array.data.assign(labels.begin(), labels.end());
+    return array;
+  }
+  to_row_major(view, memory[tensor], run.n, values.data());
+  array.data.assign(values.begin(), values.end());
+  return array;
+}
+
+Reference read_operands(const Plan& plan, const Primitive& p, const Memory& memory,
+                        const Run& run) {
+  Reference call{plan, p, run};
+  call.read = [&plan, &memory, &run](int tensor) { return read_tensor(plan, tensor, memory, run); };
+  for (const int tensor : p.in) call.in.push_back(call.read(tensor));
+  if (p.weight >= 0) call.weight = call.read(p.weight);
+  if (p.bias >= 0) call.bias = call.read(p.bias);
+  call.out = Array(view_of(plan, p.out).shape_for(run.n));
+  return call;
+}
+
+Step reference_step(Plan& plan, Primitive& primitive) {
+  const Primitive p = primitive;
+  Step step{p.record->name + ", reference", "", p.in, {p.out}};
+  step.read({p.weight, p.bias});
+  for (const auto& [name, tensor] : p.params) step.read({tensor});
+  step.bind = [p, &plan](const Memory& memory) -> Kernel {
+    return [p, &plan, memory](const Run& run) {
+      Reference call = read_operands(plan, p, memory, run);
+      p.record->reference(call);
+      const std::vector<float> values(call.out.data.begin(), call.out.data.end());
+      from_row_major(view_of(plan, p.out), values.data(), run.n, memory[p.out]);
+    };
+  };
+  return step;
+}
+
+std::vector<Variant> variants_of(const PrimitiveRecord& record) {
+  std::vector<Variant> variants = record.variants;
+  // One that keeps something for its gradient brings its own.
+  const bool own = !variants.empty() && variants.back().name == "reference";
+  if (record.reference && !own) variants.push_back({"reference", reference_step, true});
+  return variants;
+}
+
+}  // namespace mase::engine

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/engine/trial.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "mase/engine/payloads.h"
+#include "mase/engine/reference.h"
+
+namespace mase::engine {
+namespace {
+
+Plan plan_with(const Trial::Options& options) {
+  Plan plan;
+  plan.options.training = options.training;
+  plan.options.threads = options.threads;
+  plan.options.seed = options.seed;
+  return plan;
+}
+
+}  // namespace
+
+Trial::Trial(const PrimitiveRecord& record, const Options& options)
+    : record_(record),
+      options_(options),
+      random_(options.seed, "trial of " + record.name),
+      plan_(plan_with(options)),
+      lowerer_(plan_) {
+  plan_.options.batch_size = options.large ? 256 : size(1, 40, 0);
+  if (!record.generate || record.generate(*this) < 0) return;
+  for (size_t i = 0; i < plan_.primitives.size(); ++i)
+    if (plan_.primitives[i].record == &record) index_ = static_cast<int>(i);
+  if (!exists()) return;
+  run_.n = options.large ? most_samples() : size(1, most_samples(), 0);
+  run_.global = static_cast<double>(run_.n);
+  batch_.size = run_.n;
+  batch_.step = 3;
+  run_.batch = &batch_;
+  run_.inputs = &input_;
+  run_.result = &step_result_;
+  draw_operands();
+}
+
+int64_t Trial::size(int64_t least, int64_t most, int64_t large) {
+  return options_.large
+             ? large
+             : least + static_cast<int64_t>(random_.below(static_cast<uint64_t>(most - least + 1)));
+}
+
+bool Trial::coin(bool large) { return size(0, 1, large ? 1 : 0) == 1; }
+
+int64_t Trial::below(int64_t count, int64_t large) { return size(0, count - 1, large); }
+
+int64_t Trial::batch(int64_t large) {
+  if (options_.large) plan_.options.batch_size = large;
+  return most_samples();
+}
+
+Slot Trial::activation(const Shape& sample, Values values) {
+  TensorInfo info;
+  info.name = fmt::format("x{}", plan_.tensors.size());
+  info.shape = sample;
+  info.shape.insert(info.shape.begin(), most_samples());
+  info.differentiable = options_.training && !values.whole;
+  // Rows in any order; the sample is the outermost lane or the innermost one.
+  std::vector<int> lanes;
+  if (!options_.large) {
+    std::vector<uint32_t> order = random_.permutation(static_cast<uint32_t>(sample.size()));
+    for (const uint32_t axis : order)
+      (coin() ? lanes : info.axes.rows).push_back(static_cast<int>(axis) + 1);
+    lanes.insert(coin() ? lanes.begin() : lanes.end(), 0);
+    info.axes.lanes = lanes;
+  } else {
+    info.axes = Axes::flat(info.shape.size());
+  }
+  const Slot slot = plan_.add(std::move(info));
+  values_[slot] = values;
+  return slot;
+}
+
+Slot Trial::parameter(const Shape& shape, Values values) {
+  TensorInfo info;
+  info.name = fmt::format("w{}", plan_.tensors.size());
+  info.shape = shape;
+  info.layout = Layout::fixed;
+  info.place = Place::parameter;
+  info.differentiable = options_.training && !values.whole;
+  const Slot slot = plan_.add(std::move(info));
+  values_[slot] = values;
+  return slot;
+}
+
+Slot Trial::labels(int64_t classes) {
+  const Slot slot = activation({}, {0, static_cast<double>(classes - 1), true});
+  plan_.at(slot).labels = true;
+  return slot;
+}
+
+Slot Trial::rounded(Slot slot, int width, int frac) {
+  quantizers_.push_back(make_quantizer(
+      "integer", Dict{{"width", int64_t{width}}, {"frac_width", int64_t{frac}}}, "trial"));
+  const TensorInfo info = plan_.at(slot);
+  return lowerer_.add("quantize",
+                      {.in = {slot}, .payload = QuantizePayload{quantizers_.back().get()}},
+                      info.shape, info.layout, info.axes);
+}
+
+void Trial::samples(const Shape& sample) {
+  const int64_t width = element_count(sample), count = most_samples() + 3;
+  samples_.resize(static_cast<size_t>(count * width));
+  for (float& value : samples_) value = static_cast<float>(random_.uniform(-2, 2));
+  if (coin(true))
+    for (int64_t i = 0; i < most_samples(); ++i)
+      rows_.push_back(static_cast<uint32_t>(random_.below(static_cast<uint64_t>(count))));
+  input_ = {samples_.data(), rows_.empty() ? nullptr : rows_.data(), rows_.empty() ? 2 : 0};
+}
+
+bool Trial::has_gradient() const {
+  return record_.gradient && plan_.at(primitive().out).differentiable && !straight_through_;
+}
+
+// The values of a tensor: as its operand was said to have, rounded as it was on the way.
+std::vector<double> Trial::draw(int tensor, const Shape& shape) {
+  std::vector<const Quantizer*> rounding;
+  for (auto known = values_.find(tensor); known == values_.end(); known = values_.find(tensor)) {
+    if (plan_.at(tensor).view_of >= 0) {
+      tensor = plan_.at(tensor).view_of;
+      continue;
+    }
+    const auto maker = std::find_if(plan_.primitives.begin(), plan_.primitives.end(),
+                                    [&](const Primitive& p) { return p.out == tensor; });
+    MASE_CHECK(maker != plan_.primitives.end() && !maker->in.empty(), "an operand from nowhere");
+    if (maker->is<QuantizePayload>()) rounding.push_back(maker->as<QuantizePayload>().quantizer);
+    tensor = maker->in[0];
+  }
+  const Values& values = values_.at(tensor);
+  std::vector<float> drawn(static_cast<size_t>(element_count(shape)));
+  for (float& value : drawn)
+    value = static_cast<float>(
+        values.whole ? values.low + static_cast<double>(random_.below(
+                                        static_cast<uint64_t>(values.high - values.low + 1)))
+                     : random_.uniform(values.low, values.high));
+  for (const Quantizer* quantizer : rounding)
+    quantizer->quantize(drawn.data(), drawn.data(), shape);
+  return {drawn.begin(), drawn.end()};
+}
+
+void Trial::draw_operands() {
+  const Primitive& p = primitive();
+  std::vector<int> tensors = p.in;
+  for (const int tensor : {p.weight, p.bias})
+    if (tensor >= 0) tensors.push_back(tensor);
+  const size_t own = tensors.size();
+  for (const auto& [slot, values] : values_)  // those that only the payload names
+    if (plan_.at(slot).layout == Layout::fixed &&
+        std::find(tensors.begin(), tensors.end(), slot) == tensors.end())
+      tensors.push_back(slot);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int tensor = tensors[i];
+    TensorInfo& root = plan_.at(plan_.root(tensor));
+    root.place = Place::parameter;
+    root.offset = plan_.parameter_floats;
+    plan_.parameter_floats += (plan_.floats(plan_.root(tensor)) + 15) / 16 * 16;
+    const Shape shape = view_of(plan_, tensor).shape_for(run_.n);
+    operands_.push_back({tensor, draw(tensor, shape), i < own && plan_.at(tensor).differentiable});
+  }
+  const int out = p.out;
+  plan_.at(plan_.root(out)).pinned = plan_.at(out).pinned = true;
+  const Shape shape = view_of(plan_, out).shape_for(run_.n);
+  for (int64_t i = 0; i < element_count(shape); ++i) ups_.push_back(random_.uniform(-1, 1));
+  for (double& up : ups_) up = static_cast<float>(up);
+}
+
+bool Trial::prepare(const Variant& variant) {
+  Primitive& p = plan_.primitives[static_cast<size_t>(index_)];
+  std::optional<Step> step = variant.forward(plan_, p);
+  if (!step) return false;
+  plan_.forward.push_back(std::move(*step));
+  if (options_.training && record_.gradient && plan_.at(p.out).differentiable) {
+    for (Primitive& other : plan_.primitives) other.removed = &other != &p;
+    emit_backward_from(plan_, p.out);
+    plan_.at(plan_.root(gradient_of(plan_, p.out))).pinned = true;
+    for (const Operand& operand : operands_)
+      if (operand.differentiable)
+        plan_.at(plan_.root(gradient_of(plan_, operand.tensor))).pinned = true;
+  }
+  place_tensors(plan_);
+  // Memory that nobody wrote holds NaN: who reads it is found out.
+  for (const size_t floats : {plan_.arena_floats, plan_.parameter_floats, plan_.parameter_floats}) {
+    blocks_.push_back(aligned_bytes(floats * sizeof(float)));
+    std::memset(blocks_.back().get(), 0xff, floats * sizeof(float));
+  }
+  for (size_t i = 0; i < plan_.tensors.size(); ++i) {
+    const TensorInfo& info = plan_.at(plan_.root(static_cast<int>(i)));
+    memory_.tensors.push_back(
+        reinterpret_cast<float*>(blocks_[static_cast<size_t>(info.place)].get()) + info.offset);
+  }
+  counters_.assign(plan_.counters.begin(), plan_.counters.end());
+  memory_.counters = &counters_;
+  for (const Operand& operand : operands_) write(operand.tensor, operand.values);
+  for (auto* steps : {&plan_.prepare, &plan_.forward, &plan_.backward})
+    for (Step& each : *steps) each.run = each.bind(memory_);
+  for (const Step& each : plan_.prepare) each.run(run_);
+  return true;
+}
+
+void Trial::write(int tensor, const std::vector<double>& values) {
+  if (plan_.at(tensor).labels) {
+    const std::vector<int32_t> labels(values.begin(), values.end());
+    std::memcpy(memory_[tensor], labels.data(), labels.size() * sizeof(int32_t));
+    return;
+  }
+  const std::vector<float> floats(values.begin(), values.end());
+  from_row_major(view_of(plan_, tensor), floats.data(), run_.n, memory_[tensor]);
+}
+
+void Trial::run_forward() {
+  for (const Step& step : plan_.forward) step.run(run_);
+}
+
+void Trial::seed_gradients() { write(gradient_of(plan_, primitive().out), ups_); }
+
+void Trial::run_backward() {
+  for (const Step& step : plan_.backward) step.run(run_);
+}
+
+std::vector<float> Trial::result() const {
+  const TensorView view = view_of(plan_, primitive().out);
+  std::vector<float> values(static_cast<size_t>(element_count(view.shape_for(run_.n))));
+  to_row_major(view, memory_[primitive().out], run_.n, values.data());
+  return values;
+}
+
+Array Trial::expected() {
+  Reference call = read_operands(plan_, primitive(), memory_, run_);
+  record_.reference(call);
+  return call.out;
+}
+
+Array Trial::expected_with(const std::vector<std::vector<double>>& moved) {
+  const Primitive& p = primitive();
+  Reference call = read_operands(plan_, p, memory_, run_);
+  const auto given = [&](int tensor, Array& array) {
+    for (size_t i = 0; i < operands_.size(); ++i)
+      if (operands_[i].tensor == tensor) array.data = moved[i];
+  };
+  for (size_t i = 0; i < p.in.size(); ++i) given(p.in[i], call.in[i]);
+  if (p.weight >= 0) given(p.weight, call.weight);
+  if (p.bias >= 0) given(p.bias, call.bias);
+  record_.reference(call);
+  return call.out;
+}
+
+Trial::Slopes Trial::slopes() {
+  Slopes slopes;
+  constexpr double step = 1e-6;
+  std::vector<std::vector<double>> ahead, behind;
+  for (const Operand& operand : operands_) {
+    ahead.push_back(operand.values);
+    behind.push_back(operand.values);
+    if (!operand.differentiable) continue;
+    const Array gradient = read_tensor(plan_, gradient_of(plan_, operand.tensor), memory_, run_);
+    for (size_t i = 0; i < operand.values.size(); ++i) {
+      const double direction = random_.uniform(-1, 1);
+      ahead.back()[i] += step * direction;
+      behind.back()[i] -= step * direction;
+      slopes.gradients += gradient.data[i] * direction;
+      slopes.scale += gradient.data[i] * gradient.data[i];
+    }
+  }
+  const Array after = expected_with(ahead), before = expected_with(behind);
+  for (size_t i = 0; i < ups_.size(); ++i)
+    slopes.quotient += ups_[i] * (after.data[i] - before.data[i]) / (2 * step);
+  slopes.scale = std::sqrt(slopes.scale);
+  return slopes;
+}
+
+double Trial::multiply_adds() const {
+  return record_.multiply_adds ? record_.multiply_adds(plan_, primitive()) : 0;
+}
+
+double Trial::bytes() const {
+  double floats = static_cast<double>(ups_.size());
+  for (const Operand& operand : operands_) floats += static_cast<double>(operand.values.size());
+  return floats * sizeof(float);
+}
+
+std::string Trial::shapes() const {
+  std::vector<std::string> parts;
+  for (const Operand& operand : operands_)
+    parts.push_back(shape_text(plan_.at(operand.tensor).shape));
+  return fmt::format("{} => {}", fmt::join(parts, "; "),
+                     shape_text(plan_.at(primitive().out).shape));
+}
+
+std::string Trial::description() const {
+  std::vector<std::string> parts = {
+      fmt::format("{}, {} samples: {}", record_.name, run_.n, shapes())};
+  std::vector<int> tensors;
+  for (const Operand& operand : operands_) tensors.push_back(operand.tensor);
+  tensors.push_back(primitive().out);
+  for (const int tensor : tensors)
+    if (const TensorInfo& info = plan_.at(tensor); info.layout == Layout::batch)
+      parts.push_back(fmt::format("rows ({}) lanes ({})", fmt::join(info.axes.rows, ", "),
+                                  fmt::join(info.axes.lanes, ", ")));
+  return join(parts, "; ");
+}
+
+}  // namespace mase::engine
