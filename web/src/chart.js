@@ -44,7 +44,24 @@ function endLabels(series) {
     if (!labels.has(key)) labels.set(key, {text, colour: one.colour, ends: []});
     labels.get(key).ends.push(one.y[last]);
   }
-  return [...labels.values()];
+  return withoutNames([...labels.values()]);
+}
+
+// learning_rate=1e-2,batch_size=32,seed=0 is longer than the room there is: of settings with the same names the values
+// that differ are enough, and the legend has all of them.
+function withoutNames(labels) {
+  const parts = labels.map((one) => one.text.split(',')), name = (part) => part.slice(0, part.indexOf('='));
+  const alike = labels.length > 1 && parts.every((own) => own.length === parts[0].length && own.every((part, i) => part.includes('=') && name(part) === name(parts[0][i])));
+  if (!alike) return labels;
+  const differs = parts[0].map((part, i) => parts.some((own) => own[i] !== part));
+  return labels.map((one, l) => ({...one, text: parts[l].filter((_, i) => differs[i]).map((part) => part.slice(part.indexOf('=') + 1)).join(', ')}));
+}
+
+// As many digits as tell neighbouring ticks apart.
+function digitsOf(splits) {
+  const shown = splits.filter((t) => t !== null && Number.isFinite(t));
+  const step = Math.min(...shown.slice(1).map((t, i) => Math.abs(t - shown[i]))), largest = Math.max(...shown.map(Math.abs));
+  return step > 0 && largest > 0 && Number.isFinite(step) ? Math.max(3, Math.min(12, Math.ceil(Math.log10(largest / step)) + 1)) : 3;
 }
 
 function drawLabels(u, labels, room) {
@@ -100,7 +117,7 @@ export function lineChart({id, title, xLabel, wholeX = false, series, height = 2
     scales: {x: {time: false}, y: {distr: logarithmic ? 3 : 1, range}},
     axes: [{...axis, label: xLabel, labelSize: 20, size: 34, incrs: wholeX ? wholeIncrements : increments, values: (u, splits) => splits.map((t) => short(t, 6))},
            {...axis, size: 62, incrs: increments, ...(logarithmic ? {splits: (u, i, low, high) => logTicks(low, high), filter: (u, splits) => splits} : {}),
-            values: (u, splits) => splits.map((t) => t === null ? '' : format(t, 3, true))}],
+            values: (u, splits) => splits.map((t) => t === null ? '' : format(t, logarithmic ? 3 : digitsOf(splits), true))}],
     series: [{label: xLabel || 'x', value: (u, v) => v === null ? '–' : short(v, 6)}, ...series.map((one) => ({
       label: one.name, stroke: one.colour, width: one.width || 2, dash: one.dash && one.dash.length ? one.dash : undefined,
       alpha: one.faint ? 0.4 : 1,

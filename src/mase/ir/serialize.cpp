@@ -171,6 +171,11 @@ Graph graph_from_value(const Value& value) {
       node.quantization = quantization_from_value(entry["quantization"],
                                                   find_op(node.target, node.name), node.name);
     if (entry["meta"].is_dict()) node.meta = entry["meta"].as_dict();
+    // What follows binds calls: that of a module which is not there is the file's mistake, not
+    // ours.
+    if (node.kind == NodeKind::call_module && !graph.module_of(node))
+      throw Error(entry.position(), printable(node.name),
+                  fmt::format("there is no module '{}'", printable(node.target)));
     graph.add_node(std::move(node));
   }
   if (version == 1) declare_index_inputs(graph);  // it had one element type

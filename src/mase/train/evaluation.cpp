@@ -134,7 +134,8 @@ Value evaluation_record(const std::string& split_name, const Split& split, const
   input.outputs = logits.numel() / split.rows();
   input.loss = score.loss();
   for (const MetricRecord* metric : Registry<MetricRecord>::instance().all())
-    if (classes ? metric->for_classes : metric->for_numbers)
+    // What an option decides (one k of top-k) is a figure of those who choose it.
+    if ((classes ? metric->for_classes : metric->for_numbers) && !metric->curve_of)
       record.set(metric->name, compute_metric(metric->name, input));
   // Curves carry the names of their classes where the data set has them.
   if (Value* curves = record.find("roc"); curves && curves->is_list())
