@@ -69,12 +69,17 @@ const std::pair<std::regex, const char*> not_claimed[] = {
     {std::regex("test_cast_e8m0_FLOAT.*to_FLOAT8E8M0"), "powers of two alone"},
     {std::regex("test_(if|loop).*_(seq|opt|seq_none)"), "sequences and options are no tensors"},
     {std::regex("test_identity_(sequence|opt)"), "sequences and options are no tensors"},
+    {std::regex("test_scan_sum"), "a batch of sequences, before operator set 9"},
 };
 
 std::string reason_not_claimed(const std::string& name) {
   for (const auto& [pattern, reason] : not_claimed)
     if (std::regex_match(name, pattern)) return reason;
   return "";
+}
+
+bool is_read(const NodeData& node) {
+  return Registry<OnnxOperator>::instance().find(operator_name(node.domain, node.op)) != nullptr;
 }
 
 enum class Outcome { passed, refused, wrong };
@@ -166,10 +171,11 @@ TEST(OnnxNodes, EveryCaseOfAnOperatorThatIsReadIsRight) {
     } catch (const Error&) {
       continue;  // sequences and the like
     }
-    if (one.model.graph.nodes.size() != 1 || one.inputs.size() != one.model.graph.inputs.size())
-      continue;
-    const NodeData& node = one.model.graph.nodes[0];
-    if (!Registry<OnnxOperator>::instance().find(operator_name(node.domain, node.op))) continue;
+    const std::vector<NodeData>& nodes = one.model.graph.nodes;
+    if (nodes.empty() || one.inputs.size() != one.model.graph.inputs.size()) continue;
+    if (!std::all_of(nodes.begin(), nodes.end(), is_read)) continue;
+    // Operators written in their parts are cases too.
+    const std::string op = nodes.size() == 1 ? nodes[0].op : "(in parts)";
     if (one.model.operator_set("").value_or(7) < 7) continue;
     if (const std::string reason = reason_not_claimed(folder.filename().string());
         !reason.empty()) {
@@ -184,7 +190,7 @@ TEST(OnnxNodes, EveryCaseOfAnOperatorThatIsReadIsRight) {
     }
     ++total;
     if (best == Outcome::passed)
-      ++passed[node.op];
+      ++passed[op];
     else
       ADD_FAILURE() << folder.filename() << ": " << why;
   }

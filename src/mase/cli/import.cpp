@@ -35,6 +35,8 @@ int run(const Arguments& arguments) {
   const std::string path = arguments["file"].as_string();
   Dict options;
   if (arguments["partial"].as_bool()) options.set("partial", true);
+  if (arguments["memory"].as_int() > 0) options.set("memory", arguments["memory"]);
+  if (!arguments["input_shape"].is_null()) options.set("input_shape", arguments["input_shape"]);
   const ImportedNetwork network = import_network(
       path, arguments["format"].is_null() ? "" : arguments["format"].as_string(), Value(options));
   const std::string output =
@@ -70,8 +72,22 @@ const Register<CommandRecord> registered{{
                   .type = FieldType::boolean,
                   .default_value = false,
                   .help = "keep nodes that cannot be converted: the network can be looked at, not "
-                          "run"}}},
-    .examples = {"ch import tests/golden/hardware/w4_toy.json --output w4_toy.mz"},
+                          "run"},
+                 {.name = "memory",
+                  .type = FieldType::integer,
+                  .default_value = 0,
+                  .help = "megabytes that a model may make beside what the file holds, for models "
+                          "that compute their weights; 0: 40",
+                  .minimum = 0,
+                  .maximum = 1 << 20},
+                 {.name = "input_shape",
+                  .type = FieldType::list,
+                  .help =
+                      "sizes behind the batch that the file leaves open, such as 3,224,224; one "
+                      "for each input, in the graph's order"}}},
+    .examples = {"ch import tests/golden/hardware/w4_toy.json --output w4_toy.mz",
+                 "ch import text_model.onnx --input-shape 128 128"},
+    .word_lists = {"input_shape"},
     .run = run,
 }};
 

@@ -118,9 +118,11 @@ int run(const Arguments& arguments) {
   ExperimentSpec spec = experiment_spec(settings);
   spec.data.name.clear();
   const std::vector<std::string> rows_files = settings["input"].as_string_list("input");
-  // Sentences of any length: a folder's network is built for those that are given.
-  if (std::filesystem::is_directory(spec.network.load) && rows_files.size() == 1)
-    spec.network.sample_shape = row_shape(rows_files[0]);
+  // Sentences of any length, images of any size: the network is built for those that are given.
+  if ((std::filesystem::is_directory(spec.network.load) && rows_files.size() == 1) ||
+      ends_with(lower_case(spec.network.load), ".onnx"))
+    for (const std::string& file : rows_files)
+      spec.network.input_shapes.push_back(input_shape(file));
   // Predictions on stdout leave no place for log lines, but warnings go to stderr.
   const Logger warnings(settings, true);
   Observer observer = log.observer();

@@ -131,10 +131,16 @@ int run(const Arguments& arguments) {
   inputs.outputs = arguments["outputs"].as_int();
   const std::string& model = arguments["model"].as_string();
   const bool is_file = ends_with(lower_case(model), ".onnx");
-  if (is_file && (!inputs.sample_shape.empty() || inputs.outputs > 0))
+  if (is_file && inputs.outputs > 0)
     throw Error("MODEL", fmt::format("'{}' is a whole network: its sizes are its own", model),
-                "leave out --input-shape and --outputs");
-  const Graph graph = is_file ? *load_checkpoint(model).graph : make_model(model, inputs);
+                "leave out --outputs");
+  std::vector<Shape> shapes;  // for sizes that the file leaves open
+  if (is_file && !inputs.sample_shape.empty()) {
+    shapes = {inputs.sample_shape};
+    shapes[0].insert(shapes[0].begin(), 0);
+  }
+  const Graph graph =
+      is_file ? *load_checkpoint(model, {}, {}, shapes).graph : make_model(model, inputs);
   verify(graph);
   std::fputs(summary_text(graph, arguments["batch_size"].as_int()).c_str(), stdout);
   if (arguments["graph"].as_bool()) std::fputs(("\n" + graph.text()).c_str(), stdout);

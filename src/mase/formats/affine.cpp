@@ -35,7 +35,7 @@ std::vector<AffineSpec> specs_of(const Value& config) {
   return specs;
 }
 
-uint32_t mask_of(int64_t width) { return (uint32_t{1} << width) - 1; }
+int64_t mask_of(int64_t width) { return (int64_t{1} << width) - 1; }
 
 Quantizer make(const Value& config) {
   const Granularity granularity = given_granularity(config, {"scale", "zero_point"});
@@ -51,17 +51,19 @@ Quantizer make(const Value& config) {
     return affine_reference(specs[static_cast<size_t>(group)], x);
   };
   // Codes are two's complement, or plain binary.
-  const uint32_t mask = mask_of(config["width"].as_int());
+  const int64_t mask = mask_of(config["width"].as_int());
   const bool is_signed = config["is_signed"].as_bool();
-  rule.code = [specs, mask](int64_t group, float x) {
+  rule.code = [specs, mask, is_signed](int64_t group, float x) {
     const AffineSpec& spec = specs[static_cast<size_t>(group)];
     const float k = std::nearbyint(affine_reference(spec, x) / spec.scale + spec.zero);
-    return static_cast<uint32_t>(static_cast<int32_t>(k)) & mask;
+    // Above 24 bits single precision rounds the largest code up, out of the range.
+    const int64_t whole = std::min(static_cast<int64_t>(k), is_signed ? mask / 2 : mask);
+    return static_cast<uint32_t>(whole & mask);
   };
   rule.value = [specs, mask, is_signed](int64_t group, uint32_t code) {
     const AffineSpec& spec = specs[static_cast<size_t>(group)];
     const bool negative = is_signed && code > mask / 2;
-    const float k = negative ? -static_cast<float>(mask - code + 1) : static_cast<float>(code);
+    const auto k = static_cast<float>(negative ? code - mask - 1 : code);
     return (k - spec.zero) * spec.scale;
   };
   Quantizer q = given_quantizer(std::move(rule), granularity);
@@ -81,7 +83,7 @@ const Register<FormatRecord> registered{{
             "rounded in single precision, as their executors compute it.",
     .schema = {[] {
       std::vector<Field> fields = {
-          width_field(1, 24, "bits of a code"),
+          width_field(1, 32, "bits of a code"),
           {.name = "is_signed",
            .type = FieldType::boolean,
            .default_value = true,

@@ -171,7 +171,8 @@ Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& mapped
 namespace {
 
 Checkpoint load(const std::string& path, std::optional<CheckpointType> type,
-                const ReadLimits& limits, bool network_needed) {
+                const ReadLimits& limits, bool network_needed,
+                const std::vector<Shape>& input_shapes = {}) {
   std::error_code unknown;  // opening it says why
   if (std::filesystem::is_directory(path, unknown)) {
     if (type && *type != CheckpointType::hf)
@@ -190,7 +191,7 @@ Checkpoint load(const std::string& path, std::optional<CheckpointType> type,
                                 : fmt::format("a .{} file", checkpoint_type_name(family)),
                             checkpoint_type_name(*type)),
                 "leave --load-type out and the kind is found out from the content");
-  if (family == CheckpointType::onnx) return read_onnx(path, limits, network_needed);
+  if (family == CheckpointType::onnx) return read_onnx(path, limits, network_needed, input_shapes);
   if (family == CheckpointType::mz) return read_mz(file->bytes(), file, path, limits);
   if (family == CheckpointType::pt)
     return read_torch_checkpoint(file, type, limits, network_needed);
@@ -207,8 +208,8 @@ Checkpoint load(const std::string& path, std::optional<CheckpointType> type,
 }  // namespace
 
 Checkpoint load_checkpoint(const std::string& path, std::optional<CheckpointType> type,
-                           const ReadLimits& limits) {
-  return load(path, type, limits, true);
+                           const ReadLimits& limits, const std::vector<Shape>& input_shapes) {
+  return load(path, type, limits, true, input_shapes);
 }
 
 Checkpoint inspect_checkpoint(const std::string& path, const ReadLimits& limits) {

@@ -27,9 +27,11 @@ struct Checkpoint {
   std::optional<Graph> graph;  // .mz and .onnx
 };
 
-// `type` none: guessed from the content.
+// `type` none: guessed from the content. `input_shapes`: of what the network is to take, with the
+// batch in front (0: any), for files that leave sizes open.
 Checkpoint load_checkpoint(const std::string& path, std::optional<CheckpointType> type = {},
-                           const ReadLimits& limits = {});
+                           const ReadLimits& limits = {},
+                           const std::vector<Shape>& input_shapes = {});
 
 // The same for looking into: files without a network are taken too.
 Checkpoint inspect_checkpoint(const std::string& path, const ReadLimits& limits = {});

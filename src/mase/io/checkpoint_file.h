@@ -14,7 +14,8 @@ Checkpoint read_mz(std::span<const std::byte> bytes, std::shared_ptr<const void>
                    const std::string& place, const ReadLimits& limits);
 // The graph is the imported one. For looking into (no network needed) the tensors are the model's
 // initialisers and `contents` describe it; what cannot be imported is told there.
-Checkpoint read_onnx(const std::string& path, const ReadLimits& limits, bool network_needed);
+Checkpoint read_onnx(const std::string& path, const ReadLimits& limits, bool network_needed,
+                     const std::vector<Shape>& input_shapes);
 Checkpoint read_hf_folder(const std::string& folder, const ReadLimits& limits);
 
 // JSON becomes about a hundred bytes a value: what a text could claim is charged before it is read.

@@ -58,9 +58,9 @@ struct TransformResult {
   Value record;  // for pages: nodes, histograms, costs and accuracies before and after
 };
 
-// The shape of a row of a file without names (.npy, .npz): what a folder's network of sentences is
-// built for when it is to predict them.
-Shape row_shape(const std::string& path);
+// The shape of what a file without names (.npy, .npz) holds, rows in front (0: not known): what a
+// network that takes several sizes is built for when it is to predict them.
+Shape input_shape(const std::string& path);
 
 class Experiment {
  public:

@@ -9,6 +9,7 @@
 #include "mase/base/text.h"
 #include "mase/data/prepare.h"
 #include "mase/data/table.h"
+#include "mase/io/numpy_tensors.h"
 #include "mase/io/table_source.h"
 #include "mase/run/experiment.h"
 
@@ -47,8 +48,22 @@ bool is_nameless(const std::string& path, const Preprocessing& preprocessing) {
   return true;
 }
 
+// What a .npy holds, if it is numbers.
+std::optional<Tensor> array_of(const std::string& path) {
+  if (lower_case(std::filesystem::path(path).extension().string()) != ".npy" ||
+      !looks_like_npy(path))
+    return {};
+  const TensorTable tensors = read_numpy_tensors(path);
+  if (tensors.size() != 1 || tensors[0].second.numel() == 0) return {};
+  return tensors[0].second;
+}
+
 // Columns in file order, for arrays, which have no names.
 Tensor rows_of_array(const std::string& path) {
+  if (const auto array = array_of(path)) {
+    const int64_t rows = array->shape().empty() ? 1 : array->shape()[0];
+    return array->to(DType::f32).reshaped({rows, array->numel() / rows});
+  }
   const std::unique_ptr<TableSource> source = open_table(path);
   const int64_t columns = static_cast<int64_t>(source->columns().size());
   std::vector<float> values;
@@ -177,8 +192,9 @@ int64_t batch_for(int64_t wanted, int64_t rows) {
 
 }  // namespace
 
-Shape row_shape(const std::string& path) {
-  return {static_cast<int64_t>(open_table(path)->columns().size())};
+Shape input_shape(const std::string& path) {
+  if (const auto array = array_of(path)) return array->shape();
+  return {0, static_cast<int64_t>(open_table(path)->columns().size())};
 }
 
 std::vector<std::pair<std::string, double>> named_figures(const Evaluation& evaluation,

@@ -237,7 +237,7 @@ std::optional<Checkpoint> open_checkpoint(const NetworkSpec& spec) {
   if (!std::filesystem::exists(spec.load, failure) && !failure)
     throw Error(spec.load_position, spec.load_position ? "load_name" : "--load",
                 fmt::format("no such file: {}", printable(spec.load)));
-  Checkpoint checkpoint = load_checkpoint(spec.load, spec.load_type);
+  Checkpoint checkpoint = load_checkpoint(spec.load, spec.load_type, {}, spec.input_shapes);
   if (!checkpoint.graph) checkpoint.graph = described_graph(checkpoint, spec.load);
   return checkpoint;
 }
@@ -288,8 +288,9 @@ Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& c
     inputs.sample_shape = dataset->sample_shape();
     inputs.outputs = dataset->outputs();
   } else {  // no data to say it: a file of ours knows the sizes its network was built for
-    inputs.sample_shape =
-        spec.sample_shape.empty() ? network.notes.sample_shape : spec.sample_shape;
+    inputs.sample_shape = network.notes.sample_shape;
+    if (spec.input_shapes.size() == 1 && !spec.input_shapes[0].empty())
+      inputs.sample_shape.assign(spec.input_shapes[0].begin() + 1, spec.input_shapes[0].end());
     inputs.outputs = network.notes.outputs;
   }
   inputs.seed = spec.seed;

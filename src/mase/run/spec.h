@@ -22,8 +22,9 @@ struct NetworkSpec {
   std::optional<CheckpointType> load_type = {};
   bool load_partial = false;
   uint64_t seed = 0;  // of the initial weights
-  // Of the rows it is to take, where no data set says it: for networks that take several.
-  Shape sample_shape = {};
+  // Of what it is to take, with the rows in front (0: any), where no data set says it: for networks
+  // that take several.
+  std::vector<Shape> input_shapes = {};
   // Where a file names them, for messages.
   Position model_position = {}, load_position = {};
 };

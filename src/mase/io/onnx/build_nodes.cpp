@@ -92,14 +92,20 @@ Operand NodeContext::materialized(const Operand& operand) {
 Operand NodeContext::as_node(const Operand& operand) {
   if (!operand.is_constant()) return operand;
   Operand result = materialized(operand);
-  const std::string path = clean_path(operand.source);
-  const std::string base = path.empty() ? "constant" : path;
+  std::string base = clean_path(operand.source);
+  if (base.empty()) base = "constant";
+  // A layer would take it for a parameter of its own.
+  const auto owner =
+      model_.graph.modules().find(base.substr(0, std::min(base.rfind('.'), base.size())));
+  if (owner != model_.graph.modules().end() && !owner->second.op.empty())
+    base = replace_all(base, ".", "_");
   std::string name = base;
   for (int number = 1; model_.graph.tensor(name) || model_.graph.modules().count(name); ++number)
     name = fmt::format("{}_{}", base, number);
   const DType dtype = result.constant->tensor.dtype();
   const DType kept = is_real(dtype) ? DType::f32 : dtype == DType::boolean ? dtype : DType::i64;
   result.node = model_.graph.add_constant(name, result.constant->tensor.to(kept));
+  model_.constants.insert(name);
   result.constant.reset();
   return result;
 }

@@ -43,6 +43,54 @@ int64_t batch_marker(const GraphData& graph) {
   }
 }
 
+bool has_parameter(const Module& module, const std::string& name) {
+  const OpRecord& op = find_op(module.op);
+  if (!op.params) return false;
+  const std::vector<ParamSpec> specs = op.params(module.attributes);
+  return std::any_of(specs.begin(), specs.end(),
+                     [&](const ParamSpec& spec) { return spec.name == name; });
+}
+
+// Nodes so that each comes behind those whose results it takes, otherwise as they stand. The format
+// asks for it, but tools append nodes, and onnxruntime sorts. What goes round in a circle, or takes
+// what nothing gives, comes last and is told of there.
+std::vector<const NodeData*> in_order(const std::vector<NodeData>& nodes) {
+  std::map<std::string, size_t> makers;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    for (const std::string& output : nodes[i].outputs) makers.emplace(output, i);
+  std::vector<int> missing(nodes.size(), 0);
+  std::vector<std::vector<size_t>> users(nodes.size());
+  const auto wait_for = [&](size_t user, const std::string& name) {
+    const auto maker = makers.find(name);
+    if (maker == makers.end() || name.empty()) return;
+    ++missing[user];
+    users[maker->second].push_back(user);
+  };
+  const auto wait_for_all = [&](const auto& self, size_t user, const NodeData& node) -> void {
+    for (const std::string& input : node.inputs) wait_for(user, input);
+    for (const Attribute& attribute : node.attributes)
+      if (attribute.graph)
+        for (const NodeData& inner : attribute.graph->nodes) self(self, user, inner);
+  };
+  for (size_t i = 0; i < nodes.size(); ++i) wait_for_all(wait_for_all, i, nodes[i]);
+  std::set<size_t> ready;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (missing[i] == 0) ready.insert(i);
+  std::vector<const NodeData*> order;
+  std::vector<bool> placed(nodes.size(), false);
+  while (!ready.empty()) {
+    const size_t next = *ready.begin();
+    ready.erase(ready.begin());
+    order.push_back(&nodes[next]);
+    placed[next] = true;
+    for (const size_t user : users[next])
+      if (--missing[user] == 0) ready.insert(user);
+  }
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (!placed[i]) order.push_back(&nodes[i]);
+  return order;
+}
+
 class GraphConverter {
  public:
   // `whole`: the model is one sample.
@@ -68,15 +116,16 @@ class GraphConverter {
     add_inputs();
     problems_.throw_if_any();
     remaining_ = model_.uses;
-    for (const NodeData& node : source_.graph.nodes) {
-      convert(node);
-      release(node.inputs);
+    for (const NodeData* node : in_order(source_.graph.nodes)) {
+      convert(*node);
+      release(node->inputs);
     }
     report();
     add_outputs();
     remove_unused();
     if (!model_.graph.order().empty() && !partial_) recognize_idioms(model_.graph);
     place_formats(model_);
+    remove_unread_constants();
     try {
       verify(model_.graph);
     } catch (const Error& error) {
@@ -127,7 +176,10 @@ class GraphConverter {
       problems_.add(Error(where, cause, remedy));
     };
     if (!input.is_tensor) return refuse("is no tensor");
-    if (!input.shape) return refuse("has no shape", "export the model with its inputs' shapes");
+    if (!input.shape)
+      return refuse("has no shape",
+                    "ch predict takes it from the given inputs; elsewhere say it with ch import "
+                    "--input-shape 3,224,224 (without the batch)");
     const bool whole = model_.whole;
     if (input.shape->empty() && !whole) return refuse("is a scalar: it has no batch");
     const auto dtype = dtype_of(input.element);
@@ -151,7 +203,8 @@ class GraphConverter {
                                   dimension.parameter.empty()
                                       ? ""
                                       : fmt::format(" ('{}')", printable(dimension.parameter))),
-                      "export the model with fixed sizes for all but the batch");
+                      "ch predict takes it from the given inputs; elsewhere say it with ch import "
+                      "--input-shape 3,224,224 (without the batch), or export with fixed sizes");
       sample.push_back(*dimension.size);
     }
     try {
@@ -341,6 +394,25 @@ class GraphConverter {
       for (const NodeId input : graph.inputs_of(id)) --uses[static_cast<size_t>(input)];
       model_.roundings.erase(id);
       graph.erase(id);
+    }
+  }
+
+  // Constants whose nodes are gone.
+  void remove_unread_constants() {
+    Graph& graph = model_.graph;
+    std::set<std::string> unread = model_.constants;
+    for (const NodeId id : graph.order())
+      if (graph.node(id).kind == NodeKind::get_attr) unread.erase(graph.node(id).target);
+    for (const std::string& name : unread) {
+      const auto owner = graph.owner_of(name);
+      if (!owner) continue;
+      Module& module = graph.modules().at(owner->first);
+      // One that became a parameter of the layer around it stays.
+      if (!module.op.empty() && has_parameter(module, owner->second)) continue;
+      for (TensorTable* table : {&module.parameters, &module.buffers})
+        std::erase_if(*table, [&](const auto& entry) { return entry.first == owner->second; });
+      if (module.op.empty() && module.parameters.empty() && module.buffers.empty())
+        graph.modules().erase(owner->first);
     }
   }
 

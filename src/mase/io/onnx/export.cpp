@@ -170,12 +170,15 @@ void WriteContext::know(const NodeData& node) {
 }
 
 std::string WriteContext::add(const std::string& op, std::vector<std::string> inputs,
-                              std::vector<Attribute> attributes, const std::string& domain) {
+                              std::vector<Attribute> attributes, const std::string& domain,
+                              size_t which, size_t results) {
   NodeData node{.op = op, .domain = domain, .inputs = std::move(inputs)};
   const size_t number = model_.model.graph.nodes.size();
   const bool module = node_.kind == NodeKind::call_module;
   node.name = plain_name(fmt::format("/{}/{}_{}", module ? node_.target : node_.name, op, number));
-  node.outputs = {fmt::format("{}_{}_{}", node_.name, op, number)};
+  const std::string output = fmt::format("{}_{}_{}", node_.name, op, number);
+  for (size_t i = 0; i < results; ++i)
+    node.outputs.push_back(i == which ? output : fmt::format("{}_unused{}", output, i));
   node.attributes = std::move(attributes);
   // Where the node stood, in the words of PyTorch's exporter.
   if (module)
@@ -185,7 +188,7 @@ std::string WriteContext::add(const std::string& op, std::vector<std::string> in
          fmt::format("['', 'torch.nn.{}', '{}']", call_.op->class_name, call_.op->name)}};
   know(node);
   model_.model.graph.nodes.push_back(std::move(node));
-  return model_.model.graph.nodes.back().outputs.front();
+  return output;
 }
 
 void WriteContext::result(const std::string& name) {
@@ -208,11 +211,18 @@ std::string WriteContext::rounded(const std::string& name, const std::string& op
                 "run ch pass freeze first");
   const auto format = format_for_export(*quantizer);
   if (!format)
-    throw Error(place(), fmt::format("{} has no node for these numbers", flavour_name(flavour())),
-                "quantise to integer, affine, bipolar or scaled_float");
+    throw Error(
+        place(), fmt::format("{} has no node for these numbers", flavour_name(flavour())),
+        "quantise to integer, affine, bipolar, scaled_float or truncated, or to a small float");
   const OperandFormat turned = order.empty() ? *format : permuted(*format, order, order.size());
   if (const auto reason = why_not(turned, flavour(), operator_set())) throw Error(place(), *reason);
   model_.uses_qonnx = model_.uses_qonnx || flavour() == Flavour::qonnx;
+  if (turned.name == "truncated") {
+    const int64_t version = turned.keys.at("keeps_scale").as_bool() ? 1 : 2;
+    if (model_.qonnx_version.value_or(version) != version)
+      throw Error(place(), "a Trunc of QONNX's first version beside one of its second");
+    model_.qonnx_version = version;
+  }
   return write_quantizer(*this, name, turned, shape);
 }
 
@@ -250,10 +260,12 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
       for (const NodeId result : graph.outputs()) {
         const auto from = static_cast<size_t>(result);
         model.graph.outputs.push_back(value_info(exported.names.at(result), exported.shapes[from],
-                                                 exported.further[from], Element::f32));
+                                                 exported.further[from],
+                                                 element_for(exported.elements[from])));
       }
     } else {
-      BoundCall call = bind_call(graph, node);
+      if (!has_value(graph, node)) continue;  // what takes a part of it writes it
+      BoundCall call = bind_value(graph, node);
       const OnnxWriter* writer = Registry<OnnxWriter>::instance().find(call.op->name);
       if (!writer)
         throw Error(node.name,
@@ -271,7 +283,8 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
         model.graph.values.push_back(
             value_info(name, found->second.first, found->second.second, Element::f32));
   model.operator_sets = {{"", options.operator_set}};
-  if (exported.uses_qonnx) model.operator_sets.push_back({"qonnx.custom_op.general", 2});
+  if (exported.uses_qonnx)
+    model.operator_sets.push_back({"qonnx.custom_op.general", exported.qonnx_version.value_or(2)});
   return model;
 }
 

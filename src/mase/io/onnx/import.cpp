@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "mase/base/text.h"
@@ -18,14 +19,44 @@ namespace {
 
 constexpr const char* own_producer = "mase";
 
+bool is_fixed(const Dimension& dimension) { return dimension.size && *dimension.size > 0; }
+
 // Whether every size is a number: such a model can be one sample as a whole.
 bool has_fixed_inputs(const GraphData& graph) {
   return std::all_of(graph.inputs.begin(), graph.inputs.end(), [](const ValueInfo& input) {
-    return input.shape &&
-           std::all_of(input.shape->begin(), input.shape->end(), [](const Dimension& dimension) {
-             return dimension.size && *dimension.size > 0;
-           });
+    return input.shape && std::all_of(input.shape->begin(), input.shape->end(), is_fixed);
   });
+}
+
+// Sizes that the model's inputs leave open, taken from these shapes; that of the batch if asked
+// for.
+void close_sizes(Model& model, const std::vector<Shape>& shapes, bool batch,
+                 const std::string& place) {
+  std::set<std::string> constants;
+  for (const TensorData& tensor : model.graph.initializers) constants.insert(tensor.name);
+  size_t next = 0;
+  for (ValueInfo& input : model.graph.inputs) {
+    if (constants.count(input.name)) continue;
+    if (next == shapes.size()) return;
+    const Shape& given = shapes[next++];
+    if (!input.shape) input.shape.emplace(given.size());
+    std::vector<Dimension>& dimensions = *input.shape;
+    const std::string where = fmt::format("{}: input '{}'", place, printable(input.name));
+    // Rows may come flat where the file says how large everything is.
+    if (dimensions.size() != given.size() &&
+        (dimensions.empty() || std::all_of(dimensions.begin() + 1, dimensions.end(), is_fixed)))
+      continue;
+    if (dimensions.size() != given.size())
+      throw Error(where, fmt::format("has {} dimensions; what is given has {}: {}",
+                                     dimensions.size(), given.size(), shape_text(given)));
+    for (size_t i = batch ? 0 : 1; i < given.size(); ++i) {
+      Dimension& dimension = dimensions[i];
+      if (i > 0 && is_fixed(dimension) && *dimension.size != given[i])
+        throw Error(where, fmt::format("dimension {} has the size {}; what is given has {}", i,
+                                       *dimension.size, given[i]));
+      if (!is_fixed(dimension) && given[i] > 0) dimension.size = given[i];
+    }
+  }
 }
 
 }  // namespace
@@ -70,12 +101,34 @@ Model read_file(const std::string& path, MemoryBudget& budget) {
   return read_model(file->bytes(), file, path, budget);
 }
 
-Imported import_file(const std::string& path, const ReadLimits& limits, bool partial) {
+Imported import_file(const std::string& path, const ReadLimits& limits, bool partial,
+                     const std::vector<Shape>& input_shapes) {
   MemoryBudget budget(limits, 0);
-  const Model model = read_file(path, budget);
+  Model model = read_file(path, budget);
   const std::filesystem::path file(path);
   ExternalFiles files = files_beside(path);
-  Imported imported = import_model(model, files, path, budget, partial);
+  // A scale that is found for the values that are there is one for the whole batch.
+  const bool joins =
+      std::any_of(model.graph.nodes.begin(), model.graph.nodes.end(),
+                  [](const NodeData& node) { return starts_with(node.op, "DynamicQuantize"); });
+  close_sizes(model, input_shapes, joins, path);
+  const MemoryBudget before = budget;
+  Imported imported;
+  try {
+    imported = import_model(model, files, path, budget, partial);
+  } catch (const Error&) {  // as one sample, if that is how large it is
+    const bool open = !input_shapes.empty() && !has_fixed_inputs(model.graph);
+    if (!open) throw;
+    const std::exception_ptr with_free_batch = std::current_exception();
+    close_sizes(model, input_shapes, true, path);
+    if (!has_fixed_inputs(model.graph)) throw;
+    budget = before;
+    try {
+      imported = import_model(model, files, path, budget, partial);
+    } catch (const Error&) {
+      std::rethrow_exception(with_free_batch);
+    }
+  }
   imported.graph.meta.set("onnx", Dict{{"producer", model.producer}});
   imported.graph.name = model.producer == own_producer && !model.graph.name.empty()
                             ? model.graph.name
@@ -87,11 +140,12 @@ Imported import_file(const std::string& path, const ReadLimits& limits, bool par
 
 namespace mase {
 
-Checkpoint read_onnx(const std::string& path, const ReadLimits& limits, bool network_needed) {
+Checkpoint read_onnx(const std::string& path, const ReadLimits& limits, bool network_needed,
+                     const std::vector<Shape>& input_shapes) {
   Checkpoint checkpoint;
   checkpoint.type = CheckpointType::onnx;
   if (network_needed) {
-    onnx::Imported imported = onnx::import_file(path, limits);
+    onnx::Imported imported = onnx::import_file(path, limits, false, input_shapes);
     checkpoint.tensors = state_dict(imported.graph);
     checkpoint.graph = std::move(imported.graph);
     if (!imported.notes.empty()) checkpoint.contents = Dict{{"notes", Value::of(imported.notes)}};

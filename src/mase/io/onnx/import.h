@@ -22,8 +22,10 @@ struct Imported {
 Imported import_model(const Model& model, ExternalFiles& files, const std::string& place,
                       MemoryBudget& budget, bool partial = false);
 
-// The same for a file. Its network is named as the file, unless we wrote it.
-Imported import_file(const std::string& path, const ReadLimits& limits = {}, bool partial = false);
+// The same for a file. Its network is named as the file, unless we wrote it. `input_shapes`: of
+// what it is to take, with the batch in front (0: any), where the file leaves sizes open.
+Imported import_file(const std::string& path, const ReadLimits& limits = {}, bool partial = false,
+                     const std::vector<Shape>& input_shapes = {});
 // Reading in parts, for looking into.
 ExternalFiles files_beside(const std::string& path);
 Model read_file(const std::string& path, MemoryBudget& budget);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "mase/base/text.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/quantization.h"
@@ -118,8 +119,13 @@ class Placement {
   static Value table_of(Formats formats) {
     // Fixed point where all operands can be: its integers have a meaning in hardware.
     Formats fixed;
-    for (const auto& [operand, format] : formats)
+    for (const auto& [operand, format] : formats) {
+      // The ends of wider words are no single-precision numbers: only what is computed gets there.
+      constexpr int exact_width = 24;
+      const bool computed = starts_with(operand, "data");
+      if (computed && format.affine && format.affine->width > exact_width) continue;
       if (auto simple = fixed_format(format)) fixed.emplace(operand, std::move(*simple));
+    }
     if (fixed.size() == formats.size()) formats = std::move(fixed);
     Dict table;
     for (const auto& [operand, format] : formats) add_keys(table, operand, format);

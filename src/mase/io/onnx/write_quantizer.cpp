@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "mase/formats/floating.h"
 #include "mase/formats/given.h"
 #include "mase/io/onnx/tensor_moves.h"
 
@@ -51,6 +52,23 @@ std::optional<AffineFormat> affine_of(const Fixed& type, const Granularity& gran
     affine.axis = granularity.axis;
   }
   return affine;
+}
+
+// Small floats whose codes are all numbers up to a largest one.
+std::optional<OperandFormat> scaled_float_of(const Float& type) {
+  constexpr int widest_exponent = 8, widest_mantissa = 23;
+  if (!type.hidden_bit || type.overflow != Overflow::saturate || !qonnx_rounding(type.rounding) ||
+      type.exponent > widest_exponent || type.mantissa > widest_mantissa)
+    return {};
+  return OperandFormat{.name = "scaled_float",
+                       .keys = Dict{{"exponent_width", type.exponent},
+                                    {"mantissa_width", type.mantissa},
+                                    {"exponent_bias", static_cast<double>(type.bias)},
+                                    {"max_value", static_cast<double>(float_spec(type).largest)},
+                                    {"scale", 1.0},
+                                    {"saturation", true},
+                                    {"has_infinity", false},
+                                    {"rounding", rounding_name(type.rounding)}}};
 }
 
 std::optional<int64_t> channel_axis(const Value& config) {
@@ -106,6 +124,26 @@ std::string write_qonnx(WriteContext& context, const std::string& name, const Op
          text_attribute("rounding_mode",
                         qonnx_rounding(rounding_from_name(keys.at("rounding").as_string())))},
         qonnx_domain);
+  }
+  if (format.name == "truncated") {
+    const Dict& keys = format.keys;
+    const double scale = keys.at("scale").as_double(), left = keys.at("width").as_double();
+    const bool first = keys.at("keeps_scale").as_bool();
+    const double out_scale = keys.at("output_scale").as_double(),
+                 dropped = first ? keys.at("dropped").as_double()
+                                 : std::nearbyint(std::log2(out_scale / scale));
+    std::vector<std::string> inputs = {name, single("scale", scale),
+                                       single("zero_point", keys.at("zero_point").as_double()),
+                                       single("width_before", left + dropped)};
+    if (!first) inputs.push_back(single("output_scale", out_scale));
+    inputs.push_back(single("width", left));
+    std::vector<Attribute> attributes = {text_attribute(
+        "rounding_mode", qonnx_rounding(rounding_from_name(keys.at("rounding").as_string())))};
+    if (!first) {
+      attributes.push_back(integer_attribute("signed", keys.at("is_signed").as_bool()));
+      attributes.push_back(integer_attribute("narrow", keys.at("narrow").as_bool()));
+    }
+    return context.add("Trunc", inputs, attributes, qonnx_domain);
   }
   const AffineFormat& affine = *format.affine;
   return context.add(
@@ -181,10 +219,13 @@ std::optional<OperandFormat> format_for_export(const Quantizer& quantizer) {
   if (quantizer.format == "bipolar" || quantizer.format == "scaled_float")
     return OperandFormat{
         .name = quantizer.format, .keys = config.as_dict(), .axis = channel_axis(config)};
+  if (quantizer.format == "truncated")
+    return OperandFormat{.name = quantizer.format, .keys = config.as_dict()};
   if (!quantizer.type) return {};
   if (const Fixed* fixed = quantizer.type->as<Fixed>())
     if (const auto affine = affine_of(*fixed, quantizer.type->granularity))
       return affine_format(*affine);
+  if (const Float* small = quantizer.type->as<Float>()) return scaled_float_of(*small);
   if (const Binary* binary = quantizer.type->as<Binary>(); binary && !binary->scaled)
     return OperandFormat{.name = "bipolar", .keys = Dict{{"scale", 1.0}}};
   return {};

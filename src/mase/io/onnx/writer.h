@@ -30,6 +30,8 @@ struct Export {
   // The shapes of ONNX values, for both batches, where they are known: readers want them.
   std::map<std::string, std::pair<Shape, Shape>> known = {};
   bool uses_qonnx = false;
+  // Of QONNX's domain, where a Trunc says it: that of the first version keeps its scale.
+  std::optional<int64_t> qonnx_version = {};
 };
 
 class WriteContext {
@@ -59,9 +61,10 @@ class WriteContext {
   std::string integers(const std::string& name, const std::vector<int64_t>& values);
   std::string number(double value);
 
-  // Adds a node and gives the name of its first result.
+  // Adds a node and gives the name of its result, or of one of several.
   std::string add(const std::string& op, std::vector<std::string> inputs,
-                  std::vector<Attribute> attributes = {}, const std::string& domain = "");
+                  std::vector<Attribute> attributes = {}, const std::string& domain = "",
+                  size_t which = 0, size_t results = 1);
   void result(const std::string& name);  // of the whole op; data_out is rounded after it
 
   [[noreturn]] void fail(const std::string& cause, const std::string& remedy = "") const;

@@ -120,6 +120,48 @@ void reciprocal(NodeContext& context) {
   context.result(0, context.call("div", {context.scalar(1), context.input(0)}));
 }
 
+// x moved towards 0 by `bias`; 0 where it is within `lambd` of it.
+void shrink(NodeContext& context) {
+  const Operand& x = context.input(0);
+  const double limit = context.number("lambd", 0.5), bias = context.number("bias", 0);
+  const auto side = [&](const char* compare, double at, double moved) {
+    const Operand outside = context.call(compare, {x, context.scalar(at)});
+    return context.call(
+        "where", {outside, context.call("add", {x, context.scalar(moved)}), context.scalar(0)});
+  };
+  context.result(0, context.call("add", {side("lt", -limit, bias), side("gt", limit, -bias)}));
+}
+
+// (exp(x) + exp(-x)) / 2, or the difference.
+void hyperbolic(NodeContext& context, const char* op) {
+  const Operand& x = context.input(0);
+  const Operand up = context.call("exp", {x}),
+                down = context.call("exp", {context.call("neg", {x})});
+  context.result(0, context.call("mul", {context.call(op, {up, down}), context.scalar(0.5)}));
+}
+
+Operand as_truth(NodeContext& context, Operand x) {
+  if (x.is_constant()) x = context.constant_operand(x.constant->tensor.to(DType::boolean));
+  x.element = Element::boolean;
+  return x;
+}
+
+void is_infinite(NodeContext& context) {
+  const Operand& x = context.input(0);
+  const Operand largest = context.scalar(static_cast<double>(std::numeric_limits<float>::max())),
+                lowest = context.scalar(-static_cast<double>(std::numeric_limits<float>::max()));
+  const bool above = context.integer("detect_positive", 1) != 0,
+             below = context.integer("detect_negative", 1) != 0;
+  if (above && below)
+    return context.result(
+        0, as_truth(context, context.call("gt", {context.call("abs", {x}), largest})));
+  if (!above && !below)
+    return context.result(
+        0, as_truth(context, context.call("mul", {context.call("ne", {x, x}), context.scalar(0)})));
+  context.result(0, as_truth(context, above ? context.call("gt", {x, largest})
+                                            : context.call("lt", {x, lowest})));
+}
+
 // x * sigmoid(alpha x)
 void swish(NodeContext& context) {
   const Operand& x = context.input(0);
@@ -165,6 +207,31 @@ const Register<OnnxOperator> operators[] = {
     Register<OnnxOperator>({.name = "PRelu", .summary = "PReLU", .convert = prelu}),
     Register<OnnxOperator>({.name = "Reciprocal", .summary = "1 / x", .convert = reciprocal}),
     Register<OnnxOperator>({.name = "Swish", .summary = "silu", .convert = swish}),
+    Register<OnnxOperator>({.name = "Shrink", .summary = "where and add", .convert = shrink}),
+    Register<OnnxOperator>({.name = "Sinh",
+                            .summary = "exp(x) less exp(-x)",
+                            .convert = [](NodeContext& context) { hyperbolic(context, "sub"); }}),
+    Register<OnnxOperator>({.name = "Cosh",
+                            .summary = "exp(x) and exp(-x)",
+                            .convert = [](NodeContext& context) { hyperbolic(context, "add"); }}),
+    Register<OnnxOperator>(
+        {.name = "Tan",
+         .summary = "sin and cos",
+         .convert =
+             [](NodeContext& context) {
+               const Operand& x = context.input(0);
+               context.result(
+                   0, context.call("div", {context.call("sin", {x}), context.call("cos", {x})}));
+             }}),
+    Register<OnnxOperator>({.name = "IsNaN",
+                            .summary = "ne of x and itself",
+                            .convert =
+                                [](NodeContext& context) {
+                                  const Operand& x = context.input(0);
+                                  context.result(0, as_truth(context, context.call("ne", {x, x})));
+                                }}),
+    Register<OnnxOperator>(
+        {.name = "IsInf", .summary = "gt or lt of the largest number", .convert = is_infinite}),
 };
 
 }  // namespace

@@ -45,19 +45,20 @@ void constant(NodeContext& context) {
 }
 
 void constant_of_shape(NodeContext& context) {
-  const Shape shape = context.integers(0, "the shape");
-  for (const int64_t size : shape) {
+  Shape shape = context.integers(0, "the shape");
+  for (int64_t& size : shape) {
     if (size < 0) context.fail(fmt::format("a size of {}", size));
-    if (size != 0 && size % context.batch() == 0)
-      context.fail("a constant is made as large as the batch");
+    // As large as the batch: one for all its entries, which broadcasts.
+    if (size == context.batch()) size = 1;
+    if (context.has_batch(size)) context.fail("a constant is made as large as several batches");
   }
-  if (element_count(shape) > most_elements)
-    context.fail(fmt::format("a constant of shape {}", shape_text(shape)));
   Operand value = context.constant_operand(Tensor::scalar(0));
   if (const Attribute* given = context.node().find("value"); given && given->tensor)
     value = read_attribute_tensor(context, *given->tensor);
   if (value.constant->tensor.numel() != 1) context.fail("the value is no single number");
-  context.model().budget->charge(static_cast<size_t>(element_count(shape)) * 8, context.place());
+  context.model().budget->charge(
+      static_cast<size_t>(element_count(shape)) * dtype_size(value.constant->tensor.dtype()),
+      context.place());
   Operand result = context.constant_operand(expanded(value.constant->tensor.reshaped({}), shape));
   result.element = value.element;
   context.result(0, result);

@@ -41,10 +41,19 @@ void fused_matmul(NodeContext& context) {
     if (rank < 2) context.fail("a list is turned");
     return context.call("transpose", {x}, Dict{{"dim0", rank - 2}, {"dim1", rank - 1}});
   };
-  if (context.integer("transBatchA", 0) != 0 || context.integer("transBatchB", 0) != 0)
-    context.fail("it turns the dimensions in front");
-  Operand result =
-      product(context, turned(context.input(0), "transA"), turned(context.input(1), "transB"));
+  // [M, batch..., K] as [batch..., M, K].
+  const auto batched = [&](const Operand& x, const char* attribute) {
+    if (context.integer(attribute, 0) == 0) return x;
+    const auto rank = static_cast<int64_t>(x.rank());
+    if (rank < 3) context.fail("a matrix has no dimensions in front to turn");
+    std::vector<int64_t> order;
+    for (int64_t i = 1; i < rank - 1; ++i) order.push_back(i);
+    order.push_back(0);
+    order.push_back(rank - 1);
+    return context.call("permute", {x}, Dict{{"dims", Value::of(order)}});
+  };
+  Operand result = product(context, turned(batched(context.input(0), "transBatchA"), "transA"),
+                           turned(batched(context.input(1), "transBatchB"), "transB"));
   const double alpha = context.number("alpha", 1);
   if (alpha != 1) result = context.call("mul", {result, context.scalar(alpha)});
   context.result(0, result);

@@ -254,12 +254,20 @@ std::vector<Dimension> dimensions_of(NodeContext& context, const Operand& x, siz
   return dims;
 }
 
+// Between whole numbers lie others; they are cut off.
+Operand whole_again(NodeContext& context, Operand x, Element element, const Resize& resize) {
+  if (!is_real(element) && resize.mode != "nearest") x = context.call("trunc", {x});
+  if (!x.is_constant()) x.element = element;
+  return x;
+}
+
 void apply(NodeContext& context, const Resize& resize, const std::vector<Dimension>& dims) {
   Operand x = context.input(0);
   if (resize.mode != "nearest" && resize.mode != "linear" && resize.mode != "cubic")
     context.fail(fmt::format("mode '{}'", resize.mode));
   if (const auto attributes = as_upsample(x, resize, dims))
-    return context.result(0, context.call("upsample", {x}, *attributes));
+    return context.result(
+        0, whole_again(context, context.call("upsample", {x}, *attributes), x.element, resize));
   const Element element = x.element;
   for (size_t i = 0; i < dims.size(); ++i) {
     const bool cropped = dims[i].start != 0 || dims[i].end != 1;
@@ -275,8 +283,7 @@ void apply(NodeContext& context, const Resize& resize, const std::vector<Dimensi
       const Operand fill = context.scalar(resize.outside);
       x = context.call("where", {context.constant_operand(*inside), x, fill});
     }
-  if (!x.is_constant()) x.element = element;
-  context.result(0, x);
+  context.result(0, whole_again(context, x, element, resize));
 }
 
 void resize(NodeContext& context) {
