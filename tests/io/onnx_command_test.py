@@ -61,6 +61,25 @@ class OnnxCommands(unittest.TestCase):
         np.testing.assert_allclose(np.load(self.path("out_1.npy")),
                                    np.load(self.golden(name, "output_1.npy")), atol=1.001 / 256)
 
+    def test_open_sizes(self):
+        """Taken from the inputs; elsewhere they are said, and what is not said is asked for."""
+        name = "f35_open_sizes"
+        self.ch("predict", self.golden(name), "--input", self.golden(name, "input_0.npy"),
+                "--output", "out.npy")
+        for i, file in enumerate(("out.npy", "out_1.npy")):
+            np.testing.assert_allclose(np.load(self.path(file)),
+                                       np.load(self.golden(name, f"output_{i}.npy")), atol=1e-5)
+        error = self.ch("import", self.golden(name), "--output", "net.mz", code=2)
+        self.assertIn("has no fixed size", error)
+        self.assertIn("--input-shape", error)
+        self.ch("import", self.golden(name), "--input-shape", "3,32,48", "--output", "net.mz")
+        self.ch("predict", "--load", "net.mz", "--input", self.golden(name, "input_0.npy"),
+                "--output", "again.npy")
+        np.testing.assert_array_equal(np.load(self.path("again.npy")), np.load(self.path("out.npy")))
+        self.assertIn("[1, 8, 16, 24]", self.ch("summary", self.golden(name), "--input-shape", "3,32,48"))
+        self.assertIn("has the size 3", self.ch("import", self.golden(name), "--input-shape", "4,32,48",
+                                                code=2))
+
     def test_rotary_positions_are_a_layer_again(self):
         self.assertIn("rotary_embedding", self.ch("summary", self.golden("f21_rotary_halves")))
 
