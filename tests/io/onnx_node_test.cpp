@@ -39,7 +39,10 @@ NodeCase case_of(const fs::path& folder) {
   const auto bytes = std::make_shared<std::string>(test::read((folder / "model.onnx").string()));
   MemoryBudget budget({}, bytes->size());
   result.model = read_model(std::as_bytes(std::span(*bytes)), bytes, folder.string(), budget);
-  result.rough = folder.filename() == "test_averagepool_2d_ceil_last_window_starts_on_pad";
+  // Windows of onnx 1.12 take 3.1415 for pi.
+  static const std::regex rough(
+      "test_averagepool_2d_ceil_last_window_starts_on_pad|test_(blackman|hamming|hann)window.*");
+  result.rough = std::regex_match(folder.filename().string(), rough);
   const fs::path data = folder / "test_data_set_0";
   for (int i = 0; fs::exists(data / fmt::format("input_{}.pb", i)); ++i)
     result.inputs.push_back(tensor_of(data / fmt::format("input_{}.pb", i)));
@@ -203,7 +206,7 @@ TEST(OnnxNodes, EveryCaseOfAnOperatorThatIsReadIsRight) {
     std::printf("not claimed: %3d: %s\n", count, reason.c_str());
   std::printf("%zu operators, %d of %d cases pass\n", passed.size(), all, total);
   if (!given) {
-    EXPECT_GE(all, 520);
+    EXPECT_GE(all, 685);
   }
 }
 

@@ -3,7 +3,7 @@
 // a row: a Linear whose weight has these numbers and their format.
 #include "mase/io/onnx/products.h"
 
-namespace mase::onnx::nbits_operators {
+namespace mase::onnx::matmul_nbits_operators {
 namespace {
 
 struct Packed {
@@ -108,4 +108,4 @@ const Register<OnnxOperator> registered{
      .convert = matmul_nbits}};
 
 }  // namespace
-}  // namespace mase::onnx::nbits_operators
+}  // namespace mase::onnx::matmul_nbits_operators

@@ -29,6 +29,7 @@ std::optional<double> place_of(const Resize& resize, const Dimension& d, int64_t
   const double width = d.scale * from;
   if (resize.positions == "align_corners") return width == 1 ? 0 : x * (from - 1) / (width - 1);
   if (resize.positions == "asymmetric") return x / d.scale;
+  if (resize.positions == "tf_half_pixel_for_nn") return (x + 0.5) / d.scale;
   if (resize.positions == "tf_crop_and_resize") {
     const double place =
         width == 1 ? (d.end - d.start) * (from - 1) / 2 + d.start * (from - 1)
