@@ -26,8 +26,8 @@ elif changed; then
 fi
 
 # Hardware tools are large: only those who use them get them. Without them the program says so.
-case ${1:-} in
-  emit | simulate | synth)
+case "${1:-} $*" in
+  "emit "* | "simulate "* | "synth "* | "shrink "*" --designs"*)
     for tool in yosys iverilog verilator; do
       command -v $tool >/dev/null && continue
       "$root/scripts/install_packages.sh" hardware || true
@@ -35,6 +35,9 @@ case ${1:-} in
     done
     ;;
 esac
+if [[ ${1:-} == synth && " $* " == *" --place"?"ice40 "* ]] && ! command -v nextpnr-ice40 >/dev/null; then
+  "$root/scripts/install_packages.sh" place || true
+fi
 # Python with our packages first in line.
 case ${1:-} in
   python | notebook)

@@ -6,7 +6,9 @@
 
 #include <map>
 
+#include "mase/base/random.h"
 #include "mase/hardware/cmvm.h"
+#include "mase/hardware/cmvm_decomposition.h"
 #include "support/support.h"
 
 namespace mase::test {
@@ -72,6 +74,54 @@ RC_GTEST_PROP(cmvm_property, every_matrix_is_right, ()) {
   }
   const AdderGraph graph = solve_cmvm(problem, {.effort = 1, .seed = 5, .delay_weight = 2});
   RC_ASSERT(check_cmvm(problem, graph) == "");
+}
+
+// Columns that differ little from one another.
+CmvmProblem related_columns(uint64_t seed, size_t inputs, size_t outputs) {
+  Random random(seed, "related");
+  CmvmProblem problem;
+  std::vector<int64_t> base;
+  for (size_t i = 0; i < inputs; ++i) {
+    problem.inputs.push_back({-128, 127});
+    base.push_back(static_cast<int64_t>(random.below(255)) - 127);
+    problem.weights.emplace_back();
+    for (size_t o = 0; o < outputs; ++o) {
+      const int64_t change = random.below(6) == 0 ? int64_t{1} << random.below(7) : 0;
+      problem.weights.back().push_back((o % 2 == 0 ? 1 : -1) * (base[i] + change));
+    }
+  }
+  return problem;
+}
+
+TEST(cmvm, columns_near_one_another_are_built_from_one_another) {
+  const CmvmProblem problem = related_columns(3, 24, 12);
+  const AdderGraph plain = solve_cmvm(problem, {.effort = 0}), usual = solve_cmvm(problem);
+  EXPECT_EQ(check_cmvm(problem, usual), "");
+  EXPECT_LT(static_cast<double>(usual.bits), 0.8 * static_cast<double>(plain.bits));
+}
+
+RC_GTEST_PROP(cmvm_property, a_decomposition_is_the_matrix, ()) {
+  const size_t inputs = *rc::gen::inRange<size_t>(1, 6), outputs = *rc::gen::inRange<size_t>(1, 9);
+  CmvmProblem problem;
+  for (size_t i = 0; i < inputs; ++i) {
+    problem.inputs.push_back({0, 1});
+    problem.weights.emplace_back();
+    for (size_t o = 0; o < outputs; ++o)
+      problem.weights.back().push_back(*rc::gen::element<int64_t>(0, 0, 1, -1, 2, 7, -7, 100));
+  }
+  const int depth = *rc::gen::element(1, 2, 3, 100);
+  const auto parts = decompose(problem, depth);
+  if (!parts) return;
+  RC_ASSERT(depth > 1);
+  for (size_t o = 0; o < outputs; ++o) {
+    RC_ASSERT(parts->columns[o].size() <= static_cast<size_t>(depth));
+    for (size_t i = 0; i < inputs; ++i) {
+      int64_t sum = 0;
+      for (const CmvmDecomposition::Part& part : parts->columns[o])
+        sum += (part.negative ? -1 : 1) * parts->edges[static_cast<size_t>(part.edge)][i];
+      RC_ASSERT(sum == problem.weights[i][o]);
+    }
+  }
 }
 
 TEST(cmvm, bad_files_are_errors) {

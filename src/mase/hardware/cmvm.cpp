@@ -2,9 +2,12 @@
 #include "mase/hardware/cmvm.h"
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
+#include <map>
 #include <optional>
 
+#include "mase/hardware/cmvm_decomposition.h"
 #include "mase/hardware/cmvm_sharing.h"
 #include "mase/hardware/linear_form.h"
 
@@ -31,19 +34,19 @@ struct Attempt {
 };
 
 Attempt attempt_of(int index) {
-  static constexpr double weights[] = {3, 0, 8, 1.5};
+  static constexpr double weights[] = {6, 3, 0, 8};
   if (index < 4) return {weights[index], 0, false};
   return {weights[index % 4], 0.05 * (1 + index % 5), index % 2 == 1};
 }
 
 // Restarts by the work of one: small products get many. An effort step doubles them.
-int attempts(const std::vector<CmvmColumn>& columns, int effort) {
-  double work = 0;
+int attempts(const std::vector<CmvmColumn>& columns, const CmvmOptions& options) {
+  if (options.effort == 0) return 1;
+  double work = 1;
   for (const CmvmColumn& column : columns)
     work += static_cast<double>(column.size()) * static_cast<double>(column.size());
-  const double budget = 1.6e6 * std::ldexp(1.0, effort - 1);
-  const double most = 64 * std::ldexp(1.0, std::max(0, effort - 1));
-  return effort == 0 ? 1 : static_cast<int>(std::clamp(budget / std::max(work, 1.0), 1.0, most));
+  const double steps = std::ldexp(1.0, options.effort - 1);
+  return static_cast<int>(std::clamp(options.budget * steps / work, 1.0, 64 * steps));
 }
 
 std::vector<CmvmColumn> columns_of(const CmvmProblem& problem, size_t outputs, Random* random) {
@@ -56,28 +59,102 @@ std::vector<CmvmColumn> columns_of(const CmvmProblem& problem, size_t outputs, R
   return columns;
 }
 
+int64_t digits_of(const std::vector<CmvmColumn>& columns) {
+  int64_t digits = 0;
+  for (const CmvmColumn& column : columns) digits += static_cast<int64_t>(column.size());
+  return digits;
+}
+
+// The edges' sums first, then the columns as sums of those.
+CmvmColumn add_up_decomposed(CmvmSharing& sharing, const CmvmDecomposition& parts,
+                             const SharingOptions& options, Random& random) {
+  std::vector<CmvmColumn> edges;
+  for (const std::vector<int64_t>& edge : parts.edges) {
+    edges.emplace_back();
+    for (size_t i = 0; i < edge.size(); ++i) {
+      const CmvmColumn digits = signed_digits(edge[i], static_cast<int>(i), nullptr);
+      edges.back().insert(edges.back().end(), digits.begin(), digits.end());
+    }
+  }
+  const CmvmColumn sums = sharing.add_up(std::move(edges), options, random);
+  std::vector<CmvmColumn> columns;
+  for (const auto& column : parts.columns) {
+    // Edges that came out as one node are counted together.
+    std::map<int, int64_t> factors;
+    for (const CmvmDecomposition::Part& part : column) {
+      const CmvmTerm& sum = sums[static_cast<size_t>(part.edge)];
+      factors[sum.node] += (sum.negative != part.negative ? -1 : 1) * (int64_t{1} << sum.shift);
+    }
+    columns.emplace_back();
+    for (const auto& [node, factor] : factors) {
+      const CmvmColumn digits = signed_digits(factor, node, nullptr);
+      columns.back().insert(columns.back().end(), digits.begin(), digits.end());
+    }
+  }
+  return sharing.add_up(std::move(columns), options, random);
+}
+
+// Of the tries of a product so many more with its columns built from one another: some of a small
+// one's, one of a large one's where that leaves fewer digits.
+struct DecomposedTry {
+  const CmvmDecomposition* parts;
+  Attempt attempt;
+};
+std::vector<DecomposedTry> decomposed_tries(const std::vector<CmvmDecomposition>& found, int tries,
+                                            int64_t digits) {
+  std::vector<DecomposedTry> list;
+  if (found.empty()) return list;
+  const auto least = std::min_element(
+      found.begin(), found.end(),
+      [](const CmvmDecomposition& a, const CmvmDecomposition& b) { return a.digits < b.digits; });
+  if (tries < 8) {
+    if (10 * least->digits < 9 * digits) list.push_back({&*least, attempt_of(0)});
+    return list;
+  }
+  for (int index = 0; index < tries / 4; ++index)
+    list.push_back({&found[static_cast<size_t>(index) % found.size()], attempt_of(index)});
+  return list;
+}
+
 }  // namespace
 
 AdderGraph solve_cmvm(const CmvmProblem& problem, const CmvmOptions& options) {
   const size_t outputs = problem.weights.empty() ? 0 : problem.weights[0].size();
   const std::vector<CmvmColumn> canonical = columns_of(problem, outputs, nullptr);
-  const int tries = attempts(canonical, options.effort);
+  const int tries = attempts(canonical, options);
   std::optional<AdderGraph> best;
+  const auto consider = [&](AdderGraph graph) {
+    const auto worth = [&](const AdderGraph& g) {
+      return static_cast<double>(g.bits) * (1 + options.delay_weight * g.arrival / 100);
+    };
+    if (!best || worth(graph) < worth(*best)) best = std::move(graph);
+  };
+  const auto sharing_options = [&](const Attempt& attempt) {
+    return SharingOptions{.noise = attempt.noise,
+                          .term_weight = attempt.term_weight,
+                          .delay_weight = options.delay_weight};
+  };
   for (int index = 0; index < tries; ++index) {
     const Attempt attempt = attempt_of(index);
     Random random(options.seed, "cmvm", static_cast<uint64_t>(index));
     CmvmSharing sharing(problem);
     const CmvmColumn results =
         sharing.add_up(attempt.other_digits ? columns_of(problem, outputs, &random) : canonical,
-                       {.noise = attempt.noise,
-                        .term_weight = attempt.term_weight,
-                        .delay_weight = options.delay_weight},
-                       random);
-    AdderGraph graph = sharing.finish(results);
-    const auto worth = [&](const AdderGraph& g) {
-      return static_cast<double>(g.bits) * (1 + options.delay_weight * g.arrival / 100);
-    };
-    if (!best || worth(graph) < worth(*best)) best = std::move(graph);
+                       sharing_options(attempt), random);
+    consider(sharing.finish(results));
+  }
+  if (options.effort == 0) return std::move(*best);
+  std::vector<CmvmDecomposition> found;
+  for (const int depth : {INT_MAX, 3, 2})
+    if (std::optional<CmvmDecomposition> parts = decompose(problem, depth))
+      found.push_back(std::move(*parts));
+  uint64_t index = 0;
+  for (const DecomposedTry& one : decomposed_tries(found, tries, digits_of(canonical))) {
+    Random random(options.seed, "cmvm decomposed", index++);
+    CmvmSharing sharing(problem);
+    const CmvmColumn results =
+        add_up_decomposed(sharing, *one.parts, sharing_options(one.attempt), random);
+    consider(sharing.finish(results));
   }
   return std::move(*best);
 }

@@ -23,9 +23,10 @@ struct CmvmProblem {
 };
 
 struct CmvmOptions {
-  int effort = 1;  // 0: one try; each step above 1 doubles the number of restarts
+  int effort = 1;  // 0: one try; each step above 1 doubles the number of tries
   uint64_t seed = 0;
   double delay_weight = 0;  // how much a late result counts against one of more bits
+  double budget = 4e6;      // squares of columns' digits that tries of effort 1 may have in all
 };
 
 // Operand numbers below the number of inputs are inputs, others are adders in order.

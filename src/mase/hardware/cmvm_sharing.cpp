@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <queue>
 
 #include "mase/hardware/linear_form.h"
 
@@ -54,27 +53,33 @@ class PairTable {
         for (size_t y = x; y < present.size(); ++y)
           count_nodes(c, std::min(present[x], present[y]), std::max(present[x], present[y]));
     }
-    for (size_t i = 0; i < pairs_.size(); ++i) push(static_cast<int>(i));
+    // In an order of their own, not that of the hash table.
+    for (const Slot& slot : slots_)
+      if (slot.count >= 2) touched_.push_back(slot.key);
+    std::sort(touched_.begin(), touched_.end());
+    push_touched();
   }
 
   // Replaces the best pair everywhere; false when no pair occurs twice.
   bool step() {
-    while (!heap_.empty()) {
-      const Entry top = heap_.top();
-      heap_.pop();
-      Counted& counted = pairs_[static_cast<size_t>(top.pair)];
-      if (counted.count < 2) {
-        counted.pushed = 0;
+    while (highest_ > 0) {
+      std::vector<int>& waiting = waiting_[highest_ - 1];
+      if (waiting.empty()) {
+        --highest_;
         continue;
       }
-      const double score = score_of(counted);
-      if (score < top.score) {  // its count fell since
-        heap_.push({score, top.pair});
-        counted.pushed = score;
+      Counted& counted = pairs_[static_cast<size_t>(waiting.back())];
+      const int index = waiting.back();
+      waiting.pop_back();
+      if (counted.place != highest_) continue;  // it waits higher up, or did
+      counted.place = 0;
+      const int count = slot_of(counted.key).count;
+      if (count < 2) continue;
+      if (const size_t place = place_in_line(counted, count); place < highest_) {
+        line_up(index, place);  // its count fell since
         continue;
       }
-      counted.pushed = 0;
-      if (replace(counted.pair)) return true;
+      if (replace(pair_of(counted.key))) return true;
     }
     return false;
   }
@@ -102,41 +107,48 @@ class PairTable {
     std::vector<DigitSet> digits;  // by node
     std::vector<int> present;      // nodes with digits
   };
+  // A pair that occurred twice: what its score needs.
   struct Counted {
-    CmvmSharing::Pair pair;
-    int count = 0;
-    int bits = -1;      // of the adder, found when first needed
-    double factor = 1;  // the restart's disturbance
-    double pushed = 0;  // the score it waits with in the heap
-  };
-  struct Slot {
     uint64_t key;
-    int pair;  // -1: empty
+    int bits;           // of the adder
+    double factor = 1;  // the restart's disturbance
+    size_t place = 0;   // where it waits; 0: nowhere
   };
-  struct Entry {
-    double score;
-    int pair;
-    bool operator<(const Entry& other) const {
-      return score != other.score ? score < other.score : pair > other.pair;
-    }
+  // How often each pair occurs. Most occur once, and have nothing but this.
+  struct Slot {
+    uint64_t key;  // 0: empty
+    int count;
+    int pair;  // index into pairs_, or -1
   };
-
-  double score_of(Counted& counted) {
-    if (counted.bits < 0) {
-      counted.bits = sharing_.cost_of(counted.pair);
-      counted.factor = options_.noise > 0 ? 1 + options_.noise * random_.uniform(-1, 1) : 1;
-    }
-    return ((counted.count - 1) * (counted.bits + 0.25) + options_.term_weight * counted.count) *
-           counted.factor;
+  // Pairs wait by their score, in steps of an eighth of a bit: a heap would spend its time on those
+  // whose count has changed.
+  size_t place_in_line(const Counted& counted, int count) const {
+    const double score =
+        ((count - 1) * (counted.bits + 0.25) + options_.term_weight * count) * counted.factor;
+    return 1 + static_cast<size_t>(8 * score);
+  }
+  void line_up(int index, size_t place) {
+    if (waiting_.size() < place) waiting_.resize(place + place / 2);
+    waiting_[place - 1].push_back(index);
+    pairs_[static_cast<size_t>(index)].place = place;
+    highest_ = std::max(highest_, place);
   }
 
-  void push(int index) {
-    Counted& counted = pairs_[static_cast<size_t>(index)];
-    if (counted.count < 2) return;
-    const double score = score_of(counted);
-    if (score <= counted.pushed) return;
-    counted.pushed = score;
-    heap_.push({score, index});
+  // Pairs that occur more often than before, each once.
+  void push_touched() {
+    for (const uint64_t key : touched_) {
+      Slot& slot = slot_of(key);
+      if (slot.count < 2) continue;
+      if (slot.pair < 0) {
+        slot.pair = static_cast<int>(pairs_.size());
+        pairs_.push_back({key, sharing_.cost_of(pair_of(key)),
+                          options_.noise > 0 ? 1 + options_.noise * random_.uniform(-1, 1) : 1});
+      }
+      const Counted& counted = pairs_[static_cast<size_t>(slot.pair)];
+      if (const size_t place = place_in_line(counted, slot.count); place > counted.place)
+        line_up(slot.pair, place);
+    }
+    touched_.clear();
   }
 
   DigitSet& set_of(size_t column, int node) {
@@ -158,45 +170,33 @@ class PairTable {
     return static_cast<uint64_t>(first) << 36 | static_cast<uint64_t>(second) << 12 |
            static_cast<uint64_t>(distance + 1024) << 1 | static_cast<uint64_t>(opposite);
   }
-  static uint64_t mixed(uint64_t key) {
+  static CmvmSharing::Pair pair_of(uint64_t key) {
+    return {static_cast<int>(key >> 36), static_cast<int>(key >> 12 & 0xFFFFFF),
+            static_cast<int>(key >> 1 & 0x7FF) - 1024, (key & 1) != 0};
+  }
+  size_t place_of(uint64_t key) const {
     key *= 0x9E3779B97F4A7C15u;
-    return key ^ key >> 29;
+    return (key ^ key >> 29) & (slots_.size() - 1);
   }
   void rehash(size_t size) {
     std::vector<Slot> old = std::move(slots_);
-    slots_.assign(size, {0, -1});
-    for (const Slot& slot : old) {
-      if (slot.pair < 0) continue;
-      uint64_t at = mixed(slot.key) & (size - 1);
-      while (slots_[at].pair >= 0) at = (at + 1) & (size - 1);
-      slots_[at] = slot;
-    }
+    slots_.assign(size, {0, 0, -1});
+    for (const Slot& slot : old)
+      if (slot.key != 0) slots_[free_or(slot.key)] = slot;
   }
-  int find(int first, int second, int distance, bool opposite, bool create) {
-    const uint64_t key = key_of(first, second, distance, opposite);
-    const uint64_t mask = slots_.size() - 1;
-    uint64_t at = mixed(key) & mask;
-    while (slots_[at].pair >= 0) {
-      if (slots_[at].key == key) return slots_[at].pair;
-      at = (at + 1) & mask;
-    }
-    if (!create) return -1;
-    slots_[at] = {key, static_cast<int>(pairs_.size())};
-    pairs_.push_back({{first, second, distance, opposite}});
-    if (pairs_.size() * 2 > slots_.size()) rehash(slots_.size() * 2);
-    return static_cast<int>(pairs_.size()) - 1;
+  // Where the pair is, or would be.
+  size_t free_or(uint64_t key) const {
+    size_t at = place_of(key);
+    while (slots_[at].key != 0 && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
+    return at;
   }
-  // The pair of two terms, whichever comes first.
-  void change(int node_a, int shift_a, bool minus_a, int node_b, int shift_b, bool minus_b,
-              int amount) {
-    if (node_a > node_b || (node_a == node_b && shift_a > shift_b)) {
-      std::swap(node_a, node_b);
-      std::swap(shift_a, shift_b);
-    }
-    const int index = find(node_a, node_b, shift_b - shift_a, minus_a != minus_b, amount > 0);
-    if (index < 0) return;
-    pairs_[static_cast<size_t>(index)].count += amount;
-    if (amount > 0) touched_.push_back(index);
+  Slot& slot_of(uint64_t key) {
+    Slot& slot = slots_[free_or(key)];
+    if (slot.key != 0) return slot;
+    slot = {key, 0, -1};
+    if (++used_ * 2 <= slots_.size()) return slot;
+    rehash(slots_.size() * 2);
+    return slots_[free_or(key)];
   }
   // All pairs between the digits of two nodes of a column, once.
   void count_nodes(size_t column, int first, int second) {
@@ -208,21 +208,34 @@ class PairTable {
       if (first == second) y &= shift >= 63 ? 0 : ~uint64_t{0} << (shift + 1);
       for (; y; y &= y - 1) {
         const int other = std::countr_zero(y);
-        const int index =
-            find(first, second, other - shift, minus != ((b.minus >> other & 1) != 0), true);
-        ++pairs_[static_cast<size_t>(index)].count;
+        ++slot_of(key_of(first, second, other - shift, minus != ((b.minus >> other & 1) != 0)))
+              .count;
       }
     }
   }
-  // One term against all others of its column.
+  // One term against all others of its column. Counts lie anywhere in memory: all are asked for
+  // before the first is changed.
   void count_term(size_t column, const CmvmTerm& term, int amount) {
+    keys_.clear();
     for (const int node : columns_[column].present) {
       const DigitSet& set = columns_[column].digits[static_cast<size_t>(node)];
+      const bool before = node < term.node;
       for (uint64_t bits = set.all(); bits; bits &= bits - 1) {
         const int shift = std::countr_zero(bits);
         if (node == term.node && shift == term.shift) continue;
-        change(node, shift, (set.minus >> shift & 1) != 0, term.node, term.shift, term.negative,
-               amount);
+        const bool first = before || (node == term.node && shift < term.shift);
+        const bool opposite = ((set.minus >> shift & 1) != 0) != term.negative;
+        keys_.push_back(first ? key_of(node, term.node, term.shift - shift, opposite)
+                              : key_of(term.node, node, shift - term.shift, opposite));
+        __builtin_prefetch(&slots_[place_of(keys_.back())]);
+      }
+    }
+    for (const uint64_t key : keys_) {
+      if (amount < 0) {
+        Slot& slot = slots_[free_or(key)];
+        if (slot.key != 0) --slot.count;
+      } else if (++slot_of(key).count >= 2) {
+        touched_.push_back(key);
       }
     }
   }
@@ -284,7 +297,6 @@ class PairTable {
     const CmvmTerm sum =
         sharing_.add_node({pair.first, std::max(0, -pair.distance), false},
                           {pair.second, std::max(0, pair.distance), pair.opposite});
-    touched_.clear();
     for (const auto& [column, bits] : found)
       for (uint64_t rest = bits; rest; rest &= rest - 1) {
         const int shift = std::countr_zero(rest);
@@ -302,7 +314,7 @@ class PairTable {
           insert(column, {sum.node, std::min(shift, shift + pair.distance) + sum.shift,
                           minus != sum.negative});
       }
-    for (const int index : touched_) push(index);
+    push_touched();
     return true;
   }
 
@@ -312,8 +324,10 @@ class PairTable {
   std::vector<Column> columns_;
   std::vector<Counted> pairs_;
   std::vector<Slot> slots_;
-  std::vector<int> touched_;
-  std::priority_queue<Entry> heap_;
+  size_t used_ = 0;  // slots
+  std::vector<uint64_t> touched_, keys_;
+  std::vector<std::vector<int>> waiting_;  // pairs by place, the last one first
+  size_t highest_ = 0;                     // no pair waits above
 };
 
 CmvmColumn signed_digits(int64_t value, int node, Random* random) {

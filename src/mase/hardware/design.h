@@ -20,10 +20,10 @@ struct DesignOptions {
   std::string top = "top";
   int effort = 1;
   uint64_t seed = 0;
-  double delay_weight = 8;   // how much late results count against more bits, see cmvm.h
-  double levels = 0;         // of logic between registers; 0: no registers
-  bool argmax = false;       // the class instead of the outputs
-  Value style_options = {};  // of the style's own schema
+  std::optional<double> delay_weight = {};  // how much late results count, see optimize.h
+  double levels = 0;                        // of logic between registers; 0: no registers
+  bool argmax = false;                      // the class instead of the outputs
+  Value style_options = {};                 // of the style's own schema
 };
 
 struct Design {

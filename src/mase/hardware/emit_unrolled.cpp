@@ -4,6 +4,7 @@
 // along; without, the module is combinational.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "mase/hardware/emitter.h"
 #include "mase/hardware/optimize.h"
@@ -48,8 +49,10 @@ class Writer {
     return last;
   }
 
+  // Names of the network's own; no two are equal, whatever the network calls its layers.
   void name_signals() {
-    std::map<std::string, int> used;
+    std::set<std::string> used = {options_.top, "clk",     "rst",      "in_valid",
+                                  "out_valid",  "in_data", "out_data", "valid"};
     names_.resize(graph_.nodes.size());
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const IntegerNode& node = graph_.nodes[i];
@@ -60,8 +63,16 @@ class Writer {
         name = fmt::format("{}_{}", layer, i);
       }
       name = verilog_name(name);
-      const int count = used[name]++;
-      names_[i] = count == 0 ? name : fmt::format("{}_v{}", name, count);
+      names_[i] = name;
+      for (int count = 1; !used.insert(names_[i]).second; ++count)
+        names_[i] = fmt::format("{}_v{}", name, count);
+    }
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (!graph_.nodes[i].op->entries) continue;
+      tables_[i] = names_[i] + "_t";
+      while (std::any_of(used.begin(), used.end(),
+                         [&](const std::string& name) { return starts_with(name, tables_[i]); }))
+        tables_[i] += "_t";
     }
   }
 
@@ -145,7 +156,7 @@ class Writer {
       registers_.push_back(index);
       return fmt::format("  logic {}{};{}\n", vector_range(width), name, note);
     }
-    if (node.op->name == "table") return table_text(index, note);
+    if (node.op->entries) return table_text(index, note);
     std::vector<VerilogOperand> operands;
     for (const IntegerId input : node.inputs) operands.push_back(operand(input));
     MASE_CHECK(node.op->verilog != nullptr, "{} has no SystemVerilog", node.op->name);
@@ -153,33 +164,31 @@ class Writer {
                        node.op->verilog(context_of(graph_, node), operands), note);
   }
 
-  // One constant vector for each bit of the result, chosen from by the operand's bits.
+  // One constant vector for each bit of the result, chosen from by the operands' bits.
   std::string table_text(size_t index, const std::string& note) {
     const IntegerNode& node = graph_.nodes[index];
-    const VerilogOperand in = operand(node.inputs[0]);
-    const int in_width = std::max(1, in.range.width()), width = std::max(1, node.range.width());
+    const std::vector<int64_t> entries = node.op->entries(context_of(graph_, node));
+    const int width = std::max(1, node.range.width());
+    std::vector<std::string> operands;
+    for (size_t k = node.inputs.size(); k-- > 0;)
+      operands.push_back(names_[static_cast<size_t>(node.inputs[k])]);
+    const std::string place =
+        operands.size() == 1 ? operands[0] : fmt::format("{{{}}}", join(operands, ", "));
     std::string text = fmt::format("  wire {}{};{}\n", vector_range(width), names_[index], note);
     for (int bit = 0; bit < width; ++bit) {
-      const size_t size = size_t{1} << in_width;
       std::string digits;
-      for (size_t first = 0; first < size; first += 4) {
+      for (size_t first = 0; first < entries.size(); first += 4) {
         int nibble = 0;
-        for (size_t k = first; k < std::min(size, first + 4); ++k) {
-          int64_t code = static_cast<int64_t>(k);
-          if (in.range.is_signed() && code >= int64_t{1} << (in_width - 1))
-            code -= int64_t{1} << in_width;
-          // Codes that never come are as good as the nearest that does.
-          code = std::clamp(code, in.range.low, in.range.high);
-          const int64_t value = node.numbers[static_cast<size_t>(code - node.numbers[0] + 2)];
-          nibble |= static_cast<int>(value >> bit & 1) << (k - first);
-        }
+        for (size_t k = first; k < std::min(entries.size(), first + 4); ++k)
+          nibble |= static_cast<int>(entries[k] >> bit & 1) << (k - first);
         digits += "0123456789abcdef"[nibble];
       }
       std::reverse(digits.begin(), digits.end());
-      const std::string table = fmt::format("{}_t{}", names_[index], bit);
-      text += fmt::format("  localparam [{}:0] {} = {}'h{};\n", size - 1, table, size, digits);
+      const std::string table = fmt::format("{}{}", tables_.at(index), bit);
+      text += fmt::format("  localparam [{}:0] {} = {}'h{};\n", entries.size() - 1, table,
+                          entries.size(), digits);
       text += fmt::format("  assign {}{} = {}[{}];\n", names_[index],
-                          width == 1 ? "" : fmt::format("[{}]", bit), table, in.signal);
+                          width == 1 ? "" : fmt::format("[{}]", bit), table, place);
     }
     return text;
   }
@@ -207,6 +216,7 @@ class Writer {
   const IntegerGraph& graph_;
   const EmitOptions& options_;
   std::vector<std::string> names_;
+  std::map<size_t, std::string> tables_;  // what the names of a table's bits begin with
   std::vector<size_t> registers_;
 };
 

@@ -9,31 +9,33 @@
 namespace mase {
 namespace {
 
-// Fitted to Yosys 0.23 (docs/hardware.md). An adder's lowest and highest bits often
-// share tables with their neighbours.
-constexpr double luts_per_adder_bit = 1.067, luts_less_per_adder = 1.94, luts_per_other = 0.485,
-                 luts_per_table = 1;
+// Fitted to Yosys 0.23 (docs/hardware.md).
+constexpr double luts_per_other = 0.485, luts_per_table = 1;
 // A level of an UltraScale+ part with its routing: a model, not a placed figure.
 constexpr double nanoseconds_per_level = 0.25;
 
 CostShare share_of(const GraphCost& cost) {
-  const double bits = static_cast<double>(cost.adder_bits);
-  return {bits, static_cast<double>(cost.adders), cost.table_luts,
-          cost.luts - bits - cost.table_luts};
+  return {cost.adder_luts, static_cast<double>(cost.adders), cost.table_luts,
+          cost.luts - static_cast<double>(cost.adder_bits) - cost.table_luts};
 }
 
 }  // namespace
 
+// Lowest and highest bits of a long chain often share tables with their neighbours; short chains,
+// of values of few bits, hardly do.
+double adder_luts(double bits) {
+  return bits <= 0 ? 0 : std::max(0.79 * bits + 0.25, 1.067 * bits - 1.94);
+}
+
 CostShare cost_share(const IntegerGraph& graph, const IntegerNode& node) {
   const double luts = node.op->luts ? node.op->luts(context_of(graph, node)) : 0;
-  if (is_adder(node)) return {.adder_bits = luts, .adders = 1};
-  if (node.op->name == "table") return {.tables = luts};
+  if (is_adder(node)) return {.adder_luts = adder_luts(luts), .adders = 1};
+  if (node.op->entries) return {.tables = luts};
   return {.other = luts};
 }
 
 double estimated_luts(const CostShare& cost) {
-  return std::max(0.0, luts_per_adder_bit * cost.adder_bits - luts_less_per_adder * cost.adders +
-                           luts_per_table * cost.tables + luts_per_other * cost.other);
+  return cost.adder_luts + luts_per_table * cost.tables + luts_per_other * cost.other;
 }
 
 double delay_of_levels(double levels) { return levels * nanoseconds_per_level; }

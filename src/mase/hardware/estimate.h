@@ -8,15 +8,16 @@ namespace mase {
 
 // What the calibration weighs, of a graph or of a part of one.
 struct CostShare {
-  double adder_bits = 0, adders = 0, tables = 0, other = 0;
+  double adder_luts = 0, adders = 0, tables = 0, other = 0;
 
   void add(const CostShare& more, double share) {
-    adder_bits += share * more.adder_bits;
+    adder_luts += share * more.adder_luts;
     adders += share * more.adders;
     tables += share * more.tables;
     other += share * more.other;
   }
 };
+double adder_luts(double bits);  // of one adder whose carry chain has so many bits
 CostShare cost_share(const IntegerGraph& graph, const IntegerNode& node);
 double estimated_luts(const CostShare& cost);
 double delay_of_levels(double levels);  // in nanoseconds: a model, not placed

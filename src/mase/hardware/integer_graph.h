@@ -107,6 +107,9 @@ struct IntegerOpRecord {
   std::function<double(const IntegerContext&)> delay = {};
   // The bits' times from those of the operands; empty: all bits, `delay` after the last operand's.
   std::function<BitTimes(const IntegerContext&, const std::vector<BitTimes>&)> times = {};
+  // The result for every value of the operands' bits, the first operand's lowest: written as
+  // look-up tables, and read back by trying them all.
+  std::function<std::vector<int64_t>(const IntegerContext&)> entries = {};
   // The right-hand side of the node's assignment. Empty: the emitter handles it (input, register).
   std::function<std::string(const IntegerContext&, const std::vector<VerilogOperand>&)> verilog =
       {};

@@ -2,6 +2,7 @@
 #include "mase/hardware/optimize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
@@ -15,6 +16,7 @@
 namespace mase {
 namespace {
 
+constexpr double large_work = 4e5;
 constexpr int most_table_bits = 10;  // a wider table is hardly ever cheaper than a sum
 
 void add_cost(GraphCost& cost, const IntegerGraph& graph, const IntegerNode& node) {
@@ -23,8 +25,9 @@ void add_cost(GraphCost& cost, const IntegerGraph& graph, const IntegerNode& nod
   if (is_adder(node)) {
     ++cost.adders;
     cost.adder_bits += static_cast<int64_t>(node.op->luts(context));
+    cost.adder_luts += adder_luts(node.op->luts(context));
   }
-  if (node.op->name == "table") cost.table_luts += node.op->luts(context);
+  if (node.op->entries) cost.table_luts += node.op->luts(context);
   if (node.op->name == "register") cost.registers += node.range.width();
 }
 
@@ -162,7 +165,10 @@ IntegerGraph tables_where_cheaper(const IntegerGraph& graph, const IntegerGraph&
   return chosen.empty() ? graph : with_neuron_tables(graph, chosen);
 }
 
-Optimized optimize(const IntegerGraph& graph, const OptimizeOptions& options) {
+namespace {
+
+// One way through the optimisers.
+Optimized optimized_with(const IntegerGraph& graph, const CmvmOptions& search, bool tables) {
   Optimized result{graph, {}};
   const auto step = [&](const std::string& pass, IntegerGraph next) {
     OptimizeStep entry{pass, cost_of(result.graph), {}};
@@ -173,15 +179,40 @@ Optimized optimize(const IntegerGraph& graph, const OptimizeOptions& options) {
   };
   step("merge_rounding", merge_rounding(result.graph));
   const IntegerGraph plain = result.graph;
-  step("share_additions", share_additions(plain, options));
+  step("share_additions", share_additions(plain, search));
   step("merge_equal", merge_equal(result.graph));
-  if (!options.tables) return result;
+  if (!tables) return result;
   const IntegerGraph mixed = tables_where_cheaper(plain, result.graph);
   if (cost_of(mixed).table_luts <= cost_of(plain).table_luts) return result;  // none was chosen
-  IntegerGraph next = merge_equal(share_additions(mixed, options));
+  IntegerGraph next = merge_equal(share_additions(mixed, search));
   const Estimate now = estimate(result.graph), then = estimate(next);
   if (then.luts < now.luts && then.levels <= now.levels) step("neuron_tables", std::move(next));
   return result;
+}
+
+}  // namespace
+
+Optimized optimize(const IntegerGraph& graph, const OptimizeOptions& options) {
+  // Large networks get one try of their layers and one weight: that is what seconds are spent on.
+  const bool large = sharing_work(graph) > large_work;
+  std::vector<double> weights = {8};
+  if (options.delay_weight)
+    weights = {*options.delay_weight};
+  else if (options.effort > (large ? 1 : 0))
+    weights.push_back(12);
+  const double budget = large ? 5e5 : 1.6e6;
+  std::optional<Optimized> best;
+  double least = INFINITY;
+  for (const double weight : weights) {
+    Optimized next =
+        optimized_with(graph, {options.effort, options.seed, weight, budget}, options.tables);
+    const Estimate cost = estimate(next.graph);
+    const double worth = cost.luts * std::sqrt(std::max(1.0, cost.levels));
+    if (best && worth >= least) continue;
+    least = worth;
+    best = std::move(next);
+  }
+  return std::move(*best);
 }
 
 }  // namespace mase

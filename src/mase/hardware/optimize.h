@@ -5,20 +5,21 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "mase/hardware/integer_graph.h"
+#include "mase/hardware/cmvm.h"
 
 namespace mase {
 
 struct OptimizeOptions {
   int effort = 1;  // of the search for shared additions, see cmvm.h
   uint64_t seed = 0;
-  double delay_weight = 8;  // how much a late result counts, see cmvm.h
-  // Neurons that read few bits may become truth tables. Off: the read-back, which knows sums by
-  // their linear forms, refused one learned design with tables, though all its rows were right.
-  bool tables = false;
+  // How much a late result counts, see cmvm.h; nothing: some weights are tried, and the graph with
+  // the smallest product of LUTs and the root of its levels is kept.
+  std::optional<double> delay_weight = {};
+  bool tables = true;  // neurons that read few bits may become truth tables
 };
 
 bool is_adder(const IntegerNode& node);
@@ -30,6 +31,7 @@ struct GraphCost {
   int64_t registers = 0;
   int64_t adders = 0;
   int64_t adder_bits = 0;
+  double adder_luts = 0;  // by the calibration
   double table_luts = 0;  // of `luts`
 };
 GraphCost cost_of(const IntegerGraph& graph);
@@ -54,7 +56,9 @@ Optimized optimize(const IntegerGraph& graph, const OptimizeOptions& options = {
 IntegerGraph merge_rounding(const IntegerGraph& graph);
 // Every sum of multiples that something else reads is built anew from shared additions, its
 // constant hidden in the carries of its own adders where they allow it.
-IntegerGraph share_additions(const IntegerGraph& graph, const OptimizeOptions& options);
+IntegerGraph share_additions(const IntegerGraph& graph, const CmvmOptions& options);
+// What one try at that takes: the squares of the signed digits of every such sum.
+double sharing_work(const IntegerGraph& graph);
 // Of the neurons that read few bits those become tables that are cheaper so than all that the
 // optimised graph has for them alone.
 IntegerGraph tables_where_cheaper(const IntegerGraph& graph, const IntegerGraph& optimized);

@@ -6,9 +6,9 @@
 
 namespace mase {
 
-// At most so many levels of logic between registers; outputs are registered. Each operation is put
-// as early or as late as it can be, whichever needs fewer register bits. A single operation with
-// more levels stands alone in its stage.
+// At most so many levels of logic between registers; outputs are registered. Stages are as few as
+// the target allows, and every boundary is the cut through the graph whose registers have the
+// fewest bits. A single operation with more levels stands alone in its stage.
 IntegerGraph pipeline(const IntegerGraph& graph, double levels);
 
 }  // namespace mase

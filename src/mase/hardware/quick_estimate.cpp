@@ -50,12 +50,13 @@ CostShare shared_cost(const ProductCounts& c) {
   const double sums = std::log(c.sums), inputs = std::log(static_cast<double>(c.inputs.size())),
                each = std::log(c.digits / c.weights);
   CostShare cost;
-  cost.adder_bits =
+  const double bits =
       std::min(c.unshared_bits, std::exp(0.00258 + 0.77936 * std::log(c.unshared_bits) +
                                          0.16785 * sums + 0.12696 * inputs + 0.25228 * each));
   cost.adders =
       std::min(c.digits - c.sums, std::exp(-0.14422 + 0.74188 * std::log(c.digits - c.sums) +
                                            0.18879 * sums + 0.19339 * inputs + 0.14692 * each));
+  cost.adder_luts = cost.adders * adder_luts(bits / cost.adders);
   return cost;
 }
 

@@ -59,6 +59,8 @@ class Reader {
       std::string fault;
       if (node.op->name == "register")
         fault = check_register(i);
+      else if (node.op->entries)
+        fault = check_table(i, forms[i]);
       else if (node.op->affine)
         fault = check_sum(i, forms[i]);
       else if (node.op->name == "floor" || node.op->name == "wrap")
@@ -225,13 +227,24 @@ class Reader {
     if (!same) return "adds up to another sum";
     if (!graph_.nodes[index].range.contains(range_of(form, graph_)))
       return "its sum does not fit its width";
+    remember_form(index, form);
+    ++result_.sums;
+    return "";
+  }
+
+  void remember_form(size_t index, const LinearForm& form) {
     AffineText value;
     for (const auto& [root, factor] : form.terms)
       value.terms[{root, {}}] = Big{factor} << scale_bits;
     value.constant = Big{form.constant} << scale_bits;
     values_[static_cast<IntegerId>(index)] = std::move(value);
-    ++result_.sums;
-    return "";
+  }
+
+  // A table is tried with all values; one that is a sum is known by its form from then on.
+  std::string check_table(size_t index, const LinearForm& form) {
+    std::string fault = check_function(index);
+    if (fault.empty() && graph_.nodes[index].op->affine) remember_form(index, form);
+    return fault;
   }
 
   std::string check_register(size_t index) {

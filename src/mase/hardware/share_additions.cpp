@@ -6,6 +6,7 @@
 // other operations lie before them) that have roots in common make one constant matrix-vector
 // product. A head's constant is taken by the carries into adders that no other head uses; what is
 // left of it costs one more adder. A head that comes out negated is the bits turned over, one less.
+// Where roots have few bits, parts of the sums may be tables (small_sums.h).
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -14,10 +15,12 @@
 #include <set>
 #include <utility>
 
+#include "mase/formats/few_digits.h"
 #include "mase/hardware/builder.h"
 #include "mase/hardware/cmvm.h"
 #include "mase/hardware/linear_form.h"
 #include "mase/hardware/optimize.h"
+#include "mase/hardware/small_sums.h"
 
 namespace mase {
 namespace {
@@ -254,6 +257,60 @@ std::vector<Product> products(const std::vector<Head>& heads) {
   return result;
 }
 
+// Affine nodes that something else reads.
+std::vector<char> heads_of(const IntegerGraph& graph, const std::vector<LinearForm>& forms) {
+  std::vector<char> is_head(graph.nodes.size(), 0);
+  const auto mark = [&](IntegerId id) {
+    const LinearForm& form = forms[static_cast<size_t>(id)];
+    if (graph.at(id).op->affine && !form.terms.empty()) is_head[static_cast<size_t>(id)] = 1;
+  };
+  for (const IntegerNode& node : graph.nodes)
+    if (!node.op->affine)
+      for (const IntegerId input : node.inputs) mark(input);
+  for (const IntegerId output : graph.outputs) mark(output);
+  return is_head;
+}
+
+// A product as additions alone, or with the terms of few bits in tables.
+struct SolvedProduct {
+  AdderGraph adders;
+  std::optional<GroupedProduct> grouped = {};
+};
+
+SolvedProduct cheapest(const CmvmProblem& problem, const CmvmOptions& options) {
+  // Not the calibrated estimate: of chains of two or three bits, which is what narrow values have,
+  // it knows too little. The highest bit of a sum is the carry of those below.
+  const auto worth = [&](const SolvedProduct& one) {
+    const double luts = static_cast<double>(one.adders.bits) -
+                        static_cast<double>(one.adders.adders.size()) +
+                        (one.grouped ? one.grouped->luts : 0);
+    return luts * (1 + options.delay_weight * one.adders.arrival / 100);
+  };
+  SolvedProduct best{solve_cmvm(problem, options)};
+  for (int bits = 1; bits <= small_sum_bits / 2; ++bits) {
+    std::optional<GroupedProduct> grouped = group_narrow_inputs(problem, bits);
+    if (!grouped) continue;
+    SolvedProduct next{solve_cmvm(grouped->problem, options), std::move(grouped)};
+    if (worth(next) < worth(best)) best = std::move(next);
+  }
+  return best;
+}
+
+// The inputs of the grouped product, its small sums written.
+std::vector<IntegerId> grouped_roots(IntegerBuilder& builder, const std::vector<IntegerId>& roots,
+                                     const GroupedProduct& grouped) {
+  std::vector<IntegerId> result;
+  for (const size_t input : grouped.kept) result.push_back(roots[input]);
+  for (const GroupedProduct::Part& part : grouped.parts) {
+    std::vector<IntegerId> operands;
+    for (const size_t input : part.inputs) operands.push_back(roots[input]);
+    std::vector<int64_t> numbers = {builder.at(operands[0]).frac};
+    numbers.insert(numbers.end(), part.factors.begin(), part.factors.end());
+    result.push_back(builder.node("small_sum", std::move(operands), std::move(numbers)));
+  }
+  return result;
+}
+
 // Every head, rebuilt from the adders as they were written, is the sum it was: same roots, same
 // factors, same constant. This holds for all inputs.
 void check_heads(const IntegerGraph& before, const std::vector<LinearForm>& forms,
@@ -278,7 +335,20 @@ void check_heads(const IntegerGraph& before, const std::vector<LinearForm>& form
 
 }  // namespace
 
-IntegerGraph share_additions(const IntegerGraph& graph, const OptimizeOptions& options) {
+double sharing_work(const IntegerGraph& graph) {
+  const std::vector<LinearForm> forms = linear_forms(graph);
+  const std::vector<char> is_head = heads_of(graph, forms);
+  double work = 0;
+  for (size_t i = 0; i < forms.size(); ++i) {
+    if (!is_head[i]) continue;
+    double digits = 0;
+    for (const auto& [root, factor] : forms[i].terms) digits += signed_digit_count(factor);
+    work += digits * digits;
+  }
+  return work;
+}
+
+IntegerGraph share_additions(const IntegerGraph& graph, const CmvmOptions& options) {
   const std::vector<LinearForm> forms = linear_forms(graph);
   const size_t count = graph.nodes.size();
   // Depth of a root: how many others lie before it.
@@ -289,19 +359,11 @@ IntegerGraph share_additions(const IntegerGraph& graph, const OptimizeOptions& o
       deepest = std::max(deepest, depth[static_cast<size_t>(root)]);
     return deepest;
   };
-  std::vector<char> is_head(count, 0);
-  const auto mark = [&](IntegerId id) {
-    const LinearForm& form = forms[static_cast<size_t>(id)];
-    if (graph.at(id).op->affine && !form.terms.empty()) is_head[static_cast<size_t>(id)] = 1;
-  };
+  const std::vector<char> is_head = heads_of(graph, forms);
   for (size_t i = 0; i < count; ++i)
-    if (!graph.nodes[i].op->affine) {
-      for (const IntegerId input : graph.nodes[i].inputs) {
-        mark(input);
+    if (!graph.nodes[i].op->affine)
+      for (const IntegerId input : graph.nodes[i].inputs)
         depth[i] = std::max(depth[i], form_depth(forms[static_cast<size_t>(input)]) + 1);
-      }
-    }
-  for (const IntegerId output : graph.outputs) mark(output);
   std::map<int, std::vector<Head>> by_depth;
   for (size_t i = 0; i < count; ++i)
     if (is_head[i]) by_depth[form_depth(forms[i])].push_back({static_cast<IntegerId>(i), forms[i]});
@@ -325,9 +387,15 @@ IntegerGraph share_additions(const IntegerGraph& graph, const OptimizeOptions& o
           for (const auto& [term, factor] : product.heads[h].form.terms)
             if (term == root) problem.weights.back()[h] = factor;
       }
-      const AdderGraph adders =
-          solve_cmvm(problem, {options.effort, options.seed, options.delay_weight});
-      if (const std::string fault = check_cmvm(problem, adders); !fault.empty())
+      const SolvedProduct solved = cheapest(problem, options);
+      const AdderGraph& adders = solved.adders;
+      if (solved.grouped) {
+        builder.set_layer(layer_of_sum(graph, product.heads[0].node));
+        roots = grouped_roots(builder, roots, *solved.grouped);
+      }
+      if (const std::string fault =
+              check_cmvm(solved.grouped ? solved.grouped->problem : problem, adders);
+          !fault.empty())
         MASE_CHECK(false, "shared additions: {}", fault);
       ProductWriter writer(builder, roots, adders);
       for (size_t h = 0; h < product.heads.size(); ++h)

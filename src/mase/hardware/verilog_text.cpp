@@ -2,7 +2,6 @@
 #include "mase/hardware/verilog_text.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <vector>
 
@@ -53,28 +52,37 @@ std::string sign_bit(const VerilogOperand& operand) {
 }
 
 std::string verilog_name(std::string_view name) {
-  static constexpr std::array keywords = {
-      "always",    "and",      "assign",   "begin",    "bit",         "buf",       "byte",
-      "case",      "cell",     "class",    "clk",      "config",      "const",     "default",
-      "do",        "edge",     "else",     "end",      "endcase",     "endmodule", "enum",
-      "event",     "final",    "for",      "force",    "fork",        "function",  "generate",
-      "if",        "import",   "initial",  "inout",    "input",       "int",       "interface",
-      "join",      "large",    "local",    "logic",    "macromodule", "matches",   "medium",
-      "modport",   "module",   "nand",     "negedge",  "new",         "nor",       "not",
-      "null",      "or",       "output",   "package",  "packed",      "parameter", "posedge",
-      "primitive", "priority", "program",  "property", "pure",        "rand",      "ref",
-      "reg",       "release",  "repeat",   "return",   "rst",         "sequence",  "signed",
-      "small",     "static",   "string",   "strong",   "struct",      "super",     "supply0",
-      "table",     "task",     "this",     "time",     "tri",         "type",      "typedef",
-      "union",     "unique",   "unsigned", "use",      "var",         "vector",    "virtual",
-      "void",      "wait",     "wand",     "weak",     "while",       "wire",      "with",
-      "within",    "wor",      "xnor",     "xor"};
+  // IEEE 1800-2017, and what the emitted modules call their clock and reset.
+  static constexpr std::string_view keywords =
+      " accept_on alias always always_comb always_ff always_latch and assert assign assume"
+      " automatic before begin bind bins binsof bit break buf bufif0 bufif1 byte case casex"
+      " casez cell chandle checker class clk clocking cmos config const constraint context"
+      " continue cover covergroup coverpoint cross deassign default defparam design disable"
+      " dist do edge else end endcase endchecker endclass endclocking endconfig endfunction"
+      " endgenerate endgroup endinterface endmodule endpackage endprimitive endprogram"
+      " endproperty endsequence endspecify endtable endtask enum event eventually expect"
+      " export extends extern final first_match for force foreach forever fork forkjoin"
+      " function generate genvar global highz0 highz1 if iff ifnone ignore_bins illegal_bins"
+      " implements implies import incdir include initial inout input inside instance int"
+      " integer interconnect interface intersect join join_any join_none large let liblist"
+      " library local localparam logic longint macromodule matches medium modport module nand"
+      " negedge nettype new nexttime nmos nor noshowcancelled not notif0 notif1 null or output"
+      " package packed parameter pmos posedge primitive priority program property protected"
+      " pull0 pull1 pulldown pullup pulsestyle_ondetect pulsestyle_onevent pure rand randc"
+      " randcase randsequence rcmos real realtime ref reg reject_on release repeat restrict"
+      " return rnmos rpmos rst rtran rtranif0 rtranif1 s_always s_eventually s_nexttime"
+      " s_until s_until_with scalared sequence shortint shortreal showcancelled signed small"
+      " soft solve specify specparam static string strong strong0 strong1 struct super supply0"
+      " supply1 sync_accept_on sync_reject_on table tagged task this throughout time"
+      " timeprecision timeunit tran tranif0 tranif1 tri tri0 tri1 triand trior trireg type"
+      " typedef union unique unique0 unsigned until until_with untyped use uwire var vectored"
+      " virtual void wait wait_order wand weak weak0 weak1 while wildcard wire with within wor"
+      " xnor xor ";
   std::string text;
   for (const char c : name)
     text += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0]))) text = "n_" + text;
-  for (const char* keyword : keywords)
-    if (text == keyword) return text + "_";
+  if (keywords.find(" " + text + " ") != std::string_view::npos) text += "_";
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "mase/base/random.h"
+#include "mase/base/temporary_folder.h"
 #include "mase/engine/program.h"
 #include "mase/hardware/interpreter.h"
 #include "mase/hardware/tool.h"
@@ -268,8 +269,10 @@ EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compare
   if (!tool_exists("yosys")) return unproved("yosys is not installed (apt-get install yosys)");
   if (result.design.emitted.signals.empty())
     return unproved(fmt::format("style {} has no proof", options.style));
-  write("not read back yet");
-  result.proof = prove_folder(result.design, folder);
+  // Proved before anything is written: there is the whole folder or none.
+  const TemporaryFolder apart((std::filesystem::temp_directory_path() / "mase-proof-").string());
+  write_design(apart.path() + "/design", result.design.emitted.files);
+  result.proof = prove_folder(result.design, apart.path() + "/design");
   if (!result.proof->fault.empty())
     throw Error(folder + "/rtl", "the SystemVerilog is not the graph: " + result.proof->fault);
   result.proof_text = proof_text(*result.proof);

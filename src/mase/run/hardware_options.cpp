@@ -58,8 +58,7 @@ std::vector<Field> design_fields() {
        .group = "design"},
       {.name = "delay_weight",
        .type = FieldType::number,
-       .default_value = 8,
-       .help = "how much late results count against more bits",
+       .help = "how much late results count against more bits (default: 8 and 12 are tried)",
        .minimum = 0,
        .maximum = 1000,
        .group = "design"}};
@@ -82,7 +81,7 @@ DesignOptions design_options(const Value& values, const std::vector<std::string>
   options.style = values["style"].as_string();
   options.top = values["top"].as_string();
   options.levels = values["levels"].as_double();
-  options.delay_weight = values["delay_weight"].as_double();
+  if (!values["delay_weight"].is_null()) options.delay_weight = values["delay_weight"].as_double();
   options.argmax = values["argmax"].as_bool();
   options.effort = static_cast<int>(values["effort"].as_int());
   options.seed = static_cast<uint64_t>(values["seed"].as_int());

@@ -4,9 +4,11 @@
 // passes' folder does not know. A network that has none is no mistake of a pass: the reason is
 // said.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 
+#include "mase/base/file.h"
 #include "mase/base/table.h"
 #include "mase/hardware/stream_stages.h"
 #include "mase/hardware/verilog_text.h"
@@ -195,6 +197,49 @@ const Register<PassRecord> emit_verilog_top{{
                  .help = "read the SystemVerilog back with Yosys, where the style has a proof"}}},
     .run = emit_top,
 }};
+
+// MASE writes a design in several passes. Here emit_verilog_top writes all of it at once, so that
+// no part is forgotten; the others say what there is of their part, or that there is nothing.
+PassResult list_part(const Value& args, PassContext& context, const std::string& folder,
+                     const std::string& word, const std::string& what) {
+  namespace fs = std::filesystem;
+  const fs::path design =
+      fs::path(output_path(context, args["project_dir"].as_string())) / "hardware";
+  std::vector<std::string> files;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(design / folder, ignored))
+    if (word.empty() || read_text_file(entry.path().string()).find(word) != std::string::npos)
+      files.push_back(folder + "/" + entry.path().filename().string());
+  std::sort(files.begin(), files.end());
+  print_info(context,
+             files.empty()
+                 ? fmt::format("No {} in {}: run emit_verilog_top first", what, design.string())
+                 : fmt::format("{} in {}: {}", what, design.string(), join(files, ", ")));
+  return {Dict{{"files", Value::of(files)}}, false};
+}
+
+PassRecord part_record(const std::string& name, const std::string& folder, const std::string& word,
+                       const std::string& what) {
+  return {
+      .name = name,
+      .aliases = {name + "_transform_pass"},
+      .pass_kind = PassKind::transform,
+      .summary = fmt::format("What emit_verilog_top wrote: {}", what),
+      .help = "A design is written whole by emit_verilog_top; this says which files are that part.",
+      .schema = {{{.name = "project_dir",
+                   .type = FieldType::text,
+                   .default_value = "top",
+                   .help = "the folder above hardware/"}}},
+      .run = [=](Graph&, const Value& args,
+                 PassContext& context) { return list_part(args, context, folder, word, what); },
+  };
+}
+
+const Register<PassRecord> emit_internal_rtl{
+    part_record("emit_internal_rtl", "rtl", "", "modules")};
+const Register<PassRecord> emit_bram{
+    part_record("emit_bram", "rtl", "case (", "modules with weights")};
+const Register<PassRecord> emit_cocotb{part_record("emit_cocotb", "sim", "", "testbench and rows")};
 
 }  // namespace
 }  // namespace mase::hardware_passes

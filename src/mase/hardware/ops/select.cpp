@@ -29,6 +29,20 @@ std::string compare_text(const IntegerContext& c, const std::vector<VerilogOpera
   return fmt::format("{} < {}", ordered(operands[0], width), ordered(operands[1], width));
 }
 
+// Codes that never come are as good as the nearest that does.
+std::vector<int64_t> table_entries(const IntegerContext& c) {
+  const IntegerRange& in = c.ranges[0];
+  const int bits = std::max(1, in.width());
+  std::vector<int64_t> entries(size_t{1} << bits);
+  for (size_t k = 0; k < entries.size(); ++k) {
+    int64_t code = static_cast<int64_t>(k);
+    if (in.is_signed() && code >= int64_t{1} << (bits - 1)) code -= int64_t{1} << bits;
+    code = std::clamp(code, in.low, in.high);
+    entries[k] = c.node.numbers[static_cast<size_t>(code - c.number(0) + 2)];
+  }
+  return entries;
+}
+
 const Register<IntegerOpRecord> registered{{
     .name = "compare",
     .summary = "1 where a < b, else 0",
@@ -140,25 +154,17 @@ const Register<IntegerOpRecord> table{{
     .frac = [](const IntegerContext& c) { return static_cast<int>(c.number(1)); },
     .luts =
         [](const IntegerContext& c) {
-          const IntegerRange& in = c.ranges[0];
-          const int bits = in.width();
+          const int bits = c.ranges[0].width();
           if (bits > 12)
             return static_cast<double>(int64_t{1} << std::min(bits - 6, 30)) * c.node.range.width();
-          // As the emitter writes it: codes that never come are as good as the nearest that does.
-          std::vector<int64_t> entries(size_t{1} << bits);
-          for (size_t k = 0; k < entries.size(); ++k) {
-            int64_t code = static_cast<int64_t>(k);
-            if (in.is_signed() && code >= int64_t{1} << (bits - 1)) code -= int64_t{1} << bits;
-            code = std::clamp(code, in.low, in.high);
-            entries[k] = c.node.numbers[static_cast<size_t>(code - c.number(0) + 2)];
-          }
-          return table_luts(entries, c.node.range.width());
+          return table_luts(table_entries(c), c.node.range.width());
         },
     .delay =
         [](const IntegerContext& c) {
           const int bits = c.ranges[0].width();
           return bits <= 6 ? 1 : 1 + (bits - 5) / 2;
         },
+    .entries = table_entries,
     .cpp =
         []([[maybe_unused]] const IntegerContext& c, [[maybe_unused]] const auto& v) {
           return fmt::format("{}[{} - ({}LL)]", v[1], v[0], c.number(0));
