@@ -3,7 +3,7 @@
 //   bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]]
 //     what samplers reach on tables (FOLDER/tables.json, *.csv.gz) and on ZDT1-3 and DTLZ2, medians
 //     over seeds; one sampler with these options; problem=TEXT: those with it in their names
-//   bench_search overhead
+//   bench_search overhead [SAMPLER [OBJECTIVES]]
 //     milliseconds of processor time for one more trial with n trials in the study
 //   bench_search ptq [ROWS]
 //     configurations/s of an exhaustive search over number formats of jsc-10x, beside the same
@@ -252,11 +252,12 @@ void quality(const std::string& folder, int seeds, const std::string& only, Dict
   }
 }
 
-void overhead() {
+void overhead(const std::string& only, size_t only_objectives) {
   for (const int dimensions : {10, 50})
     for (const auto& [name, objectives] :
          {std::pair("random", size_t{1}), std::pair("tpe", size_t{1}), std::pair("tpe", size_t{2}),
           std::pair("nsgaii", size_t{2})}) {
+      if (!only.empty() && (name != only || objectives != only_objectives)) continue;
       Space space;
       for (int i = 0; i < dimensions; ++i)
         space.add({fmt::format("x{}", i), Distribution::real(0, 1)});
@@ -421,7 +422,7 @@ int main(int count, char** words) {
       mase::search::quality(words[2], count > 3 ? std::stoi(words[3]) : 30,
                             count > 4 ? words[4] : "", mase::search::options_of(count, words, 5));
     else if (mode == "overhead")
-      mase::search::overhead();
+      mase::search::overhead(count > 2 ? words[2] : "", count > 3 ? std::stoul(words[3]) : 1);
     else if (mode == "storage" && count > 4)
       mase::search::storage(words[2], std::stoi(words[3]), std::stoll(words[4]),
                             count > 5 ? words[5] : "tpe");
@@ -429,7 +430,8 @@ int main(int count, char** words) {
       mase::search::ptq(count > 2 ? std::stoll(words[2]) : 20000);
     else
       fmt::print(
-          "usage: bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]] | overhead | ptq "
+          "usage: bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]] | overhead [SAMPLER "
+          "[OBJECTIVES]] | ptq "
           "[ROWS] | "
           "storage ADDRESS PROCESSES TRIALS [SAMPLER]\n");
   } catch (const std::exception& error) {

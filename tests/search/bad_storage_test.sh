@@ -8,13 +8,13 @@ trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 export MASE_DATA=$scratch/data
 search() {
-  "$MASE_CH" search jsc-tiny jsc-sim --sim-rows 500 --rows 50 --project-dir "$1" --space bits=2,4 --storage "$2" \
+  "$MASE_CH" search jsc-tiny jsc-sim --sim-rows 500 --rows 50 --project-dir "$1" --space "bits=${4:-2,4}" --storage "$2" \
     --objective "$3" >log 2>&1
 }
 fail() { echo "$1"; cat log; exit 1; }
-refused() {  # what, folder, storage, objectives, the cause it must name
+refused() {  # what, folder, storage, objectives, the cause it must name, widths
   local code=0
-  search "$2" "$3" "$4" || code=$?
+  search "$2" "$3" "$4" "${6:-2,4}" || code=$?
   [[ $code == 2 ]] || fail "$1: exit code $code"
   [[ $(grep -c '^ch: ' log) == 1 ]] || fail "$1: not one line"
   grep -q "$5" log || fail "$1: does not say '$5'"
@@ -39,6 +39,9 @@ refused "damaged" none sqlite:///broken.db accuracy,bitops "broken.db"
 refused "directions" other sqlite:///study.db loss "directions"
 trials="import sqlite3; print(sqlite3.connect('study.db').execute('select count(*) from trials').fetchone()[0])"
 [[ $(python3 -c "$trials") == 4 ]] || fail "the study of other directions was written to"
+
+refused "values" other "sqlite:///study.db" accuracy,bitops "not in this search space" 1,3
+[[ $(python3 -c "$trials") == 4 ]] || fail "the study of other values was written to"
 
 # A journal that holds something else.
 echo "this is no journal" >words.log

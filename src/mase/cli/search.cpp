@@ -102,7 +102,7 @@ std::string test_table(const std::vector<TestScore>& scores, const std::string& 
 void save_best(const SearchExperiment& search, const Experiment& experiment,
                const std::string& folder, const Logger& log) {
   constexpr size_t most = 20;
-  const std::vector<int64_t> best = search::best_trials(search.trials());
+  const std::vector<int64_t> best = search.best();
   for (size_t i = 0; i < std::min(best.size(), most); ++i) {
     const std::string name =
         fmt::format("{}/best_{}", folder, search.trials()[static_cast<size_t>(best[i])].shown());
@@ -161,6 +161,15 @@ void tell_space(const SearchExperiment& search, const Logger& log) {
     log.info(
         "n_trials covers the whole space: sampler = \"brute-force\" does the same without "
         "sampling");
+  if (exhaustive || !(size > static_cast<double>(spec.study.trials))) return;
+  const std::optional<SearchExperiment::Pace> pace = search.pace();
+  const double asked = pace ? pace->one * static_cast<double>(spec.study.trials) : 0;
+  if (!pace || pace->all >= asked) return;
+  const double jobs = spec.study.jobs;
+  log.info(fmt::format(
+      "All {} configurations would take about {:.2g} s with sampler = \"brute-force\", "
+      "{} trials one by one about {:.2g} s",
+      count_text(size), pace->all / jobs, with_thousands(spec.study.trials), asked / jobs));
 }
 
 // Everything before the first trial: settings read and told, network and data at hand.

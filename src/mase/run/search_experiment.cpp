@@ -2,6 +2,7 @@
 #include "mase/run/search_experiment.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -294,6 +295,36 @@ search::StudyEnd SearchExperiment::run(search::Storage* storage, const std::stri
   trials_ = std::make_unique<search::Trials>(loop.take_trials());
   complete_best();
   return end;
+}
+
+std::optional<SearchExperiment::Pace> SearchExperiment::pace() const {
+  constexpr double long_enough = 0.05;  // seconds that a measurement may take
+  constexpr double most_counted = 1e9;
+  const double size = space().size();
+  if (!formats_ || race_ || !(size <= most_counted)) return {};
+  search::PtqEvaluator::Session session = formats_->session();
+  const auto seconds = [&](std::span<const Point> points) {
+    const auto start = std::chrono::steady_clock::now();
+    formats_->measure(points, session);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  // Points far apart have no layer in common; the first one also makes what all of them need.
+  Pace pace;
+  Random random(0, "search pace");
+  for (int i = 0; i < 3; ++i) {
+    const Point point = random_point(space(), random);
+    const double one = seconds(std::span(&point, 1));
+    if (one > long_enough) return {};
+    pace.one = i < 2 ? one : std::min(pace.one, one);
+  }
+  const auto together = static_cast<double>(session.runner.at_once());
+  if (together < 2 || 2 * together > size) return {};
+  for (const double first : {0.0, together}) {
+    std::vector<Point> group;
+    for (double i = 0; i < together; ++i) group.push_back(space().nth(first + i));
+    pace.all = seconds(group) * size / together;
+  }
+  return pace;
 }
 
 // What was left out of many measurements is measured for the best.

@@ -79,6 +79,17 @@ class SearchExperiment {
   Comparison compare(const std::vector<const search::SamplerRecord*>& samplers, int64_t seeds,
                      const search::StudyObserver& observer) const;
 
+  // Numbers of the best trials; those of another space, which Optuna may have added, left out.
+  std::vector<int64_t> best() const;
+
+  // Seconds for one configuration on its own, and for every configuration in the order of an
+  // exhaustive search, both with one thread, from a few that are measured here; nothing where that
+  // takes long or shares no work.
+  struct Pace {
+    double one = 0, all = 0;
+  };
+  std::optional<Pace> pace() const;
+
   // MASE's files and table.
   Value best_record() const;
   void write_log(const std::string& path) const;  // log.json: every trial

@@ -43,6 +43,13 @@ std::vector<bool> correct_rows(const Tensor& logits, const Tensor& labels) {
 
 }  // namespace
 
+std::vector<int64_t> SearchExperiment::best() const {
+  std::vector<int64_t> numbers;
+  for (const int64_t number : search::best_trials(*trials_))
+    if ((*trials_)[static_cast<size_t>(number)].in_space) numbers.push_back(number);
+  return numbers;
+}
+
 Value SearchExperiment::best_record() const {
   Dict rows;
   size_t index = 0;
@@ -153,16 +160,16 @@ std::vector<TrainedBest> SearchExperiment::train_best(
     const std::function<bool(size_t index, size_t count)>& started) const {
   std::vector<TrainedBest> all;
   if (!trained_) return all;
-  const std::vector<int64_t> best = search::best_trials(*trials_);
-  for (size_t i = 0; i < best.size() && started(i, best.size()); ++i) {
-    const Trial& trial = (*trials_)[static_cast<size_t>(best[i])];
+  const std::vector<int64_t> numbers = best();
+  for (size_t i = 0; i < numbers.size() && started(i, numbers.size()); ++i) {
+    const Trial& trial = (*trials_)[static_cast<size_t>(numbers[i])];
     TrainedBest one;
-    one.number = best[i];
+    one.number = numbers[i];
     one.shown = trial.shown();
     const Value* software = trial.user_attributes.find("software_metrics");
     if (software && software->is_dict()) one.before = software->as_dict();
     search::CandidateEvaluator::Calls calls;
-    calls.cancelled = [&] { return !started(i, best.size()); };
+    calls.cancelled = [&] { return !started(i, numbers.size()); };
     search::CandidateEvaluator::Result result = trained_->measure(trial.point, calls);
     using End = search::CandidateEvaluator::End;
     if (result.end == End::cancelled) break;
@@ -225,7 +232,7 @@ std::vector<TestScore> SearchExperiment::test_best() const {
   if (spec_.split == "test" || !dataset.classification || dataset.test.rows() == 0) return scores;
   std::vector<std::vector<bool>> correct;
   size_t reference = 0;
-  for (const int64_t number : search::best_trials(*trials_)) {
+  for (const int64_t number : best()) {
     CompileOptions options;
     options.batch_size = std::min<int64_t>(1024, std::max<int64_t>(1, dataset.test.rows()));
     options.loss = loss_for(dataset);

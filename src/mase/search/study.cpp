@@ -199,7 +199,17 @@ StudyEnd Study::run(const std::vector<Objective>& objectives, const StudyObserve
   if (storage_) {
     options_.window = storage_->agreed("mase:window", options_.window);
     storage_->beat(options_.heartbeat);
-    for (Trial& trial : storage_->news(trials_.space())) take(std::move(trial));
+    for (Trial& trial : storage_->news(trials_.space())) {
+      const bool measured =
+          trial.state == TrialState::complete || trial.state == TrialState::pruned;
+      if (measured && !trial.in_space)
+        throw Error("--study",
+                    fmt::format("trial {} of study '{}' has parameters or values that are not in "
+                                "this search space",
+                                trial.shown(), printable(trials_.study_name())),
+                    "give another --study, or the space that it was made with");
+      take(std::move(trial));
+    }
   }
   const auto guarded = [&](const Objective& objective) {
     try {

@@ -224,8 +224,16 @@ class GpSampler final : public Sampler {
     for (const Losses& one : data.losses)
       for (size_t k = 0; k < objectives; ++k) reference[k] = std::max(reference[k], one[k]);
     for (size_t k = 0; k < objectives; ++k) {
-      double least = reference[k];
-      for (const Losses& one : front) least = std::min(least, one[k]);
+      double least = front[0][k], most = least;
+      for (const Losses& one : front) {
+        least = std::min(least, one[k]);
+        most = std::max(most, one[k]);
+      }
+      // The more objectives, the more of the volume lies at the ends of the front: from the worst
+      // trial there would be nothing but ends.
+      constexpr double beyond = 0.1;
+      if (objectives > 2 && most > least)
+        reference[k] = std::min(reference[k], most + beyond * (most - least));
       constexpr double deviations = 2;  // that a figure may be better than all so far
       lowest.push_back(models[k].warp.back(models[k].warp(least) - deviations));
     }
