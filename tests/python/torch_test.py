@@ -137,6 +137,27 @@ class Layers(unittest.TestCase):
             made += 1
         self.assertGreater(made, 20)
 
+    def test_products_in_every_format(self):
+        needed = {"width": 8, "frac_width": 4, "exponent_width": 4, "exponent_bias_width": 8, "block_size": [1, 4],
+                  "mantissa_width": 3}
+        torch.manual_seed(3)
+        for name, record in mase._native.formats().items():
+            keys = {option["name"] for option in record["options"]}
+            config = {f"{operand}_{key}": value for operand in ("data_in", "weight") for key, value in needed.items()
+                      if key in keys and (key != "block_size" or name.startswith("block"))}
+            for op, arguments, shape in (("linear", (8, 4), (3, 8)), ("conv1d", (4, 4, 3), (2, 4, 9)), ("conv2d", (4, 4, 3), (2, 4, 9, 9))):
+                with self.subTest(op=op, format=name):
+                    layer = quantized_class(op, name)(*arguments, config=config)
+                    plain = getattr(torch.nn, op_records()[op]["class_name"])(*arguments)
+                    x = torch.randn(*shape, requires_grad=True)
+                    with torch.no_grad():
+                        plain.bias.copy_(layer.bias)
+                        plain.weight.copy_(layer.w_quantizer(layer.weight))
+                        if "stochastic" not in name:
+                            torch.testing.assert_close(layer(x), plain(layer.x_quantizer(x)), rtol=1e-4, atol=1e-4)
+                    layer(x).sum().backward()
+                    self.assertTrue(torch.isfinite(x.grad).all() and torch.isfinite(layer.weight.grad).all())
+
     def test_formats_on_tensors(self):
         q = formats.integer(8, 4)
         x = torch.randn(4, 6, requires_grad=True)

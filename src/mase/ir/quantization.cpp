@@ -101,11 +101,18 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
       tables[*owner].dict().set(key.substr(owner->size() + 1), value);
     }
     if (result.bypass) return result;
-    for (const std::string& operand : required)
-      if (!tables.count(operand))
-        problems.add(
-            Error(config.position(), path, fmt::format("no key for operand '{}'", operand),
-                  fmt::format("add {}_width and the other keys of '{}'", operand, format)));
+    // A format that needs no key, such as `half`, is named and no more.
+    const auto needed = std::find_if(record.schema.fields.begin(), record.schema.fields.end(),
+                                     [](const Field& field) { return field.required; });
+    for (const std::string& operand : required) {
+      if (tables.count(operand)) continue;
+      if (needed == record.schema.fields.end())
+        tables[operand] = Dict{};
+      else
+        problems.add(Error(
+            config.position(), path, fmt::format("no key for operand '{}'", operand),
+            fmt::format("add {}_{} and the other keys of '{}'", operand, needed->name, format)));
+    }
     for (auto& [operand, table] : tables) {
       table.set_position(config.position());
       if (std::count(unsigned_operands.begin(), unsigned_operands.end(), operand) &&
