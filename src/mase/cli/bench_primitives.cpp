@@ -61,13 +61,20 @@ class Measuring {
   Measuring(PrimitiveFigures& figures, const Peaks& peaks, double seconds)
       : figures_(figures), peaks_(peaks), seconds_(seconds) {}
 
+  // On floats, or where it takes nothing else: on numbers of few bits, or in training. The plain
+  // forms, a thousand times slower, are timed on a small case.
   void variant(const engine::PrimitiveRecord& record, const engine::Variant& variant) {
-    // The plain forms, a thousand times slower, are timed on a small case.
-    engine::Trial trial(record, {.large = variant.name != "reference"});
-    if (!trial.exists() || !trial.prepare(variant)) return;
-    add(record.name, variant.name, trial, 1,
-        shortest(
-            seconds_, [] {}, [&] { trial.run_forward(); }));
+    const bool large = variant.name != "reference";
+    for (const engine::Trial::Options& options : {engine::Trial::Options{.large = large},
+                                                  {.large = large, .few_bits = true},
+                                                  {.large = large, .training = true}}) {
+      engine::Trial trial(record, options);
+      if (!trial.exists() || !trial.prepare(variant)) continue;
+      add(record.name, variant.name, trial, 1,
+          shortest(
+              seconds_, [] {}, [&] { trial.run_forward(); }));
+      return;
+    }
   }
 
   void gradient(const engine::PrimitiveRecord& record) {
@@ -119,7 +126,6 @@ PrimitiveFigures bench_primitives(const std::string& name, double seconds) {
       Dict{{"mode", "primitives"}, {"primitives", List{}}},
       Table({"Primitive", "Variant", "Shapes", "us", "GFLOP/s", "GB/s", "Of peak"}),
       {}};
-  // A share of the time for each, the slow references at least three runs.
   const double share = seconds / static_cast<double>(3 * records.size() + 3);
   const primitive_bench::Peaks peaks = primitive_bench::measure_peaks(share);
   figures.result["peak_flops"] = peaks.flops;

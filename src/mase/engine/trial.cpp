@@ -52,6 +52,8 @@ bool Trial::coin(bool large) { return size(0, 1, large ? 1 : 0) == 1; }
 
 int64_t Trial::below(int64_t count, int64_t large) { return size(0, count - 1, large); }
 
+bool Trial::few_bits() { return !options_.training && coin(options_.few_bits); }
+
 int64_t Trial::batch(int64_t large) {
   if (options_.large) plan_.options.batch_size = large;
   return most_samples();
@@ -152,8 +154,12 @@ void Trial::draw_operands() {
   for (const int tensor : {p.weight, p.bias})
     if (tensor >= 0) tensors.push_back(tensor);
   const size_t own = tensors.size();
+  const auto is_moved = [&](int slot) {  // another primitive's operand
+    return std::any_of(plan_.primitives.begin(), plan_.primitives.end(),
+                       [&](const Primitive& q) { return !q.in.empty() && q.in[0] == slot; });
+  };
   for (const auto& [slot, values] : values_)  // those that only the payload names
-    if (plan_.at(slot).layout == Layout::fixed &&
+    if (plan_.at(slot).layout == Layout::fixed && !is_moved(slot) &&
         std::find(tensors.begin(), tensors.end(), slot) == tensors.end())
       tensors.push_back(slot);
   for (size_t i = 0; i < tensors.size(); ++i) {

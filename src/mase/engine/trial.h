@@ -25,6 +25,7 @@ class Trial {
     uint64_t seed = 0;
     bool large = false;  // sizes as networks have them, instead of drawn ones
     bool training = false;
+    bool few_bits = false;  // large trials: operands of at most 8 bits
     int threads = 1;
   };
   Trial(const PrimitiveRecord& record, const Options& options);
@@ -35,6 +36,7 @@ class Trial {
   int64_t size(int64_t least, int64_t most, int64_t large);
   bool coin(bool large = false);
   int64_t below(int64_t count, int64_t large = 0);
+  bool few_bits();               // whether operands are to be rounded, for exact variants
   int64_t batch(int64_t large);  // to be called first: samples of the largest batch
   Slot activation(const Shape& sample, Values values = {});  // in a drawn layout
   Slot parameter(const Shape& shape, Values values = {});

@@ -14,7 +14,10 @@ double PeakMultiplyAdds(int64_t rounds, float* keep) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   const V a = hn::Set(d, 1.0f - keep[0]), b = hn::Set(d, keep[0]);
-  V s0 = b, s1 = b, s2 = b, s3 = b, s4 = b, s5 = b, s6 = b, s7 = b, s8 = b, s9 = b;
+  // Sums that begin alike would be one sum to the compiler.
+  const auto start = [&](float k) { return hn::Set(d, k * keep[0]); };
+  V s0 = start(1), s1 = start(2), s2 = start(3), s3 = start(4), s4 = start(5), s5 = start(6),
+    s6 = start(7), s7 = start(8), s8 = start(9), s9 = start(10);
   for (int64_t i = 0; i < rounds; ++i) {
     s0 = hn::MulAdd(s0, a, b);
     s1 = hn::MulAdd(s1, a, b);

@@ -102,7 +102,7 @@ Slot generate_convolution(Trial& trial) {
   }
   Slot x = trial.activation(image);
   if (trial.coin(true)) bias = trial.parameter({groups * outs});
-  if (!trial.to().training() && trial.coin(true)) {  // numbers of few bits: products of integers
+  if (trial.few_bits()) {  // numbers of few bits: products of integers
     w = trial.rounded(w, 6, 4);
     x = trial.rounded(x, 8, 5);
     if (bias) bias = trial.rounded(*bias, 8, 5);

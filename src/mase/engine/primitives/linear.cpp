@@ -224,7 +224,7 @@ Slot generate(Trial& trial) {
   const bool small = trial.coin(true);
   Slot x =
       trial.activation(small ? Shape{in} : Shape{trial.size(1, 5, 1), trial.size(1, 9, 1), in});
-  if (trial.to().training() || !trial.coin(true)) {
+  if (!trial.few_bits()) {
     if (trial.coin()) return trial.to().matmul(x, trial.parameter({in, out}));
     std::optional<Slot> bias;
     if (trial.coin(true)) bias = trial.parameter({out});
