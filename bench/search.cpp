@@ -5,8 +5,9 @@
 //     over seeds; one sampler with these options; problem=TEXT: those with it in their names
 //   bench_search overhead [SAMPLER [OBJECTIVES]]
 //     milliseconds of processor time for one more trial with n trials in the study
-//   bench_search ptq [ROWS]
-//     configurations/s of an exhaustive search over number formats of jsc-10x, beside the same
+//   bench_search ptq [ROWS [CHECKPOINT]]
+//     configurations/s of an exhaustive search over number formats of jsc-10x (with its initial
+//     weights, unless a checkpoint is given), beside the same
 //     configurations made and measured one by one by the passes of ch transform
 //   bench_search storage ADDRESS PROCESSES TRIALS [SAMPLER]
 //     trials/s that so many processes make in one study of ten parameters, measuring nothing
@@ -293,10 +294,10 @@ void overhead(const std::string& only, size_t only_objectives) {
     }
 }
 
-void ptq(int64_t rows) {
-  const Value given(
-      Dict{{"model", "jsc-10x"}, {"dataset", "jsc-sim"}, {"val_split", "0.25"}, {"seed", 0}});
-  const Settings settings = experiment_settings(given);
+void ptq(int64_t rows, const std::string& checkpoint) {
+  Dict given{{"model", "jsc-10x"}, {"dataset", "jsc-sim"}, {"val_split", "0.25"}, {"seed", 0}};
+  if (!checkpoint.empty()) given.set("load_name", checkpoint);
+  const Settings settings = experiment_settings(Value(given));
   Experiment experiment(experiment_spec(settings));
   experiment.prepare();
   List widths;
@@ -427,7 +428,7 @@ int main(int count, char** words) {
       mase::search::storage(words[2], std::stoi(words[3]), std::stoll(words[4]),
                             count > 5 ? words[5] : "tpe");
     else if (mode == "ptq")
-      mase::search::ptq(count > 2 ? std::stoll(words[2]) : 20000);
+      mase::search::ptq(count > 2 ? std::stoll(words[2]) : 20000, count > 3 ? words[3] : "");
     else
       fmt::print(
           "usage: bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]] | overhead [SAMPLER "
