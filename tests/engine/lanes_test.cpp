@@ -14,6 +14,10 @@
 namespace mase {
 namespace {
 
+// Norms of few, nearly equal features magnify rounding by up to 1 / sqrt(eps): what is compared
+// with double precision has a larger one than layers have by default.
+constexpr double well_conditioned = 1e-2;
+
 class LaneGraph {
  public:
   LaneGraph(uint64_t seed, bool images) : random_(seed, "lanes"), seed_(seed) {
@@ -70,7 +74,8 @@ class LaneGraph {
     const int64_t height = now[2], width = now[3], channels = now[1];
     switch (random_.below(10)) {
       case 8:
-        module("group_norm", {{"num_groups", channels % 2 == 0 ? 2 : 1}}, last_);
+        module("group_norm", {{"num_groups", channels % 2 == 0 ? 2 : 1}, {"eps", well_conditioned}},
+               last_);
         return;
       case 0:
       case 1:
@@ -153,7 +158,7 @@ class LaneGraph {
         module("linear", {{"out_features", 2 * draw(1, 3)}}, x);
         return;
       case 2:
-        module("layer_norm", {{"normalized_shape", width}}, x);
+        module("layer_norm", {{"normalized_shape", width}, {"eps", well_conditioned}}, x);
         return;
       case 3: {  // attention of one or two heads
         const int64_t heads = width % 2 == 0 ? 2 : 1;

@@ -130,8 +130,12 @@ Step reduce_positions(Plan& plan, Primitive& p) {
           for (int64_t i = 0; i < view.positions; ++i)
             kernels::add_to(sums, row + i * run.n, run.n);
         } else {
-          for (int64_t b = 0; b < run.n; ++b)
-            sums[b] = static_cast<float>(kernels::sum(row + b * view.positions, view.positions));
+          // A sample begins anywhere in its row: kernels::sum wants whole vectors from its start
+          // on.
+          for (int64_t b = 0; b < run.n; ++b) {
+            const float* of = row + b * view.positions;
+            sums[b] = static_cast<float>(std::accumulate(of, of + view.positions, 0.0));
+          }
         }
         for (int64_t b = 0; b < run.n; ++b) sums[b] *= share;
       }

@@ -124,7 +124,8 @@ MASE_VNNI bool round_quads(const IntegerSpec& spec, const kernels::Quads& s, con
   const __m512 scale = _mm512_set1_ps(spec.scale), low = _mm512_set1_ps(spec.low),
                high = _mm512_set1_ps(spec.high);
   // Codes are added up in their places: negative ones borrow, and the offsets pay it back.
-  const __m512i offsets = _mm512_set1_epi32(s.offset * 0x01010101);
+  const __m512i offsets =
+      _mm512_set1_epi32(static_cast<int>(static_cast<uint32_t>(s.offset) * 0x01010101u));
   constexpr __mmask16 all = 0xffff;
   __mmask16 unordered = 0;
   for (int64_t first = 0; first < s.rows; first += kernels::quad, out += s.out_stride) {
