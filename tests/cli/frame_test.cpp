@@ -41,6 +41,15 @@ TEST(Frame, UsageErrors) {
                      "see ch summary --help");
   expect_usage_error({"summary", "jsc-toy", "--bath-size", "3"},
                      "summary: unknown option '--bath-size'; did you mean '--batch-size'?");
+  expect_usage_error({"train", "--lr", "1"},
+                     "train: unknown option '--lr'; did you mean '--learning-rate'?");
+  expect_usage_error({"train", "--epochs", "1"},
+                     "train: unknown option '--epochs'; did you mean '--max-epochs'?");
+  expect_usage_error({"quantize", "weights.pt"},
+                     "quantize: too many arguments; usage: ch quantize --input ...; "
+                     "see ch quantize --help");
+  expect_usage_error({"quantize"},
+                     "--input: is missing; the tensors: .safetensors, .pt, .ckpt or .mz");
   expect_usage_error({"summary", "a", "b"},
                      "summary: too many arguments; usage: ch summary MODEL; see ch summary --help");
   expect_usage_error({"summary", "jsc-toy", "--batch-size", "x"},

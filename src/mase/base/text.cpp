@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -86,6 +87,29 @@ bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
+namespace {
+
+// Short for the other: the initials of its words (lr, learning_rate), or one of them (epochs,
+// max-epochs).
+bool short_for(std::string_view name, std::string_view candidate) {
+  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  while (!name.empty() && !is_letter(name.front())) name.remove_prefix(1);
+  if (name.size() < 2) return false;
+  std::string initials, word;
+  for (size_t at = 0; at <= candidate.size(); ++at) {
+    if (at < candidate.size() && is_letter(candidate[at])) {
+      if (word.empty()) initials += candidate[at];
+      word += candidate[at];
+    } else {
+      if (word == name) return true;
+      word.clear();
+    }
+  }
+  return initials == name;
+}
+
+}  // namespace
+
 std::vector<std::string> nearest_names(std::string_view name,
                                        const std::vector<std::string>& candidates, size_t at_most) {
   constexpr size_t longest = 64;  // distances of longer names are not worth their cost
@@ -94,8 +118,11 @@ std::vector<std::string> nearest_names(std::string_view name,
   const std::string wanted = lower_case(name);
   for (const std::string& candidate : candidates) {
     if (candidate.size() > longest) continue;
-    const size_t distance = edit_distance(wanted, lower_case(candidate));
-    if (distance <= std::max<size_t>(1, name.size() / 3)) near.emplace_back(distance, candidate);
+    const size_t allowed = std::max<size_t>(1, name.size() / 3);
+    const size_t distance = short_for(wanted, lower_case(candidate))
+                                ? allowed
+                                : edit_distance(wanted, lower_case(candidate));
+    if (distance <= allowed) near.emplace_back(distance, candidate);
   }
   std::sort(near.begin(), near.end());
   std::vector<std::string> names;

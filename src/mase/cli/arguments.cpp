@@ -109,6 +109,9 @@ Arguments collect(const CLI::App& app, const Typed& typed) {
                               ? Value(typed.switches.at(field.name))
                               : typed_value(field, typed.texts.at(field.name)));
   }
+  for (const Field& field : typed.command->options.fields)
+    if (field.required && !given.find(field.name))
+      throw Error(flag_name(field.name), "is missing", field.help);
   Problems problems;
   Value values = validate(Value(given), typed.command->options, "", problems);
   for (const Error& error : problems.errors())
@@ -133,6 +136,8 @@ std::string usage(const CommandRecord& command) {
     if (positional.many) word += "...";
     text += positional.required ? " " + word : " [" + word + "]";
   }
+  for (const Field& field : command.options.fields)
+    if (field.required) text += fmt::format(" {} ...", flag_name(field.name));
   return text + fmt::format("; see ch {} --help", command.name);
 }
 

@@ -255,6 +255,10 @@ void conclude(const Sweep& sweep, const std::string& title) {
 }
 
 int run(const Arguments& arguments) {
+  if (arguments["command"].is_null())
+    throw Error("ch sweep", "there is no command to run",
+                "name it and what to vary: ch sweep train jsc-tiny jsc --vary "
+                "learning_rate=1e-2,1e-3");
   const std::string name = arguments["command"].as_string();
   const CommandRecord& command = Registry<CommandRecord>::instance().get(name);
   if (!command.options.find("project") || !command.options.find("project_dir"))
@@ -331,7 +335,7 @@ const Register<CommandRecord> registered{{
         "the "
         "end there are a table, results.csv and comparison.html; figures are named by their rows: "
         "val_ of validation, test_ of test rows.",
-    .positionals = {{.name = "command", .help = "the command to run: train"}},
+    .positionals = {{.name = "command", .help = "the command to run: train", .required = false}},
     .options =
         {{{.name = "vary",
            .type = FieldType::list,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch transform: runs the passes of a TOML file on a network and keeps what they did. Everything the
 // file says is checked before the first pass runs.
+#include "mase/base/text.h"
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
 #include "mase/run/experiment.h"
@@ -68,8 +69,8 @@ int run(const Arguments& arguments) {
     const Dataset& data = *experiment.dataset();
     log.info(
         fmt::format("Accuracy on {} test rows of {} ({}): {:.4f} before, {:.4f} after, {:+.4f}",
-                    data.test.rows(), data.name, data.variant, accuracy["before"].as_double(),
-                    accuracy["after"].as_double(),
+                    with_thousands(data.test.rows()), data.name, data.variant,
+                    accuracy["before"].as_double(), accuracy["after"].as_double(),
                     accuracy["after"].as_double() - accuracy["before"].as_double()));
   }
   log.info(
