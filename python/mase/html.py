@@ -18,7 +18,8 @@ def table(header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def figures(title: str, pairs: Iterable[Iterable[Any]]) -> str:
-    return f"<b>{escape(title)}</b>" + table(["Figure", "Value"], pairs)
+    """What has no value is left out."""
+    return f"<b>{escape(title)}</b>" + table(["Figure", "Value"], [[name, value] for name, value in pairs if value != ""])
 
 
 def image(svg: str, text: str) -> str:

@@ -174,6 +174,10 @@ class SearchResult(Record):
         return f"<search {self.status}: {len(self.trials)} trials for {', '.join(self.objectives)}>"
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from mase.html import table
 
-        return f"<pre>{escape(self.table)}</pre>"
+        best = [{"trial": entry["number"], **entry["software_metrics"], **entry["hardware_metrics"]}
+                for entry in self.best.values()]
+        header = list(dict.fromkeys(key for entry in best for key in entry))
+        rows = [[f"{v:.6g}" if isinstance(v, float) else v for v in (entry.get(key, "") for key in header)] for entry in best]
+        return f"<b>Best of {len(self.trials):,} trials</b>" + table(header, rows)

@@ -7,15 +7,15 @@ grows with them is the batch. Operations that the library lacks become others (t
 from __future__ import annotations
 
 import operator
-from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 import torch.fx
 
+import mase.torch_recurrent  # noqa: F401 - its rewrites
 from mase.torch_ops import op_of_node
 from mase.torch_rewrites import FUNCTIONS, LAYERS, Unsupported
-from mase.torch_stand_ins import opaque
+from mase.torch_stand_ins import evaluating, opaque
 
 SAMPLES = (2, 3)
 _RESHAPES = ("view", "reshape")
@@ -241,10 +241,11 @@ class Lowering(torch.fx.proxy.GraphAppendingTracer):
     def _plain(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
         """A node that reads no tensor of the graph: known, or rows that are all the same."""
         a, b = (self._compute(node.op, node.target, _at(args, run), _at(kwargs, run)) for run in (0, 1))
-        if isinstance(a, torch.Tensor) and a.dim() > 0 and (a.shape[0], b.shape[0]) == SAMPLES and a.shape[1:] == b.shape[1:]:
-            row = a[:1]
+        grown = [d for d in range(a.dim()) if a.shape[d] != b.shape[d]] if isinstance(a, torch.Tensor) and a.dim() == b.dim() else []
+        if len(grown) == 1 and (a.shape[grown[0]], b.shape[grown[0]]) == SAMPLES:
+            row = a.narrow(grown[0], 0, 1)
             if torch.equal(a, row.expand_as(a)) and torch.equal(b, row.expand_as(b)):
-                return self.constant(row.clone()).filled([Size(SAMPLES), *a.shape[1:]])
+                return self.constant(row.clone()).filled([Size(SAMPLES) if d in grown else size for d, size in enumerate(a.shape)])
         return _known(a, b)
 
     def _follow(self, node: torch.fx.Node, args: Any, kwargs: Any) -> Any:
@@ -278,7 +279,7 @@ class Lowering(torch.fx.proxy.GraphAppendingTracer):
             return torch.fx.node.map_aggregate(argument, lambda a: known[a] if isinstance(a, torch.fx.Node) else a)
 
         # With gradients: torch has other kernels without them, which do not take all that it takes itself.
-        with torch.enable_grad(), evaluating(self._traced):
+        with torch.enable_grad(), evaluating(self._traced.modules()):
             for node in self._traced.graph.nodes:
                 if node.op == "placeholder":
                     if node.name not in self._examples:
@@ -323,16 +324,3 @@ class Lowering(torch.fx.proxy.GraphAppendingTracer):
             return value
 
         return result(*(self._compute(node.op, node.target, _at(args, run), _at(kwargs, run)) for run in (0, 1)))
-
-
-@contextmanager
-def evaluating(module: torch.nn.Module) -> Iterator[None]:
-    """All layers in evaluation mode, and afterwards each in its own again."""
-    trained = [part.__dict__ for part in module.modules() if part.training]
-    try:
-        for own in trained:  # torch's __setattr__ would look for parameters and modules of this name
-            own["training"] = False
-        yield
-    finally:
-        for own in trained:
-            own["training"] = True

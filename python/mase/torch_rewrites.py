@@ -425,18 +425,23 @@ def _heads(layer, query, key, value, key_padding_mask=None, need_weights=True, a
         projected = F.linear(x, weight) if bias is None else F.linear(x, weight, bias)
         parts.append(torch.permute(_reshape(projected, [n, length, heads, width // heads]), [0, 2, 1, 3]))
     q, k, v = parts
-    scores = torch.matmul(q, torch.transpose(k, -2, -1)) * (1 / math.sqrt(width // heads))
+    masks = []
     if attn_mask is not None:
         if len(attn_mask.shape) == 3:
             attn_mask = _reshape(attn_mask, [-1, heads, *attn_mask.shape[1:]])
-        scores = scores + _additive(attn_mask, allowed=False)
+        masks.append(_additive(attn_mask, allowed=False))
     if getattr(layer, "is_causal", False):
-        scores = scores + torch.full((q.shape[2], k.shape[2]), -math.inf).triu(1)
+        masks.append(torch.full((q.shape[2], k.shape[2]), -math.inf).triu(1))
     if key_padding_mask is not None:
-        mask = _additive(key_padding_mask, allowed=False)
-        scores = scores + torch.unsqueeze(torch.unsqueeze(mask, 1), 1)
-    seen = torch.softmax(scores, -1)
-    joined = torch.permute(torch.matmul(F.dropout(seen, layer.dropout) if layer.dropout else seen, v), [0, 2, 1, 3])
+        masks.append(torch.unsqueeze(torch.unsqueeze(_additive(key_padding_mask, allowed=False), 1), 1))
+    seen = None
+    if need_weights or layer.dropout:
+        scores = torch.matmul(q, torch.transpose(k, -2, -1)) * (1 / math.sqrt(width // heads))
+        seen = torch.softmax(sum(masks, scores), -1)
+        mixed = torch.matmul(F.dropout(seen, layer.dropout) if layer.dropout else seen, v)
+    else:
+        mixed = q.called(scaled_dot_product_attention, k, v, *([sum(masks[1:], masks[0])] if masks else []))
+    joined = torch.permute(mixed, [0, 2, 1, 3])
     out = layer.out_proj
     y = _reshape(joined, [joined.shape[0], joined.shape[1], width])
     y = F.linear(y, out.weight) if out.bias is None else F.linear(y, out.weight, out.bias)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers and functions of the library that torch, or an older one, does not have. They compute what the
-library's operations of these names compute."""
+library's operations of these names compute. And what torch lacks around layers."""
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from contextlib import contextmanager
+from typing import Any, Iterable, Iterator, Optional
 
 import torch
 
@@ -69,9 +70,11 @@ def scaled_dot_product_attention(query: torch.Tensor, key: torch.Tensor, value: 
     scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     if is_causal:
         scores = scores + torch.full(scores.shape[-2:], -math.inf).triu(1)
-    if attn_mask is not None:
-        scores = scores + attn_mask
-    return torch.softmax(scores, -1) @ value
+    if attn_mask is None:
+        return torch.softmax(scores, -1) @ value
+    scores = scores + attn_mask
+    blind = torch.all(scores == -math.inf, -1, keepdim=True)  # a query that sees nothing gives zeros
+    return torch.softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0) @ value
 
 
 def rotary_embedding(x: torch.Tensor, base: float = 10000.0) -> torch.Tensor:
@@ -85,6 +88,19 @@ def rotary_embedding(x: torch.Tensor, base: float = 10000.0) -> torch.Tensor:
 def opaque(*inputs: Any, operator: str, **facts: Any) -> Any:
     """Stands for an operation that the library lacks where a network is only looked at."""
     raise RuntimeError(f"{operator}: kept to be looked at only")
+
+
+@contextmanager
+def evaluating(modules: Iterable[torch.nn.Module]) -> Iterator[None]:
+    """These modules (of `model.modules()`) in evaluation mode, and afterwards each in its own again."""
+    trained = [module.__dict__ for module in modules if module.training]
+    try:
+        for own in trained:  # torch's __setattr__ would look for parameters and modules of this name
+            own["training"] = False
+        yield
+    finally:
+        for own in trained:
+            own["training"] = True
 
 
 for _function in (scaled_dot_product_attention, rotary_embedding, opaque):

@@ -98,6 +98,77 @@ TEST(OnnxExport, TransformersComeBack) {
     }
 }
 
+// Attention with its projections has no node in ONNX: it is written in its parts.
+TEST(OnnxExport, MultiheadAttentionIsWrittenInItsParts) {
+  for (const bool batch_first : {false, true})
+    for (const bool causal : {false, true}) {
+      const OpRecord& op = find_op("multihead_attention");
+      Module module{.op = op.name,
+                    .attributes = validate(Value(Dict{{"embed_dim", 12},
+                                                      {"num_heads", 3},
+                                                      {"bias", causal},
+                                                      {"batch_first", batch_first},
+                                                      {"is_causal", causal}}),
+                                           op.attributes, "")};
+      for (const ParamSpec& spec : op.params(module.attributes))
+        module.parameters.emplace_back(spec.name, numbers(spec.shape, 0));
+      Graph graph;
+      graph.name = "attention";
+      NodeId x = graph.add_placeholder("x", {5, 12});
+      const auto turned = [&](NodeId node) {
+        return batch_first
+                   ? node
+                   : graph.call_function("transpose", {Argument::node(node), Argument::literal(0),
+                                                       Argument::literal(1)});
+      };
+      x = turned(x);
+      const NodeId both = graph.add_module("block.attention", std::move(module), {x, x, x});
+      const auto result = [&](int64_t index) {
+        return graph.call_function("getitem", {Argument::node(both), Argument::literal(index)});
+      };
+      const NodeId y = turned(result(0)), weights = result(1);
+      graph.add_output({y, weights});
+      const std::vector<Tensor> inputs = inputs_of(graph, 0);
+      const std::vector<Tensor> ours = run(graph, inputs);
+      for (const int64_t operator_set : {13, 20}) {
+        const Graph again = read_again(onnx::export_graph(graph, {.operator_set = operator_set}));
+        const std::vector<Tensor> theirs = run(again, inputs);
+        for (size_t i = 0; i < 2; ++i)
+          EXPECT_LE(largest_difference(ours.at(i), theirs.at(i)), 1e-5) << batch_first << causal;
+        EXPECT_EQ(op_counts(again)["scaled_dot_product_attention"], 1);
+        EXPECT_TRUE(again.modules().count("block.attention.q_proj"));
+      }
+    }
+}
+
+// A query from which a mask hides all keys gives zeros, here and wherever the file is run.
+TEST(OnnxExport, AttentionThatSeesNothingGivesZeros) {
+  for (const bool causal : {false, true}) {
+    Graph graph;
+    graph.name = "attention";
+    const Argument q = Argument::node(graph.add_placeholder("q", {2, 3, 4})),
+                   mask = Argument::node(graph.add_placeholder("mask", {1, 3, 3}));
+    graph.add_output({graph.call_function("scaled_dot_product_attention", {q, q, q, mask},
+                                          {{"is_causal", Argument::literal(causal)}})});
+    std::vector<Tensor> inputs = inputs_of(graph, 0);
+    for (int64_t i = 3; i < 6; ++i) inputs[1].mutable_data<float>()[i] = -INFINITY;  // query 1
+    inputs[1].mutable_data<float>()[1 * 9 + 6] = -INFINITY;                          // a single key
+    inputs[1].mutable_data<float>()[2 * 9] = -INFINITY;  // all that is not hidden from query 0
+    const Tensor ours = run(graph, inputs).at(0);
+    for (int64_t head = 0; head < 2; ++head)
+      for (int64_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(ours.item(head * 12 + 4 + i), 0);
+        EXPECT_EQ(ours.item(2 * 24 + head * 12 + i) == 0, causal);
+      }
+    for (int64_t i = 0; i < ours.numel(); ++i) EXPECT_TRUE(std::isfinite(ours.item(i)));
+    const Graph again = read_again(onnx::export_graph(graph));
+    EXPECT_LE(largest_difference(ours, run(again, inputs).at(0)), 1e-6);
+    if (!causal) {
+      EXPECT_EQ(op_counts(again)["scaled_dot_product_attention"], 1);
+    }
+  }
+}
+
 Graph quantised(const std::string& format, int width, int frac) {
   Graph graph = make_model("jsc-toy", {.seed = 5});
   for (auto& [path, module] : graph.modules()) {

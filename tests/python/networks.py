@@ -110,6 +110,22 @@ class Attention(nn.Module):
         return self.norm(x + self.c(y, y, y, attn_mask=hidden)[0])[:, 0], weights
 
 
+@network(6, 5)
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.LSTM(5, 4, num_layers=2, batch_first=True, bidirectional=True)
+        self.b, self.c = nn.GRU(8, 3), nn.RNN(3, 4, nonlinearity="relu", bias=False, batch_first=True)
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        first = torch.zeros(4, x.size(0), 4).to(x.device)
+        y, (h, c) = self.a(x, (first, first))
+        y, _ = self.b(y.transpose(0, 1))
+        y, last = self.c(y.transpose(0, 1))
+        return self.head(torch.cat((y[:, -1] + last[-1], h[0] * c[-1]), dim=1))
+
+
 @network(9, tokens=20)
 class Encoder(nn.Module):
     def __init__(self):

@@ -94,6 +94,32 @@ class Networks(unittest.TestCase):
                 before, _ = passes.prune_transform_pass(before, {"weight": {"sparsity": 0.5, "method": "l1-norm", "scope": "local"}})
             before._repr_html_()
 
+    def test_a_query_that_sees_nothing(self):
+        """Zeros by the attention of torch 2.5 and newer, and by ours; the others see what they saw."""
+        class Masked(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.heads = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+
+            def forward(self, x, hidden):
+                return self.heads(x, x, x, key_padding_mask=hidden, need_weights=False)[0]
+
+        torch.manual_seed(0)
+        module, x, hidden = Masked().train(), torch.randn(3, 5, 8), torch.zeros(3, 5, dtype=torch.bool)
+        hidden[1], hidden[2, 3] = True, True
+        expected = module(x, hidden).detach()
+        graph = mase.from_torch(module, (x, hidden))
+        y = graph(x, hidden)
+        self.assertTrue(torch.equal(y[1], torch.zeros(5, 8)))  # the last layer's bias, which begins with zeros
+        close(y[[0, 2]], expected[[0, 2]])
+        if tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 5):
+            close(y, expected)
+        x.requires_grad_()
+        y = mase.to_torch(graph)(x, hidden)
+        self.assertTrue(torch.equal(y[1].detach(), torch.zeros(5, 8)))
+        y.sum().backward()
+        self.assertTrue(bool(torch.isfinite(x.grad).all()))
+
     @staticmethod
     def tensors(y):
         return list(y.values()) if isinstance(y, dict) else list(y) if isinstance(y, (tuple, list)) else [y]
@@ -102,7 +128,7 @@ class Networks(unittest.TestCase):
         class Foreign(torch.nn.Module):
             def __init__(self):
                 super().__init__()
-                self.first, self.memory = torch.nn.Linear(4, 6), torch.nn.LSTM(6, 5, batch_first=True)
+                self.first, self.memory = torch.nn.Linear(4, 6), torch.nn.LSTM(6, 5, batch_first=True, proj_size=2)
 
             def forward(self, x):
                 y, _ = self.memory(self.first(x))

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // scaled_dot_product_attention: softmax(q k^T scale + mask) v for q [.., L, E], k [.., S, E] and
 // v [.., S, F]. `is_causal` hides later positions; fewer heads of k and v than of q serve several
-// heads each (grouped queries, Ainslie et al., 2023). A mask is a fourth input that is added.
+// heads each (grouped queries, Ainslie et al., 2023). A mask is a fourth input that is added; a
+// query that it hides all keys from gives zeros, as in PyTorch from 2.5 on and in onnxruntime.
+#include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <limits>
 
@@ -106,8 +109,12 @@ struct Attention {
             weights[static_cast<size_t>(j)] = score;
             most = std::max(most, score);
           }
-          for (double& weight : weights) sum += weight = std::exp(weight - most);
-          for (double& weight : weights) weight /= sum;
+          const bool blind = std::all_of(weights.begin(), weights.end(), [](double score) {
+            return score == -std::numeric_limits<double>::infinity();
+          });
+          for (double& weight : weights) sum += weight = blind ? 0 : std::exp(weight - most);
+          if (!blind)
+            for (double& weight : weights) weight /= sum;
           visit(row, first, weights);
         }
   }
@@ -198,7 +205,9 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   Slot scores = lowering.matmul(q, lowering.permute(k, order));
   Expr scaled = Expr::operand(0) * g.scale;
   std::vector<Slot> operands = {scores};
+  std::optional<Slot> mask;
   if (inputs.size() > 3) {
+    mask = inputs[3];
     operands.push_back(inputs[3]);
     scaled = scaled + Expr::operand(1);
   }
@@ -209,9 +218,24 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
         hidden[static_cast<size_t>(i * g.keys + j)] = -std::numeric_limits<float>::infinity();
     operands.push_back(lowering.constant({g.length, g.keys}, hidden));
     scaled = scaled + Expr::operand(static_cast<int>(operands.size()) - 1);
+    if (mask) mask = lowering.map(Expr::operand(0) + Expr::operand(1), {*mask, operands.back()});
   }
-  scores = lowering.softmax(lowering.map(scaled, operands), -1, false);
-  return lowering.reshape(lowering.matmul(scores, v), out);
+  if (!mask || lowering.shape(*mask).empty()) {
+    scores = lowering.softmax(lowering.map(scaled, operands), -1, false);
+    return lowering.reshape(lowering.matmul(scores, v), out);
+  }
+  // The most that a query may see of a key: below all numbers where it sees none. Its scores are
+  // then made zeros, which a softmax and its gradient can take, and so is its result.
+  const auto last = static_cast<int64_t>(lowering.shape(*mask).size()) - 1;
+  const Slot most = lowering.reduce(ReduceKind::max, *mask, {last}, true);
+  const auto unless_blind = [&](const Expr& value, int seen) {
+    return select(less(Expr::operand(seen), -static_cast<double>(FLT_MAX)), 0.0, value);
+  };
+  operands.push_back(most);
+  const int place = static_cast<int>(operands.size()) - 1;
+  scores = lowering.softmax(lowering.map(unless_blind(scaled, place), operands), -1, false);
+  const Slot mixed = lowering.reshape(lowering.matmul(scores, v), out);
+  return lowering.map(unless_blind(Expr::operand(0), 1), {mixed, most});
 }
 
 const Register<OpRecord> registered{{

@@ -11,11 +11,12 @@ import torch
 from torch.fx.node import map_arg
 
 from chop.ir.graph.mase_metadata import MaseMetadata
-from chop.passes.graph.utils import arguments_of, as_graph, evaluating
+from chop.passes.graph.utils import arguments_of, as_graph
 from mase._native import Error
 from mase.torch_layers import op_of_class
 from mase.torch_ops import op_of_node
 from mase.torch_layers import QuantizedFunction, QuantizedLayer, op_records
+from mase.torch_stand_ins import evaluating
 
 _NAMES: Dict[int, str] = {i: f"data_in_{i}" for i in range(64)}
 

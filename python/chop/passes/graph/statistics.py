@@ -8,8 +8,9 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 from torch.fx.node import map_arg
 
-from chop.passes.graph.utils import arguments_of, as_graph, evaluating, get_mase_op
+from chop.passes.graph.utils import arguments_of, as_graph, get_mase_op
 from mase._native import Error, Statistic
+from mase.torch_stand_ins import evaluating
 
 _KEYS = {"by", "target_weight_nodes", "target_activation_nodes", "weight_statistics", "activation_statistics",
          "input_generator", "num_samples", "profile_input_activation", "profile_output_activation"}

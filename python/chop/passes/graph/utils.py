@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from chop.tools.attributes import deepgetattr, deepsetattr  # noqa: F401 - the original has them here too
 from mase._native import Error
@@ -27,19 +26,6 @@ def arguments_of(args: tuple, values: Dict[Any, Any]) -> Any:
     from torch.fx.node import map_arg
 
     return map_arg(args, values.__getitem__)
-
-
-@contextmanager
-def evaluating(modules: Iterable[Any]) -> Iterator[None]:
-    """These modules (of `model.modules()`) in evaluation mode, and afterwards each in its own again."""
-    trained = [module.__dict__ for module in modules if module.training]
-    try:
-        for own in trained:  # torch's __setattr__ would look for parameters and modules of this name
-            own["training"] = False
-        yield
-    finally:
-        for own in trained:
-            own["training"] = True
 
 
 def _common(node: Any) -> dict:

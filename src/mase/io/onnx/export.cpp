@@ -89,6 +89,12 @@ std::string WriteContext::input(size_t index) {
                  model_.shapes[static_cast<size_t>(id)], {});
 }
 
+const Node& WriteContext::caller() const { return model_.graph.node(call_.caller); }
+
+std::string WriteContext::path() const {
+  return caller().kind == NodeKind::call_module ? caller().target : node_.name;
+}
+
 bool WriteContext::has_parameter(const std::string& name) const {
   return call_.module && call_.module->find(name);
 }
@@ -102,7 +108,7 @@ Tensor WriteContext::parameter_tensor(const std::string& name) const {
 std::string WriteContext::parameter(const std::string& name, const std::vector<int64_t>& order) {
   Tensor tensor = parameter_tensor(name);
   if (!order.empty()) tensor = transposed(tensor, order);
-  return rounded(constant(node_.target + "." + name, tensor), name, tensor.shape(), order);
+  return rounded(constant(caller().target + "." + name, tensor), name, tensor.shape(), order);
 }
 
 // Readers of QONNX make identifiers of names (hls4ml confuses "a.b" with "a_b"); the layer's path
@@ -174,8 +180,8 @@ std::string WriteContext::add(const std::string& op, std::vector<std::string> in
                               size_t which, size_t results) {
   NodeData node{.op = op, .domain = domain, .inputs = std::move(inputs)};
   const size_t number = model_.model.graph.nodes.size();
-  const bool module = node_.kind == NodeKind::call_module;
-  node.name = plain_name(fmt::format("/{}/{}_{}", module ? node_.target : node_.name, op, number));
+  const bool module = caller().kind == NodeKind::call_module;
+  node.name = plain_name(fmt::format("/{}/{}_{}", path(), op, number));
   const std::string output = fmt::format("{}_{}_{}", node_.name, op, number);
   for (size_t i = 0; i < results; ++i)
     node.outputs.push_back(i == which ? output : fmt::format("{}_unused{}", output, i));
@@ -183,12 +189,23 @@ std::string WriteContext::add(const std::string& op, std::vector<std::string> in
   // Where the node stood, in the words of PyTorch's exporter.
   if (module)
     node.metadata = {
-        {"pkg.torch.onnx.name_scopes", fmt::format("['', '{}', '{}']", node_.target, node_.name)},
+        {"pkg.torch.onnx.name_scopes", fmt::format("['', '{}', '{}']", path(), node_.name)},
         {"pkg.torch.onnx.class_hierarchy",
          fmt::format("['', 'torch.nn.{}', '{}']", call_.op->class_name, call_.op->name)}};
   know(node);
   model_.model.graph.nodes.push_back(std::move(node));
   return output;
+}
+
+std::string WriteContext::mean(const std::string& x, const std::vector<int64_t>& axes, bool keep) {
+  std::vector<std::string> inputs = {x};
+  std::vector<Attribute> attributes = {integer_attribute("keepdims", keep)};
+  constexpr int64_t axes_are_inputs = 18;
+  if (operator_set() >= axes_are_inputs)
+    inputs.push_back(integers("axes", axes));
+  else
+    attributes.push_back(integers_attribute("axes", axes));
+  return add("ReduceMean", inputs, attributes);
 }
 
 void WriteContext::result(const std::string& name) {
@@ -199,13 +216,9 @@ void WriteContext::result(const std::string& name) {
 
 std::string WriteContext::rounded(const std::string& name, const std::string& operand,
                                   const Shape& shape, const std::vector<int64_t>& order) {
-  const Quantizer* quantizer = model_.graph.quantization_of(node_).find(operand);
+  const Quantizer* quantizer = model_.graph.quantization_of(caller()).find(operand);
   if (!quantizer) return name;
-  const auto place = [&] {
-    return fmt::format("{}: {} ({})",
-                       node_.kind == NodeKind::call_module ? node_.target : node_.name, operand,
-                       quantizer->format);
-  };
+  const auto place = [&] { return fmt::format("{}: {} ({})", path(), operand, quantizer->format); };
   if (quantizer->learned)
     throw Error(place(), "its scale is a parameter that is still trained",
                 "run ch pass freeze first");

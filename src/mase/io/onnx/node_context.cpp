@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 
 #include "mase/base/text.h"
@@ -37,6 +38,15 @@ std::string scope_of(const NodeData& node) {
 }
 
 }  // namespace
+
+double decimal_of(double value) {
+  if (!std::isfinite(value)) return value;
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, static_cast<float>(value)).ptr;
+  double result = 0;
+  std::from_chars(text, end, result);
+  return result;
+}
 
 std::string operator_name(const std::string& domain, const std::string& op) {
   return domain.empty() || domain == "ai.onnx" ? op : domain + "::" + op;
@@ -136,7 +146,7 @@ double NodeContext::number(const std::string& name, double fallback) const {
   if (attribute->type == Attribute::Type::integer) return static_cast<double>(attribute->integer);
   if (attribute->type != Attribute::Type::number)
     fail(fmt::format("the attribute '{}' is no number", name));
-  return static_cast<double>(attribute->number);
+  return decimal_of(static_cast<double>(attribute->number));
 }
 
 std::string NodeContext::text(const std::string& name, const std::string& fallback) const {

@@ -138,7 +138,9 @@ class NodeContext {
 
   std::string place() const;  // "model.onnx: node 'conv1' (Conv)"
   [[noreturn]] void fail(const std::string& cause, const std::string& remedy = "") const;
-  void note(const std::string& line) { model_.notes.push_back(line); }
+  void note(const std::string& line) {
+    if (model_.notes.empty() || model_.notes.back() != line) model_.notes.push_back(line);
+  }
 
   // The module path for a layer: from its weight's name, from where PyTorch says the node stood, or
   // from the node's own name.
@@ -172,6 +174,8 @@ struct OnnxOperator {
 };
 
 std::string operator_name(const std::string& domain, const std::string& op);
+// Of the numbers that are the same in single precision the shortest: 1e-05, not 9.99999974738e-06.
+double decimal_of(double value);
 std::string clean_path(const std::string& text);  // letters, digits, dots and underscores
 
 }  // namespace mase::onnx

@@ -45,6 +45,7 @@ class WriteContext {
   Flavour flavour() const { return model_.options.flavour; }
   size_t input_count() const { return call_.inputs.size(); }
   std::string place() const { return node_.name; }
+  std::string path() const;  // of the layer; a function's node
   const Shape& input_shape(size_t index) const;
   const Shape& shape() const;
   // A size of this shape of a node with -1 for what the batch is in.
@@ -65,11 +66,14 @@ class WriteContext {
   std::string add(const std::string& op, std::vector<std::string> inputs,
                   std::vector<Attribute> attributes = {}, const std::string& domain = "",
                   size_t which = 0, size_t results = 1);
+  // The mean over these axes: they are an attribute in old operator sets and an input in new ones.
+  std::string mean(const std::string& x, const std::vector<int64_t>& axes, bool keep);
   void result(const std::string& name);  // of the whole op; data_out is rounded after it
 
   [[noreturn]] void fail(const std::string& cause, const std::string& remedy = "") const;
 
  private:
+  const Node& caller() const;  // whose layer and formats these are, also of one of several results
   void know(const NodeData& node);
   std::string plain_name(const std::string& name) const;
   std::string rounded(const std::string& name, const std::string& operand, const Shape& shape,

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //   softmax(q k^T * scale + mask) v   =>   scaled_dot_product_attention
+//
+// A query from which a mask that is computed hides all keys gives zeros then, as attention does in
+// PyTorch and onnxruntime, where softmax alone gives NaN. PyTorch's exporter says so itself:
+//
+//   s = softmax(..), where(s != s, 0, s) v
 #include <algorithm>
 #include <cmath>
 
@@ -49,10 +54,35 @@ NodeId turned_back(IdiomGraph& graph, NodeId id, int64_t rank) {
                      back);
 }
 
+// The softmax behind where(s != s, 0, s).
+std::optional<NodeId> guarded(const IdiomGraph& graph, NodeId id) {
+  const IdiomGraph::Reading chosen = graph.read(id);
+  if (chosen.op != "where" || chosen.inputs.size() != 3) return {};
+  const IdiomGraph::Reading test = graph.read(chosen.inputs[0]);
+  const Tensor* zero = graph.constant(chosen.inputs[1]);
+  const NodeId shares = chosen.inputs[2];
+  if (test.op != "ne" || test.inputs != std::vector<NodeId>{shares, shares} || !zero ||
+      zero->numel() != 1 || zero->item() != 0)
+    return {};
+  return shares;
+}
+
+// Whether a row of a mask is minus infinity throughout.
+bool hides_all_keys(const Tensor& mask) {
+  const int64_t keys = mask.shape().empty() ? 1 : mask.shape().back();
+  for (int64_t row = 0; keys > 0 && row < mask.numel(); row += keys) {
+    int64_t hidden = 0;
+    while (hidden < keys && mask.item(row + hidden) == -INFINITY) ++hidden;
+    if (hidden == keys) return true;
+  }
+  return false;
+}
+
 bool attention(IdiomGraph& graph, NodeId id) {
   const IdiomGraph::Reading product = graph.read(id);
   if (product.inputs.size() != 2 || !graph.is_sole(product.inputs[0])) return false;
-  const IdiomGraph::Reading softmax = graph.read(product.inputs[0]);
+  const std::optional<NodeId> inside = guarded(graph, product.inputs[0]);
+  const IdiomGraph::Reading softmax = graph.read(inside.value_or(product.inputs[0]));
   const NodeId values = product.inputs[1];
   if (softmax.op != "softmax" || !softmax.attributes["dim"].is_int()) return false;
   const Shape scores = graph.shape(product.inputs[0]);
@@ -109,12 +139,13 @@ bool attention(IdiomGraph& graph, NodeId id) {
   if (mask && graph.graph().node(*mask).kind == NodeKind::get_attr &&
       graph.graph().tensor(graph.graph().node(*mask).target)->dtype() != DType::f32)
     return false;
+  const Tensor* fixed = hidden ? &*hidden : mask ? graph.constant(*mask) : nullptr;
+  if (fixed && !inside && hides_all_keys(*fixed)) return false;  // NaN, as the file says
   graph.graph().insert_before(id);
   const NodeId keys = turned_back(graph, turned, rank);
   std::vector<Argument> inputs = {Argument::node(queries), Argument::node(keys),
                                   Argument::node(values)};
   std::vector<std::pair<std::string, Argument>> options;
-  const Tensor* fixed = hidden ? &*hidden : mask ? graph.constant(*mask) : nullptr;
   if (fixed && is_causal(*fixed, scores)) {
     options.emplace_back("is_causal", Argument::literal(true));
   } else if (hidden) {

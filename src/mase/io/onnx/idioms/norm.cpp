@@ -5,6 +5,7 @@
 
 #include "mase/base/text.h"
 #include "mase/io/onnx/idiom.h"
+#include "mase/io/onnx/operator.h"
 #include "mase/ir/op.h"
 
 namespace mase::onnx::norm_idiom {
@@ -136,7 +137,7 @@ bool put_norm(IdiomGraph& graph, NodeId id, const Norm& norm, const Shape& shape
               const Tensor* weight, const Tensor* bias, const std::string& source) {
   const OpRecord& op = find_op(norm.op);
   Module module{.op = op.name};
-  Dict attributes{{"normalized_shape", Value::of(shape)}, {"eps", norm.eps}};
+  Dict attributes{{"normalized_shape", Value::of(shape)}, {"eps", decimal_of(norm.eps)}};
   if (!weight && !bias) attributes.set("elementwise_affine", false);
   module.attributes = validate(Value(attributes), op.attributes, "");
   for (const ParamSpec& spec :

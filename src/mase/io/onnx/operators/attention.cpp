@@ -2,6 +2,7 @@
 // Attention and RotaryEmbedding (operator sets 23 and 24). Attention is PyTorch's
 // scaled_dot_product_attention where that says all of it; with keys and values of the past, a soft
 // cap or scores that are asked for it is written in its parts.
+#include <cfloat>
 #include <cmath>
 
 #include "mase/io/onnx/heads.h"
@@ -102,20 +103,16 @@ void attention(NodeContext& context) {
   const auto finish = [&](const Operand& result) {
     context.result(0, joined ? joined_heads(context, result) : result);
   };
-  // A query that may see nothing gives zeros there and NaN with softmax: masks may hide all keys.
-  if (softcap == 0 && past == 0 && !context.output_is_used(3) && plain_mask && !mask &&
-      (!causal || keys >= length)) {
+  if (softcap == 0 && past == 0 && !context.output_is_used(3) && plain_mask) {
     Dict attributes{{"is_causal", causal}};
     if (context.has_attribute("scale")) attributes.set("scale", scale);
-    return finish(context.call("scaled_dot_product_attention", {q, k, v}, attributes));
-  }
-  if (softcap == 0 && past == 0 && !context.output_is_used(3) && plain_mask && !causal) {
-    Dict attributes{{"is_causal", false}};
-    if (context.has_attribute("scale")) attributes.set("scale", scale);
-    Operand fitted = *mask;
-    if (fitted.rank() == 3)  // [heads or 1, L, S]
-      fitted = context.reshape(fitted, {1, fitted.shape[0], fitted.shape[1], fitted.shape[2]});
-    return finish(context.call("scaled_dot_product_attention", {q, k, v, fitted}, attributes));
+    std::vector<Operand> inputs = {q, k, v};
+    if (mask) {
+      if (mask->rank() == 3)  // [heads or 1, L, S]
+        mask = context.reshape(*mask, {1, mask->shape[0], mask->shape[1], mask->shape[2]});
+      inputs.push_back(*mask);
+    }
+    return finish(context.call("scaled_dot_product_attention", inputs, attributes));
   }
   k = repeated(context, k, times);
   v = repeated(context, v, times);
@@ -129,14 +126,20 @@ void attention(NodeContext& context) {
     scores = context.call("mul", {scores, context.scalar(softcap)});
   }
   if (asked == 1) context.result(3, scores);
-  if (mask) scores = context.call("add", {scores, *mask});
-  if (causal)
-    scores = context.call(
-        "add", {scores, context.constant_operand(causal_mask(context, length, keys, past))});
+  std::vector<Operand> added;
+  if (mask) added.push_back(*mask);
+  if (causal) added.push_back(context.constant_operand(causal_mask(context, length, keys, past)));
+  for (const Operand& hidden : added) scores = context.call("add", {scores, hidden});
   if (asked == 2) context.result(3, scores);
   const Operand shares = context.call("softmax", {scores}, Dict{{"dim", 3}});
   if (asked == 3) context.result(3, shares);
-  finish(context.call("matmul", {shares, v}));
+  const Operand mixed = context.call("matmul", {shares, v});
+  if (!mask) return finish(mixed);
+  // A query from which all keys are hidden gives zeros, where softmax gives NaN.
+  if (causal) mask = context.call("add", {added[0], added[1]});
+  const Operand most = context.call("max", {*mask}, Dict{{"dim", -1}, {"keepdim", true}});
+  const Operand blind = context.call("lt", {most, context.scalar(-FLT_MAX)});
+  finish(context.call("where", {blind, context.scalar(0), mixed}));
 }
 
 // The turned pairs: x cos - y sin, y cos + x sin.

@@ -29,14 +29,13 @@ void batch_norm_in_training(NodeContext& context) {
   if (!context.whole())
     context.fail("the model was exported for training", "export it in evaluation mode");
   if (x.rank() < 2) context.fail("its input has no channels");
-  const double momentum = context.number("momentum", static_cast<double>(0.9f));
+  const double momentum = context.number("momentum", 0.9);
   const Operand mean = context.call("mean", {x}, over_all_but_channels(x, true));
   const Operand centred = context.call("sub", {x, mean});
   const Operand variance =
       context.call("mean", {context.call("square", {centred})}, over_all_but_channels(x, true));
   const Operand root = context.call(
-      "rsqrt", {context.call("add", {variance, context.scalar(context.number(
-                                                   "epsilon", static_cast<double>(1e-5f)))})});
+      "rsqrt", {context.call("add", {variance, context.scalar(context.number("epsilon", 1e-5))})});
   const Operand scaled = context.call(
       "mul", {context.call("mul", {centred, root}), along_channels(context, context.input(1), x)});
   context.result(0, context.call("add", {scaled, along_channels(context, context.input(2), x)}));
@@ -57,17 +56,16 @@ void batch_norm(NodeContext& context) {
   if (rank != 2 && rank != 3 && rank != 4)
     context.fail(fmt::format("an input of rank {}: only 2, 3 and 4 are read", rank));
   for (size_t i = 1; i < 5; ++i) context.constant(i, "a parameter of BatchNormalization");
-  const double momentum = 1 - context.number("momentum", static_cast<double>(0.9f));
-  context.result(
-      0, context.layer(rank == 4 ? "batch_norm2d" : "batch_norm1d",
-                       Dict{{"num_features", x.shape[1]},
-                            {"eps", context.number("epsilon", static_cast<double>(1e-5f))},
-                            {"momentum", static_cast<double>(static_cast<float>(momentum))}},
-                       {{"weight", context.input(1)},
-                        {"bias", context.input(2)},
-                        {"running_mean", context.input(3)},
-                        {"running_var", context.input(4)}},
-                       x));
+  const double momentum = decimal_of(1 - context.number("momentum", 0.9));
+  context.result(0, context.layer(rank == 4 ? "batch_norm2d" : "batch_norm1d",
+                                  Dict{{"num_features", x.shape[1]},
+                                       {"eps", context.number("epsilon", 1e-5)},
+                                       {"momentum", momentum}},
+                                  {{"weight", context.input(1)},
+                                   {"bias", context.input(2)},
+                                   {"running_mean", context.input(3)},
+                                   {"running_var", context.input(4)}},
+                                  x));
 }
 
 // The mean, and one over the deviation, which the layer does not give.
@@ -80,7 +78,7 @@ void layer_statistics(NodeContext& context, int64_t axis) {
   const Operand mean = context.call("mean", {x}, over);
   const Operand centred = context.call("sub", {x, mean});
   const Operand variance = context.call("mean", {context.call("square", {centred})}, over);
-  const Operand eps = context.scalar(context.number("epsilon", static_cast<double>(1e-5f)));
+  const Operand eps = context.scalar(context.number("epsilon", 1e-5));
   context.result(1, mean);
   context.result(2, context.call("rsqrt", {context.call("add", {variance, eps})}));
 }
@@ -96,7 +94,7 @@ void layer_norm(NodeContext& context) {
             context.input(index).constant->tensor.numel() == element_count(normalized));
   };
   Dict attributes{{"normalized_shape", Value::of(normalized)},
-                  {"eps", context.number("epsilon", static_cast<double>(1e-5f))}};
+                  {"eps", context.number("epsilon", 1e-5)}};
   Operand result;
   if (fits(1) && fits(2)) {
     Operand bias = context.has(2) ? context.input(2) : context.constant_operand(Tensor(normalized));
@@ -117,7 +115,7 @@ void rms_norm(NodeContext& context) {
   const int64_t axis = context.checked_axis(context.integer("axis", -1), x.rank());
   const Shape normalized(x.shape.begin() + axis, x.shape.end());
   const Dict attributes{{"normalized_shape", Value::of(normalized)},
-                        {"eps", context.number("epsilon", static_cast<double>(1e-5f))}};
+                        {"eps", context.number("epsilon", 1e-5)}};
   const Operand& scale = context.input(1);
   if (scale.is_constant() && scale.constant->tensor.numel() == element_count(normalized))
     return context.result(0, context.layer("rms_norm", attributes, {{"weight", scale}}, x));
@@ -132,12 +130,11 @@ void instance_norm(NodeContext& context) {
     context.fail(fmt::format("an input of rank {}: only 3 and 4 are read", x.rank()));
   context.constant(1, "the scale");
   context.constant(2, "the bias");
-  context.result(0,
-                 context.layer(x.rank() == 4 ? "instance_norm2d" : "instance_norm1d",
-                               Dict{{"num_features", x.shape[1]},
-                                    {"eps", context.number("epsilon", static_cast<double>(1e-5f))},
-                                    {"affine", true}},
-                               {{"weight", context.input(1)}, {"bias", context.input(2)}}, x));
+  context.result(0, context.layer(x.rank() == 4 ? "instance_norm2d" : "instance_norm1d",
+                                  Dict{{"num_features", x.shape[1]},
+                                       {"eps", context.number("epsilon", 1e-5)},
+                                       {"affine", true}},
+                                  {{"weight", context.input(1)}, {"bias", context.input(2)}}, x));
 }
 
 void group_norm(NodeContext& context) {
@@ -158,12 +155,11 @@ void group_norm(NodeContext& context) {
     }
     return parameter;
   };
-  context.result(0,
-                 context.layer("group_norm",
-                               Dict{{"num_groups", groups},
-                                    {"num_channels", channels},
-                                    {"eps", context.number("epsilon", static_cast<double>(1e-5f))}},
-                               {{"weight", per_channel_of(1)}, {"bias", per_channel_of(2)}}, x));
+  context.result(0, context.layer("group_norm",
+                                  Dict{{"num_groups", groups},
+                                       {"num_channels", channels},
+                                       {"eps", context.number("epsilon", 1e-5)}},
+                                  {{"weight", per_channel_of(1)}, {"bias", per_channel_of(2)}}, x));
 }
 
 void softmax(NodeContext& context, const char* op) {

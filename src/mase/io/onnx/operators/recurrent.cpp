@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // RNN, GRU and LSTM over sequences whose length is known: turn after turn, with two Linear layers
 // that all turns share, one of the inputs (for all turns at once) and one of the state before.
+// onnxruntime's DynamicQuantizeLSTM multiplies integers there.
 #include <algorithm>
 #include <functional>
 #include <map>
 
 #include "mase/base/text.h"
+#include "mase/io/onnx/dynamic_quantize.h"
 #include "mase/io/onnx/products.h"
 #include "mase/io/onnx/tensor_moves.h"
 
@@ -33,15 +35,52 @@ bool is_zero(const Tensor& tensor) {
   return true;
 }
 
+// [directions, gates * hidden, width], and what its integers stand for if it holds such.
+struct Weight {
+  Operand numbers;
+  std::optional<Tensor> scales = {};  // [directions] or [directions, gates * hidden]
+};
+
+Weight plain_weight(NodeContext& context, size_t input) {
+  context.constant(input, "a weight");
+  return {context.input(input)};
+}
+
+// Integers [directions, width, gates * hidden] less their zero points.
+Weight quantized_weight(NodeContext& context, size_t input, size_t scale) {
+  const Tensor& codes = context.constant(input, "a weight");
+  if (codes.shape().size() != 3) context.fail("a weight has not three dimensions");
+  const int64_t directions = codes.dim(0), width = codes.dim(1), rows = codes.dim(2);
+  const auto each = [&](const Tensor& given, const char* what) {
+    if (given.numel() != directions && given.numel() != directions * rows)
+      context.fail(
+          fmt::format("{} {} for a weight {}", given.numel(), what, shape_text(codes.shape())));
+    return given.to(DType::f32);
+  };
+  const Tensor scales = each(context.constant(scale, "a scale"), "scales");
+  const Tensor zeros = each(context.constant(scale + 1, "a zero point"), "zero points");
+  note_exactness(context, width, Element::u8, context.input(input).element);
+  context.model().budget->charge(static_cast<size_t>(codes.numel()) * sizeof(float),
+                                 context.place());
+  Tensor numbers({directions, rows, width});
+  float* to = numbers.mutable_data<float>();
+  for (int64_t d = 0; d < directions; ++d)
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t k = 0; k < width; ++k)
+        *to++ = static_cast<float>(codes.item((d * width + k) * rows + row) -
+                                   zeros.item(zeros.numel() == directions ? d : d * rows + row));
+  return {context.constant_operand(numbers), scales};
+}
+
 // One direction of one node: its weights, and what the attributes say of it.
 class Direction {
  public:
-  Direction(NodeContext& context, int64_t index, int64_t count, int64_t gates,
-            std::vector<std::string> defaults)
-      : context_(context), index_(index), gates_(gates) {
-    for (size_t i = 1; i < 4; ++i)
-      if (context.has(i)) context.constant(i, i == 1 ? "its weight" : "a weight or bias");
-    const Operand &w = context.input(1), &r = context.input(2);
+  // `weights`: of the inputs and of the states.
+  Direction(NodeContext& context, const std::vector<Weight>& weights, int64_t index, int64_t count,
+            int64_t gates, std::vector<std::string> defaults)
+      : context_(context), weights_(weights), index_(index), gates_(gates) {
+    if (context.has(3)) context.constant(3, "a bias");
+    const Operand &w = weights[0].numbers, &r = weights[1].numbers;
     hidden_ = context.integer("hidden_size", r.rank() == 3 ? r.shape[2] : 0);
     if (w.rank() != 3 || r.rank() != 3 || hidden_ < 1 || hidden_ > (1 << 20) ||
         w.shape[0] != count || w.shape[1] != gates * hidden_ ||
@@ -79,12 +118,14 @@ class Direction {
     return sum;
   }
 
-  // x times the weights of some gates. `name` tells the layer from the others of this direction.
-  Operand linear_of(const std::string& name, size_t input, int64_t first, int64_t count,
+  // x times the weights of some gates, those of inputs (0) or of states (1). `name` tells the layer
+  // from the others of this direction.
+  Operand linear_of(const std::string& name, size_t which, int64_t first, int64_t count,
                     const std::vector<float>& bias, const Operand& x) {
+    const int64_t rows = count * hidden_;
     if (!layers_.count(name)) {
-      const Tensor all = context_.materialized(context_.input(input)).constant->tensor;
-      const int64_t rows = count * hidden_, width = all.dim(2);
+      const Tensor all = context_.materialized(weights_[which].numbers).constant->tensor;
+      const int64_t width = all.dim(2);
       context_.model().budget->charge(static_cast<size_t>(rows * width) * sizeof(float),
                                       context_.place());
       const Tensor own = sliced(sliced(all, 0, index_, 1, 1), 1, first * hidden_, 1, rows);
@@ -98,7 +139,12 @@ class Direction {
     if (x.shape.back() != weight.shape[1])
       context_.fail(
           fmt::format("an input {} for weights {}", shape_text(x.shape), shape_text(weight.shape)));
-    return linear(context_, x, weight, &offset);
+    if (!weights_[which].scales) return linear(context_, x, weight, &offset);
+    const Dynamic codes = dynamically_quantized(context_, x);
+    const Operand sums =
+        linear(context_, context_.call("sub", {codes.codes, codes.zero}), weight, nullptr);
+    const Operand factor = context_.call("mul", {codes.scale, scale_of(which, first, rows)});
+    return context_.call("add", {context_.call("mul", {sums, factor}), offset});
   }
 
   Operand gate(const Operand& all, int64_t index) {
@@ -142,7 +188,20 @@ class Direction {
       names_[i] = given->texts[static_cast<size_t>(index_) * each + i];
   }
 
+  // One number, or one for each of these rows.
+  Operand scale_of(size_t which, int64_t first, int64_t rows) {
+    const Tensor& scales = *weights_[which].scales;
+    const int64_t all = gates_ * hidden_;
+    if (scales.numel() == weights_[which].numbers.shape[0])
+      return context_.scalar(scales.item(index_));
+    std::vector<float> own;
+    for (int64_t i = 0; i < rows; ++i)
+      own.push_back(static_cast<float>(scales.item(index_ * all + first * hidden_ + i)));
+    return context_.constant_operand(Tensor::of({rows}, own));
+  }
+
   NodeContext& context_;
+  const std::vector<Weight>& weights_;
   int64_t index_, gates_, hidden_ = 0;
   std::vector<std::string> names_;
   std::optional<double> clip_ = {};
@@ -161,7 +220,7 @@ Operand sum_of(NodeContext& context, const Operand& a, const State& b) {
 Turn rnn_turn(Direction& own) {
   return [&own](const Operand& inputs, State& h, State&) {
     State from_state;
-    if (h) from_state = own.linear_of("state", 2, 0, 1, own.bias(0, 1, false, false), *h);
+    if (h) from_state = own.linear_of("state", 1, 0, 1, own.bias(0, 1, false, false), *h);
     h = own.activated(0, sum_of(own.context(), inputs, from_state));
   };
 }
@@ -171,7 +230,7 @@ Turn lstm_turn(Direction& own) {
   return [&own](const Operand& inputs, State& h, State& c) {
     NodeContext& context = own.context();
     State from_state;
-    if (h) from_state = own.linear_of("state", 2, 0, 4, own.bias(0, 4, false, false), *h);
+    if (h) from_state = own.linear_of("state", 1, 0, 4, own.bias(0, 4, false, false), *h);
     const Operand all = sum_of(context, inputs, from_state);
     const auto gate = [&](int64_t index, int64_t peephole, const State& cell) {
       Operand x = own.gate(all, index);
@@ -196,7 +255,7 @@ Turn gru_turn(Direction& own, bool reset_after) {
     State both, third;
     if (h && reset_after) {
       const Operand all = own.linear_of(
-          "state", 2, 0, 3,
+          "state", 1, 0, 3,
           [&] {
             std::vector<float> bias(static_cast<size_t>(2 * size), 0);
             const std::vector<float> last = own.bias(2, 1, false, true);
@@ -207,7 +266,7 @@ Turn gru_turn(Direction& own, bool reset_after) {
       both = part(context, all, 1, 0, 2 * size);
       third = own.gate(all, 2);
     } else if (h) {
-      both = own.linear_of("gates", 2, 0, 2, own.bias(0, 2, false, false), *h);
+      both = own.linear_of("gates", 1, 0, 2, own.bias(0, 2, false, false), *h);
     } else if (reset_after) {
       third = context.constant_operand(Tensor::of({size}, own.bias(2, 1, false, true)));
     }
@@ -216,7 +275,7 @@ Turn gru_turn(Direction& own, bool reset_after) {
     if (third)
       third = context.call("mul", {reset, *third});
     else if (h)
-      third = own.linear_of("state", 2, 2, 1, own.bias(2, 1, false, false),
+      third = own.linear_of("state", 1, 2, 1, own.bias(2, 1, false, false),
                             context.call("mul", {reset, *h}));
     const Operand made = own.activated(1, sum_of(context, own.gate(inputs, 2), third));
     // (1 - z) made + z h
@@ -253,9 +312,16 @@ struct Kind {
   std::function<Turn(Direction&)> turn;
   // Whether the state's bias of a gate is added to the inputs' once for all turns.
   std::function<bool(int64_t gate)> joins_bias = [](int64_t) { return true; };
+  bool has_cell = false;
 };
 
-void recurrent(NodeContext& context, const Kind& kind) {
+const Kind& lstm() {
+  static const Kind kind{
+      .gates = 4, .activations = {"Sigmoid", "Tanh", "Tanh"}, .turn = lstm_turn, .has_cell = true};
+  return kind;
+}
+
+void recurrent(NodeContext& context, const Kind& kind, const std::vector<Weight>& weights) {
   const bool batch_first = context.integer("layout", 0) != 0;
   const std::string way = context.text("direction", "forward");
   if (way != "forward" && way != "reverse" && way != "bidirectional")
@@ -273,16 +339,16 @@ void recurrent(NodeContext& context, const Kind& kind) {
       if (own != length) context.fail("its sequences differ in length");
   std::vector<Operand> sequences, last_h, last_c;
   for (int64_t d = 0; d < count; ++d) {
-    Direction own(context, d, count, kind.gates, kind.activations);
+    Direction own(context, weights, d, count, kind.gates, kind.activations);
     const Turn turn = kind.turn(own);
     std::vector<float> bias;
     for (int64_t gate = 0; gate < kind.gates; ++gate) {
       const std::vector<float> one = own.bias(gate, 1, true, kind.joins_bias(gate));
       bias.insert(bias.end(), one.begin(), one.end());
     }
-    const Operand inputs = own.linear_of("input", 1, 0, kind.gates, bias, x);
+    const Operand inputs = own.linear_of("input", 0, 0, kind.gates, bias, x);
     State h = first_state(context, 5, d, batch_first), c;
-    if (context.node().op == "LSTM") c = first_state(context, 6, d, batch_first);
+    if (kind.has_cell) c = first_state(context, 6, d, batch_first);
     std::vector<Operand> states(static_cast<size_t>(length));
     const bool backwards = way == "reverse" || d == 1;
     for (int64_t t = 0; t < length; ++t) {
@@ -314,32 +380,45 @@ void recurrent(NodeContext& context, const Kind& kind) {
   last(2, last_c);
 }
 
+std::vector<Weight> plain_weights(NodeContext& context) {
+  return {plain_weight(context, 1), plain_weight(context, 2)};
+}
+
 void gru(NodeContext& context) {
   const bool after = context.integer("linear_before_reset", 0) != 0;
-  recurrent(context, {.gates = 3,
-                      .activations = {"Sigmoid", "Tanh"},
-                      .turn = [after](Direction& own) { return gru_turn(own, after); },
-                      .joins_bias = [after](int64_t gate) { return gate < 2 || !after; }});
+  recurrent(context,
+            {.gates = 3,
+             .activations = {"Sigmoid", "Tanh"},
+             .turn = [after](Direction& own) { return gru_turn(own, after); },
+             .joins_bias = [after](int64_t gate) { return gate < 2 || !after; }},
+            plain_weights(context));
 }
 
 const Register<OnnxOperator> operators[] = {
-    Register<OnnxOperator>(
-        {.name = "RNN",
-         .summary = "Linear and an activation, turn after turn",
-         .convert =
-             [](NodeContext& context) {
-               recurrent(context, {.gates = 1, .activations = {"Tanh"}, .turn = rnn_turn});
-             }}),
-    Register<OnnxOperator>(
-        {.name = "GRU", .summary = "Linear, sigmoid and tanh, turn after turn", .convert = gru}),
-    Register<OnnxOperator>({.name = "LSTM",
-                            .summary = "Linear, sigmoid and tanh, turn after turn",
+    Register<OnnxOperator>({.name = "RNN",
+                            .summary = "Linear and an activation, turn after turn",
                             .convert =
                                 [](NodeContext& context) {
-                                  recurrent(context, {.gates = 4,
-                                                      .activations = {"Sigmoid", "Tanh", "Tanh"},
-                                                      .turn = lstm_turn});
+                                  recurrent(context,
+                                            {.gates = 1, .activations = {"Tanh"}, .turn = rnn_turn},
+                                            plain_weights(context));
                                 }}),
+    Register<OnnxOperator>(
+        {.name = "GRU", .summary = "Linear, sigmoid and tanh, turn after turn", .convert = gru}),
+    Register<OnnxOperator>(
+        {.name = "LSTM",
+         .summary = "Linear, sigmoid and tanh, turn after turn",
+         .convert =
+             [](NodeContext& context) { recurrent(context, lstm(), plain_weights(context)); }}),
+    Register<OnnxOperator>(
+        {.name = "com.microsoft::DynamicQuantizeLSTM",
+         .summary = "roundings whose scale follows from the values, Linear, sigmoid and tanh, turn "
+                    "after turn",
+         .convert =
+             [](NodeContext& context) {
+               recurrent(context, lstm(),
+                         {quantized_weight(context, 1, 8), quantized_weight(context, 2, 10)});
+             }}),
 };
 
 }  // namespace

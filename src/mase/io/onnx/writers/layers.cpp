@@ -77,14 +77,7 @@ void batch_norm(WriteContext& c) {
 std::string mean_of_last(WriteContext& c, const std::string& x, size_t count) {
   std::vector<int64_t> axes;
   for (int64_t i = -static_cast<int64_t>(count); i < 0; ++i) axes.push_back(i);
-  std::vector<std::string> inputs = {x};
-  std::vector<Attribute> attributes = {integer_attribute("keepdims", 1)};
-  constexpr int64_t axes_are_inputs = 18;
-  if (c.operator_set() >= axes_are_inputs)
-    inputs.push_back(c.integers("axes", axes));
-  else
-    attributes.push_back(integers_attribute("axes", axes));
-  return c.add("ReduceMean", inputs, attributes);
+  return c.mean(x, axes, true);
 }
 
 // Before operator set 17: (x - mean) / sqrt(variance + eps).

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops on shapes, reductions, products of two computed tensors, attention.
+// Ops on shapes, reductions, products of two computed tensors.
 #include <algorithm>
-#include <cmath>
 
 #include "mase/io/onnx/writer.h"
 
@@ -75,78 +74,6 @@ void softmax(WriteContext& c, const char* op) {
 
 void matmul(WriteContext& c) { c.result(c.add("MatMul", {c.input(0), c.input(1)})); }
 
-// softmax(q k^T scale + mask) v in its parts: Attention itself came with operator set 23.
-void attention(WriteContext& c) {
-  const Shape &q = c.input_shape(0), &k = c.input_shape(1);
-  const size_t rank = q.size();
-  // Heads that share keys: [.., groups, heads of a group, L, E] with one head of k and v.
-  const bool shared = rank > 3 && q[rank - 3] != k[rank - 3];
-  if (shared && c.input_count() > 3) c.fail("heads that share keys, with a mask, are not written");
-  const auto grouped = [&](const std::string& x, const Shape& shape, int64_t groups) {
-    if (!shared) return x;
-    std::vector<int64_t> sizes(rank - 3, 0);  // as they are
-    sizes.insert(sizes.end(), {groups, shape[rank - 3] / groups, shape[rank - 2], shape[rank - 1]});
-    return c.add("Reshape", {x, c.integers("heads", sizes)});
-  };
-  const int64_t groups = rank > 3 ? k[rank - 3] : 1;
-  const std::string queries = grouped(c.input(0), q, groups),
-                    keys_in = grouped(c.input(1), k, groups),
-                    values = grouped(c.input(2), c.input_shape(2), groups);
-  std::vector<int64_t> order;
-  const size_t ranks = rank + (shared ? 1 : 0);
-  for (size_t i = 0; i < ranks; ++i) order.push_back(static_cast<int64_t>(i));
-  std::swap(order[ranks - 1], order[ranks - 2]);
-  const double scale = c["scale"].is_null() ? 1 / std::sqrt(static_cast<double>(q[rank - 1]))
-                                            : c["scale"].as_double();
-  const std::string turned = c.add("Transpose", {keys_in}, {integers_attribute("perm", order)});
-  std::string scores = c.add("Mul", {c.add("MatMul", {queries, turned}), c.number(scale)});
-  if (c["is_causal"].as_bool()) {
-    const int64_t length = q[rank - 2], keys = k[rank - 2];
-    Tensor mask({length, keys});
-    for (int64_t i = 0; i < length; ++i)
-      for (int64_t j = i + 1; j < keys; ++j) mask.mutable_data<float>()[i * keys + j] = -INFINITY;
-    scores = c.add("Add", {scores, c.constant(fmt::format("causal_{}x{}", length, keys), mask)});
-  }
-  if (c.input_count() > 3) scores = c.add("Add", {scores, c.input(3)});
-  const std::string shares = c.add("Softmax", {scores}, {integer_attribute("axis", -1)});
-  std::string result = c.add("MatMul", {shares, values});
-  if (shared) {
-    std::vector<int64_t> sizes(rank - 3, 0);
-    sizes.insert(sizes.end(), c.shape().end() - 3, c.shape().end());
-    result = c.add("Reshape", {result, c.integers("result", sizes)});
-  }
-  c.result(result);
-}
-
-// Pairs (i, i + d/2) turned by the angles of their positions.
-void rotary_embedding(WriteContext& c) {
-  const Shape& x = c.input_shape(0);
-  const int64_t positions = x[x.size() - 2], half = x.back() / 2;
-  const double base = c["base"].as_double();
-  Tensor cosine({positions, half}), sine({positions, half});
-  for (int64_t s = 0; s < positions; ++s)
-    for (int64_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(s) *
-                           std::pow(base, -static_cast<double>(i) / static_cast<double>(half));
-      cosine.mutable_data<float>()[s * half + i] = static_cast<float>(std::cos(angle));
-      sine.mutable_data<float>()[s * half + i] = static_cast<float>(std::sin(angle));
-    }
-  const std::string name = fmt::format("rotary_{}x{}", positions, half);
-  const std::string co = c.constant(name + ".cos", cosine), si = c.constant(name + ".sin", sine);
-  const std::string input = c.input(0);
-  const auto piece = [&](int64_t start) {
-    return c.add("Slice", {input, c.integers("starts", {start}), c.integers("ends", {start + half}),
-                           c.integers("axes", {-1})});
-  };
-  const std::string a = piece(0), b = piece(half);
-  const auto times = [&](const std::string& p, const std::string& q) {
-    return c.add("Mul", {p, q});
-  };
-  const std::string first = c.add("Sub", {times(a, co), times(b, si)});
-  const std::string second = c.add("Add", {times(b, co), times(a, si)});
-  c.result(c.add("Concat", {first, second}, {integer_attribute("axis", -1)}));
-}
-
 void index_select(WriteContext& c) {
   c.result(
       c.add("Gather", {c.input(0), c.input(1)}, {integer_attribute("axis", c["dim"].as_int())}));
@@ -207,9 +134,7 @@ const Register<OnnxWriter> writers[] = {
     Register<OnnxWriter>(
         {.name = "log_softmax", .write = [](WriteContext& c) { softmax(c, "LogSoftmax"); }}),
     Register<OnnxWriter>({.name = "matmul", .aliases = {"bmm"}, .write = matmul}),
-    Register<OnnxWriter>({.name = "scaled_dot_product_attention", .write = attention}),
     Register<OnnxWriter>({.name = "position_embedding", .write = position_embedding}),
-    Register<OnnxWriter>({.name = "rotary_embedding", .write = rotary_embedding}),
     Register<OnnxWriter>({.name = "index_select", .write = index_select}),
     Register<OnnxWriter>({.name = "gather", .write = gather}),
     Register<OnnxWriter>({.name = "cumsum", .write = cumsum}),
