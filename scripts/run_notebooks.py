@@ -15,14 +15,15 @@ def outputs(source, names, count):
     """What one cell gives: its text, and the value of its last expression."""
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    text, value = io.StringIO(), None
-    with contextlib.redirect_stdout(text):
+    text, notices, value = io.StringIO(), io.StringIO(), None
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(notices):
         exec(compile(tree, "cell", "exec"), names)
         if last is not None:
             value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
     found = []
-    if text.getvalue():
-        found.append({"output_type": "stream", "name": "stdout", "text": text.getvalue().splitlines(keepends=True)})
+    for name, printed in (("stderr", notices), ("stdout", text)):
+        if printed.getvalue():
+            found.append({"output_type": "stream", "name": name, "text": printed.getvalue().splitlines(keepends=True)})
     if value is not None:
         data = {"text/plain": repr(value).splitlines(keepends=True)}
         if hasattr(value, "_repr_html_"):
