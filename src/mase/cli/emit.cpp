@@ -2,6 +2,7 @@
 // ch emit: a quantised network as SystemVerilog, compared and proved before anything is said.
 #include "mase/base/table.h"
 #include "mase/cli/hardware_setup.h"
+#include "mase/cli/terminal.h"
 
 namespace mase::emit_command {
 namespace {
@@ -18,11 +19,16 @@ void print_trace(const Design& design) {
 
 int run(const Arguments& arguments) {
   const HardwareSpec spec = read_hardware_spec(arguments);
-  const HardwareNetwork network = load_hardware_network(spec);
+  const Logger log({}, true);
+  Observer observer;
+  observer.log = [&](LogLevel level, const std::string& line) {
+    if (level == LogLevel::warning) log.warning(line);
+  };
+  const HardwareNetwork network = load_hardware_network(spec, observer);
   const Compared compared = compare_with_engine(network, spec);
   const std::string folder = arguments["output"].as_string();
-  const EmitResult result = emit_hardware(network, compared, read_design_options(arguments), folder,
-                                          arguments["prove"].as_bool());
+  const EmitResult result = emit_hardware(network, compared, read_design_options(arguments, spec),
+                                          folder, arguments["prove"].as_bool());
   if (!arguments["quiet"].as_bool()) print_trace(result.design);
   if (compared.engine)
     fmt::print("engine = integers on {}: 0 mismatches\n", compared.origin);

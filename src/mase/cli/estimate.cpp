@@ -17,12 +17,15 @@ bool asks_for_design(const Arguments& arguments) {
 }
 
 int run(const Arguments& arguments) {
-  const HardwareNetwork network = load_hardware_network(read_hardware_spec(arguments));
-  std::optional<Estimate> quick;
-  if (!asks_for_design(arguments)) quick = quick_estimate(network.lowered.graph);
+  HardwareSpec spec = read_hardware_spec(arguments);
+  // Nothing is compared: data are for passes that look at some.
+  spec.data.noted = false;
+  if (spec.passes.calls.empty() && !arguments.was_typed("dataset")) spec.data = {};
+  const HardwareNetwork network = load_hardware_network(spec);
+  const bool quick = !asks_for_design(arguments);
   Design design;
-  if (!quick) design = make_design(network.lowered.graph, read_design_options(arguments));
-  const Estimate cost = quick ? *quick : estimate(design);
+  if (!quick) design = make_design(network.lowered.graph, read_design_options(arguments, spec));
+  const Estimate cost = quick ? quick_estimate(network.lowered.graph) : estimate(design);
   if (!arguments["json"].is_null()) {
     const std::string text = to_json(to_value(cost), 2) + "\n",
                       path = arguments["json"].as_string();
@@ -46,7 +49,7 @@ int run(const Arguments& arguments) {
   table.add({"total", fmt::format("{:.0f}", cost.luts), fmt::format("{:.0f}", cost.levels), ""});
   fmt::print("{}\ndelay {:.1f} ns (a model, not placed), {} register bits\nfrom {}{}\n",
              table.str(), cost.delay_ns, cost.registers, cost.method,
-             quick ? "; --full optimises it" : "");
+             quick ? "; --full optimises it as ch emit does" : "");
   return 0;
 }
 
@@ -54,9 +57,10 @@ const Register<CommandRecord> registered{{
     .name = "estimate",
     .group = CommandGroup::hardware,
     .summary = "Estimate what a quantised network costs in hardware",
-    .help = "From the optimised integer graph, calibrated on designs synthesised with Yosys. Of "
-            "large networks digits and widths are counted instead, unless --full or an option of a "
-            "design is given; the figures say which.",
+    .help =
+        "In milliseconds, calibrated on designs synthesised with Yosys: from the integer graph "
+        "that the least effort gives, of large networks from counts of digits and widths. With "
+        "--full or an option of a design it is optimised as ch emit does. The figures say which.",
     .positionals = hardware_positionals(),
     .options = {[] {
       // Nothing is compared here; data are for passes that look at some.
@@ -69,7 +73,7 @@ const Register<CommandRecord> registered{{
       fields.push_back({.name = "full",
                         .type = FieldType::boolean,
                         .default_value = false,
-                        .help = "optimise the graph of a large network too"});
+                        .help = "optimise the graph as ch emit does"});
       fields.push_back({.name = "json",
                         .type = FieldType::text,
                         .help = "a file for the figures; - prints them"});

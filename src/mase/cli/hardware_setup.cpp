@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/cli/hardware_setup.h"
 
-#include <filesystem>
-
 #include "mase/cli/options.h"
+#include "mase/run/options.h"
 
 namespace mase {
 namespace {
 
-std::string text_of(const Arguments& arguments, const char* name) {
-  return arguments[name].is_null() ? "" : arguments[name].as_string();
+// What is typed, and what the file of --config says about network and data: options of the data,
+// too, as ch train reads them.
+Settings network_settings(const Arguments& arguments) {
+  SettingsRequest request;
+  request.options = {only(general_options(), {"load", "task", "seed"}) + data_options()};
+  request.positionals = {"model", "dataset"};
+  for (const char* name : {"model", "load", "dataset", "seed"})
+    if (arguments.was_typed(name)) request.given[name] = arguments[name];
+  if (arguments.was_typed("config")) request.config_path = arguments["config"].as_string();
+  request.elsewhere = keys_of_all_commands();
+  return read_settings(request);
 }
 
 }  // namespace
@@ -27,27 +35,34 @@ std::vector<Field> hardware_network_options() {
        .required = true},
       {.name = "config",
        .type = FieldType::text,
-       .help = "passes that quantise it (.toml); they run on the loaded network"}};
+       .help = "passes that quantise it (.toml); they run on the loaded network. The file's keys "
+               "about data count too"}};
   for (Field& field : comparison_fields()) fields.push_back(std::move(field));
   return fields;
 }
 
 HardwareSpec read_hardware_spec(const Arguments& arguments) {
+  ExperimentSpec read = experiment_spec(network_settings(arguments));
   HardwareSpec spec;
-  spec.network.model = text_of(arguments, "model");
-  spec.network.load = text_of(arguments, "load");
-  spec.data.name = text_of(arguments, "dataset");
+  spec.network = std::move(read.network);
+  spec.data = std::move(read.data);
+  spec.passes = std::move(read.passes);
+  spec.seed = read.seed;
+  spec.drawn = arguments.was_typed("rows");
+  if (spec.drawn && arguments.was_typed("dataset"))
+    throw Error("--rows", "is for drawn rows, and --dataset names some", "leave one of them out");
   if (!arguments["rows"].is_null()) spec.rows = arguments["rows"].as_int();
-  spec.seed = static_cast<uint64_t>(arguments["seed"].as_int());
-  if (const std::string config = text_of(arguments, "config"); !config.empty()) {
-    spec.passes = {pass_calls(passes_of_file(config, keys_of_all_commands()), "passes"),
-                   std::filesystem::path(config).parent_path().string()};
-  }
+  spec.data.noted = !spec.drawn;
+  // Passes may look at data; nobody else does then.
+  if (spec.drawn && spec.passes.calls.empty()) spec.data = {};
   return spec;
 }
 
-DesignOptions read_design_options(const Arguments& arguments) {
-  return design_options(arguments.values, {arguments.typed.begin(), arguments.typed.end()});
+DesignOptions read_design_options(const Arguments& arguments, const HardwareSpec& spec) {
+  DesignOptions options =
+      design_options(arguments.values, {arguments.typed.begin(), arguments.typed.end()});
+  options.seed = spec.seed;
+  return options;
 }
 
 }  // namespace mase

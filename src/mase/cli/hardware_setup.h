@@ -15,6 +15,7 @@ std::vector<Positional> hardware_positionals();
 // --load: a .mz, a checkpoint of a named model with the passes of --config, or another program's
 // file.
 HardwareSpec read_hardware_spec(const Arguments& arguments);
-DesignOptions read_design_options(const Arguments& arguments);
+// --seed, or the seed of the file of --config, is the design's too.
+DesignOptions read_design_options(const Arguments& arguments, const HardwareSpec& spec);
 
 }  // namespace mase

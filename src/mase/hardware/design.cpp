@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/hardware/design.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -10,6 +12,7 @@
 #include "mase/hardware/bill.h"
 #include "mase/hardware/interpreter.h"
 #include "mase/hardware/pipeline.h"
+#include "mase/hardware/quick_estimate.h"
 #include "mase/hardware/verilog_text.h"
 
 namespace mase {
@@ -74,11 +77,44 @@ Value port_value(const IntegerGraph& graph, const std::vector<IntegerId>& ids, i
   return ports;
 }
 
+// Ctrl-C and kill are heard when a folder is whole.
+class SignalsWait {
+ public:
+  SignalsWait() {
+    sigset_t all;
+    sigemptyset(&all);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&all, number);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsWait() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+
+ private:
+  sigset_t before_ = {};
+};
+
 Value cost_value(const GraphCost& cost) {
   return Dict{{"luts", cost.luts},
               {"levels", cost.levels},
               {"adders", cost.adders},
               {"adder_bits", cost.adder_bits}};
+}
+
+}  // namespace
+
+namespace {
+
+constexpr double most_luts = 1e6;
+
+void refuse_too_large(const IntegerGraph& lowered, const std::string& style) {
+  if (lowered.nodes.size() < 100000) return;
+  const Estimate cost = quick_estimate(lowered);
+  if (cost.luts > most_luts)
+    throw Error("--style " + style,
+                fmt::format("the network would take about {:.1f} million LUTs; the limit is {:.0f}",
+                            cost.luts / 1e6, most_luts / 1e6),
+                "use --style stream, or fewer weights and bits (ch shrink)");
 }
 
 }  // namespace
@@ -101,6 +137,7 @@ Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
       throw Error("--levels", fmt::format("style {} has its own registers", style.name),
                   "leave it out");
   } else {
+    if (!own_passes) refuse_too_large(lowered, style.name);
     Optimized optimized = own_passes
                               ? style.optimize(design.graph, emit_options)
                               : optimize(design.graph, {.effort = options.effort,
@@ -186,9 +223,11 @@ EmittedFiles design_files(const Design& design, const DesignRows& rows, const Di
 void write_design(const std::string& folder, const EmittedFiles& files) {
   const fs::path target(folder);
   std::error_code code;
-  if (fs::exists(target, code) && !fs::is_empty(target, code) &&
-      !fs::exists(target / "manifest.json", code))
+  if (fs::exists(target, code) &&
+      (!fs::is_directory(target, code) ||
+       (!fs::is_empty(target, code) && !fs::exists(target / "manifest.json", code))))
     throw Error(folder, "is there and is no emitted design", "choose another --output");
+  const SignalsWait until_it_is_whole;
   const fs::path fresh(folder + ".new"), old(folder + ".old");
   fs::remove_all(fresh, code);
   try {

@@ -20,12 +20,6 @@ std::string top_of(const std::string& folder) {
   return read_json((fs::path(folder) / "manifest.json").string())["top"].as_string("top");
 }
 
-std::string work_folder(const std::string& folder, const char* name) {
-  const std::string path = (fs::absolute(folder) / "build" / name).string();
-  make_directories(path);
-  return path;
-}
-
 std::vector<std::string> design_sources(const std::string& folder) {
   std::vector<std::string> paths;
   for (const auto& entry : fs::directory_iterator(fs::absolute(folder) / "rtl"))
@@ -61,7 +55,8 @@ int64_t number_after(const std::string& text, const std::string& word) {
 
 ReadBack prove_folder(const Design& design, const std::string& folder) {
   require_tool("yosys");
-  const std::string work = work_folder(folder, "proof");
+  const WorkFolder apart(folder, "proof");
+  const std::string& work = apart.path();
   const std::string& top = design.options.top;
   must_work(run_tool({"yosys", "-q", "-p",
                       fmt::format("read_verilog -sv ../../rtl/{0}.sv; hierarchy -top {0}; proc; "
@@ -70,11 +65,7 @@ ReadBack prove_folder(const Design& design, const std::string& folder) {
                      work),
             "yosys");
   const std::string path = work + "/netlist.json";
-  ReadBack result =
-      read_back(design.graph, design.emitted.signals, netlist_from(read_json(path), top, path));
-  std::error_code code;
-  fs::remove_all(work, code);
-  return result;
+  return read_back(design.graph, design.emitted.signals, netlist_from(read_json(path), top, path));
 }
 
 Simulation simulate_folder(const std::string& folder, const std::string& simulator,
@@ -101,7 +92,8 @@ Simulation simulate_folder(const std::string& folder, const std::string& simulat
   const std::string bench = (root / "sim" / (top + "_tb.sv")).string();
   std::vector<std::string> sources = design_sources(folder);
   sources.insert(sources.begin(), bench);
-  const std::string work = work_folder(folder, result.simulator.c_str());
+  WorkFolder apart(folder, result.simulator);
+  const std::string& work = apart.path();
   write_file_atomically(work + "/vectors.hex", text);
   std::vector<std::string> command;
   if (result.simulator == "iverilog") {
@@ -150,13 +142,15 @@ Simulation simulate_folder(const std::string& folder, const std::string& simulat
     throw Error(result.simulator, fmt::format("{} rows of {} were compared",
                                               std::max<int64_t>(0, result.rows), rows));
   note_result(folder, "simulation.json", to_value(result));
+  apart.keep();
   return result;
 }
 
 Synthesis synthesize_folder(const std::string& folder) {
   require_tool("yosys");
   const std::string top = top_of(folder);
-  const std::string work = work_folder(folder, "synth");
+  WorkFolder apart(folder, "synth");
+  const std::string& work = apart.path();
   Synthesis result;
   // Paths end at registers: without them the longest path lies between two.
   result.flow = "synth_xilinx -family xcup -flatten";
@@ -183,6 +177,7 @@ Synthesis synthesize_folder(const std::string& folder) {
   }
   result.levels = std::max<int64_t>(0, number_after(read_text_file(work + "/ltp.txt"), "length="));
   note_result(folder, "synthesis.json", to_value(result));
+  apart.keep();
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "mase/base/registry.h"
+#include "mase/hardware/bit_logic.h"
 #include "mase/hardware/kernels/lanes.h"
 
 namespace mase {
@@ -110,6 +111,10 @@ struct IntegerOpRecord {
   // The result for every value of the operands' bits, the first operand's lowest: written as
   // look-up tables, and read back by trying them all.
   std::function<std::vector<int64_t>(const IntegerContext&)> entries = {};
+  // What it means bit by bit, for reading back operations of many bits; empty: all values of the
+  // operands are tried.
+  std::function<LogicWord(const IntegerContext&, BitLogic&, const std::vector<LogicWord>&)> logic =
+      {};
   // The right-hand side of the node's assignment. Empty: the emitter handles it (input, register).
   std::function<std::string(const IntegerContext&, const std::vector<VerilogOperand>&)> verilog =
       {};

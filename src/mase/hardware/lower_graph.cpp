@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "mase/formats/format.h"
 #include "mase/hardware/linear_form.h"
 #include "mase/hardware/lower_linear.h"
 #include "mase/hardware/lower_rounding.h"
@@ -185,6 +186,16 @@ class GraphLowering {
     return result;
   }
 
+  // A key that gives an operand the format of its layer.
+  static std::string first_key(const Module& module) {
+    const Value& config = module.quantization.config;
+    const FormatRecord* const format =
+        config.is_dict() && config["name"].is_string()
+            ? Registry<FormatRecord>::instance().find(config["name"].as_string())
+            : nullptr;
+    return format && !format->schema.fields.empty() ? format->schema.fields[0].name : "width";
+  }
+
   std::vector<IntegerId> linear(const Node& node, const BoundCall& call,
                                 const std::vector<IntegerId>& inputs, const auto& quantizer) {
     if (!call.module || inputs.size() != features_of(call.inputs[0]) ||
@@ -197,7 +208,7 @@ class GraphLowering {
       const QuantizerPtr format = quantizer(name);
       if (!format)
         refuse(node, fmt::format("its {} is not rounded to a number format", name),
-               fmt::format("give {}_width in its quantisation", name));
+               fmt::format("give {}_{} in its quantisation", name, first_key(*call.module)));
       return quantize(*format, *tensor);
     };
     const Tensor weight = *parameter("weight");

@@ -377,8 +377,13 @@ InputCodes input_codes_of(const Quantizer& format, size_t features, const std::s
     largest = std::ldexp(static_cast<double>(spec.element.largest), spec.most);
     lowest = -largest;
   } else {
-    if (!is_function_of_value(format) || !format.lowest || !format.largest ||
-        !format.smallest_positive)
+    if (!is_function_of_value(format))
+      throw Error(place,
+                  fmt::format("{} rounds a network's inputs by what stands beside them, or by "
+                              "chance: it has no exact integers for them",
+                              format.format),
+                  "use integer without stochastic rounding, minifloat, mxint, binary or ternary");
+    if (!format.lowest || !format.largest || !format.smallest_positive)
       throw Error(place, fmt::format("{} has no integers for a network's inputs", format.format),
                   "use integer, minifloat, mxint, binary or ternary there");
     frac = dyadic(*format.smallest_positive, place).frac;
@@ -392,7 +397,9 @@ InputCodes input_codes_of(const Quantizer& format, size_t features, const std::s
     throw Error(place,
                 fmt::format("{} needs {} bits as fixed point; the limit is 32", format.format,
                             std::ilogb(most) + 2),
-                block ? "give its scale fewer bits (scale_bits)" : "use fewer exponent bits");
+                block                                     ? "give its scale fewer bits (scale_bits)"
+                : format.type && format.type->as<Fixed>() ? "use fewer bits"
+                                                          : "use fewer exponent bits");
   result.ranges.assign(features, {static_cast<int64_t>(std::ldexp(lowest, frac)),
                                   static_cast<int64_t>(std::ldexp(largest, frac))});
   result.fracs.assign(features, frac);

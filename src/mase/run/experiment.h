@@ -113,7 +113,8 @@ class Experiment {
   Observer observer_;
   std::shared_ptr<Communicator> processes_;
   std::optional<Checkpoint> checkpoint_;
-  bool opened_ = false;  // the checkpoint was looked for
+  bool opened_ = false;      // the checkpoint was looked for
+  bool spare_data_ = false;  // the data that its file names would be welcome, and are not needed
   std::optional<Dataset> dataset_;
   Network network_;
   Graph original_;  // before the passes

@@ -140,7 +140,7 @@ std::string proof_text(const ReadBack& proof) {
 
 }  // namespace
 
-HardwareNetwork load_hardware_network(const HardwareSpec& spec) {
+HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& observer) {
   HardwareNetwork result;
   const std::string& path = spec.network.load;
   result.origin = path;
@@ -154,11 +154,12 @@ HardwareNetwork load_hardware_network(const HardwareSpec& spec) {
     result.integers_given = imported.integers;
   } else {
     Experiment experiment(
-        {.network = spec.network, .data = spec.data, .passes = spec.passes, .seed = spec.seed});
+        {.network = spec.network, .data = spec.data, .passes = spec.passes, .seed = spec.seed},
+        observer);
     experiment.prepare();
     experiment.apply_passes();
     result.network = experiment.graph();
-    if (const Dataset* dataset = experiment.dataset()) {
+    if (const Dataset* dataset = spec.drawn ? nullptr : experiment.dataset()) {
       result.test_rows = dataset->test.samples();
       result.rows_origin = fmt::format("{} test rows of {} ({})", dataset->test.rows(),
                                        printable(dataset->name), printable(dataset->variant));

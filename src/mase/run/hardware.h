@@ -12,14 +12,16 @@
 #include "mase/hardware/design.h"
 #include "mase/hardware/lower_graph.h"
 #include "mase/hardware/overflow.h"
+#include "mase/run/observer.h"
 #include "mase/run/spec.h"
 
 namespace mase {
 
 struct HardwareSpec {
   NetworkSpec network = {};  // `load` may also be a file that import_network() reads
-  DataSpec data = {};        // whose test rows are compared; no name: drawn rows
+  DataSpec data = {};        // whose test rows are compared; none: drawn rows
   PassList passes = {};      // run on the loaded network
+  bool drawn = false;        // drawn rows are compared although there are data
   int64_t rows = 2000;       // so many are drawn
   uint64_t seed = 0;         // of drawn rows
 };
@@ -35,7 +37,7 @@ struct HardwareNetwork {
   // be too narrow to follow them.
   bool integers_given = false;
 };
-HardwareNetwork load_hardware_network(const HardwareSpec& spec);
+HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& observer = {});
 
 struct Compared {
   std::vector<int64_t> inputs;          // codes of all rows

@@ -42,13 +42,19 @@ void emit_point(ShrinkPoint& point, const ShrinkSpec& spec, const Dataset& datas
 }  // namespace
 
 ShrinkResult shrink(const ShrinkSpec& spec, const std::function<void(const ShrinkStep&)>& step) {
-  if (spec.network.data.name.empty())
-    throw Error("--dataset", "shrinking watches the loss on training rows", "name a data set");
-  Experiment experiment({.network = spec.network.network,
-                         .data = spec.network.data,
-                         .passes = spec.network.passes,
-                         .seed = spec.network.seed});
+  std::string why = "shrinking watches the loss on training rows";
+  Observer observer;
+  observer.log = [&](LogLevel level, const std::string& line) {
+    if (level == LogLevel::warning) why = line;
+  };
+  ExperimentSpec prepared{.network = spec.network.network,
+                          .data = spec.network.data,
+                          .passes = spec.network.passes,
+                          .seed = spec.network.seed};
+  prepared.data.noted = true;
+  Experiment experiment(prepared, observer);
   experiment.prepare();
+  if (!experiment.dataset()) throw Error("--dataset", why, "name a data set");
   experiment.apply_passes();
   const Dataset& dataset = *experiment.dataset();
   lower(experiment.graph());  // what has no integers is refused before any work

@@ -34,6 +34,7 @@ struct DataSpec {
   DatasetOptions options = {};  // `apply` and `notify` are the experiment's
   bool keep_scaling = true;     // scale features as the network's file says; false: fit them anew
   bool needed = false;  // without a name: the data that the network's file names, or an error
+  bool noted = false;   // without a name: those data if they can be had, else none and a warning
   // What was asked for by name ("val_split"), and options of the data set itself: they hold where
   // the network's file says how its data were read.
   std::vector<std::string> given = {};
