@@ -109,6 +109,30 @@ TEST(Kernels, LinearOfOneSampleMatchesReference) {
       }
 }
 
+// Those that take the tiles of the convolutions; with one thread and two.
+TEST(Kernels, LargeLinearMatchesReference) {
+  for (const int64_t n : {128, 150})
+    for (const auto& [out, in] : {std::pair<int64_t, int64_t>{97, 340}, {260, 131}, {49, 700}})
+      for (const bool transposed : {false, true})
+        for (const bool accumulate : {false, true}) {
+          const Rows x(in, n, 1), w(1, out * in, 2), bias(1, out, 3), g(out, n, 5);
+          LinearShape shape{out, in, transposed ? 1 : in, transposed ? out : 1, x.stride, n};
+          Rows fast(out, n, 4), plain(out, n, 4), shared(out, n, 4);
+          linear(shape, w.data, bias.data, x.data, fast.data, !accumulate, accumulate);
+          reference::linear(shape, w.data, bias.data, x.data, plain.data, !accumulate, accumulate);
+          expect_rows(fast, plain, 1e-4, fmt::format("linear {}x{}x{}", out, in, n));
+          std::vector<float> a(static_cast<size_t>(out * in), 0.5f), b = a, c = a;
+          linear_gradient(shape, g.data, x.data, a.data(), nullptr, accumulate);
+          reference::linear_gradient(shape, g.data, x.data, b.data(), nullptr, accumulate);
+          for (size_t i = 0; i < a.size(); ++i) expect_close(a[i], b[i], 1e-4, "weight gradient");
+          shape.threads = 2;
+          linear(shape, w.data, bias.data, x.data, shared.data, !accumulate, accumulate);
+          linear_gradient(shape, g.data, x.data, c.data(), nullptr, accumulate);
+          EXPECT_EQ(a, c);
+          expect_rows(shared, fast, 0, "two threads");
+        }
+}
+
 TEST(Kernels, LinearGradientMatchesReference) {
   for (const int64_t n : sizes)
     for (const int64_t out : {1, 2, 3, 4, 13})
@@ -329,22 +353,36 @@ TEST(Kernels, GatherLinearTakesSmallLayersOnly) {
 TEST(Kernels, MaxPoolMatchesReferenceOnHostileValues) {
   const float values[] = {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 3.4e38f, 1e-45f};
   Random random(5, "pool");
-  for (const int64_t n : {1, 3, 7, 8, 9, 15, 16, 17, 33, 64})
-    for (const int64_t count : {0, 1, 4, 9}) {
-      std::vector<float> x(static_cast<size_t>(12 * n)), up(static_cast<size_t>(n));
+  struct Case {
+    int64_t kernel, stride, padding, dilation, height, width;
+  };
+  for (const int64_t n : {1, 3, 7, 8, 9, 16, 17, 33})
+    for (const Case& c :
+         {Case{2, 2, 0, 1, 4, 28}, Case{2, 2, 0, 1, 5, 19}, Case{3, 2, 1, 1, 6, 40},
+          Case{3, 2, 0, 1, 7, 7}, Case{3, 1, 1, 1, 4, 9}, Case{1, 3, 0, 1, 3, 8},
+          Case{2, 1, 2, 2, 3, 3}, Case{4, 2, 3, 1, 5, 11}, Case{2, 2, 1, 2, 9, 9}}) {
+      const auto axis = [&](int64_t size) {
+        const int64_t reach = c.dilation * (c.kernel - 1) + 1;
+        return WindowAxis{c.kernel,   c.stride, c.padding,
+                          c.dilation, size,     (size + 2 * c.padding - reach) / c.stride + 1};
+      };
+      const Windowing windows(axis(c.height), axis(c.width));
+      const PlaneWindows shape = windows.of(n);
+      const int64_t results = shape.height.result * shape.width.result * n;
+      std::vector<float> x(static_cast<size_t>(c.height * c.width * n));
+      std::vector<float> up(static_cast<size_t>(results));
       for (float& value : x) value = values[random.below(std::size(values))];
-      for (float& value : up) value = static_cast<float>(random.normal());
-      std::vector<int64_t> taps;
-      for (int64_t t = 0; t < count; ++t) taps.push_back((t * 5 % 12) * n);
+      for (float& value : up) value = static_cast<float>(random.below(9));  // sums are exact
       // One value more behind each: nothing may be written there.
-      std::vector<float> fast(static_cast<size_t>(n) + 1, 7.0f), plain = fast;
-      max_pool(x.data(), taps, fast.data(), n);
-      reference::max_pool(x.data(), taps, plain.data(), n);
-      EXPECT_EQ(std::memcmp(fast.data(), plain.data(), fast.size() * 4), 0) << n << " " << count;
+      std::vector<float> fast(static_cast<size_t>(results) + 1, 7.0f), plain = fast;
+      max_pool(shape, x.data(), fast.data());
+      reference::max_pool(shape, x.data(), plain.data());
+      EXPECT_EQ(std::memcmp(fast.data(), plain.data(), fast.size() * 4), 0)
+          << n << " " << c.kernel << " " << c.stride << " " << c.width;
       std::vector<float> dx(x.size() + 1, 0.5f), expected = dx;
-      max_pool_gradient(x.data(), taps, plain.data(), up.data(), dx.data(), n);
-      reference::max_pool_gradient(x.data(), taps, plain.data(), up.data(), expected.data(), n);
-      EXPECT_EQ(dx, expected) << n << " " << count;
+      max_pool_gradient(shape, x.data(), plain.data(), up.data(), dx.data());
+      reference::max_pool_gradient(shape, x.data(), plain.data(), up.data(), expected.data());
+      EXPECT_EQ(dx, expected) << n << " " << c.kernel << " " << c.stride << " " << c.width;
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "engine/against_reference.h"
 #include "mase/base/random.h"
 #include "mase/ir/evaluate.h"
 #include "mase/models/model.h"
@@ -372,6 +373,65 @@ TEST(Program, LabelsOutsideTheClassesAreAnError) {
   options.loss = make_loss("cross_entropy");
   Program program = Program::compile(graph, options);
   EXPECT_THROW(program.forward_backward(inputs.batch(4)), Error);
+}
+
+// A batch whose activations are larger than the caches is run in slices, a few samples at a time:
+// every sample's result is what it is by itself, for whole and smaller batches, any rows of a
+// table.
+TEST(Program, LargeBatchesInSlicesMatchSingleSamples) {
+  Graph graph;
+  graph.name = "wide";
+  const NodeId x = graph.add_placeholder("x", {1, 96, 96});
+  const auto convolution = [&](const std::string& path, NodeId from, int64_t in, int64_t out) {
+    const Dict options{{"in_channels", in}, {"out_channels", out}, {"kernel_size", 1},
+                       {"stride", 1},       {"padding", 0},        {"dilation", 1},
+                       {"groups", 1},       {"bias", true},        {"padding_mode", "zeros"}};
+    return graph.add_module(path, make_module("conv2d", Value(options), 3, path), {from});
+  };
+  NodeId last = x;
+  for (int i = 0; i < 6; ++i)
+    last = convolution(fmt::format("blocks.{}", i), last, i == 0 ? 1 : 48, 48);
+  last = graph.call_function("relu", {Argument::node(last)});
+  const NodeId pooled = graph.add_module(
+      "pool", make_module("adaptive_avg_pool2d", Value(Dict{{"output_size", 1}}), 3, "pool"),
+      {last});
+  graph.add_output(
+      {graph.call_function("flatten", {Argument::node(pooled), Argument::literal(1)})});
+  constexpr int64_t batch = 37, width = 48;
+  const Sample sample(graph, batch);
+  CompileOptions options;
+  options.batch_size = batch;
+  Program program = Program::compile(graph, options);
+  EXPECT_EQ(program.options().batch_size, batch);
+  EXPECT_EQ(program.output_shape(0), (Shape{batch, width}));
+  EXPECT_LT(program.arena_bytes(), size_t{2} * 96 * 96 * 48 * batch * sizeof(float)) << "no slices";
+  options.batch_size = 1;
+  Program single = Program::compile(graph, options);
+  const std::vector<uint32_t> rows{36, 0, 5, 5, 12, 3, 30, 31, 32, 33, 1, 2};
+  for (const bool chosen : {false, true}) {
+    Batch all = sample.batch(batch);
+    all.target = {};
+    if (chosen) {
+      all.rows = rows;
+      all.size = static_cast<int64_t>(rows.size());
+    }
+    program.forward(all);
+    std::vector<float> got(static_cast<size_t>(all.size * width));
+    program.read_output(0, got.data());
+    for (int64_t i = 0; i < all.size; ++i) {
+      Batch one = sample.batch(1);
+      one.target = {};
+      one.first_row = chosen ? rows[static_cast<size_t>(i)] : i;
+      single.forward(one);
+      std::vector<float> wanted(static_cast<size_t>(width));
+      single.read_output(0, wanted.data());
+      for (int64_t f = 0; f < width; ++f)
+        ASSERT_NEAR(got[static_cast<size_t>(i * width + f)], wanted[static_cast<size_t>(f)], 1e-5);
+    }
+  }
+  Batch beyond = sample.batch(batch);
+  beyond.first_row = 1;
+  EXPECT_THROW(program.forward(beyond), Error);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "engine/against_reference.h"
 #include "mase/engine/kernels/shifted.h"
+#include "mase/engine/kernels/winograd_rows.h"
 
 namespace mase {
 namespace {
@@ -62,9 +63,33 @@ TEST(Winograd, TransformsMatchTheirReferences) {
   }
 }
 
+TEST(Winograd, RowTransformsMatchTheirReferences) {
+  Random random(10, "rows");
+  for (const int64_t n : {1, 3, 16, 20, 64})
+    for (const int64_t columns : {1, 4, 6, 12, 14}) {
+      const int64_t tiles = (columns + 3) / 4, rows = 3, available = columns + 4;
+      const kernels::RowTiles shape{rows, tiles, n, available, available * n, rows * tiles * n + 5};
+      const std::vector<float> x = numbers(random, rows * available * n);
+      std::vector<float> fast(static_cast<size_t>(8 * shape.step), 7.0f), plain = fast;
+      kernels::winograd_rows_image(shape, x.data(), fast.data());
+      kernels::reference::winograd_rows_image(shape, x.data(), plain.data());
+      expect_near(fast, plain);
+      for (const bool add : {false, true}) {
+        const std::vector<float> sums = numbers(random, 8 * tiles * n),
+                                 added = numbers(random, columns * n);
+        const kernels::Finish finish{-0.5f, 1.5f, add ? added.data() : nullptr};
+        std::vector<float> y(static_cast<size_t>(columns * n + 1), 7.0f), wanted = y;
+        kernels::winograd_rows_result(sums.data(), tiles * n, columns, n, 0.25f, y.data(), finish);
+        kernels::reference::winograd_rows_result(sums.data(), tiles * n, columns, n, 0.25f,
+                                                 wanted.data(), finish);
+        expect_near(y, wanted);
+      }
+    }
+}
+
 // Two convolutions with a sum and limits behind them, then a head of three classes.
 Graph network(int64_t channels, int64_t outputs, int64_t height, int64_t width, int64_t padding,
-              const std::string& mode, bool grows) {
+              const std::string& mode, bool grows, int64_t kernel = 3) {
   Graph graph;
   graph.name = "convolutions";
   int count = 0;
@@ -77,12 +102,12 @@ Graph network(int64_t channels, int64_t outputs, int64_t height, int64_t width, 
   };
   const NodeId x = graph.add_placeholder("x", {channels, height, width});
   const Dict options{
-      {"out_channels", outputs}, {"kernel_size", 3}, {"stride", 1},  {"padding", padding},
-      {"dilation", 1},           {"groups", 1},      {"bias", true}, {"padding_mode", mode}};
+      {"out_channels", outputs}, {"kernel_size", kernel}, {"stride", 1},  {"padding", padding},
+      {"dilation", 1},           {"groups", 1},           {"bias", true}, {"padding_mode", mode}};
   NodeId last = module("relu", {}, module("batch_norm2d", {}, module("conv2d", options, x)));
   if (grows) {
     Dict same = options;
-    same["padding"] = 1;
+    same["padding"] = kernel / 2;
     const NodeId sum = graph.call_function(
         "add", {Argument::node(last), Argument::node(module("conv2d", same, last))});
     last = module("relu6", {}, sum);
@@ -113,8 +138,30 @@ TEST(Winograd, ConvolutionsMatchTheReference) {
   }
 }
 
-TEST(Winograd, ThreadsDoNotChangeBits) {
-  const Graph graph = network(24, 40, 12, 12, 1, "zeros", true);
+TEST(Winograd, RowsOfFiveTapsMatchTheReference) {
+  struct Case {
+    int64_t channels, outputs, height, width, padding, batch;
+    const char* mode;
+  };
+  for (const Case& c : {Case{6, 16, 14, 14, 0, 16, "zeros"}, Case{3, 9, 6, 21, 2, 20, "zeros"},
+                        Case{8, 8, 7, 12, 2, 33, "reflect"}}) {
+    const Graph graph =
+        network(c.channels, c.outputs, c.height, c.width, c.padding, c.mode, true, 5);
+    const std::string what = fmt::format("{}x{}", c.height, c.width);
+    expect_inference(graph, c.batch, what);
+    expect_gradients(graph, c.batch, (c.batch + 1) / 2, what);
+    CompileOptions options;
+    options.batch_size = c.batch;
+    const std::string steps = Program::compile(graph, options).dump();
+    EXPECT_NE(steps.find("convolution+relu, winograd rows"), std::string::npos) << steps;
+    EXPECT_NE(steps.find("convolution+add+clamp, winograd rows"), std::string::npos) << steps;
+  }
+}
+
+class WinogradThreads : public testing::TestWithParam<int64_t> {};
+
+TEST_P(WinogradThreads, DoNotChangeBits) {
+  const Graph graph = network(24, 40, 12, 12, 1, "zeros", true, GetParam());
   const Sample sample(graph, 16);
   std::vector<std::vector<float>> gradients, results;
   for (const int threads : {1, 2, 3}) {
@@ -135,6 +182,8 @@ TEST(Winograd, ThreadsDoNotChangeBits) {
   for (const auto& other : gradients) EXPECT_EQ(gradients[0], other);
   for (const auto& other : results) EXPECT_EQ(results[0], other);
 }
+
+INSTANTIATE_TEST_SUITE_P(Kernels, WinogradThreads, testing::Values(3, 5));
 
 }  // namespace
 }  // namespace mase

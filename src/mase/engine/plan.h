@@ -156,6 +156,7 @@ void emit_backward(Plan& plan);
 // The same from the gradient of this result, which the caller writes.
 void emit_backward_from(Plan& plan, int result);
 void place_tensors(Plan& plan);
+int64_t best_slice(const Plan& plan);  // samples to be run from end to end at a time
 std::string dump(const Plan& plan);
 
 // A tensor as the run-time code needs to know it.

@@ -55,6 +55,9 @@ struct Variant {
   bool exact = false;  // gives the very bits of the reference's values
 };
 
+// For records whose results depend, sample by sample, on that sample alone.
+inline bool each_sample_alone(const Primitive&) { return true; }
+
 class Lowerer;
 class Trial;
 
@@ -73,6 +76,8 @@ struct PrimitiveRecord {
   // `ch bench primitives`; a record without one says why.
   std::function<Slot(Trial& trial)> generate = {};
   std::string not_generated = {};
+  // Whether a sample's result is the same whichever others are in the batch. Empty: it may not be.
+  std::function<bool(const Primitive& primitive)> sample_by_sample = {};
   // Products added up in one forward run, where that is what takes the time.
   std::function<double(const Plan& plan, const Primitive& primitive)> multiply_adds = {};
   // For ops that ask for it by name: the primitive with the operands in the layouts it takes.

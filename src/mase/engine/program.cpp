@@ -10,6 +10,7 @@
 namespace mase {
 
 struct Program::Impl {
+  CompileOptions options;  // as asked for; the plan's batch may be a slice of this one's
   engine::Plan plan;
   std::shared_ptr<std::byte> parameters, gradients, state, arena;
   std::shared_ptr<std::vector<int64_t>> counters;  // integer buffers
@@ -24,32 +25,50 @@ struct Program::Impl {
   std::vector<engine::Samples> inputs;       // of the batch that runs
   std::vector<std::vector<float>> unpacked;  // its samples, where they come as bytes
   std::vector<engine::TensorView> readable;  // by tensor; only those that are pinned
+  std::vector<std::vector<float>> results;   // by output: of a batch that is run in slices
+  Batch part;                                // the slice that runs
   int64_t last_size = 0;
 
   float* base(engine::Place place) const {
     const std::shared_ptr<std::byte>* blocks[] = {&arena, &parameters, &gradients, &state};
     return reinterpret_cast<float*>(blocks[static_cast<size_t>(place)]->get());
   }
-  void plan_for(const Graph& graph, const CompileOptions& options);
+  void plan_for(const Graph& graph, const CompileOptions& given);
+  void make_plan(const Graph& graph, const CompileOptions& given);
+  bool sliced() const { return plan.options.batch_size < options.batch_size; }
   void bind(const Impl* shared);
   void check(const Batch& batch);
   engine::Samples unpack(const RowTensor& tensor, const Batch& batch, size_t input);
   StepResult run(const Batch& batch, bool backward);
+  void run_slices(const Batch& batch);
   void fetch_ahead(const Batch& batch, size_t begin, size_t end) const;
   void read(int tensor, float* out) const;
+  int64_t sample_width(int tensor) const {
+    return element_count(plan.at(tensor).shape) / plan.options.batch_size;
+  }
   void load(const engine::Parameter& parameter, const Tensor& tensor);
   Tensor store(const engine::Parameter& parameter) const;
 };
 
-void Program::Impl::plan_for(const Graph& graph, const CompileOptions& options) {
-  if (options.batch_size < 1)
-    throw Error("", fmt::format("a batch of {} samples", options.batch_size),
+void Program::Impl::plan_for(const Graph& graph, const CompileOptions& given) {
+  if (given.batch_size < 1)
+    throw Error("", fmt::format("a batch of {} samples", given.batch_size),
                 "the batch size is at least 1");
-  plan.options = options;
+  options = given;
+  make_plan(graph, given);
+  CompileOptions part = given;
+  part.batch_size = engine::best_slice(plan);
+  if (part.batch_size == given.batch_size) return;
+  plan = {};
+  make_plan(graph, part);
+}
+
+void Program::Impl::make_plan(const Graph& graph, const CompileOptions& given) {
+  plan.options = given;
   plan.graph = graph;
   engine::lower(plan);
   engine::fuse(plan);
-  const bool backward = options.training && options.loss;
+  const bool backward = given.training && given.loss;
   if (backward) engine::share_straight_through(plan);
   engine::emit_forward(plan);
   if (backward) engine::emit_backward(plan);
@@ -87,6 +106,9 @@ void Program::Impl::bind(const Impl* shared) {
   readable.resize(plan.tensors.size());
   for (size_t i = 0; i < plan.tensors.size(); ++i)
     if (plan.tensors[i].pinned) readable[i] = engine::view_of(plan, static_cast<int>(i));
+  for (const int output : plan.outputs)
+    if (sliced())
+      results.emplace_back(static_cast<size_t>(options.batch_size * sample_width(output)));
   masks.reserve(plan.parameters.size());
   for (const engine::Parameter& parameter : plan.parameters) {
     if (!parameter.trainable) continue;
@@ -129,9 +151,9 @@ Tensor Program::Impl::store(const engine::Parameter& parameter) const {
 // Names, types, widths and row numbers, before a kernel takes any of them for granted.
 void Program::Impl::check(const Batch& batch) {
   const std::string& place = plan.graph.name;
-  if (batch.size < 1 || batch.size > plan.options.batch_size)
+  if (batch.size < 1 || batch.size > options.batch_size)
     throw Error(place, fmt::format("a batch of {} samples, compiled for at most {}", batch.size,
-                                   plan.options.batch_size));
+                                   options.batch_size));
   if (!batch.rows.empty() && static_cast<int64_t>(batch.rows.size()) != batch.size)
     throw Error(place, fmt::format("a batch of {} samples with {} row numbers", batch.size,
                                    batch.rows.size()));
@@ -181,7 +203,7 @@ engine::Samples Program::Impl::unpack(const RowTensor& tensor, const Batch& batc
   MASE_CHECK(tensor.scale->offset.size() == width && tensor.scale->scale.size() == width,
              "bytes have a scale for each value");
   std::vector<float>& floats = unpacked[input];
-  floats.resize(static_cast<size_t>(plan.options.batch_size) * width);
+  floats.resize(static_cast<size_t>(options.batch_size) * width);
   for (int64_t i = 0; i < batch.size; ++i) {
     const int64_t row =
         batch.rows.empty() ? batch.first_row + i : batch.rows[static_cast<size_t>(i)];
@@ -207,6 +229,25 @@ void Program::Impl::fetch_ahead(const Batch& batch, size_t begin, size_t end) co
   if (batch.target_in_order || batch.target.dtype != DType::i32 || batch.target.empty()) return;
   for (size_t i = begin; i < end; ++i)
     __builtin_prefetch(batch.target.classes() + batch.upcoming[i], 0, 2);
+}
+
+// Each slice from end to end; its results are put beside those of the others.
+void Program::Impl::run_slices(const Batch& batch) {
+  check(batch);  // all of it, before the first slice is run
+  part = batch;
+  part.upcoming = {};
+  for (int64_t first = 0; first < batch.size; first += plan.options.batch_size) {
+    part.size = std::min(plan.options.batch_size, batch.size - first);
+    part.first_sample = batch.first_sample + first;
+    if (batch.rows.empty())
+      part.first_row = batch.first_row + first;
+    else
+      part.rows = batch.rows.subspan(static_cast<size_t>(first), static_cast<size_t>(part.size));
+    run(part, false);
+    for (size_t i = 0; i < results.size(); ++i)
+      read(plan.outputs[i], results[i].data() + first * sample_width(plan.outputs[i]));
+  }
+  last_size = batch.size;
 }
 
 StepResult Program::Impl::run(const Batch& batch, bool backward) {
@@ -265,7 +306,11 @@ Program Program::sharing(const CompileOptions& options) const {
   return program;
 }
 
-StepResult Program::forward(const Batch& batch) { return impl_->run(batch, false); }
+StepResult Program::forward(const Batch& batch) {
+  if (!impl_->sliced()) return impl_->run(batch, false);
+  impl_->run_slices(batch);
+  return {};
+}
 
 StepResult Program::forward_backward(const Batch& batch, bool accumulate) {
   MASE_CHECK(impl_->plan.options.training && impl_->plan.options.loss, "not a training program");
@@ -281,11 +326,16 @@ StepResult Program::forward_backward(const Batch& batch, bool accumulate) {
 }
 
 void Program::read_output(int index, float* out) const {
-  impl_->read(impl_->plan.outputs.at(static_cast<size_t>(index)), out);
+  const int tensor = impl_->plan.outputs.at(static_cast<size_t>(index));
+  if (!impl_->sliced()) return impl_->read(tensor, out);
+  std::copy_n(impl_->results[static_cast<size_t>(index)].data(),
+              impl_->last_size * impl_->sample_width(tensor), out);
 }
 
 Shape Program::output_shape(int index) const {
-  return impl_->plan.at(impl_->plan.outputs.at(static_cast<size_t>(index))).shape;
+  Shape shape = impl_->plan.at(impl_->plan.outputs.at(static_cast<size_t>(index))).shape;
+  if (impl_->sliced()) shape[0] = impl_->options.batch_size;
+  return shape;
 }
 
 void Program::read_node(NodeId node, float* out) const {
@@ -339,6 +389,6 @@ std::string Program::dump() const { return engine::dump(impl_->plan); }
 
 size_t Program::arena_bytes() const { return impl_->plan.arena_floats * sizeof(float); }
 
-const CompileOptions& Program::options() const { return impl_->plan.options; }
+const CompileOptions& Program::options() const { return impl_->options; }
 
 }  // namespace mase

@@ -245,6 +245,7 @@ HWY_AFTER_NAMESPACE();
 #include <algorithm>
 
 #include "mase/engine/kernels/parallel.h"
+#include "mase/engine/kernels/shifted.h"
 
 namespace mase::kernels {
 namespace {
@@ -258,6 +259,30 @@ constexpr int64_t parallel_work = int64_t{1} << 20;
 // Columns of x that stay in L1 while all outputs are computed: about 24 kB.
 int64_t column_block(int64_t in) {
   return std::max<int64_t>(32, 6144 / std::max<int64_t>(in, 1) / 16 * 16);
+}
+
+// Layers whose weights do not stay in L1 take the tall tiles of the convolutions, if they have
+// lanes enough for them.
+bool is_large(const LinearShape& s) { return s.out * s.in >= int64_t{1} << 15 && s.n >= 128; }
+
+// Calls body(shape, first input, whether it is the last) for pieces of the inputs.
+template <class Body>
+void each_large_piece(const LinearShape& s, const Body& body) {
+  constexpr int64_t longest = 256;
+  int64_t offsets[longest];
+  for (int64_t i = 0; i < longest; ++i) offsets[i] = i * s.stride;
+  for (int64_t k = 0; k < s.in; k += longest) {
+    ShiftedShape shape{};
+    shape.out = s.out;
+    shape.in = std::min(longest, s.in - k);
+    shape.out_step = s.out_step;
+    shape.in_step = s.in_step;
+    shape.offsets = offsets;
+    shape.y_stride = s.stride;
+    shape.n = s.n;
+    shape.threads = s.threads;
+    body(shape, k, k + longest >= s.in);
+  }
 }
 
 // One sample, its values side by side in pieces that stay in L1.
@@ -288,6 +313,13 @@ void linear(const LinearShape& s, const float* w, const float* bias, const float
   // What can_gather_linear takes has the same bits either way.
   if (s.n == 1 && s.in_step == 1 && s.in >= 16 && !can_gather_linear(s.out, s.in))
     return sample_linear(s, w, bias, x, y, relu, accumulate);
+  if (is_large(s)) {
+    each_large_piece(s, [&](const ShiftedShape& shape, int64_t k, bool last) {
+      shifted_linear(shape, w + k * s.in_step, bias, x + k * s.stride, y,
+                     Finish::relu(relu && last), accumulate || k > 0);
+    });
+    return;
+  }
   const auto block = HWY_DYNAMIC_DISPATCH(LinearBlock);
   const int64_t size = column_block(s.in), blocks = (s.n + size - 1) / size;
   const bool parallel = s.threads > 1 && s.out * s.in * s.n >= parallel_work;
@@ -299,13 +331,19 @@ void linear(const LinearShape& s, const float* w, const float* bias, const float
 void linear_gradient(const LinearShape& s, const float* g, const float* x, float* dw, float* db,
                      bool accumulate) {
   if (s.stride % 16 != 0) return reference::linear_gradient(s, g, x, dw, db, accumulate);
-  const auto block = HWY_DYNAMIC_DISPATCH(GradientBlock);
-  constexpr int64_t rows = 12;
-  const int64_t blocks = (s.out + rows - 1) / rows;
-  const bool parallel = s.threads > 1 && s.out * s.in * s.n >= parallel_work;
-  for_each_piece(blocks, parallel ? s.threads : 1, [&](int64_t i) {
-    block(s, g, x, dw, i * rows, std::min(s.out, (i + 1) * rows), accumulate);
-  });
+  if (is_large(s)) {
+    each_large_piece(s, [&](const ShiftedShape& shape, int64_t k, bool) {
+      shifted_gradient(shape, g, x + k * s.stride, dw + k * s.in_step, accumulate);
+    });
+  } else {
+    const auto block = HWY_DYNAMIC_DISPATCH(GradientBlock);
+    constexpr int64_t rows = 12;
+    const int64_t blocks = (s.out + rows - 1) / rows;
+    const bool parallel = s.threads > 1 && s.out * s.in * s.n >= parallel_work;
+    for_each_piece(blocks, parallel ? s.threads : 1, [&](int64_t i) {
+      block(s, g, x, dw, i * rows, std::min(s.out, (i + 1) * rows), accumulate);
+    });
+  }
   if (!db) return;
   for (int64_t o = 0; o < s.out; ++o) {
     const auto total = static_cast<float>(sum(g + o * s.stride, s.n));

@@ -16,8 +16,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-HWY_INLINE V Larger(V most, V value) {  // most, where it is larger or NaN
+template <class Vector>
+HWY_INLINE Vector Larger(Vector most, Vector value) {  // most, where it is larger or NaN
   return hn::IfThenElse(hn::Or(hn::Ge(most, value), hn::IsNaN(most)), most, value);
+}
+
+HWY_INLINE float LargerOne(float most, float value) {  // without a branch
+  return ((most >= value) | (most != most)) ? most : value;
 }
 
 // The lanes that this tap takes, and that no later one may have.
@@ -29,60 +34,125 @@ HWY_INLINE Mask Takes(V value, V most, Mask both_nan, Mask& free) {
   return takes;
 }
 
-void Max(const float* x, const int64_t* taps, int64_t count, float* y, int64_t n) {
-  const D d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t first = 0;
-  for (; first + lanes <= n; first += lanes) {
-    V most = hn::Set(d, -INFINITY);
-    for (int64_t t = 0; t < count; ++t) most = Larger(most, hn::LoadU(d, x + taps[t] + first));
-    hn::StoreU(most, d, y + first);
-  }
-  if (first == n) return;
-  const auto valid = hn::FirstN(d, static_cast<size_t>(n - first));
-  V most = hn::Set(d, -INFINITY);
-  for (int64_t t = 0; t < count; ++t)
-    most = Larger(most, hn::MaskedLoad(valid, d, x + taps[t] + first));
-  hn::BlendedStore(most, valid, d, y + first);
+// kRows x kColumns taps; 0: as many as the window has.
+template <int kRows, int kColumns, class Load>
+HWY_INLINE V Largest(const Window& o, const float* x, const Load& load) {
+  const int64_t rows = kRows ? kRows : o.rows, columns = kColumns ? kColumns : o.columns;
+  V most = hn::Set(D(), -INFINITY);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) {
+      const V value = load(x + r * o.row_step + c * o.column_step);
+      most = kRows && r + c == 0 ? value : Larger(most, value);
+    }
+  return most;
 }
 
-void MaxGradient(const float* x, const int64_t* taps, int64_t count, const float* y,
-                 const float* up, float* dx, int64_t n) {
+template <int kRows, int kColumns>
+HWY_NOINLINE void Max(const WindowRun& run, const float* x, float* y) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t first = 0;
-  for (; first + lanes <= n; first += lanes) {
-    const V most = hn::LoadU(d, y + first), g = hn::LoadU(d, up + first);
-    const auto nan = hn::IsNaN(most);
-    auto free = hn::FirstN(d, static_cast<size_t>(lanes));
-    for (int64_t t = 0; t < count; ++t) {
-      float* to = dx + taps[t] + first;
-      const auto takes = Takes(hn::LoadU(d, x + taps[t] + first), most, nan, free);
-      hn::StoreU(hn::Add(hn::LoadU(d, to), hn::IfThenElseZero(takes, g)), d, to);
-    }
+  const Window o = run.window;
+  for (int64_t i = 0; i < run.pieces; ++i) {
+    const float* from = x + run.from + i * run.step;
+    float* to = y + run.to + i * run.lanes;
+    int64_t first = 0;
+    for (; first + lanes <= run.lanes; first += lanes)
+      hn::StoreU(Largest<kRows, kColumns>(
+                     o, from + first, [&](const float* at) HWY_ATTR { return hn::LoadU(d, at); }),
+                 d, to + first);
+    if (first == run.lanes) continue;
+    const auto valid = hn::FirstN(d, static_cast<size_t>(run.lanes - first));
+    const V most = Largest<kRows, kColumns>(
+        o, from + first, [&](const float* at) HWY_ATTR { return hn::MaskedLoad(valid, d, at); });
+    hn::BlendedStore(most, valid, d, to + first);
   }
-  if (first == n) return;
-  const auto valid = hn::FirstN(d, static_cast<size_t>(n - first));
-  const V most = hn::MaskedLoad(valid, d, y + first), g = hn::MaskedLoad(valid, d, up + first);
-  const auto nan = hn::IsNaN(most);
-  auto free = valid;
-  for (int64_t t = 0; t < count; ++t) {
-    float* to = dx + taps[t] + first;
-    const auto takes = Takes(hn::MaskedLoad(valid, d, x + taps[t] + first), most, nan, free);
-    const V sum = hn::Add(hn::MaskedLoad(valid, d, to), hn::IfThenElseZero(takes, g));
-    hn::BlendedStore(sum, valid, d, to);
+}
+
+// Windows of one sample that are two apart: even and odd values of a row side by side. Returns how
+// many results it has computed.
+template <size_t kLanes>
+HWY_INLINE int64_t EverySecond(const Window& o, const float* x, float* y, int64_t count) {
+  const hn::CappedTag<float, kLanes> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t own = o.columns % 2 ? count - 1 : count;  // a lone tap is read with its neighbour
+  if (own < lanes) return 0;
+  for (int64_t i = 0; i < own; i += lanes) {
+    const int64_t at = i + lanes <= own ? i : own - lanes;  // the last may begin earlier
+    auto most = hn::Set(d, -INFINITY);
+    for (int64_t r = 0; r < o.rows; ++r)
+      for (int64_t c = 0; c < o.columns; c += 2) {
+        hn::Vec<decltype(d)> even, odd;
+        hn::LoadInterleaved2(d, x + r * o.row_step + c + 2 * at, even, odd);
+        most = Larger(most, even);
+        if (c + 1 < o.columns) most = Larger(most, odd);
+      }
+    hn::StoreU(most, d, y + at);
+  }
+  return own;
+}
+
+// Windows that are apart, of few samples.
+void Few(const WindowRun& run, const float* x, float* y) {
+  const Window& o = run.window;
+  int64_t done = 0;
+  if (run.lanes == 1 && run.step == 2 && o.column_step == 1) {
+    done = EverySecond<8>(o, x, y, run.pieces);  // planes are often no wider
+    if (done == 0) done = EverySecond<4>(o, x, y, run.pieces);
+  }
+  for (int64_t i = done; i < run.pieces; ++i)
+    for (int64_t b = 0; b < run.lanes; ++b) {
+      const float* from = x + i * run.step + b;
+      float most = -INFINITY;
+      for (int64_t r = 0; r < o.rows; ++r)
+        for (int64_t c = 0; c < o.columns; ++c)
+          most = LargerOne(most, from[r * o.row_step + c * o.column_step]);
+      y[i * run.lanes + b] = most;
+    }
+}
+
+HWY_INLINE void MaxGradient(const Window& o, const float* x, const float* y, const float* up,
+                            float* dx, int64_t n) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t first = 0; first < n; first += lanes) {
+    const bool whole = first + lanes <= n;
+    const auto valid = hn::FirstN(d, static_cast<size_t>(whole ? lanes : n - first));
+    const V most = hn::MaskedLoad(valid, d, y + first), g = hn::MaskedLoad(valid, d, up + first);
+    const auto nan = hn::IsNaN(most);
+    auto free = valid;
+    for (int64_t r = 0; r < o.rows; ++r)
+      for (int64_t c = 0; c < o.columns; ++c) {
+        const int64_t at = r * o.row_step + c * o.column_step + first;
+        const auto takes = Takes(hn::MaskedLoad(valid, d, x + at), most, nan, free);
+        const V sum = hn::Add(hn::MaskedLoad(valid, d, dx + at), hn::IfThenElseZero(takes, g));
+        if (whole)
+          hn::StoreU(sum, d, dx + at);
+        else
+          hn::BlendedStore(sum, valid, d, dx + at);
+      }
   }
 }
 
 }  // namespace pool
 
-void PoolMax(const float* x, const int64_t* taps, int64_t count, float* y, int64_t n) {
-  pool::Max(x, taps, count, y, n);
+void MaxPool(const PlaneWindows& s, const float* x, float* y) {
+  each_run(s, [&](const WindowRun& run) HWY_ATTR {
+    constexpr int64_t few = 8;
+    if (run.pieces > 1 && run.lanes < few) return pool::Few(run, x + run.from, y + run.to);
+    const bool usual = run.window.rows == 2 && run.window.columns == 2;
+    const auto largest = usual ? pool::Max<2, 2> : pool::Max<0, 0>;
+    largest(run, x, y);
+  });
 }
 
-void PoolMaxGradient(const float* x, const int64_t* taps, int64_t count, const float* y,
-                     const float* up, float* dx, int64_t n) {
-  pool::MaxGradient(x, taps, count, y, up, dx, n);
+void MaxPoolGradient(const PlaneWindows& s, const float* x, const float* y, const float* up,
+                     float* dx) {
+  each_run(s, [&](const WindowRun& run) HWY_ATTR {
+    for (int64_t i = 0; i < run.pieces; ++i) {
+      const int64_t from = run.from + i * run.step, to = run.to + i * run.lanes;
+      pool::MaxGradient(run.window, x + from, y + to, up + to, dx + from, run.lanes);
+    }
+  });
 }
 
 }  // namespace mase::kernels::HWY_NAMESPACE
@@ -92,45 +162,51 @@ HWY_AFTER_NAMESPACE();
 namespace mase::kernels {
 namespace {
 
-HWY_EXPORT(PoolMax);
-HWY_EXPORT(PoolMaxGradient);
+HWY_EXPORT(MaxPool);
+HWY_EXPORT(MaxPoolGradient);
 
 }  // namespace
 
 namespace reference {
 
-void max_pool(const float* x, std::span<const int64_t> taps, float* y, int64_t n) {
-  for (int64_t l = 0; l < n; ++l) {
-    float most = -INFINITY;
-    for (const int64_t tap : taps) {
-      const float value = x[tap + l];
-      if (!(most >= value || std::isnan(most))) most = value;
+void max_pool(const PlaneWindows& s, const float* x, float* y) {
+  each_result(s, [&](int64_t row, int64_t column) {
+    for (int64_t b = 0; b < s.n; ++b) {
+      float most = -INFINITY;
+      each_tap(s, row, column, [&](int64_t, int64_t place) {
+        const float value = x[place + b];
+        if (!(most >= value || std::isnan(most))) most = value;
+      });
+      y[(row * s.width.result + column) * s.n + b] = most;
     }
-    y[l] = most;
-  }
+  });
 }
 
-void max_pool_gradient(const float* x, std::span<const int64_t> taps, const float* y,
-                       const float* up, float* dx, int64_t n) {
-  for (int64_t l = 0; l < n; ++l)
-    for (const int64_t tap : taps) {
-      const float value = x[tap + l];
-      if (value != y[l] && !(std::isnan(value) && std::isnan(y[l]))) continue;
-      dx[tap + l] += up[l];
-      break;
+void max_pool_gradient(const PlaneWindows& s, const float* x, const float* y, const float* up,
+                       float* dx) {
+  each_result(s, [&](int64_t row, int64_t column) {
+    for (int64_t b = 0; b < s.n; ++b) {
+      const int64_t at = (row * s.width.result + column) * s.n + b;
+      bool taken = false;
+      each_tap(s, row, column, [&](int64_t, int64_t place) {
+        const float value = x[place + b];
+        if (taken || (value != y[at] && !(std::isnan(value) && std::isnan(y[at])))) return;
+        dx[place + b] += up[at];
+        taken = true;
+      });
     }
+  });
 }
 
 }  // namespace reference
 
-void max_pool(const float* x, std::span<const int64_t> taps, float* y, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(PoolMax)(x, taps.data(), static_cast<int64_t>(taps.size()), y, n);
+void max_pool(const PlaneWindows& s, const float* x, float* y) {
+  HWY_DYNAMIC_DISPATCH(MaxPool)(s, x, y);
 }
 
-void max_pool_gradient(const float* x, std::span<const int64_t> taps, const float* y,
-                       const float* up, float* dx, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(PoolMaxGradient)
-  (x, taps.data(), static_cast<int64_t>(taps.size()), y, up, dx, n);
+void max_pool_gradient(const PlaneWindows& s, const float* x, const float* y, const float* up,
+                       float* dx) {
+  HWY_DYNAMIC_DISPATCH(MaxPoolGradient)(s, x, y, up, dx);
 }
 
 }  // namespace mase::kernels

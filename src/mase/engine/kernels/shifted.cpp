@@ -283,6 +283,8 @@ HWY_EXPORT(FinishRow);
 constexpr int64_t shifted_parallel_work = int64_t{1} << 20;
 // Terms summed up in one go: 256 rows of weights of 512 outputs fill half of L2.
 constexpr int64_t shifted_longest_sum = 256;
+// Outputs of one piece of work, where outputs are shared.
+constexpr int64_t shifted_outputs = 48;
 // Lanes whose rows stay in cache while all products of a gradient are formed.
 constexpr int64_t shifted_gradient_lanes = 2048;
 
@@ -340,19 +342,25 @@ void shifted_linear(const ShiftedShape& s, const float* w, const float* bias, co
   // Long segments are cut, so that threads have something to share.
   constexpr int64_t block = 1024;
   const int64_t blocks = std::max<int64_t>(1, (s.n + block - 1) / block);
+  // Where there are too few of them, outputs are shared too: whole tiles of them.
+  const bool few = parallel && s.segments * blocks < 2 * s.threads;
+  const int64_t outputs = few ? shifted_outputs : std::max<int64_t>(1, s.out);
+  const int64_t bands = (s.out + outputs - 1) / outputs;
   for (int64_t k = 0; k == 0 || k < s.in; k += shifted_longest_sum) {
     ShiftedShape part = s;
     part.in = std::min(shifted_longest_sum, s.in - k);
     part.offsets = s.offsets + k;
     const bool last = k + part.in >= s.in, more = accumulate || k > 0;
-    for_each_piece(s.segments * blocks, parallel ? s.threads : 1, [&](int64_t i) {
+    for_each_piece(s.segments * blocks * bands, parallel ? s.threads : 1, [&](int64_t i) {
       ShiftedShape own = part;
-      const int64_t piece = i / blocks, first = i % blocks * block;
+      const int64_t band = i % bands, place = i / bands;
+      const int64_t piece = place / blocks, first = place % blocks * block, o = band * outputs;
+      own.out = std::min(outputs, s.out - o);
       own.n = std::min(block, s.n - first);
       if (s.start) own.start = s.start + first;
-      const int64_t to = piece * s.y_step + first;
-      run(own, w + k * s.in_step, bias, x + piece * s.x_step + first, y + to,
-          last ? finish.at(to) : Finish{}, more);
+      const int64_t to = o * s.y_stride + piece * s.y_step + first;
+      run(own, w + o * s.out_step + k * s.in_step, bias ? bias + o : nullptr,
+          x + piece * s.x_step + first, y + to, last ? finish.at(to) : Finish{}, more);
     });
   }
 }

@@ -124,6 +124,23 @@ HWY_INLINE void Tiles(const WinogradTiles& s, const float* x, float* places) {
   }
 }
 
+// Calls body(tag, at) for each vector of kernels, then for each single one that is left.
+template <class Body>
+HWY_INLINE void EachKernel(int64_t kernels, const Body& body) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t at = 0;
+  for (; at + lanes <= kernels; at += lanes) body(d, at);
+  for (; at < kernels; ++at) body(One(), at);
+}
+
+// Where the same tap of the kernels of one vector lies.
+template <class Tag>
+HWY_INLINE auto TapIndex(Tag /*of the vectors*/) {
+  const hn::RebindToSigned<Tag> di;
+  return hn::Mul(hn::Iota(di, 0), hn::Set(di, 9));
+}
+
 }  // namespace winograd
 
 void WinogradImage(const WinogradTiles& tiles, const float* x, float* places) {
@@ -197,55 +214,26 @@ void WinogradResult(const float* places, int64_t step, int64_t columns, int64_t 
 
 void WinogradWeights(const float* w, int64_t kernels, float* u) {
   using namespace winograd;
-  using V = hn::Vec<D>;
-  const D d;
-  const hn::RebindToSigned<D> di;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto index = hn::Mul(hn::Iota(di, 0), hn::Set(di, 9));
-  int64_t at = 0;
-  for (; at + lanes <= kernels; at += lanes) {
-    V value[9], result[winograd_places];
-    for (int i = 0; i < 9; ++i) value[i] = hn::GatherIndex(d, w + at * 9 + i, index);
+  EachKernel(kernels, [&](auto d, int64_t at) HWY_ATTR {
+    hn::Vec<decltype(d)> value[9], result[winograd_places];
+    for (int i = 0; i < 9; ++i) value[i] = hn::GatherIndex(d, w + at * 9 + i, TapIndex(d));
     Twice<Weights>(value, result);
     for (int i = 0; i < winograd_places; ++i) hn::StoreU(result[i], d, u + i * kernels + at);
-  }
-  const One one;
-  for (; at < kernels; ++at) {
-    hn::Vec<One> value[9], result[winograd_places];
-    for (int i = 0; i < 9; ++i) value[i] = hn::Set(one, w[at * 9 + i]);
-    Twice<Weights>(value, result);
-    for (int i = 0; i < winograd_places; ++i) u[i * kernels + at] = hn::GetLane(result[i]);
-  }
+  });
 }
 
 void WinogradWeightsGradient(const float* du, int64_t kernels, float* dw, bool accumulate) {
   using namespace winograd;
-  using V = hn::Vec<D>;
-  const D d;
-  const hn::RebindToSigned<D> di;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto index = hn::Mul(hn::Iota(di, 0), hn::Set(di, 9));
-  int64_t at = 0;
-  for (; at + lanes <= kernels; at += lanes) {
-    V value[winograd_places], result[9];
+  EachKernel(kernels, [&](auto d, int64_t at) HWY_ATTR {
+    hn::Vec<decltype(d)> value[winograd_places], result[9];
     for (int i = 0; i < winograd_places; ++i) value[i] = hn::LoadU(d, du + i * kernels + at);
     Twice<WeightsGradient>(value, result);
     for (int i = 0; i < 9; ++i) {
       float* to = dw + at * 9 + i;
-      if (accumulate) result[i] = hn::Add(hn::GatherIndex(d, to, index), result[i]);
-      hn::ScatterIndex(result[i], d, to, index);
+      if (accumulate) result[i] = hn::Add(hn::GatherIndex(d, to, TapIndex(d)), result[i]);
+      hn::ScatterIndex(result[i], d, to, TapIndex(d));
     }
-  }
-  const One one;
-  for (; at < kernels; ++at) {
-    hn::Vec<One> value[winograd_places], result[9];
-    for (int i = 0; i < winograd_places; ++i) value[i] = hn::Set(one, du[i * kernels + at]);
-    Twice<WeightsGradient>(value, result);
-    for (int i = 0; i < 9; ++i) {
-      float& to = dw[at * 9 + i];
-      to = accumulate ? to + hn::GetLane(result[i]) : hn::GetLane(result[i]);
-    }
-  }
+  });
 }
 
 }  // namespace mase::kernels::HWY_NAMESPACE

@@ -86,6 +86,7 @@ const Register<PrimitiveRecord> registered{{
     .variants = {{"lanes", forward}},
     .reference = reference,
     .generate = generate,
+    .sample_by_sample = each_sample_alone,
     .lower = lower,
 }};
 

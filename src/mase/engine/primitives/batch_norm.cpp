@@ -312,6 +312,8 @@ const Register<PrimitiveRecord> registered{{
     .reference = reference,
     .gradient = gradient,
     .generate = generate,
+    .sample_by_sample =
+        [](const Primitive& p) { return !p.as<BatchNormPayload>().batch_statistics; },
 }};
 
 }  // namespace

@@ -64,13 +64,21 @@ void convolution_reference(Reference& call) {
 
 Slot generate_convolution(Trial& trial) {
   trial.batch(8);
-  const size_t dims = trial.coin(true) ? 2 : 1;
-  const int64_t groups = trial.coin() ? trial.size(2, 3, 1) : 1;
-  const bool many = trial.coin(true);  // channels enough for tiles of 3x3 taps
-  const int64_t ins = many ? trial.size(16, 20, 64) : trial.size(1, 5, 64);
-  const int64_t outs = many ? trial.size(16, 20, 64) : trial.size(1, 9, 64);
-  const bool plain = many && trial.coin(true);  // 3x3, no stride
-  const bool transposed = trial.coin();
+  // Any sizes; channels enough for tiles of 3x3 taps; each channel by itself; five taps, no stride.
+  enum { any, many, depthwise, wide };
+  const int64_t kind = trial.below(4, many);
+  const size_t dims = kind == wide || trial.coin(true) ? 2 : 1;
+  const int64_t groups = kind == depthwise              ? trial.size(2, 9, 1)
+                         : kind != wide && trial.coin() ? trial.size(2, 3, 1)
+                                                        : 1;
+  const auto channels = [&](int64_t most, int64_t least_of_wide) {
+    if (kind == depthwise) return int64_t{1};
+    if (kind == wide) return trial.size(least_of_wide, least_of_wide + 3, 1);
+    return kind == many ? trial.size(16, 20, 64) : trial.size(1, most, 64);
+  };
+  const int64_t ins = channels(5, 2), outs = channels(9, 6);
+  const bool plain = kind == many && trial.coin(true);  // 3x3, no stride
+  const bool transposed = kind != wide && trial.coin();
   Lowering::Convolution options;
   options.groups = groups;
   const PaddingMode modes[] = {PaddingMode::zeros, PaddingMode::reflect, PaddingMode::replicate,
@@ -78,9 +86,10 @@ Slot generate_convolution(Trial& trial) {
   if (!transposed && trial.coin()) options.padding_mode = modes[trial.below(4)];
   Shape image = {groups * ins}, positions, weight = {groups * outs, ins};
   for (size_t i = 0; i < dims; ++i) {
-    const int64_t kernel = plain ? 3 : trial.size(1, 4, 3),
-                  dilation = plain ? 1 : trial.size(1, 2, 1);
-    const int64_t stride = plain ? 1 : trial.size(1, 3, 1), reach = dilation * (kernel - 1) + 1;
+    const bool steady = plain || kind == wide;
+    const int64_t kernel = plain ? 3 : kind == wide ? 5 : trial.size(1, kind == any ? 4 : 5, 3);
+    const int64_t dilation = steady ? 1 : trial.size(1, 2, 1);
+    const int64_t stride = steady ? 1 : trial.size(1, 3, 1), reach = dilation * (kernel - 1) + 1;
     const int64_t padding = trial.below(3, 1);
     image.push_back(trial.size(std::max(reach, padding + 1), reach + 9, 32));
     positions.push_back((image.back() + 2 * padding - reach) / stride + 1);
@@ -102,7 +111,7 @@ Slot generate_convolution(Trial& trial) {
   }
   Slot x = trial.activation(image);
   if (trial.coin(true)) bias = trial.parameter({groups * outs});
-  if (trial.few_bits()) {  // numbers of few bits: products of integers
+  if (kind != wide && trial.few_bits()) {  // numbers of few bits: products of integers
     w = trial.rounded(w, 6, 4);
     x = trial.rounded(x, 8, 5);
     if (bias) bias = trial.rounded(*bias, 8, 5);

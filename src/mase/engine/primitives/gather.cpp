@@ -114,6 +114,7 @@ const Register<PrimitiveRecord> registered{{
     .variants = {{"vectors", forward}},
     .reference = reference,
     .generate = generate,
+    .sample_by_sample = each_sample_alone,
 }};
 
 }  // namespace

@@ -181,6 +181,7 @@ const Register<PrimitiveRecord> registered{{
     .reference = matmul_reference,
     .gradient = gradient,
     .generate = generate,
+    .sample_by_sample = each_sample_alone,
     .multiply_adds = matmul_multiply_adds,
 }};
 

@@ -247,6 +247,7 @@ const Register<PrimitiveRecord> registered{{
     .reference = reference,
     .gradient = gradient,
     .generate = generate,
+    .sample_by_sample = each_sample_alone,
     .multiply_adds =
         [](const Plan& plan, const Primitive& p) {
           return static_cast<double>(element_count(plan.at(p.out).shape) *

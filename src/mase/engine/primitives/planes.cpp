@@ -9,15 +9,27 @@
 namespace mase::engine {
 namespace {
 
-// Columns of n floats, `step` columns apart on one side.
+// Columns of n floats, `step` columns apart on one side. A number of samples that is known when
+// this is compiled is copied by one instruction.
+template <int64_t kSamples>
+void copy_apart(const float* from, int64_t step, float* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(to + i * kSamples, from + i * step * kSamples, kSamples * sizeof(float));
+}
+
 void copy_columns(const float* from, int64_t step, float* to, int64_t count, int64_t n) {
-  if (step == 1) {
+  if (step == 1)
     std::memcpy(to, from, static_cast<size_t>(count * n) * sizeof(float));
-  } else if (n == 1) {
-    for (int64_t i = 0; i < count; ++i) to[i] = from[i * step];
-  } else {
+  else if (n == 1)
+    copy_apart<1>(from, step, to, count);
+  else if (n == 2)
+    copy_apart<2>(from, step, to, count);
+  else if (n == 4)
+    copy_apart<4>(from, step, to, count);
+  else if (n == 8)
+    copy_apart<8>(from, step, to, count);
+  else
     for (int64_t i = 0; i < count; ++i) std::copy_n(from + i * step * n, n, to + i * n);
-  }
 }
 
 void add_columns(const float* from, float* to, int64_t step, int64_t count, int64_t n) {

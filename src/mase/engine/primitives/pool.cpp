@@ -3,9 +3,9 @@
 // of equal maxima takes the gradient, as in PyTorch.
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "mase/engine/kernels/kernels.h"
+#include "mase/engine/kernels/parallel.h"
 #include "mase/engine/kernels/pool.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
@@ -18,6 +18,7 @@ namespace {
 struct Geometry {
   int64_t kernel[2], stride[2], before[2], after[2], dilation[2], size[2], result[2];
   int64_t channels, x_stride, y_stride;
+  int threads;
   bool maximum, count_padding;
 
   // Taps of result row or column `at` that lie inside, and where they are in x.
@@ -55,57 +56,19 @@ Geometry geometry_of(const Plan& plan, const Primitive& p) {
   g.channels = x[1];
   g.x_stride = plan.row_stride(p.in[0]);
   g.y_stride = plan.row_stride(p.out);
+  // Below this many floats a second thread costs more than it brings.
+  constexpr size_t parallel_floats = size_t{1} << 17;
+  g.threads = plan.floats(p.in[0]) >= parallel_floats ? plan.options.threads : 1;
   g.maximum = own.kind == PoolKind::max;
   g.count_padding = own.count_padding;
   return g;
 }
 
-// Where the taps of a result position are in x, whose lanes of one position are n. The room is made
-// once: nothing is allocated in the loop.
-class Taps {
- public:
-  explicit Taps(const Geometry& g) : places_(static_cast<size_t>(g.kernel[0] * g.kernel[1])) {}
-
-  std::span<const int64_t> window(const Geometry& g, int64_t row, int64_t column, int64_t n) {
-    size_t count = 0;
-    g.taps(0, row, [&](int64_t iy) {
-      g.taps(1, column, [&](int64_t ix) { places_[count++] = (iy * g.size[1] + ix) * n; });
-    });
-    return {places_.data(), count};
-  }
-  std::span<const int64_t> rows(const Geometry& g, int64_t row, int64_t n) {
-    size_t count = 0;
-    g.taps(0, row, [&](int64_t iy) { places_[count++] = iy * g.size[1] * n; });
-    return {places_.data(), count};
-  }
-
- private:
-  std::vector<int64_t> places_;
-};
-
-// One row of results. Few samples leave most of a vector empty: then the rows of x are compared
-// with one another first, which are as long as the image is wide.
-void max_row(const Geometry& g, const float* x, float* y, float* tallest, Taps& taps, int64_t row,
-             int64_t n) {
-  if (n >= 8) {
-    for (int64_t column = 0; column < g.result[1]; ++column)
-      kernels::max_pool(x, taps.window(g, row, column, n), y + column * n, n);
-    return;
-  }
-  kernels::max_pool(x, taps.rows(g, row, n), tallest, g.size[1] * n);
-  // Tap by tap over all columns that have it.
-  std::fill_n(y, g.result[1] * n, -INFINITY);
-  for (int64_t k = 0; k < g.kernel[1]; ++k) {
-    const int64_t shift = k * g.dilation[1] - g.before[1], step = g.stride[1];
-    const int64_t first = shift < 0 ? (-shift + step - 1) / step : 0;
-    const int64_t end = std::min(g.result[1], (g.size[1] - shift + step - 1) / step);
-    for (int64_t column = first; column < end; ++column)
-      for (int64_t b = 0; b < n; ++b) {
-        const float value = tallest[(column * step + shift) * n + b];
-        float& most = y[column * n + b];
-        most = ((most >= value) | (most != most)) ? most : value;  // without a branch
-      }
-  }
+kernels::Windowing windows_of(const Geometry& g) {
+  const auto axis = [&](int i) -> kernels::WindowAxis {
+    return {g.kernel[i], g.stride[i], g.before[i], g.dilation[i], g.size[i], g.result[i]};
+  };
+  return {axis(0), axis(1)};
 }
 
 void mean_row(const Geometry& g, const float* x, float* y, int64_t row, int64_t n) {
@@ -143,20 +106,17 @@ Step forward(Plan& plan, Primitive& p) {
   const Geometry g = geometry_of(plan, p);
   Step step{g.maximum ? "max_pool" : "mean_pool", "", p.in, {p.out}};
   step.detail = fmt::format("{}x{}", g.kernel[0], g.kernel[1]);
-  const int tallest = plan.scratch("tallest", g.maximum ? g.size[1] * 8 : 0);
-  step.write({tallest});
   step.bind = [=, in = p.in[0], out = p.out](const Memory& memory) -> Kernel {
-    return [g, from = memory[in], to = memory[out], rows = memory[tallest],
-            taps = Taps(g)](const Run& run) mutable {
-      for (int64_t c = 0; c < g.channels; ++c)
-        for (int64_t row = 0; row < g.result[0]; ++row) {
-          const float* x = from + c * g.x_stride;
-          float* y = to + c * g.y_stride + row * g.result[1] * run.n;
-          if (g.maximum)
-            max_row(g, x, y, rows, taps, row, run.n);
-          else
-            mean_row(g, x, y, row, run.n);
-        }
+    return [g, from = memory[in], to = memory[out], windows = windows_of(g)](const Run& run) {
+      kernels::for_each_piece(g.channels, g.threads, [&](int64_t c) {
+        const float* x = from + c * g.x_stride;
+        float* y = to + c * g.y_stride;
+        if (g.maximum)
+          kernels::max_pool(windows.of(run.n), x, y);
+        else
+          for (int64_t row = 0; row < g.result[0]; ++row)
+            mean_row(g, x, y + row * g.result[1] * run.n, row, run.n);
+      });
     };
   };
   return step;
@@ -171,22 +131,18 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
   if (g.maximum) step.read({p.in[0], p.out});
   step.bind = [=, in = p.in[0], out = p.out](const Memory& memory) -> Kernel {
     return [=, x = memory[in], y = memory[out], up = memory[gradient], dx = memory[t.tensor],
-            taps = Taps(g)](const Run& run) mutable {
-      for (int64_t c = 0; c < g.channels; ++c) {
+            windows = windows_of(g)](const Run& run) {
+      kernels::for_each_piece(g.channels, g.threads, [&](int64_t c) {
         float* to = dx + c * g.x_stride;
+        const float* ups = up + c * g.y_stride;
         if (!t.accumulate) std::fill_n(to, g.size[0] * g.size[1] * run.n, 0.0f);
-        for (int64_t row = 0; row < g.result[0]; ++row) {
-          const int64_t at = c * g.y_stride + row * g.result[1] * run.n;
-          if (!g.maximum) {
-            mean_row_gradient(g, up + at, to, row, run.n);
-            continue;
-          }
-          for (int64_t column = 0; column < g.result[1]; ++column)
-            kernels::max_pool_gradient(x + c * g.x_stride, taps.window(g, row, column, run.n),
-                                       y + at + column * run.n, up + at + column * run.n, to,
-                                       run.n);
-        }
-      }
+        if (g.maximum)
+          kernels::max_pool_gradient(windows.of(run.n), x + c * g.x_stride, y + c * g.y_stride, ups,
+                                     to);
+        else
+          for (int64_t row = 0; row < g.result[0]; ++row)
+            mean_row_gradient(g, ups + row * g.result[1] * run.n, to, row, run.n);
+      });
     };
   };
   backward.push(std::move(step));
@@ -241,6 +197,7 @@ const Register<PrimitiveRecord> registered{{
     .reference = reference,
     .gradient = gradient,
     .generate = generate,
+    .sample_by_sample = each_sample_alone,
 }};
 
 }  // namespace

@@ -385,6 +385,11 @@ const Register<PrimitiveRecord> registered{{
     .reference = reference,
     .gradient = send_gradient,
     .generate = generate,
+    .sample_by_sample =
+        [](const Primitive& p) {
+          const Quantizer& quantizer = *p.as<QuantizePayload>().quantizer;
+          return quantizer.elementwise && !quantizer.quantize_drawn;
+        },
 }};
 
 }  // namespace

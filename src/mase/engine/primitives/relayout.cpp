@@ -209,6 +209,7 @@ const Register<PrimitiveRecord> relayout_record{{
     .reference = relayout_reference,
     .gradient = relayout_gradient,
     .generate = generate_relayout,
+    .sample_by_sample = each_sample_alone,
 }};
 const Register<PrimitiveRecord> slice_record{{
     .name = "slice",
@@ -218,6 +219,7 @@ const Register<PrimitiveRecord> slice_record{{
     .reference = slice_reference,
     .gradient = slice_gradient,
     .generate = generate_slice,
+    .sample_by_sample = each_sample_alone,
 }};
 const Register<PrimitiveRecord> take_record{{
     .name = "take",
@@ -227,6 +229,7 @@ const Register<PrimitiveRecord> take_record{{
     .reference = take_reference,
     .gradient = take_gradient,
     .generate = generate_take,
+    .sample_by_sample = each_sample_alone,
 }};
 
 }  // namespace

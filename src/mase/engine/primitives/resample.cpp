@@ -181,6 +181,7 @@ const Register<PrimitiveRecord> registered{{
     .reference = reference,
     .gradient = gradient,
     .generate = generate,
+    .sample_by_sample = each_sample_alone,
     .lower = lower,
 }};
 

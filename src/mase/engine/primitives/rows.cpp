@@ -362,6 +362,7 @@ const Register<PrimitiveRecord> concat_record{{
     .reference = concat_reference,
     .gradient = concat_gradient,
     .generate = generate_concat,
+    .sample_by_sample = each_sample_alone,
 }};
 const Register<PrimitiveRecord> reduce_record{{
     .name = "reduce",
@@ -371,6 +372,7 @@ const Register<PrimitiveRecord> reduce_record{{
     .reference = reduce_reference,
     .gradient = reduce_gradient,
     .generate = generate_reduce,
+    .sample_by_sample = each_sample_alone,
 }};
 
 }  // namespace

@@ -199,6 +199,7 @@ const Register<PrimitiveRecord> softmax_record{{
     .reference = softmax_reference,
     .gradient = softmax_gradient,
     .generate = generate_softmax,
+    .sample_by_sample = each_sample_alone,
 }};
 const Register<PrimitiveRecord> layer_norm_record{{
     .name = "layer_norm",
@@ -208,6 +209,7 @@ const Register<PrimitiveRecord> layer_norm_record{{
     .reference = layer_norm_reference,
     .gradient = layer_norm_gradient,
     .generate = generate_layer_norm,
+    .sample_by_sample = each_sample_alone,
 }};
 
 }  // namespace

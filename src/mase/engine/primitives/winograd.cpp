@@ -37,6 +37,14 @@ void each_share(int64_t count, int threads, const Body& body) {
       shares, threads, [&](int64_t t) { body(count * t / shares, count * (t + 1) / shares, t); });
 }
 
+// Rows of lanes => planes, each thread its share of the channels.
+void fill(const Planes& planes, const float* from, int64_t stride, float* to, int64_t plane,
+          int64_t channels, int threads, int64_t n) {
+  each_share(channels, threads, [&](int64_t begin, int64_t end, int64_t) {
+    planes.fill(from + begin * stride, stride, to + begin * plane, plane, end - begin, n);
+  });
+}
+
 }  // namespace
 
 std::optional<Winograd> Winograd::of(Plan& plan, const ConvolutionShape& shape, bool gradient) {
@@ -122,27 +130,28 @@ void Winograd::Bound::image_places(const Winograd& own, int64_t first, int64_t r
   });
 }
 
+kernels::ShiftedShape Winograd::Bound::product(int64_t lanes) const {
+  kernels::ShiftedShape shape{};
+  shape.out = own_->outputs();
+  shape.in = shape.out_step = own_->channels();
+  shape.in_step = 1;
+  shape.offsets = offsets_->data();
+  shape.y_stride = own_->lane_stride_;
+  shape.n = lanes;
+  return shape;
+}
+
 void Winograd::Bound::forward(const float* image, const float* bias, float* result,
                               const kernels::Finish& finish, bool accumulate, int64_t n) const {
   const Winograd& own = *own_;
   const int64_t channels = own.channels(), outputs = own.outputs(), lanes = own.tile_columns_ * n;
   const int64_t row = own.width() * n, stride = own.shape_.result_stride;
   const int threads = own.shape_.threads;
-  each_share(channels, threads, [&](int64_t begin, int64_t end, int64_t) {
-    own.image_.fill(image + begin * own.shape_.image_stride, own.shape_.image_stride,
-                    planes_ + begin * own.image_plane_, own.image_plane_, end - begin, n);
-  });
+  fill(own.image_, image, own.shape_.image_stride, planes_, own.image_plane_, channels, threads, n);
   for (int64_t first = 0; first < own.tile_rows_; first += own.block_) {
     const int64_t rows = std::min(own.block_, own.tile_rows_ - first);
     image_places(own, first, rows, n);
-    kernels::ShiftedShape shape{};
-    shape.out = outputs;
-    shape.in = channels;
-    shape.out_step = channels;
-    shape.in_step = 1;
-    shape.offsets = offsets_->data();
-    shape.y_stride = own.lane_stride_;
-    shape.n = rows * lanes;
+    const kernels::ShiftedShape shape = product(rows * lanes);
     kernels::for_each_piece(winograd_places, threads, [&](int64_t p) {
       kernels::shifted_linear(shape, weights_memory_ + p * outputs * channels, nullptr,
                               places_ + p * channels * own.lane_stride_,
@@ -170,15 +179,9 @@ void Winograd::Bound::weights_gradient(const float* image, const float* gradient
   const Winograd& own = *own_;
   const int64_t channels = own.channels(), outputs = own.outputs(), lanes = own.tile_columns_ * n;
   const int threads = own.shape_.threads;
-  const int64_t image_stride = own.shape_.image_stride, stride = own.shape_.result_stride;
-  each_share(channels, threads, [&](int64_t begin, int64_t end, int64_t) {
-    own.image_.fill(image + begin * image_stride, image_stride, planes_ + begin * own.image_plane_,
-                    own.image_plane_, end - begin, n);
-  });
-  each_share(outputs, threads, [&](int64_t begin, int64_t end, int64_t) {
-    own.result_.fill(gradient + begin * stride, stride, result_planes_ + begin * own.result_plane_,
-                     own.result_plane_, end - begin, n);
-  });
+  fill(own.image_, image, own.shape_.image_stride, planes_, own.image_plane_, channels, threads, n);
+  fill(own.result_, gradient, own.shape_.result_stride, result_planes_, own.result_plane_, outputs,
+       threads, n);
   int64_t offsets[4];
   for (int64_t i = 0; i < 4; ++i) offsets[i] = own.result_.tap(i / 2, i % 2, n);
   for (int64_t first = 0; first < own.tile_rows_; first += own.block_) {
@@ -192,14 +195,7 @@ void Winograd::Bound::weights_gradient(const float* image, const float* gradient
             tiles, result_planes_ + o * own.result_plane_ + first * tiles.pitch,
             sums_ + o * own.lane_stride_);
     });
-    kernels::ShiftedShape shape{};
-    shape.out = outputs;
-    shape.in = channels;
-    shape.out_step = channels;
-    shape.in_step = 1;
-    shape.offsets = offsets_->data();
-    shape.y_stride = own.lane_stride_;
-    shape.n = rows * lanes;
+    const kernels::ShiftedShape shape = product(rows * lanes);
     kernels::for_each_piece(winograd_places, threads, [&](int64_t p) {
       kernels::shifted_gradient(shape, sums_ + p * outputs * own.lane_stride_,
                                 places_ + p * channels * own.lane_stride_,

@@ -50,6 +50,9 @@ class Winograd {
     // Places of tile rows [first, first + rows).
     void image_places(const Winograd& own, int64_t first, int64_t rows, int64_t n) const;
 
+    // Of one place: outputs by channels, for so many lanes of tiles.
+    kernels::ShiftedShape product(int64_t lanes) const;
+
     std::shared_ptr<const Winograd> own_;
     std::shared_ptr<const std::vector<int64_t>> offsets_;  // of the channels
     float *planes_, *places_, *sums_, *weights_memory_, *rows_, *result_planes_;
