@@ -58,54 +58,109 @@ TEST(Kernels, LogSumExpIsThatOfLongDoubles) {
   EXPECT_EQ(kernels::log_sum_exp(none.data(), ones.data(), none.size()), -infinity);
 }
 
-TEST(Kernels, SquaresAreThoseOfOneAfterTheOther) {
+// Kernels as an estimator has them: none narrower than a hundredth of its range, the first as wide
+// as all of it. Some have gone: no width, no weight, a term of minus infinity.
+struct SomeKernels {
+  size_t dimensions, count;
+  std::vector<double> rows, terms, weights, low, range;
+  std::vector<std::vector<float>> scale, offset;
+  std::vector<const float*> scale_at, offset_at;
+
+  // `near`: means lie so close together that many of the terms matter.
+  SomeKernels(size_t dims, size_t kernels, bool near, Random& random)
+      : dimensions(dims), count(kernels), rows(kernels * 2 * dims), terms(kernels) {
+    const size_t whole = (count + kernels::padding - 1) / kernels::padding * kernels::padding;
+    for (size_t i = 0; i < count; ++i) weights.push_back(1e-3 + 0.999 * random.uniform());
+    for (size_t d = 0; d < dimensions; ++d) {
+      low.push_back(1e3 * (random.uniform() - 0.5));
+      range.push_back(std::exp(20 * (random.uniform() - 0.5)));
+      scale.emplace_back(whole);
+      offset.emplace_back(whole);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const bool gone = i > 0 && i % 7 == 3;
+      if (gone) {
+        weights[i] = 0;
+        terms[i] = -infinity;
+      }
+      for (size_t d = 0; d < dimensions; ++d) {
+        const double share = near ? 0.3 + 0.05 * random.uniform() : random.uniform();
+        const double sigma = i == 0 ? 1.0 : near ? 0.01 + 0.1 * random.uniform() : 0.01;
+        const double mu = low[d] + range[d] * share;
+        const double inverse = gone ? 0 : std::sqrt(0.5) / (sigma * range[d]);
+        rows[i * 2 * dimensions + d] = mu;
+        rows[i * 2 * dimensions + dimensions + d] = inverse;
+        scale[d][i] = static_cast<float>(inverse * range[d]);
+        offset[d][i] = static_cast<float>(inverse * (mu - low[d]));
+        if (!gone) terms[i] -= std::log(sigma * range[d]);
+      }
+    }
+    for (size_t d = 0; d < dimensions; ++d) {
+      scale_at.push_back(scale[d].data());
+      offset_at.push_back(offset[d].data());
+    }
+  }
+
+  kernels::Normals normals() const {
+    return {dimensions, rows.data(), scale_at.data(), offset_at.data()};
+  }
+
+  double plain(const double* x, const double* own) const {
+    std::vector<double> all(own, own + count);
+    for (size_t i = 0; i < count; ++i)
+      for (size_t d = 0; d < dimensions; ++d) {
+        const double z =
+            (x[d] - rows[i * 2 * dimensions + d]) * rows[i * 2 * dimensions + dimensions + d];
+        all[i] -= z * z;
+      }
+    return kernels::log_sum_exp(all.data(), weights.data(), count);
+  }
+};
+
+// Single precision chooses, and nothing that it leaves out would have changed a bit.
+TEST(Kernels, LogSumsAreThoseOfAllKernels) {
   Random random(2, "kernels");
-  for (const size_t count : {1, 5, 8, 37})
+  for (const size_t count : {1, 5, 16, 37, 500})
     for (const size_t points : {1, 3, 4, 9})
-      for (const size_t dimensions : {0, 1, 3, 10}) {
-        const bool near = count % 2 == 1;
-        const auto numbers = [&](size_t n) {
-          std::vector<double> all(n);
-          for (double& x : all) x = 200 * random.uniform() - 100;
-          if (near)  // sums that differ by a few: most are not negligible
-            for (double& x : all) x = x / 100;
-          return all;
-        };
-        std::vector<std::vector<double>> mu, inverse;
-        std::vector<const double*> mu_at, inverse_at;
-        for (size_t d = 0; d < dimensions; ++d) {
-          mu.push_back(numbers(count));
-          inverse.push_back(numbers(count));
-        }
-        for (size_t d = 0; d < dimensions; ++d) {
-          mu_at.push_back(mu[d].data());
-          inverse_at.push_back(inverse[d].data());
-        }
-        const std::vector<double> x = numbers(points * dimensions);
-        std::vector<double> terms = numbers(points * count);
-        terms[0] = -infinity;
-        std::vector<double> expected = terms;
-        for (size_t p = 0; p < points; ++p)
-          for (size_t i = 0; i < count; ++i)
+      for (const size_t dimensions : {0, 1, 3, 10, 60})
+        for (const bool near : {false, true}) {
+          const SomeKernels some(dimensions, count, near, random);
+          std::vector<double> x, terms, out(points), wanted(points), best(points);
+          std::vector<float> shares;
+          for (size_t p = 0; p < points; ++p) {
+            wanted[p] = 20 * random.uniform();
             for (size_t d = 0; d < dimensions; ++d) {
-              const double z = (x[p * dimensions + d] - mu[d][i]) * inverse[d][i];
-              expected[p * count + i] -= z * z;
+              // At a kernel's mean, at an end of the range, or anywhere.
+              const double mu = some.rows[(p % count) * 2 * dimensions + d];
+              const double share = p % 3 == 0   ? (mu - some.low[d]) / some.range[d]
+                                   : p % 3 == 1 ? static_cast<double>(p % 2)
+                                                : random.uniform();
+              x.push_back(some.low[d] + some.range[d] * share);
+              shares.push_back(static_cast<float>(share));
             }
-        kernels::subtract_squares({dimensions, mu_at.data(), inverse_at.data()}, x.data(), points,
-                                  terms.data(), count, count);
-        for (size_t p = 0; p < points; ++p) {
-          const auto row = expected.begin() + static_cast<int64_t>(p * count);
-          const double floor =
-              *std::max_element(row, row + static_cast<int64_t>(count)) - kernels::negligible;
-          for (size_t i = 0; i < count; ++i) {
-            const double term = terms[p * count + i], whole = expected[p * count + i];
-            if (whole > floor || dimensions == 0)
-              EXPECT_EQ(term, whole) << count << " " << points << " " << dimensions;
-            else
-              EXPECT_LE(term, floor) << count << " " << points << " " << dimensions;
+          }
+          for (const bool own : {false, true}) {  // terms of their own for each point
+            terms.clear();
+            for (size_t p = 0; p < (own ? points : 1); ++p)
+              for (size_t i = 0; i < count; ++i)
+                terms.push_back(some.terms[i] - (own ? 5 * random.uniform() : 0));
+            const size_t stride = own ? count : 0;
+            kernels::log_sums(some.normals(), x.data(), shares.data(), points, terms.data(), stride,
+                              some.weights.data(), count, nullptr, out.data());
+            for (size_t p = 0; p < points; ++p)
+              EXPECT_EQ(out[p], some.plain(x.data() + p * dimensions, terms.data() + p * stride))
+                  << count << " " << points << " " << dimensions << " " << near << " " << own;
+            const kernels::Contest contest{wanted.data(), std::log(1e-3)};
+            kernels::log_sums(some.normals(), x.data(), shares.data(), points, terms.data(), stride,
+                              some.weights.data(), count, &contest, best.data());
+            size_t winner = 0;
+            for (size_t p = 0; p < points; ++p) {
+              EXPECT_TRUE(best[p] == out[p] || best[p] == infinity);
+              if (wanted[p] - out[p] > wanted[winner] - out[winner]) winner = p;
+            }
+            EXPECT_EQ(best[winner], out[winner]);
           }
         }
-      }
 }
 
 // Product, norm and comparison one after the other give the same hits.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "mase/base/text.h"
+#include "mase/run/search_spec.h"
 #include "mase/run/set_option.h"
 
 namespace mase {
@@ -35,7 +36,10 @@ Settings merge_settings(const std::string& command_name, const Arguments& argume
   if (!command.tables.empty() && arguments.was_typed("set"))
     request.changes = set_table(arguments["set"]);
   request.elsewhere = keys_of_all_commands();
-  return read_settings(request, problems);
+  Settings settings = read_settings(request, problems);
+  if (!std::count(command.tables.begin(), command.tables.end(), "search"))
+    check_search_keys(settings, problems);
+  return settings;
 }
 
 void check_typed(const Arguments& arguments, const std::string& command, const std::string& action,

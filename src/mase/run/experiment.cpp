@@ -74,19 +74,6 @@ DatasetOptions as_noted(const DataSpec& noted, const DataSpec& asked) {
   return options;
 }
 
-// Names and arguments of passes can be judged without a network.
-void check_pass_arguments(const std::vector<PassCall>& calls, Problems& problems) {
-  for (const PassCall& call : calls) {
-    const PassRecord* record = Registry<PassRecord>::instance().find(call.name);
-    if (!record)
-      problems.add(Error(call.args.position(), call.path,
-                         fmt::format("unknown pass '{}'", printable(call.name)),
-                         suggestion(call.name, Registry<PassRecord>::instance().names())));
-    else
-      validate(call.args, record->schema, call.path, problems);
-  }
-}
-
 }  // namespace
 
 Experiment::Experiment(ExperimentSpec spec, Observer observer,

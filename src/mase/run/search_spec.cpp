@@ -43,9 +43,11 @@ Schema setup_schema(const SamplerRecord* sampler) {
        // Optuna's pickles have no meaning here: every trial is in the study's storage.
        {.name = "pkl_ckpt", .type = FieldType::text},
        {.name = "save_every_n_trials", .type = FieldType::integer, .minimum = 1}}};
-  if (sampler)
-    for (const Field& field : sampler->schema.fields)
-      if (!schema.find(field.name)) schema.fields.push_back(field);
+  // Of a sampler that is not known any option may be.
+  for (const SamplerRecord* one : Registry<SamplerRecord>::instance().all())
+    if (one == sampler || !sampler)
+      for (const Field& field : one->schema.fields)
+        if (!schema.find(field.name)) schema.fields.push_back(field);
   return schema;
 }
 
@@ -329,22 +331,34 @@ void read_flags(const Settings& settings, SearchSpec& spec, Problems& problems) 
   if (settings.has("timeout")) spec.study.seconds = settings["timeout"].as_double();
 }
 
+void read_tables(const Settings& settings, SearchSpec& spec, Problems& problems) {
+  const Value& table = settings.config.is_dict() ? settings.config["search"] : Value();
+  if (!table.is_dict()) return;
+  static const Schema schema{{{.name = "search_space", .type = FieldType::table},
+                              {.name = "strategy", .type = FieldType::table}}};
+  const Value read = validate(table, schema, "search", problems);
+  if (read["search_space"].is_dict()) read_space(read["search_space"], spec, problems);
+  if (read["strategy"].is_dict()) read_strategy(read["strategy"], spec, problems);
+}
+
 }  // namespace
+
+void check_search_keys(const Settings& settings, Problems& problems) {
+  SearchSpec unused;
+  Problems found;
+  try {
+    read_tables(settings, unused, found);
+  } catch (const Error&) {  // of a value, which only a search is to judge
+  }
+  for (const Error& error : found.errors())
+    if (starts_with(error.cause(), "unknown key")) problems.add(error);
+}
 
 SearchSpec search_spec(const Settings& settings, Problems& problems) {
   SearchSpec spec;
   spec.sampler = &find_sampler("brute-force", "");
   spec.study.seed = static_cast<uint64_t>(settings["seed"].as_int());
-  const Value& table = settings.config.is_dict() ? settings.config["search"] : Value();
-  if (table.is_dict()) {
-    for (const auto& [key, value] : table.as_dict())
-      if (key != "search_space" && key != "strategy")
-        problems.add(Error(value.position(), "search",
-                           fmt::format("unknown key '{}'", printable(key)),
-                           suggestion(key, {"search_space", "strategy"})));
-    if (table["search_space"].is_dict()) read_space(table["search_space"], spec, problems);
-    if (table["strategy"].is_dict()) read_strategy(table["strategy"], spec, problems);
-  }
+  read_tables(settings, spec, problems);
   read_flags(settings, spec, problems);
   const Settings& base = settings;
   spec.training = [base, always = spec.train_changes](const Dict& changes) {

@@ -58,5 +58,8 @@ struct SearchSpec {
 
 // Every mistake of the tables is added to the problems.
 SearchSpec search_spec(const Settings& settings, Problems& problems);
+// For commands that do not search: a key of [search] that nobody reads is a mistake in every one of
+// them. What its values name matters to a search alone.
+void check_search_keys(const Settings& settings, Problems& problems);
 
 }  // namespace mase

@@ -143,6 +143,18 @@ PassList pass_list(const Settings& settings) {
   return list;
 }
 
+void check_pass_arguments(const std::vector<PassCall>& calls, Problems& problems) {
+  for (const PassCall& call : calls) {
+    const PassRecord* record = Registry<PassRecord>::instance().find(call.name);
+    if (!record)
+      problems.add(Error(call.args.position(), call.path,
+                         fmt::format("unknown pass '{}'", printable(call.name)),
+                         suggestion(call.name, Registry<PassRecord>::instance().names())));
+    else
+      validate(call.args, record->schema, call.path, problems);
+  }
+}
+
 ExperimentSpec experiment_spec(const Settings& given) {
   ExperimentSpec spec;
   const Settings settings = with_data_in_its_place(given);

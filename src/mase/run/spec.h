@@ -80,6 +80,8 @@ OutputSpec output_spec(const Settings& settings);
 DataSpec data_spec(const Settings& settings);
 // [passes.*] of the configuration, or of the file that quant_config names.
 PassList pass_list(const Settings& settings);
+// Names and arguments of passes, as far as they can be judged without a network.
+void check_pass_arguments(const std::vector<PassCall>& calls, Problems& problems);
 
 // The task in full ("cls" is classification); an error for what there are no networks for.
 std::string task_name(const std::string& given);

@@ -7,6 +7,7 @@
 // the box's low to its high end.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>

@@ -28,7 +28,9 @@ struct ParzenEstimator::Dimension {
   double low = 0, high = 0;  // on the line
   // By slot; `inverse` as kernels::Normals has it.
   std::vector<double> mu, sigma, inverse, norm;
-  std::vector<NormalTails> tails;  // beyond the range
+  std::vector<float> scale, offset;  // likewise, with zeros at the end
+  size_t normal = 0;                 // its place among those whose kernels are normal
+  std::vector<NormalTails> tails;    // beyond the range
   std::vector<int32_t> choice;
   std::vector<uint32_t> cell;   // of tabulated ones: row of the table
   std::vector<uint32_t> order;  // slots by (mu, key), the prior apart
@@ -37,6 +39,7 @@ struct ParzenEstimator::Dimension {
   std::vector<uint32_t> touched;      // slots whose neighbours changed
 
   bool categorical() const { return distribution->is_categorical(); }
+  bool continuous() const { return !categorical() && !stepped(); }
   bool stepped() const { return !categorical() && distribution->step > 0; }
   bool tabular() const { return stepped() && distribution->count() <= tabulated; }
 
@@ -54,10 +57,10 @@ std::vector<double> recency_weights(size_t m) {
   if (m < fully_weighted) return weights;
   const size_t ramp = m - fully_weighted;
   const double first = 1.0 / static_cast<double>(m);
+  if (ramp == 1) weights[0] = first;
+  if (ramp < 2) return weights;
   for (size_t i = 0; i < ramp; ++i)
-    weights[i] =
-        ramp == 1 ? first
-                  : first + (1.0 - first) * static_cast<double>(i) / static_cast<double>(ramp - 1);
+    weights[i] = first + (1.0 - first) * static_cast<double>(i) / static_cast<double>(ramp - 1);
   return weights;
 }
 
@@ -74,10 +77,13 @@ struct ParzenEstimator::Impl {
   size_t settled_at = 0;       // observations when deviations were last computed
   bool made = false;           // deviations
   std::vector<double> weight;  // by slot; `total` with the prior's, which is one
-  double total = 1;
+  double total = 1, least_weight = 1;
   std::vector<double> base;          // by slot: what does not depend on the point; choices apart
   std::vector<uint32_t> stale_base;  // slots
-  std::vector<const double*> mu, inverse;  // of the dimensions whose kernels are normal
+  // Of the dimensions whose kernels are normal, as kernels::Normals has them.
+  size_t normal_count = 0;
+  std::vector<double> rows;
+  std::vector<const float*> scale, offset;
 
   bool before(const Dimension& d, uint32_t a, double mu, uint32_t key) const {
     return d.mu[a] < mu || (d.mu[a] == mu && key_of[a] < key);
@@ -99,6 +105,7 @@ struct ParzenEstimator::Impl {
     key_of.resize(slot_count);
     weight.resize(slot_count, 0);
     base.resize(slot_count, minus_infinity);
+    rows.resize(slot_count * 2 * normal_count);
     for (Dimension& d : dimensions) {
       if (d.categorical()) {
         d.choice.resize(slot_count, -1);
@@ -107,6 +114,10 @@ struct ParzenEstimator::Impl {
       d.mu.resize(slot_count);
       d.sigma.resize(slot_count, 1);
       d.inverse.resize(slot_count);
+      if (slot_count > d.scale.size()) {
+        d.scale.resize(d.scale.size() + kernels::padding);
+        d.offset.resize(d.scale.size());
+      }
       d.norm.resize(slot_count);
       d.tails.resize(slot_count);
       if (d.tabular()) d.cell.resize(slot_count);
@@ -122,6 +133,7 @@ struct ParzenEstimator::Impl {
       if (at > 0) d.touched.push_back(d.order[at - 1]);
       if (at < d.order.size()) d.touched.push_back(d.order[at]);
       d.inverse[slot] = 0;
+      d.scale[slot] = d.offset[slot] = 0;
     }
     weight[slot] = 0;
     base[slot] = minus_infinity;
@@ -133,6 +145,13 @@ struct ParzenEstimator::Impl {
     d.inverse[slot] = root_half / sigma;
     stale_base.push_back(slot);
     const double mu = d.mu[slot];
+    d.scale[slot] = static_cast<float>(d.inverse[slot] * (d.high - d.low));
+    d.offset[slot] = static_cast<float>(d.inverse[slot] * (mu - d.low));
+    if (d.continuous()) {
+      double* row = rows.data() + slot * 2 * normal_count + d.normal;
+      row[0] = mu;
+      row[normal_count] = d.inverse[slot];
+    }
     if (d.tabular()) {
       const auto [found, first] =
           d.cells.emplace(std::make_pair(mu, sigma), static_cast<uint32_t>(d.cells.size()));
@@ -183,11 +202,13 @@ struct ParzenEstimator::Impl {
   void update_weights() {
     const size_t m = keys.size();
     const std::vector<double> weights = even ? std::vector<double>(m, 1.0) : recency_weights(m);
-    total = weight[prior] = 1;
+    double sum = weight[prior] = 1;
     for (size_t i = 0; i < m; ++i) {
       weight[slots[i]] = weights[i];
-      total += weights[i];
+      sum += weights[i];
     }
+    total = sum;
+    least_weight = m > 0 ? std::min(1.0, weights[0]) : 1;  // the oldest's
   }
 
   void update_bases() {
@@ -199,12 +220,12 @@ struct ParzenEstimator::Impl {
       base[slot] = sum;
     }
     stale_base.clear();
-    mu.clear();
-    inverse.clear();
+    scale.clear();
+    offset.clear();
     for (const Dimension& d : dimensions) {
-      if (d.categorical() || d.stepped()) continue;
-      mu.push_back(d.mu.data());
-      inverse.push_back(d.inverse.data());
+      if (!d.continuous()) continue;
+      scale.push_back(d.scale.data());
+      offset.push_back(d.offset.data());
     }
   }
 
@@ -263,11 +284,15 @@ ParzenEstimator::ParzenEstimator(const Space& space, std::vector<size_t> paramet
       d.high = d.distribution->line_high();
       d.mu = {(d.low + d.high) / 2};
       d.sigma = d.inverse = d.norm = {0};
+      d.scale.resize(kernels::padding);
+      d.offset.resize(kernels::padding);
+      if (d.continuous()) d.normal = impl_->normal_count++;
       d.tails.resize(1);
       if (d.tabular()) d.cell = {0};
     }
     impl_->dimensions.push_back(std::move(d));
   }
+  impl_->rows.resize(2 * impl_->normal_count);
   finish();
 }
 
@@ -281,7 +306,13 @@ size_t ParzenEstimator::kernels() const { return impl_->keys.size() + 1; }
 std::vector<uint32_t> ParzenEstimator::difference(std::span<const uint32_t> wanted) {
   Impl& in = *impl_;
   std::vector<uint32_t> added, keys, slots;
-  size_t w = 0, h = 0;
+  const size_t shorter = std::min(wanted.size(), in.keys.size());
+  const auto same =
+      std::mismatch(in.keys.begin(), in.keys.begin() + static_cast<std::ptrdiff_t>(shorter),
+                    wanted.begin())
+          .first;
+  const auto start = static_cast<size_t>(same - in.keys.begin());
+  size_t w = start, h = start;
   while (w < wanted.size() || h < in.keys.size()) {
     if (h == in.keys.size() || (w < wanted.size() && wanted[w] < in.keys[h])) {
       added.push_back(wanted[w++]);
@@ -293,8 +324,10 @@ std::vector<uint32_t> ParzenEstimator::difference(std::span<const uint32_t> want
       ++w, ++h;
     }
   }
-  in.keys = std::move(keys);
-  in.slots = std::move(slots);
+  in.keys.resize(start);
+  in.slots.resize(start);
+  in.keys.insert(in.keys.end(), keys.begin(), keys.end());
+  in.slots.insert(in.slots.end(), slots.begin(), slots.end());
   return added;
 }
 
@@ -356,33 +389,45 @@ ParzenEstimator::Kernel ParzenEstimator::kernel(size_t index, size_t dimension) 
 }
 
 void ParzenEstimator::log_density(std::span<const Point> points, std::span<double> out) const {
+  evaluate(points, nullptr, out);
+}
+
+void ParzenEstimator::log_density(std::span<const Point> points, std::span<const double> wanted,
+                                  std::span<double> out) const {
+  evaluate(points, wanted.data(), out);
+}
+
+void ParzenEstimator::evaluate(std::span<const Point> points, const double* wanted,
+                               std::span<double> out) const {
   const Impl& in = *impl_;
-  constexpr size_t together = 8;  // so that their terms stay in the cache
-  std::vector<double> first(in.slot_count), terms(together * in.slot_count), x;
-  in.begin_terms(first.data());
-  const kernels::Normals normals{in.mu.size(), in.mu.data(), in.inverse.data()};
-  const double log_total = std::log(in.total);
-  for (size_t begin = 0; begin < points.size(); begin += together) {
-    const size_t count = std::min(together, points.size() - begin);
-    x.clear();
-    for (size_t p = 0; p < count; ++p) {
-      double* own = terms.data() + p * in.slot_count;
-      std::copy(first.begin(), first.end(), own);
-      for (size_t i = 0; i < in.dimensions.size(); ++i) {
-        const Dimension& d = in.dimensions[i];
-        const double value = points[begin + p][i];
-        if (d.categorical() || d.stepped())
-          in.add_dimension(d, value, own);
-        else
-          x.push_back(d.distribution->to_line(value));
-      }
-    }
-    kernels::subtract_squares(normals, x.data(), count, terms.data(), in.slot_count, in.slot_count);
-    for (size_t p = 0; p < count; ++p)
-      out[begin + p] =
-          kernels::log_sum_exp(terms.data() + p * in.slot_count, in.weight.data(), in.slot_count) -
-          log_total;
+  std::vector<double> terms(in.slot_count), x;
+  std::vector<float> shares;
+  x.reserve(points.size() * in.normal_count);
+  shares.reserve(points.size() * in.normal_count);
+  in.begin_terms(terms.data());
+  // Where all kernels are normal, all points begin with the same terms.
+  const size_t stride = in.normal_count == in.dimensions.size() ? 0 : in.slot_count;
+  if (stride > 0) {
+    terms.resize(points.size() * stride);
+    for (size_t p = 1; p < points.size(); ++p)
+      std::copy_n(terms.begin(), stride, terms.begin() + static_cast<std::ptrdiff_t>(p * stride));
   }
+  for (size_t p = 0; p < points.size(); ++p)
+    for (size_t i = 0; i < in.dimensions.size(); ++i) {
+      const Dimension& d = in.dimensions[i];
+      if (!d.continuous()) {
+        in.add_dimension(d, points[p][i], terms.data() + p * stride);
+        continue;
+      }
+      x.push_back(d.distribution->to_line(points[p][i]));
+      shares.push_back(static_cast<float>((x.back() - d.low) / (d.high - d.low)));
+    }
+  const kernels::Contest contest{wanted, std::log(in.least_weight)};
+  kernels::log_sums({in.normal_count, in.rows.data(), in.scale.data(), in.offset.data()}, x.data(),
+                    shares.data(), points.size(), terms.data(), stride, in.weight.data(),
+                    in.slot_count, wanted ? &contest : nullptr, out.data());
+  const double log_total = std::log(in.total);
+  for (size_t p = 0; p < points.size(); ++p) out[p] -= log_total;
 }
 
 Point ParzenEstimator::draw(Random& random) const {

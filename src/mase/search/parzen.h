@@ -51,6 +51,10 @@ class ParzenEstimator {
 
   // Logarithms of the density at each of `points`, whose numbers are in the order of parameters().
   void log_density(std::span<const Point> points, std::span<double> out) const;
+  // The same where only the point is asked for at which `wanted` exceeds it most: at others it may
+  // be infinite.
+  void log_density(std::span<const Point> points, std::span<const double> wanted,
+                   std::span<double> out) const;
   Point draw(Random& random) const;
   const std::vector<size_t>& parameters() const;
 
@@ -58,6 +62,7 @@ class ParzenEstimator {
   std::vector<uint32_t> difference(std::span<const uint32_t> wanted);
   void insert(uint32_t key, const Point& point);
   void finish();
+  void evaluate(std::span<const Point> points, const double* wanted, std::span<double> out) const;
 
   struct Dimension;
   struct Impl;

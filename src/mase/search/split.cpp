@@ -111,7 +111,9 @@ void SplitHistory::split(size_t good, std::vector<uint32_t>& below,
                          std::vector<uint32_t>& above) const {
   below.clear();
   above.clear();
-  std::vector<bool> is_good(kinds_.size());
+  std::vector<uint8_t> is_good(kinds_.size());
+  below.reserve(good);
+  above.reserve(kinds_.size());
   if (objectives_ > 1) {
     for (const uint32_t number : best_of_several(good)) is_good[number] = true;
     good -= std::min(good, feasible_.size());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "mase/search/kernels/parzen.cpp"
@@ -19,82 +20,98 @@ using Tag = hn::ScalableTag<double>;
 // Each of the following takes vectors of any width, one number for what is left over. Nothing is
 // fused into one rounding: bits must not depend on the machine.
 
-// All dimensions of `points` rows at once: means and deviations are loaded once for all of them.
-// Sums only fall, so once all of them are below their row's floor, the rest of the dimensions is
-// left out. False: that was so.
-template <size_t points, class D>
-bool SubtractAt(D d, const Normals& normals, const double* HWY_RESTRICT x,
-                double* HWY_RESTRICT terms, size_t stride, size_t i, const double* floors) {
-  const size_t dimensions = normals.dimensions;
-  const auto next = [&](auto sum, auto mu, auto inverse, size_t k, size_t p) HWY_ATTR {
-    const auto z = hn::Mul(hn::Sub(hn::Set(d, x[p * dimensions + k]), mu), inverse);
-    return hn::Sub(sum, hn::Mul(z, z));
-  };
-  auto a = hn::LoadU(d, terms + i), b = a, c = a, e = a;
-  if constexpr (points > 1) {
-    b = hn::LoadU(d, terms + stride + i);
-    c = hn::LoadU(d, terms + 2 * stride + i);
-    e = hn::LoadU(d, terms + 3 * stride + i);
-  }
-  const auto any_left = [&]() HWY_ATTR {
-    auto left = hn::Gt(a, hn::Set(d, floors[0]));
-    if constexpr (points > 1) {
-      left = hn::Or(left, hn::Gt(b, hn::Set(d, floors[1])));
-      left =
-          hn::Or(left, hn::Or(hn::Gt(c, hn::Set(d, floors[2])), hn::Gt(e, hn::Set(d, floors[3]))));
-    }
-    return !hn::AllFalse(d, left);
-  };
-  constexpr size_t between = 2;  // dimensions from look to look
-  bool left = true;
-  for (size_t k = 0; k < dimensions && left;) {
-    for (const size_t end = std::min(k + between, dimensions); k < end; ++k) {
-      const auto mu = hn::LoadU(d, normals.mu[k] + i),
-                 inverse = hn::LoadU(d, normals.inverse[k] + i);
-      a = next(a, mu, inverse, k, 0);
-      if constexpr (points > 1) {
-        b = next(b, mu, inverse, k, 1);
-        c = next(c, mu, inverse, k, 2);
-        e = next(e, mu, inverse, k, 3);
+constexpr size_t together = 4;  // points whose kernels are loaded once
+using Near = hn::CappedTag<float, padding>;
+
+// Terms in single precision of `together` points, and the largest of each. Sums only grow, so once
+// all of a vector are below their point's floor, the rest of the dimensions is left out. Gives how
+// many vectors are left, and where they begin.
+size_t NearTerms(const Normals& normals, const float* HWY_RESTRICT shares,
+                 const float* const* HWY_RESTRICT terms, size_t count, float depth,
+                 float* HWY_RESTRICT near, float* HWY_RESTRICT largest,
+                 uint32_t* HWY_RESTRICT begins) {
+  const Near d;
+  const size_t lanes = hn::Lanes(d), dimensions = normals.dimensions;
+  float floors[together];
+  std::fill(largest, largest + together, -std::numeric_limits<float>::infinity());
+  std::fill(floors, floors + together, -std::numeric_limits<float>::infinity());
+  const size_t blocks = (count + lanes - 1) / lanes;
+  size_t live = 0;
+  for (size_t block = 0; block < blocks; ++block) {
+    // The first, with the prior, then from the latest on: they are near what is asked about.
+    const size_t i = (block == 0 ? 0 : blocks - block) * lanes;
+    auto a = hn::LoadU(d, terms[0] + i), b = hn::LoadU(d, terms[1] + i),
+         c = hn::LoadU(d, terms[2] + i), e = hn::LoadU(d, terms[3] + i);
+    constexpr size_t between = 4;  // dimensions from look to look
+    bool left = true;
+    for (size_t k = 0; k < dimensions && left;) {
+      for (const size_t end = std::min(k + between, dimensions); k < end; ++k) {
+        const auto scale = hn::LoadU(d, normals.scale[k] + i),
+                   offset = hn::LoadU(d, normals.offset[k] + i);
+        const auto next = [&](auto sum, size_t p) HWY_ATTR {
+          const auto z = hn::MulSub(hn::Set(d, shares[p * dimensions + k]), scale, offset);
+          return hn::NegMulAdd(z, z, sum);
+        };
+        a = next(a, 0);
+        b = next(b, 1);
+        c = next(c, 2);
+        e = next(e, 3);
       }
+      const auto some =
+          hn::Or(hn::Or(hn::Gt(a, hn::Set(d, floors[0])), hn::Gt(b, hn::Set(d, floors[1]))),
+                 hn::Or(hn::Gt(c, hn::Set(d, floors[2])), hn::Gt(e, hn::Set(d, floors[3]))));
+      left = !hn::AllFalse(d, some);
     }
-    left = any_left();
+    if (!left) continue;
+    begins[live++] = static_cast<uint32_t>(i);
+    const auto keep = [&](auto sum, size_t p) HWY_ATTR {
+      hn::StoreU(sum, d, near + p * count + i);
+      largest[p] = std::max(largest[p], hn::GetLane(hn::MaxOfLanes(d, sum)));
+      floors[p] = largest[p] - depth;
+    };
+    keep(a, 0);
+    keep(b, 1);
+    keep(c, 2);
+    keep(e, 3);
   }
-  hn::StoreU(a, d, terms + i);
-  if constexpr (points > 1) {
-    hn::StoreU(b, d, terms + stride + i);
-    hn::StoreU(c, d, terms + 2 * stride + i);
-    hn::StoreU(e, d, terms + 3 * stride + i);
-  }
-  return left;
+  return live;
 }
 
-template <size_t points>
-void SubtractRows(const Normals& normals, const double* x, double* terms, size_t stride,
-                  size_t count) {
-  const Tag d;
-  const size_t lanes = hn::Lanes(d);
-  double floors[points];
-  std::fill(floors, floors + points, -std::numeric_limits<double>::infinity());
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    if (!SubtractAt<points>(d, normals, x, terms, stride, i, floors)) continue;
-    for (size_t p = 0; p < points; ++p)
-      floors[p] =
-          std::max(floors[p], hn::GetLane(hn::MaxOfLanes(d, hn::LoadU(d, terms + p * stride + i))) -
-                                  negligible);
+// Places of the numbers above `floor` in vectors that begin at `begins`; behind the places there is
+// room for one more vector.
+size_t Above(const float* HWY_RESTRICT numbers, const uint32_t* HWY_RESTRICT begins, size_t vectors,
+             float floor, uint32_t* HWY_RESTRICT places) {
+  const Near d;
+  const hn::RebindToUnsigned<Near> du;
+  size_t found = 0;
+  for (size_t v = 0; v < vectors; ++v) {
+    const auto above = hn::Gt(hn::LoadU(d, numbers + begins[v]), hn::Set(d, floor));
+    if (hn::AllFalse(d, above)) continue;
+    const auto here = hn::Iota(du, begins[v]);
+    hn::StoreU(hn::Compress(here, hn::RebindMask(du, above)), du, places + found);
+    found += hn::CountTrue(d, above);
   }
-  const hn::CappedTag<double, 1> one;
-  for (; i < count; ++i) SubtractAt<points>(one, normals, x, terms, stride, i, floors);
+  return found;
 }
 
-void SubtractSquares(const Normals& normals, const double* x, size_t points, double* terms,
-                     size_t stride, size_t count) {
-  size_t p = 0;
-  for (; p + 4 <= points; p += 4)
-    SubtractRows<4>(normals, x + p * normals.dimensions, terms + p * stride, stride, count);
-  for (; p < points; ++p)
-    SubtractRows<1>(normals, x + p * normals.dimensions, terms + p * stride, stride, count);
+// The squares of some kernels at a point, subtracted from their terms one dimension after the
+// other. Several sums at a time, so that none waits for the other.
+template <size_t kernels>
+void SubtractSquares(const double* HWY_RESTRICT x, const double* HWY_RESTRICT rows,
+                     const uint32_t* HWY_RESTRICT places, size_t dimensions,
+                     const double* HWY_RESTRICT terms, double* HWY_RESTRICT out) {
+  const double* row[kernels];
+  double sum[kernels];
+  for (size_t s = 0; s < kernels; ++s) {
+    row[s] = rows + places[s] * 2 * dimensions;
+    sum[s] = terms[places[s]];
+  }
+  for (size_t k = 0; k < dimensions; ++k)
+    for (size_t s = 0; s < kernels; ++s) {
+      const double z = (x[k] - row[s][k]) * row[s][dimensions + k];
+      sum[s] -= z * z;
+    }
+  for (size_t s = 0; s < kernels; ++s) out[s] = sum[s];
 }
 
 size_t AddMatches(const int32_t* HWY_RESTRICT choices, int32_t choice, double gain,
@@ -170,6 +187,68 @@ double LogSumExp(const double* terms, const double* weights, size_t count) {
   return largest + std::log((body.high + rest.high) + (body.low + rest.low));
 }
 
+void LogSums(const Normals& normals, const double* x, const float* shares, size_t points,
+             const double* terms, size_t stride, const double* weights, size_t count,
+             const Contest* contest, double* out) {
+  const size_t dimensions = normals.dimensions;
+  if (dimensions == 0) {
+    for (size_t p = 0; p < points; ++p) out[p] = LogSumExp(terms + p * stride, weights, count);
+    return;
+  }
+  // What single precision may be wrong by where it matters: a kernel's term before its squares is
+  // at most 4.8 a dimension above the prior's, so squares that are not negligible add up to less
+  // than 5 n + 45, each root being off by less than 2e-5.
+  const auto n = static_cast<float>(dimensions);
+  const float slack = 0.5f + 1e-3f * n + 1e-6f * n * n;
+  const float depth = static_cast<float>(negligible) + 2 * slack;
+  const size_t whole = (count + padding - 1) / padding * padding;
+  const size_t rows = stride == 0 ? 1 : together;
+  std::vector<float> near_terms(rows * whole, -std::numeric_limits<float>::infinity()),
+      near(together * whole), some_shares(together * dimensions);
+  std::vector<uint32_t> begins(whole), places(whole + padding);
+  std::vector<double> some_terms(count), some_weights(count);
+  double best = -std::numeric_limits<double>::infinity();  // of the contest
+  for (size_t first = 0; first < points; first += together) {
+    const size_t now = std::min(together, points - first);
+    std::copy_n(shares + first * dimensions, now * dimensions, some_shares.begin());
+    const float* from[together];
+    double zero[together];  // the prior's term, which all others are counted from
+    for (size_t p = 0; p < together; ++p) {
+      const double* own = terms + (first + std::min(p, now - 1)) * stride;
+      float* row = near_terms.data() + (stride == 0 ? 0 : p * whole);
+      zero[p] = own[0];
+      from[p] = row;
+      if (stride == 0 && (first > 0 || p > 0)) continue;
+      for (size_t i = 0; i < count; ++i) row[i] = static_cast<float>(own[i] - zero[p]);
+    }
+    float largest[together];
+    const size_t live = NearTerms(normals, some_shares.data(), from, whole, depth, near.data(),
+                                  largest, begins.data());
+    for (size_t p = 0; p < now; ++p) {
+      if (contest) {
+        // The sum is at least its largest term.
+        const double least = zero[p] + (largest[p] - slack) + contest->log_least_weight;
+        if (contest->wanted[first + p] - least < best) {
+          out[first + p] = std::numeric_limits<double>::infinity();
+          continue;
+        }
+      }
+      const size_t found =
+          Above(near.data() + p * whole, begins.data(), live, largest[p] - depth, places.data());
+      const double* own = terms + (first + p) * stride;
+      const double* at = x + (first + p) * dimensions;
+      size_t s = 0;
+      for (; s + 4 <= found; s += 4)
+        SubtractSquares<4>(at, normals.rows, &places[s], dimensions, own, &some_terms[s]);
+      for (; s < found; ++s)
+        SubtractSquares<1>(at, normals.rows, &places[s], dimensions, own, &some_terms[s]);
+      for (s = 0; s < found; ++s) some_weights[s] = weights[places[s]];
+      out[first + p] = LogSumExp(some_terms.data(), some_weights.data(), found);
+      if (contest) best = std::max(best, contest->wanted[first + p] - out[first + p]);
+    }
+  }
+}
+
 }  // namespace mase::search::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -177,15 +256,17 @@ HWY_AFTER_NAMESPACE();
 namespace mase::search::kernels {
 namespace {
 
-HWY_EXPORT(SubtractSquares);
+HWY_EXPORT(LogSums);
 HWY_EXPORT(AddMatches);
 HWY_EXPORT(LogSumExp);
 
 }  // namespace
 
-void subtract_squares(const Normals& normals, const double* x, size_t points, double* terms,
-                      size_t stride, size_t count) {
-  HWY_DYNAMIC_DISPATCH(SubtractSquares)(normals, x, points, terms, stride, count);
+void log_sums(const Normals& normals, const double* x, const float* shares, size_t points,
+              const double* terms, size_t stride, const double* weights, size_t count,
+              const Contest* contest, double* out) {
+  HWY_DYNAMIC_DISPATCH(LogSums)
+  (normals, x, shares, points, terms, stride, weights, count, contest, out);
 }
 
 void add_matches(const int32_t* choices, int32_t choice, double gain, double* terms, size_t count) {

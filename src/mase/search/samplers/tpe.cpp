@@ -97,26 +97,33 @@ class TpeSampler final : public Sampler {
       for (size_t i = 0; i < candidates_; ++i) drawn.push_back(group.good.draw(random));
       std::vector<double> good(drawn.size()), others(drawn.size());
       group.good.log_density(drawn, good);
-      group.others.log_density(drawn, others);
-      double most = -std::numeric_limits<double>::infinity(), most_new = most;
-      size_t best = 0, best_new = drawn.size();
-      for (size_t i = 0; i < drawn.size(); ++i) {
-        const double gain = good[i] - others[i];
-        if (gain > most) {
-          most = gain;
-          best = i;
-        }
-        if (single && gain > most_new && is_new(trials, request, group, whole, drawn[i])) {
-          most_new = gain;
-          best_new = i;
-        }
+      group.others.log_density(drawn, good, others);
+      size_t best = best_of(good, others, [](size_t) { return true; });
+      const auto is_new_one = [&](size_t i) {
+        return is_new(trials, request, group, whole, drawn[i]);
+      };
+      if (single && !is_new_one(best)) {
+        group.others.log_density(drawn, others);
+        const size_t best_new = best_of(good, others, is_new_one);
+        if (best_new < drawn.size()) best = best_new;
       }
-      put(group, drawn[single && best_new < drawn.size() ? best_new : best], whole);
+      put(group, drawn[best], whole);
     }
     fix_single(space, whole);
     last = whole;
     if (request.repeats || !trials.tried(whole)) return whole;
     return {};
+  }
+
+  // Where the density of good trials exceeds that of the others most; as many as there are: none.
+  template <class Allowed>
+  static size_t best_of(const std::vector<double>& good, const std::vector<double>& others,
+                        const Allowed& allowed) {
+    size_t best = good.size();
+    for (size_t i = 0; i < good.size(); ++i)
+      if ((best == good.size() || good[i] - others[i] > good[best] - others[best]) && allowed(i))
+        best = i;
+    return best;
   }
 
   static void fix_single(const Space& space, Point& point) {
