@@ -3,6 +3,8 @@
 //   bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]]
 //     what samplers reach on tables (FOLDER/tables.json, *.csv.gz) and on ZDT1-3 and DTLZ2, medians
 //     over seeds; one sampler with these options; problem=TEXT: those with it in their names
+//   bench_search coco PYTHON SCRIPT [SEEDS [SAMPLER KEY=VALUE ...]]
+//     the same on functions of COCO, which SCRIPT (bench/search_coco.py) computes
 //   bench_search overhead [SAMPLER [OBJECTIVES]]
 //     milliseconds of processor time for one more trial with n trials in the study
 //   bench_search ptq [ROWS [CHECKPOINT]]
@@ -218,9 +220,81 @@ std::vector<double> reached(const Problem& problem, const SamplerRecord& record,
   return figures;
 }
 
-void quality(const std::string& folder, int seeds, const std::string& only, Dict options) {
-  std::vector<Problem> problems = folder == "-" ? std::vector<Problem>{} : table_problems(folder);
-  for (Problem& one : function_problems()) problems.push_back(std::move(one));
+// Another program that answers a line with a line.
+class Companion {
+ public:
+  Companion(const char* program, const char* script) {
+    int there[2], back[2];
+    if (::pipe(there) != 0 || ::pipe(back) != 0) throw Error(program, "no pipe");
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::dup2(there[0], 0);
+      ::dup2(back[1], 1);
+      for (const int end : {there[0], there[1], back[0], back[1]}) ::close(end);
+      ::execl(program, program, script, nullptr);
+      std::_Exit(127);
+    }
+    ::close(there[0]);
+    ::close(back[1]);
+    to_ = ::fdopen(there[1], "w");
+    from_ = ::fdopen(back[0], "r");
+  }
+  ~Companion() {
+    std::fclose(to_);
+    std::fclose(from_);
+    ::waitpid(child_, nullptr, 0);
+  }
+  Companion(const Companion&) = delete;
+  Companion& operator=(const Companion&) = delete;
+
+  std::vector<double> ask(const std::string& line) {
+    std::fputs((line + "\n").c_str(), to_);
+    std::fflush(to_);
+    char answer[4096];
+    if (!std::fgets(answer, sizeof answer, from_)) throw Error("coco", "does not answer");
+    std::vector<double> numbers;
+    for (const std::string& word : split(strip(answer), ' '))
+      numbers.push_back(parse_number(word).value_or(std::nan("")));
+    return numbers;
+  }
+
+ private:
+  pid_t child_ = 0;
+  std::FILE *to_ = nullptr, *from_ = nullptr;
+};
+
+std::vector<Problem> coco_problems(const std::shared_ptr<Companion>& coco) {
+  std::vector<Problem> problems;
+  for (const auto& [suite, dimensions, functions] :
+       {std::tuple("bbob", 5, std::vector<int>{1, 8, 15, 21}),
+        std::tuple("bbob-mixint", 10, std::vector<int>{1, 8, 15})})
+    for (const int function : functions) {
+      const std::string name = fmt::format("{} {} {}", suite, function, dimensions);
+      Space space;
+      const std::vector<double> ranges = coco->ask(name);
+      for (size_t i = 0; i + 2 < ranges.size(); i += 3)
+        space.add({fmt::format("x{}", i / 3), ranges[i + 2] > 0
+                                                  ? Distribution::integer(ranges[i], ranges[i + 1])
+                                                  : Distribution::real(ranges[i], ranges[i + 1])});
+      problems.push_back({fmt::format("{}_f{}_d{}", suite, function, dimensions),
+                          space,
+                          1,
+                          {},
+                          {50, 100, 200},
+                          [coco, name](const Point& point) -> Losses {
+                            // One function at a time: the first question after another's says
+                            // which.
+                            static std::string current;
+                            if (current != name) coco->ask(current = name);
+                            std::string line;
+                            for (const double x : point) line += fmt::format("{} ", x);
+                            return coco->ask(line);
+                          }});
+    }
+  return problems;
+}
+
+void quality(std::vector<Problem> problems, int seeds, const std::string& only, Dict options) {
   const Value* named = options.find("problem");
   const std::string part = named ? named->as_string() : "";
   options.erase("problem");
@@ -294,6 +368,24 @@ void overhead(const std::string& only, size_t only_objectives) {
     }
 }
 
+// Of the first rows, by the network alone.
+double plain_accuracy(const Graph& network, const Dataset& dataset, int64_t rows) {
+  CompileOptions options;
+  options.batch_size = 1000;
+  options.loss = loss_for(dataset);
+  Program program = Program::compile(network, options);
+  const Tensor logits = predict_rows(program, dataset.validation);
+  const int64_t classes = logits.shape().back();
+  const float* values = logits.data<float>();
+  const int32_t* labels = dataset.validation.labels.data<int32_t>();
+  int64_t right = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* row = values + i * classes;
+    right += std::max_element(row, row + classes) - row == labels[i];
+  }
+  return static_cast<double>(right) / static_cast<double>(rows);
+}
+
 void ptq(int64_t rows, const std::string& checkpoint) {
   Dict given{{"model", "jsc-10x"}, {"dataset", "jsc-sim"}, {"val_split", "0.25"}, {"seed", 0}};
   if (!checkpoint.empty()) given.set("load_name", checkpoint);
@@ -337,9 +429,12 @@ void ptq(int64_t rows, const std::string& checkpoint) {
   std::fflush(stdout);
   constexpr int repeats = 64;
   double slow = 0, slow_spent = 0;
+  int equal = 0;
   for (int i = 0; i < repeats; ++i) {
     ExperimentSpec one = experiment_spec(settings);
     const auto number = static_cast<int64_t>(count) / repeats * i;
+    equal += plain_accuracy(search.network(number), *experiment.dataset(), search.rows()) ==
+             search.trials()[static_cast<size_t>(number)].values[0];
     const Value file = search.configuration(number);
     one.passes.calls = pass_calls(file["passes"], "passes");
     Experiment transformed(std::move(one));
@@ -356,6 +451,9 @@ void ptq(int64_t rows, const std::string& checkpoint) {
       "by the clock, {:.0f} times by processor time\n",
       1e3 * slow / repeats, 1e3 * slow_spent / repeats, slow / repeats * count / seconds,
       slow_spent / repeats * count / spent);
+  fmt::print(
+      "{} of these {} networks, run row by row, have the accuracy of the search to the bit\n",
+      equal, repeats);
 }
 
 // KEY=VALUE, numbers and true or false as such.
@@ -419,10 +517,19 @@ void storage(const std::string& address, int processes, int64_t trials, const st
 int main(int count, char** words) {
   const std::string mode = count > 1 ? words[1] : "";
   try {
-    if (mode == "quality" && count > 2)
-      mase::search::quality(words[2], count > 3 ? std::stoi(words[3]) : 30,
+    if (mode == "quality" && count > 2) {
+      std::vector<mase::search::Problem> problems = mase::search::function_problems();
+      if (std::string(words[2]) != "-")
+        for (mase::search::Problem& one : mase::search::table_problems(words[2]))
+          problems.push_back(std::move(one));
+      mase::search::quality(std::move(problems), count > 3 ? std::stoi(words[3]) : 30,
                             count > 4 ? words[4] : "", mase::search::options_of(count, words, 5));
-    else if (mode == "overhead")
+    } else if (mode == "coco" && count > 3) {
+      mase::search::quality(mase::search::coco_problems(
+                                std::make_shared<mase::search::Companion>(words[2], words[3])),
+                            count > 4 ? std::stoi(words[4]) : 30, count > 5 ? words[5] : "",
+                            mase::search::options_of(count, words, 6));
+    } else if (mode == "overhead")
       mase::search::overhead(count > 2 ? words[2] : "", count > 3 ? std::stoul(words[3]) : 1);
     else if (mode == "storage" && count > 4)
       mase::search::storage(words[2], std::stoi(words[3]), std::stoll(words[4]),
@@ -431,9 +538,9 @@ int main(int count, char** words) {
       mase::search::ptq(count > 2 ? std::stoll(words[2]) : 20000, count > 3 ? words[3] : "");
     else
       fmt::print(
-          "usage: bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]] | overhead [SAMPLER "
-          "[OBJECTIVES]] | ptq "
-          "[ROWS] | "
+          "usage: bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]] | coco PYTHON SCRIPT "
+          "[SEEDS [SAMPLER KEY=VALUE ...]] | overhead [SAMPLER [OBJECTIVES]] | ptq [ROWS "
+          "[CHECKPOINT]] | "
           "storage ADDRESS PROCESSES TRIALS [SAMPLER]\n");
   } catch (const std::exception& error) {
     fmt::print("bench_search: {}\n", error.what());

@@ -4,11 +4,14 @@
 many trials a second Optuna's processes make in one database: beside `bench_search overhead` and `bench_search storage`.
 
     python3 -m venv venv && venv/bin/pip install optuna rustuna psycopg2-binary
-    venv/bin/python bench/search_peers.py [--storage sqlite:////tmp/x.db] [--processes 4]
+    venv/bin/python bench/search_peers.py [--here build/release/bin/bench_search] [--largest 10000]
+    venv/bin/python bench/search_peers.py --storage sqlite:////tmp/x.db [--processes 4]
 """
 import argparse
 import multiprocessing
 import random
+import re
+import subprocess
 import time
 import warnings
 
@@ -41,22 +44,39 @@ def one_more(study, dimensions, repeats):
 
 
 def rustuna(dimensions, count):
+    """With a history of its own up to 1,000 trials; beyond, where that takes minutes, with a random one."""
     try:
         import rustuna as module
     except ImportError:
         return None
     try:
         study = module.create_study(sampler=module.samplers.TPESampler(seed=1))
-        start, mark = time.process_time(), 0
+        own = count if count <= 1000 else 0
+        ranges = {f"x{i}": module.distributions.FloatDistribution(0, 1) for i in range(dimensions)}
+        dice = random.Random(1)
+        for _ in range(count - own):
+            params = {name: dice.random() for name in ranges}
+            study.add_trial(module.create_trial(params=params, distributions=ranges, value=objective(params)))
         def measure(trial):
             return objective({f"x{i}": trial.suggest_float(f"x{i}", 0, 1) for i in range(dimensions)})
-        study.optimize(measure, n_trials=count)
-        mark = time.process_time()
-        study.optimize(measure, n_trials=50)
-        return 1e3 * (time.process_time() - mark) / 50, mark - start
+        if own:
+            study.optimize(measure, n_trials=own)
+        spent = []
+        for _ in range(5):
+            mark = time.process_time()
+            study.optimize(measure, n_trials=10)
+            spent.append(1e3 * (time.process_time() - mark) / 10)
+        return sorted(spent)[2]
     except Exception as error:  # its interface is young
         print("rustuna:", error)
         return None
+
+
+def here(program, dimensions):
+    """{trials: milliseconds} of bench_search overhead for TPE with one objective."""
+    text = subprocess.run([program, "overhead", "tpe", "1"], capture_output=True, text=True, check=True).stdout
+    line = next(one for one in text.splitlines() if f" {dimensions} parameters" in one)
+    return {int(n): float(ms) for n, ms in re.findall(r"n = (\d+): ([\d.]+) ms", line)}
 
 
 def work(address, name, trials):
@@ -70,6 +90,7 @@ def main():
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--largest", type=int, default=1000, help="trials in the study")
+    parser.add_argument("--here", help="bench_search: measured in the same run")
     options = parser.parse_args()
     if options.storage:
         name = f"peers {time.time()}"
@@ -87,17 +108,22 @@ def main():
               f"{share * options.processes / seconds:.1f} trials/s")
         return
     for dimensions in (10, 50):
+        ours = here(options.here, dimensions) if options.here else {}
         for count in (100, 1000, 10000):
             if count > options.largest:
                 continue
             study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=1))
             study.add_trials(list(history(count, dimensions)))
-            print(f"Optuna TPE, {dimensions} parameters, n = {count}: {one_more(study, dimensions, 15):.2f} ms",
-                  flush=True)
-        result = rustuna(dimensions, min(1000, options.largest))
-        if result:
-            print(f"Rustuna TPE, {dimensions} parameters, n = {min(1000, options.largest)}: {result[0]:.2f} ms",
-                  flush=True)
+            figures = {"Optuna": one_more(study, dimensions, 15), "Rustuna": rustuna(dimensions, count)}
+            text = f"{dimensions} parameters, n = {count}:"
+            if count in ours:
+                text += f" here {ours[count]:.4f} ms"
+            for name, milliseconds in figures.items():
+                if milliseconds is not None:
+                    text += f", {name} {milliseconds:.2f} ms"
+                    if count in ours:
+                        text += f" ({milliseconds / ours[count]:.0f} times)"
+            print(text, flush=True)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,23 @@ search studies 2..4 || fail "continued"
 code=0
 search no_such_database 2..4 || code=$?
 [[ $code == 2 && $(grep -c '^ch: ' log.log) == 1 ]] || fail "unknown database: exit code $code"
+# A user whose password is asked for: the right one, a wrong one, which is never shown, and none.
+rows "create role guarded login password 'right' superuser" >log.log 2>&1 || fail "role"
+lines=$(printf 'host all guarded all scram-sha-256\n%s' "$(cat "$scratch/server/data/pg_hba.conf")")
+echo "$lines" >"$scratch/server/data/pg_hba.conf"
+rows "select pg_reload_conf()" >log.log
+sleep 1
+own=$server
+server=${own/mase@/guarded:right@}
+search studies 2..4 || fail "the right password"
+for password in guarded:unheard-of@ guarded@; do
+  server=${own/mase@/$password} code=0
+  search studies 2..4 || code=$?
+  [[ $code == 2 && $(grep -c '^ch: ' log.log) == 1 ]] || fail "wrong password: exit code $code"
+  grep -q "password" log.log || fail "does not speak of the password"
+  ! grep -q "unheard-of" log.log || fail "shows a password"
+done
+! grep -rqs "guarded:right" mase_output || fail "keeps a password"
 server=postgresql://mase@127.0.0.1:1 code=0
 search studies 2..4 || code=$?
 [[ $code == 2 && $(grep -c '^ch: ' log.log) == 1 ]] || fail "unreachable server: exit code $code"

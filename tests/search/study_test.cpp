@@ -6,6 +6,7 @@
 #include <set>
 
 #include "mase/search/pareto.h"
+#include "mase/search/parzen.h"
 #include "mase/search/study.h"
 #include "support/support.h"
 
@@ -143,6 +144,33 @@ TEST(SearchStudy, AKeptSamplerSuggestsWhatAFreshOneDoes) {
       history.add(trials[i]);
     }
   }
+}
+
+// Of many equal observations two have wide kernels. Whatever their number, the newest is seldom one
+// of them.
+TEST(SearchParzen, TheWideKernelsAreNotThoseOfTheNewest) {
+  Space space;
+  space.add({"bit", Distribution::integer(0, 1)});
+  ParzenEstimator estimator(space, {0}, false);
+  const auto point = [](uint32_t key) -> const Point& {
+    static const Point points[] = {{0.0}, {1.0}};
+    return points[key % 2];
+  };
+  std::vector<uint32_t> keys;
+  int wide = 0, newest_is_wide = 0;
+  for (uint32_t key = 0; key < 200; ++key) {
+    keys.push_back(key);
+    estimator.observe(keys, point);
+    if (key < 20) continue;
+    const double least = 2.0 / std::min(100.0, static_cast<double>(keys.size() + 2));
+    for (size_t i = 0; i < keys.size(); ++i)
+      if (estimator.kernel(i, 0).sigma > least) {
+        ++wide;
+        newest_is_wide += i + 2 >= keys.size();  // of either value
+      }
+  }
+  EXPECT_EQ(wide, 2 * 180);  // the last of the zeros and the first of the ones
+  EXPECT_LT(newest_is_wide, 40);
 }
 
 TEST(SearchStudy, AnExceptionOfTheObjectiveEndsTheSearch) {

@@ -127,13 +127,15 @@ int search_once(const Arguments& arguments, const Prepared& prepared, Communicat
   write_record(results, page);
   if (settings["plot"].as_bool()) log.text(search_plots(page, plot_style(settings.values)));
   if (end == search::StudyEnd::timeout) log.info("The time given is over.");
-  log.info(fmt::format("Results: {}; study '{}' in {}", printable(results), printable(study),
-                       printable(settings.has("storage") ? address : "study.db")));
+  log.info(fmt::format(
+      "Results: {}; study '{}' in {}", printable(results), printable(study),
+      printable(settings.has("storage") ? search::without_password(address) : "study.db")));
   const bool stopped = end == search::StudyEnd::interrupted;
   folder.finish(stopped ? "interrupted" : "finished");
   if (stopped)
     log.info(fmt::format("Interrupted. The same command with --storage {}{} goes on with it.",
-                         settings.has("storage") ? "" : "sqlite:///", printable(address)));
+                         settings.has("storage") ? "" : "sqlite:///",
+                         printable(search::without_password(address))));
   else
     log.info(fmt::format("Next:  ch report {}", printable(folder.path())));
   return stopped ? 130 : 0;

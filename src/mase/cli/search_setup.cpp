@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "mase/base/text.h"
+#include "mase/search/storage.h"
 
 namespace mase::search_command {
 namespace {
@@ -41,6 +42,19 @@ void tell_space(const SearchExperiment& search, const Logger& log) {
       count_text(size), pace->all / jobs, with_thousands(spec.study.trials), asked / jobs));
 }
 
+// [passes] of the file is for other commands. A key that nobody reads is a mistake here too; what
+// only does not fit this network is none.
+void check_passes(ExperimentSpec parts) {
+  parts.data = {};
+  Problems found, mistakes;
+  Experiment(std::move(parts)).check(found);
+  for (const Error& error : found.errors())
+    if (error.place().find("passes.") != std::string::npos &&
+        (starts_with(error.cause(), "unknown key") || ends_with(error.cause(), "is missing")))
+      mistakes.add(error);
+  mistakes.throw_if_any();
+}
+
 }  // namespace
 
 Prepared::Prepared(Settings read, SearchSpec spec, bool speaks)
@@ -49,8 +63,9 @@ Prepared::Prepared(Settings read, SearchSpec spec, bool speaks)
   for (const std::string& warning : settings.warnings) log.warning(warning);
   for (const std::string& notice : spec.notices) log.warning(notice);
   ExperimentSpec parts = experiment_spec(settings);
+  if (!parts.passes.calls.empty()) check_passes(parts);
   parts.data.needed = true;
-  parts.passes = {};  // [passes] of the file is for ch transform
+  parts.passes = {};
   experiment = std::make_unique<Experiment>(std::move(parts), log.observer());
   experiment->prepare();
   if (!experiment->network().loaded && !spec.trained)
@@ -62,7 +77,10 @@ Prepared::Prepared(Settings read, SearchSpec spec, bool speaks)
 RunFolder Prepared::create_folder(const Arguments& arguments) const {
   OutputSpec output = output_spec(settings);
   output.record["version"] = program_version();
-  output.record["command"] = Value::of(arguments.command_line);
+  std::vector<std::string> words;
+  for (const std::string& word : arguments.command_line)
+    words.push_back(search::without_password(word));
+  output.record["command"] = Value::of(words);
   return experiment->create_folder(output, "search");
 }
 

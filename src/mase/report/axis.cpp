@@ -57,6 +57,9 @@ Axis::Axis(const AxisOptions& options, const std::vector<double>& values, double
   high_ += margin;
   const int wanted = std::max(2, static_cast<int>(std::abs(last - first) / 70));
   ticks_ = logarithmic_ ? log_axis_ticks(low_, high_) : axis_ticks(low_, high_, wanted);
+  // One tick alone says no scale.
+  for (int more = wanted + 1; !logarithmic_ && ticks_.size() < 3 && more <= 3 * wanted; ++more)
+    ticks_ = axis_ticks(low_, high_, more);
   if (text_ == NumberText::whole && !logarithmic_)
     std::erase_if(ticks_, [](double tick) { return tick != std::floor(tick); });
 }

@@ -36,7 +36,7 @@ std::string cell_html(const HeatMap& map, const HeatCell& cell, double low, doub
   const std::string link = safe_link(cell.text.link);
   if (!link.empty()) text = "<a href=\"" + link + "\">" + text + "</a>";
   return fmt::format("<td class=\"cell{}{}\" style=\"--share:{:.3f}\"{}>{}{}</td>",
-                     good > 0.45 ? " strong" : "", good == 1 ? " winner" : "", good, hover, text,
+                     good > 0.7 ? " strong" : "", good == 1 ? " winner" : "", good, hover, text,
                      below.empty() ? "" : "<small>" + escaped(below) + "</small>");
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "mase/base/error.h"
+#include "mase/base/text.h"
 #include "mase/report/chart_frame.h"
 #include "mase/report/charts.h"
 #include "mase/report/html.h"
@@ -36,14 +37,26 @@ struct Upright {
   }
 };
 
+// "seq_blocks_2/config/weight_width" in two lines, since what tells such names apart is their end.
+std::vector<std::string> label_lines(const std::string& label) {
+  const size_t slash = label.rfind('/');
+  if (slash == std::string::npos) return {label};
+  return {replace_all(label.substr(0, slash), "/config", ""), label.substr(slash + 1)};
+}
+
 std::string drawn_upright(const Upright& upright, const ChartArea& area) {
   std::string svg = fmt::format(
-      "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" class=\"upright\"/>"
-      "<text x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\" class=\"tick "
-      "strong\">{4}{5}</text>",
-      upright.x, area.top, area.inner_bottom(), area.height - 12,
-      escaped(cut_text(upright.given->axis.label, 18)),
-      upright.axis && upright.axis->logarithmic() ? " (log)" : "");
+      "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\" class=\"upright\"/>",
+      upright.x, area.top, area.inner_bottom());
+  const std::vector<std::string> lines = label_lines(upright.given->axis.label);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const bool last = i + 1 == lines.size();
+    svg += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" class=\"tick "
+        "strong\">{}{}</text>",
+        upright.x, area.height - (last ? 8 : 22), escaped(cut_text(lines[i], 18)),
+        last && upright.axis && upright.axis->logarithmic() ? " (log)" : "");
+  }
   const auto mark = [&](double at, const std::string& text) {
     svg += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" class=\"tick halo\">{}"

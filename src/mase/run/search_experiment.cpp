@@ -47,14 +47,10 @@ SearchExperiment::SearchExperiment(const Experiment& experiment, SearchSpec spec
   if (spec_.space)
     parts.push_back(
         spec_.space->make({experiment_.graph(), spec_.seed, spec_.by, spec_.seed_path}, problems));
-  if (!spec_.train.is_null()) {
-    const TrainSpec base = spec_.training({});
-    const Value chosen(Dict{{"training_optimizer", base.options.optimizer},
-                            {"schedule", base.options.schedule},
-                            {"loss", base.options.loss}});
+  if (!spec_.train.is_null())
     parts.push_back(std::make_unique<search::OptionSpace>(spec_.train, "search.search_space.train",
-                                                          training_options(), chosen, problems));
-  }
+                                                          training_options(), chosen_members(spec_),
+                                                          problems));
   bool design = std::count(spec_.hardware.begin(), spec_.hardware.end(), "area_luts") > 0 ||
                 std::count(spec_.hardware.begin(), spec_.hardware.end(), "latency") > 0;
   std::vector<std::string> known = search::software_figures(dataset.classification);

@@ -8,6 +8,7 @@
 #include "mase/base/text.h"
 #include "mase/ir/op.h"
 #include "mase/run/search_training.h"
+#include "mase/search/option_space.h"
 #include "mase/search/pruner.h"
 
 namespace mase {
@@ -260,6 +261,7 @@ void read_space(const Value& given, SearchSpec& spec, Problems& problems) {
                             "search.search_space.setup", problems);
   if (by["by"].is_string()) spec.by = by["by"].as_string();
   if (read["seed"].is_dict()) spec.seed = read["seed"];
+  search::check_seed_keys(spec.seed, "search.search_space.seed", problems);
   spec.train = read["train"];
   if (read["seed"].is_dict() || spec.train.is_null())
     spec.space = choose_space(read["name"], read["seed"], spec, problems);
@@ -331,6 +333,10 @@ void read_flags(const Settings& settings, SearchSpec& spec, Problems& problems) 
   if (settings.has("timeout")) spec.study.seconds = settings["timeout"].as_double();
 }
 
+void check_training_space(const Value& table, const Value& chosen, Problems& problems) {
+  search::OptionSpace(table, "search.search_space.train", training_options(), chosen, problems);
+}
+
 void read_tables(const Settings& settings, SearchSpec& spec, Problems& problems) {
   const Value& table = settings.config.is_dict() ? settings.config["search"] : Value();
   if (!table.is_dict()) return;
@@ -348,10 +354,18 @@ void check_search_keys(const Settings& settings, Problems& problems) {
   Problems found;
   try {
     read_tables(settings, unused, found);
+    if (unused.train.is_dict()) check_training_space(unused.train, Dict{}, found);
   } catch (const Error&) {  // of a value, which only a search is to judge
   }
   for (const Error& error : found.errors())
     if (starts_with(error.cause(), "unknown key")) problems.add(error);
+}
+
+Value chosen_members(const SearchSpec& spec) {
+  const TrainSpec base = spec.training({});
+  return Dict{{"training_optimizer", base.options.optimizer},
+              {"schedule", base.options.schedule},
+              {"loss", base.options.loss}};
 }
 
 SearchSpec search_spec(const Settings& settings, Problems& problems) {
@@ -367,6 +381,9 @@ SearchSpec search_spec(const Settings& settings, Problems& problems) {
       for (const auto& [name, value] : *one) changed.values[name] = value;
     return train_spec(changed);
   };
+  // Before any data are read.
+  if (!spec.train.is_null() && problems.empty())
+    check_training_space(spec.train, chosen_members(spec), problems);
   if (!spec.train.is_null() && !spec.trained)
     problems.add(Error(spec.train.position(), "search.search_space.train",
                        "options of training are searched over, and nothing is trained",

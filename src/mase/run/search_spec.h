@@ -58,6 +58,8 @@ struct SearchSpec {
 
 // Every mistake of the tables is added to the problems.
 SearchSpec search_spec(const Settings& settings, Problems& problems);
+// The optimiser, the schedule and the loss that training has where the space does not say.
+Value chosen_members(const SearchSpec& spec);
 // For commands that do not search: a key of [search] that nobody reads is a mistake in every one of
 // them. What its values name matters to a search alone.
 void check_search_keys(const Settings& settings, Problems& problems);

@@ -11,6 +11,7 @@
 #include "mase/run/options.h"
 #include "mase/run/record_options.h"
 #include "mase/run/set_option.h"
+#include "mase/search/storage.h"
 
 namespace mase {
 namespace {
@@ -233,8 +234,15 @@ Settings read_settings(const SettingsRequest& request, Problems& problems) {
   const auto add_row = [&](const std::string& name, const Value& fallback) {
     const Value* written = from_file.as_dict().find(name);
     const Value* typed = typed_options.find(name);
-    settings.rows.push_back({shown_name(name), fallback, written ? *written : Value(),
-                             typed ? *typed : Value(), settings.values[name]});
+    // Rows are shown and kept in the run folder.
+    const auto shown = [&](const Value* value) {
+      if (!value) return Value();
+      return name == "storage" && value->is_string()
+                 ? Value(search::without_password(value->as_string()))
+                 : *value;
+    };
+    settings.rows.push_back(
+        {shown_name(name), fallback, shown(written), shown(typed), shown(&settings.values[name])});
   };
   for (const Field& field : request.options.fields) {
     add_row(field.name, field.default_value);

@@ -58,6 +58,30 @@ void check_seeds(const SpaceSetup& setup, std::vector<std::string>& unused, Prob
 
 }  // namespace
 
+void check_seed_keys(const Value& seed, const std::string& path, Problems& problems) {
+  std::set<std::string> all;
+  for (const SpaceRecord* space : Registry<SpaceRecord>::instance().all())
+    for (const std::string& key : space->keys()) all.insert(key);
+  const std::vector<std::string> known(all.begin(), all.end());
+  const auto unknown = [&](const std::string& key, const Value& value, const std::string& where,
+                           const std::vector<std::string>& names) {
+    problems.add(Error(value.position(), where, fmt::format("unknown key '{}'", printable(key)),
+                       suggestion(key, names)));
+  };
+  for (const auto& [name, rule] : seed.as_dict()) {
+    const std::string inner = path + "." + name;
+    if (!rule.is_dict()) {
+      unknown(name, rule, path, {});
+      continue;
+    }
+    for (const auto& [key, config] : rule.as_dict())
+      if (key != "config") unknown(key, config, inner, {"config"});
+    if (!rule["config"].is_dict()) continue;
+    for (const auto& [key, value] : rule["config"].as_dict())
+      if (!all.count(key)) unknown(key, value, inner + ".config", known);
+  }
+}
+
 List choices_of(const Value& value) {
   const List all = value.is_list() ? value.as_list() : List{value};
   List distinct;

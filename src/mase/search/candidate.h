@@ -62,8 +62,14 @@ struct SpaceRecord {
   // A key of a layer's config that only this kind has: files that call their space by a name of
   // their own are recognised by it. Empty: none.
   std::string telling_key = {};
+  // Keys that the config of a layer may have, whatever the network.
+  std::function<std::vector<std::string>()> keys;
   std::function<std::unique_ptr<SpacePart>(const SpaceSetup& setup, Problems& problems)> make;
 };
+
+// Tables and keys of a seed that no space reads, for any network. Seeds that are not used may be
+// those of another space.
+void check_seed_keys(const Value& seed, const std::string& path, Problems& problems);
 
 // The parts' parameters one after the other.
 class CandidateSpace {

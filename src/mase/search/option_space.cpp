@@ -28,8 +28,8 @@ Value checked(const Value& value, const Field& field, const std::string& path, P
   return validate(given, {{one}}, path, problems)[one.name];
 }
 
-const Schema range_schema = {{{.name = "low", .type = FieldType::number, .required = true},
-                              {.name = "high", .type = FieldType::number, .required = true},
+const Schema range_schema = {{{.name = "low", .type = FieldType::number},
+                              {.name = "high", .type = FieldType::number},
                               {.name = "log", .type = FieldType::boolean, .default_value = false},
                               {.name = "step", .type = FieldType::number, .minimum = 0}}};
 
@@ -73,6 +73,9 @@ void OptionSpace::add(const std::string& key, const Value& value, const std::str
   std::optional<Distribution> distribution;
   if (value.is_dict()) {
     const Value range = validate(value, range_schema, path, problems);
+    for (const char* end : {"low", "high"})  // a key that is mistyped is told alone
+      if (range[end].is_null() && problems.errors().size() == before)
+        problems.add(Error(value.position(), path, fmt::format("'{}' is missing", end)));
     if (field.type != FieldType::integer && field.type != FieldType::number)
       problems.add(
           Error(value.position(), path, "is no number: it has no range", "give a list of values"));

@@ -21,6 +21,17 @@ constexpr size_t settled = 98;
 constexpr double tabulated = 256;
 constexpr uint32_t prior = 0;  // its slot
 
+// Of several equal observations the first and the last in order have the wide kernels. They are in
+// an order as if drawn: by age the newest would always be one of those two, and among the trials
+// that are not good its wide kernel speaks against whatever is near what was tried last.
+uint32_t place_among_equals(uint32_t key) {
+  key ^= key >> 16;
+  key *= 0x85ebca6bu;
+  key ^= key >> 13;
+  key *= 0xc2b2ae35u;
+  return key ^ key >> 16;
+}
+
 }  // namespace
 
 struct ParzenEstimator::Dimension {
@@ -33,7 +44,7 @@ struct ParzenEstimator::Dimension {
   std::vector<NormalTails> tails;    // beyond the range
   std::vector<int32_t> choice;
   std::vector<uint32_t> cell;   // of tabulated ones: row of the table
-  std::vector<uint32_t> order;  // slots by (mu, key), the prior apart
+  std::vector<uint32_t> order;  // slots by mu, the prior apart
   std::map<std::pair<double, double>, uint32_t> cells;
   mutable std::vector<double> table;  // rows of count() logarithms, not-a-number: not yet computed
   std::vector<uint32_t> touched;      // slots whose neighbours changed
@@ -86,7 +97,8 @@ struct ParzenEstimator::Impl {
   std::vector<const float*> scale, offset;
 
   bool before(const Dimension& d, uint32_t a, double mu, uint32_t key) const {
-    return d.mu[a] < mu || (d.mu[a] == mu && key_of[a] < key);
+    return d.mu[a] < mu ||
+           (d.mu[a] == mu && place_among_equals(key_of[a]) < place_among_equals(key));
   }
   size_t position(const Dimension& d, double mu, uint32_t key) const {
     const auto at =

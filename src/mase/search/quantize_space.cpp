@@ -20,6 +20,16 @@ std::string without_operand(const std::string& key, const std::vector<std::strin
 
 }  // namespace
 
+std::vector<std::string> QuantizeSpace::keys() {
+  std::set<std::string> operands, all = {"name", "bypass", "backward"};
+  for (const OpRecord* op : Registry<OpRecord>::instance().all())
+    operands.insert(op->operands.begin(), op->operands.end());
+  for (const FormatRecord* format : Registry<FormatRecord>::instance().all())
+    for (const std::string& operand : operands)
+      for (const Field& field : format->schema.fields) all.insert(operand + "_" + field.name);
+  return {all.begin(), all.end()};
+}
+
 QuantizeSpace::QuantizeSpace(const SpaceSetup& setup, Problems& problems) {
   const Graph& graph = setup.graph;
   const auto takes = [&](const Node& node) { return !op_of(graph, node)->operands.empty(); };
@@ -35,8 +45,11 @@ void QuantizeSpace::add_layer(const Graph& graph, NodeId id, const Value& given,
   const Value config = config_for_op(given, op.operands);
   const Value* names = config.as_dict().find("name");
   if (!names) {
-    problems.add(Error(given.position(), path, "'name' is missing",
-                       "say which formats: name = [\"integer\"]"));
+    const Error missing(given.position(), path, "'name' is missing",
+                        "say which formats: name = [\"integer\"]");
+    // One table may be that of many layers.
+    if (problems.empty() || problems.errors().back().place() != missing.place())
+      problems.add(missing);
     return;
   }
   const List formats = choices_of(*names);

@@ -21,6 +21,7 @@ class QuantizeSpace final : public SpacePart {
   // Every mistake is added: keys that no format has, values that no format takes, seeds for nodes
   // that are not there.
   QuantizeSpace(const SpaceSetup& setup, Problems& problems);
+  static std::vector<std::string> keys();  // of any format, for any operand
 
   void apply(const Point& point, const CandidateUse& use, Candidate& candidate) const override;
   Dict sampled_config(const Point& point) const override;

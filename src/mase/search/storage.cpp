@@ -21,6 +21,21 @@ std::unique_ptr<Storage> open_storage(const std::string& address) {
               "write " + join(known, ", or "));
 }
 
+std::string without_password(const std::string& address) {
+  const size_t scheme = address.find("://");
+  if (scheme == std::string::npos) return address;
+  std::string shown = address;
+  const size_t end = std::min(shown.find('/', scheme + 3), shown.size());
+  const size_t at = shown.rfind('@', end), colon = shown.find(':', scheme + 3);
+  if (at != std::string::npos && at > scheme && colon < at) shown.erase(colon, at - colon);
+  const std::string key = "password=";
+  if (const size_t secret = shown.find(key); secret != std::string::npos) {
+    const size_t from = secret + key.size();
+    shown.replace(from, std::min(shown.find('&', from), shown.size()) - from, "***");
+  }
+  return shown;
+}
+
 bool is_for_many_machines(const std::string& address) {
   for (const StorageRecord* record : Registry<StorageRecord>::instance().all())
     if (record->takes(address)) return record->many_machines;

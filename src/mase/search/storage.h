@@ -68,6 +68,8 @@ struct StorageRecord {
 
 std::unique_ptr<Storage> open_storage(const std::string& address);
 bool is_for_many_machines(const std::string& address);
+// "postgresql://user:secret@host/db" without the secret: what may be shown and kept.
+std::string without_password(const std::string& address);
 
 // A trial of a study that others may have made, for our space: parameters by name. A parameter
 // that is missing, unknown or outside of its range makes it a trial of another space.

@@ -87,8 +87,11 @@ struct Model {
   Warp warp;
   GaussianProcess process;
 
-  Vector below(const GaussianProcess::Posterior& posterior, const Vector& nodes) const {
-    const double scale = 1 / std::sqrt(2 * std::max(posterior.variance, 1e-12));
+  // Chances that the figure is below each of these; `doubt`: the share of the deviation that
+  // counts.
+  Vector below(const GaussianProcess::Posterior& posterior, const Vector& nodes,
+               double doubt) const {
+    const double scale = 1 / std::sqrt(2 * std::max(doubt * doubt * posterior.variance, 1e-12));
     Vector chances;
     for (const double warped : nodes)  // a loss below it is a value above its negative
       chances.push_back(0.5 * std::erfc(-(warped + posterior.mean) * scale));
@@ -237,6 +240,10 @@ class GpSampler final : public Sampler {
       constexpr double deviations = 2;  // that a figure may be better than all so far
       lowest.push_back(models[k].warp.back(models[k].warp(least) - deviations));
     }
+    // With three objectives and more, most of the volume is to be had where one of them is at its
+    // best. There the doubt of a process outweighs what it expects anywhere else, and suggestions
+    // would go from one corner of the space to the next: what is expected counts, and doubt little.
+    const double doubt = objectives > 2 ? 0.05 : 1;
     const ExpectedVolume volume(front, reference, lowest);
     std::vector<Vector> nodes(objectives);
     for (size_t k = 0; k < objectives; ++k)
@@ -250,7 +257,7 @@ class GpSampler final : public Sampler {
           std::vector<Vector> below(objectives);
           for (size_t p = 0; p < points.size(); ++p) {
             for (size_t k = 0; k < objectives; ++k)
-              below[k] = models[k].below(posteriors[k][p], nodes[k]);
+              below[k] = models[k].below(posteriors[k][p], nodes[k], doubt);
             gains.push_back(std::log(std::max(volume.expect(below), 1e-300)));
           }
           return gains;

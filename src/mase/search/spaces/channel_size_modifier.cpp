@@ -17,6 +17,9 @@ using namespace search;
 // Copies of a channel start a little apart, so that training can tell them apart.
 constexpr double training_noise = 0.05;
 
+constexpr const char* keys[] = {
+    "name", "channel_multiplier", "channel_multiplier_output", "channels", "parent", "prev_link"};
+
 struct Layer {
   std::string node, name, key;  // key: channel_multiplier or channels
   int64_t channels = 0;         // of the original
@@ -78,12 +81,8 @@ class ChannelSpace final : public SpacePart {
 
   void add_layer(const Graph& graph, const SeededNode& seeded, Problems& problems) {
     const Node& node = graph.node(seeded.node);
-    const Schema schema{{{.name = "name"},
-                         {.name = "channel_multiplier"},
-                         {.name = "channel_multiplier_output"},
-                         {.name = "channels"},
-                         {.name = "parent"},
-                         {.name = "prev_link"}}};
+    Schema schema;
+    for (const char* key : keys) schema.fields.push_back({.name = key});
     const size_t before = problems.errors().size();
     const Value config = validate(seeded.config, schema, seeded.path, problems);
     check_feeder(graph, node, config, seeded.path, problems);
@@ -187,6 +186,7 @@ const Register<SpaceRecord> registered{{
                 "transform/linear_channel_multiplier"},
     .summary = "channels per layer",
     .telling_key = "channel_multiplier",
+    .keys = [] { return std::vector<std::string>(std::begin(keys), std::end(keys)); },
     .make = [](const SpaceSetup& setup,
                Problems& problems) { return std::make_unique<ChannelSpace>(setup, problems); },
 }};

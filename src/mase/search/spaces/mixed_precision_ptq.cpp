@@ -10,6 +10,7 @@ using namespace search;
 const Register<SpaceRecord> registered{{
     .name = "graph/quantize/mixed_precision_ptq",
     .summary = "number formats per layer",
+    .keys = QuantizeSpace::keys,
     .make = [](const SpaceSetup& setup,
                Problems& problems) { return std::make_unique<QuantizeSpace>(setup, problems); },
 }};

@@ -146,6 +146,12 @@ const Register<SpaceRecord> registered{{
     .name = "graph/prune",
     .aliases = {"prune", "prune/iterative"},
     .summary = "share of weights removed per layer",
+    .keys =
+        [] {
+          std::vector<std::string> all = keys;
+          all.emplace_back("name");
+          return all;
+        },
     .make = [](const SpaceSetup& setup,
                Problems& problems) { return std::make_unique<PruneSpace>(setup, problems); },
 }};

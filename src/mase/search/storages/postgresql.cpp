@@ -61,15 +61,6 @@ INSERT INTO version_info VALUES (1, 12, '5.0.0');
 INSERT INTO alembic_version VALUES ('v3.2.0.a');
 )sql";
 
-// "postgresql://user:secret@host/db" without the secret.
-std::string without_password(const std::string& address) {
-  const size_t scheme = address.find("://");
-  const size_t at = address.find('@', scheme + 3);
-  const size_t colon = address.find(':', scheme + 3);
-  if (at == std::string::npos || colon == std::string::npos || colon > at) return address;
-  return address.substr(0, colon) + address.substr(at);
-}
-
 // What is used of libpq.
 struct PqFunctions {
   LateLibrary library{"libpq.so.5", "libpq5"};
