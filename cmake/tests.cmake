@@ -58,9 +58,11 @@ foreach(script ${MASE_TEST_SCRIPTS})
   endif()
   # NAME_long_test: minutes of work, run by `ctest -C long -L long` only (make test-long).
   set(label short)
+  set(limit 900)
   set(configuration "")
   if(name MATCHES "_long$")
     set(label long)
+    set(limit 14400)
     set(configuration CONFIGURATIONS long)
   endif()
   # Python itself is built without sanitizers: their library is loaded before it, and takes the place of
@@ -73,6 +75,6 @@ foreach(script ${MASE_TEST_SCRIPTS})
     endif()
   endif()
   add_test(NAME ${name} COMMAND ${interpreter} ${script} ${configuration})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS ${label}
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit} SKIP_RETURN_CODE 77 LABELS ${label}
     ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/foreign_leaks.txt:print_suppressions=0;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache;${environment}")
 endforeach()

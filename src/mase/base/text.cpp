@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 namespace mase {
 namespace {
@@ -89,23 +90,27 @@ bool ends_with(std::string_view text, std::string_view suffix) {
 
 namespace {
 
-// Short for the other: the initials of its words (lr, learning_rate), or one of them (epochs,
-// max-epochs).
-bool short_for(std::string_view name, std::string_view candidate) {
+// How a name may stand for another, the likeliest first.
+enum class Likeness { misspelt, initials, word, none };
+
+// lr is short for learning_rate, epochs for max-epochs.
+Likeness short_form(std::string_view name, std::string_view candidate) {
   const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   while (!name.empty() && !is_letter(name.front())) name.remove_prefix(1);
-  if (name.size() < 2) return false;
+  if (name.size() < 2) return Likeness::none;
   std::string initials, word;
+  bool has_word = false;
   for (size_t at = 0; at <= candidate.size(); ++at) {
     if (at < candidate.size() && is_letter(candidate[at])) {
       if (word.empty()) initials += candidate[at];
       word += candidate[at];
     } else {
-      if (word == name) return true;
+      has_word = has_word || word == name;
       word.clear();
     }
   }
-  return initials == name;
+  if (initials == name) return Likeness::initials;
+  return has_word ? Likeness::word : Likeness::none;
 }
 
 }  // namespace
@@ -114,20 +119,28 @@ std::vector<std::string> nearest_names(std::string_view name,
                                        const std::vector<std::string>& candidates, size_t at_most) {
   constexpr size_t longest = 64;  // distances of longer names are not worth their cost
   if (name.size() > longest) return {};
-  std::vector<std::pair<size_t, std::string>> near;
+  struct Near {
+    Likeness likeness;
+    size_t distance;
+    std::string name;
+  };
+  std::vector<Near> near;
   const std::string wanted = lower_case(name);
   for (const std::string& candidate : candidates) {
     if (candidate.size() > longest) continue;
-    const size_t allowed = std::max<size_t>(1, name.size() / 3);
-    const size_t distance = short_for(wanted, lower_case(candidate))
-                                ? allowed
-                                : edit_distance(wanted, lower_case(candidate));
-    if (distance <= allowed) near.emplace_back(distance, candidate);
+    const std::string lower = lower_case(candidate);
+    const size_t distance = edit_distance(wanted, lower);
+    const Likeness likeness = distance <= std::max<size_t>(1, name.size() / 3)
+                                  ? Likeness::misspelt
+                                  : short_form(wanted, lower);
+    if (likeness != Likeness::none) near.push_back({likeness, distance, candidate});
   }
-  std::sort(near.begin(), near.end());
+  std::sort(near.begin(), near.end(), [](const Near& a, const Near& b) {
+    return std::tie(a.likeness, a.distance, a.name) < std::tie(b.likeness, b.distance, b.name);
+  });
   std::vector<std::string> names;
-  for (const auto& [distance, candidate] : near)
-    if (names.size() < at_most) names.push_back(candidate);
+  for (const Near& candidate : near)
+    if (names.size() < at_most) names.push_back(candidate.name);
   return names;
 }
 

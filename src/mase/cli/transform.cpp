@@ -33,6 +33,7 @@ ExperimentSpec checked_spec(const Settings& settings, Problems& problems) {
                        "add a table such as [passes.quantize]"));
   try {
     ExperimentSpec spec = experiment_spec(settings);
+    spec.data.noted = true;
     Experiment(spec).check(problems);
     return spec;
   } catch (const Error& error) {
