@@ -10,7 +10,7 @@
 namespace mase::engine {
 namespace {
 
-constexpr uint64_t rounds = 40;
+constexpr uint64_t rounds = test::sanitized ? 12 : 40;  // each is slow there
 
 class EveryPrimitive : public testing::TestWithParam<std::string> {
  protected:

@@ -144,7 +144,8 @@ TEST(Pass, RunsOneWithSettings) {
 TEST(Pass, MistakesAreTold) {
   for (const auto& [words, part] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"pass", "report_grph", "jsc-tiny"}, "did you mean 'report_graph'?"},
-           {{"pass", "report_graph", "jsc-tiny", "--set", "file=x"}, "known: file_name"},
+           {{"pass", "report_graph", "jsc-tiny", "--set", "file=x"}, "did you mean 'file_name'?"},
+           {{"pass", "report_graph", "jsc-tiny", "--set", "place=x"}, "known: file_name"},
            {{"pass", "report_graph", "jsc-tiny", "--set", "file_name"}, "is not key=value"},
            {{"pass", "calculate_flops", "jsc-tiny", "--set", "batch_size=no"},
             "expected an integer"}}) {
