@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "hardware/fixtures.h"
 #include "mase/hardware/argmax.h"
@@ -151,6 +152,51 @@ TEST(emit, read_back_tries_no_values_that_never_come) {
   ASSERT_NE(at, std::string::npos);
   write(path, text.replace(at, 3, " | "));
   EXPECT_NE(prove_folder(design, folder).fault, "");
+}
+
+// Operands of too many bits to try: compared as functions of their bits, each with a fault planted.
+TEST(emit, read_back_proves_functions_of_many_bits) {
+  if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";
+  const int64_t large = int64_t{1} << 38;
+  using Build = std::function<IntegerId(IntegerBuilder&, IntegerId, IntegerId)>;
+  struct Case {
+    Build build;
+    std::string from, to;
+  };
+  const std::vector<Case> cases = {
+      {[](auto& b, IntegerId x, IntegerId) { return b.relu(x); }, " & {", " | {"},
+      {[](auto& b, IntegerId x, IntegerId) { return b.clamp(x, 0, 255); }, "{|", "{&"},
+      {[](auto& b, IntegerId x, IntegerId) { return b.clamp(x, -128, 127); }, "~|", "|"},
+      {[](auto& b, IntegerId x, IntegerId) { return b.clamp(x, -777, 12345); }, " < ", " > "},
+      {[](auto& b, IntegerId x, IntegerId y) { return b.compare(x, y); }, " < ", " <= "},
+      {[](auto& b, IntegerId x, IntegerId y) { return b.select(b.compare(x, y), x, y); }, " ? x",
+       " ? ~x"},
+      {[](auto& b, IntegerId x, IntegerId) { return b.node("magnitude", {x}, {}); }, " ^ ", " | "},
+      {[](auto& b, IntegerId x, IntegerId) { return b.round(x, 7, IntegerRounding::nearest_even); },
+       "(|", "(&"},
+      {[](auto& b, IntegerId x, IntegerId) { return b.round(x, 7, IntegerRounding::half_away); },
+       " | ~", " | "},
+      {[](auto& b, IntegerId x, IntegerId) { return b.round(x, 7, IntegerRounding::toward_zero); },
+       "(|", "(&"}};
+  for (const Case& one : cases) {
+    IntegerBuilder builder("wide");
+    const IntegerId x = builder.input({-large, large}, 0, "x"),
+                    y = builder.input({-large / 3, 5}, 0, "y");
+    builder.output(one.build(builder, x, y));
+    Design design;
+    design.graph = builder.finish();
+    design.emitted = emit_unrolled(design.graph, {"top", Dict{{"valid", false}}});
+    const std::string folder = temporary_folder() + "/design", path = folder + "/rtl/top.sv";
+    write_design(folder, design_files(design, random_rows(design.graph, 16, 0), {}));
+    const ReadBack proof = prove_folder(design, folder);
+    EXPECT_EQ(proof.fault, "") << one.from;
+    EXPECT_TRUE(proof.proved()) << one.from;
+    std::string text = read(path);
+    const size_t at = text.find(one.from, text.find(" y = "));
+    ASSERT_NE(at, std::string::npos) << one.from << text;
+    write(path, text.replace(at, one.from.size(), one.to));
+    EXPECT_THAT(prove_folder(design, folder).fault, testing::HasSubstr("differs for")) << text;
+  }
 }
 
 // The better of da4ml and alkaid has 1133 LUTs and 51 levels for the same weights in the same flow.
