@@ -46,6 +46,13 @@ class OnnxCommands(unittest.TestCase):
         np.testing.assert_array_equal(np.load(self.path("turned.npy")),
                                       -np.load(self.golden(name, "output_0.npy")))
 
+    def test_outputs_that_are_no_rows(self):
+        """The batch behind other dimensions, and results without a value."""
+        for name in ("f41_batch_in_the_middle", "f43_no_columns"):
+            self.ch("predict", self.golden(name), "--input", self.golden(name, "input_0.npy"), "--output", f"{name}.npy")
+            expected = np.load(self.golden(name, "output_0.npy"))
+            np.testing.assert_allclose(np.load(self.path(f"{name}.npy")).reshape(expected.shape), expected, atol=1e-6)
+
     def test_too_few_inputs(self):
         name = "f29_two_inputs_two_outputs"
         error = self.ch("predict", self.golden(name), "--input", self.golden(name, "input_0.npy"),

@@ -93,7 +93,7 @@ TEST(OnnxExport, TransformersComeBack) {
           << name << " " << operator_set;
       std::map<std::string, int> ours = op_counts(graph), theirs = op_counts(again);
       for (const char* op : {"linear", "layer_norm", "rms_norm", "gelu", "silu", "embedding",
-                             "scaled_dot_product_attention"})
+                             "rotary_embedding", "scaled_dot_product_attention"})
         EXPECT_EQ(ours[op], theirs[op]) << name << " " << operator_set << ": " << op;
     }
 }
@@ -203,6 +203,15 @@ TEST(OnnxExport, QuantisedNetworksComeBackToTheBit) {
       }
       const Graph again = read_again(onnx::export_graph(graph, {.flavour = flavour}));
       EXPECT_LE(largest_difference(run(graph, inputs).at(0), run(again, inputs).at(0)), 1e-6);
+      for (const auto& [path, module] : graph.modules()) {  // the same operands of the same layers
+        ASSERT_TRUE(again.modules().count(path)) << path;
+        for (const auto& [operand, quantizer] : module.quantization.operands)
+          EXPECT_TRUE(again.modules().at(path).quantization.find(operand))
+              << path << " " << operand;
+        EXPECT_EQ(module.quantization.operands.size(),
+                  again.modules().at(path).quantization.operands.size())
+            << path;
+      }
       size_t rounded = 0;
       for (const auto& [path, module] : again.modules())
         for (const auto& [operand, quantizer] : module.quantization.operands) {

@@ -64,8 +64,23 @@ std::string Graph::unique_name(const std::string& wanted) const {
       stem = base.substr(0, underscore);
       number = *digits;
     }
-  while (builtins.count(name) || find(name)) name = fmt::format("{}_{}", stem, ++number);
-  return name;
+  if (!builtins.count(name) && !find(name)) return name;
+  // The first number that is free, by one look at all names: loops make thousands of one stem.
+  std::vector<bool> taken(order_.size() + 2, false);
+  for (const NodeId id : order_) {
+    const std::string& known = node(id).name;
+    if (known.size() < stem.size() + 2 || known[stem.size()] != '_' ||
+        known.compare(0, stem.size(), stem) != 0 || known[stem.size() + 1] == '0')
+      continue;
+    if (const auto digits = parse_integer(std::string_view(known).substr(stem.size() + 1)))
+      if (*digits > number && *digits - number < static_cast<int64_t>(taken.size()))
+        taken[static_cast<size_t>(*digits - number)] = true;
+  }
+  for (size_t ahead = 1;; ++ahead) {
+    if (ahead < taken.size() && taken[ahead]) continue;
+    name = fmt::format("{}_{}", stem, number + static_cast<int64_t>(ahead));
+    if (!builtins.count(name)) return name;
+  }
 }
 
 NodeId Graph::add_node(Node node) {

@@ -11,6 +11,7 @@
 #include "mase/data/table.h"
 #include "mase/io/numpy_tensors.h"
 #include "mase/io/table_source.h"
+#include "mase/ir/value_type.h"
 #include "mase/run/experiment.h"
 
 namespace mase {
@@ -158,6 +159,13 @@ Tensor input_rows(const PredictSpec& spec, const Network& network, const Dataset
 
 bool takes_whole_batch(const Graph& graph) { return graph.meta.contains("whole_batch"); }
 
+// Otherwise (a mean over the batch, features in front of it) rows cannot be computed in parts.
+bool gives_a_row_for_each_sample(const Graph& graph) {
+  const std::vector<std::vector<ValueType>> types = infer_types(graph);
+  const std::vector<ValueType>& type = types[static_cast<size_t>(graph.outputs().at(0))];
+  return !type.empty() && type[0].is_sample_by_sample();
+}
+
 // Arrays for a network of several inputs, as they are. A network whose sample is another tool's
 // whole batch takes that batch as the other tool does: without one of ours in front.
 std::vector<Tensor> several_inputs(const PredictSpec& spec, const Graph& graph) {
@@ -255,7 +263,8 @@ std::vector<Tensor> Experiment::predict(const PredictSpec& spec) {
                             wanted, spec.inputs.size(), spec.inputs.size() == 1 ? "is" : "are"),
                 wanted == 1 ? "name one file" : "name a file for each, in the graph's order");
   const Graph& graph = network_.graph;
-  if (wanted > 1 || graph.outputs().size() > 1 || takes_whole_batch(graph)) {
+  if (wanted > 1 || graph.outputs().size() > 1 || takes_whole_batch(graph) ||
+      !gives_a_row_for_each_sample(graph)) {
     const std::vector<Tensor> inputs = several_inputs(spec, graph);
     std::vector<Tensor> outputs = run(graph, inputs, spec_.threads);
     if (takes_whole_batch(graph) && inputs[0].dim(0) == 1)

@@ -467,7 +467,9 @@ Operand NodeContext::rounded(const Operand& x, const OperandFormat& given) {
     ++*format.axis;
     if (format.affine) format.affine->axis = format.axis;
   }
-  const std::string base = layer_path("quant", "");
+  // Beside the layer that it may round for, whose own path that would be.
+  std::string base = layer_path("quant", "");
+  if (!ends_with(base, "quant")) base += "_quant";
   std::string path = base;
   for (int number = 1; model_.graph.modules().count(path); ++number)
     path = fmt::format("{}_{}", base, number);
@@ -475,6 +477,8 @@ Operand NodeContext::rounded(const Operand& x, const OperandFormat& given) {
                                         {x.node});
   model_.formats[path]["data_in"] = format;
   model_.roundings.insert(result.node);
+  const std::string* operand = find_property(node_.metadata, operand_property);
+  if (operand && *operand != "data_out") model_.of_users.insert(result.node);
   return result;
 }
 

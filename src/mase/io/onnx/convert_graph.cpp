@@ -18,6 +18,7 @@ namespace {
 constexpr size_t most_nodes = 20'000;
 constexpr size_t deepest_body = 16;
 constexpr int64_t oldest_operator_set = 7;
+constexpr size_t most_inputs = size_t{1} << 14;  // of a node
 
 bool is_prime(int64_t number) {
   for (int64_t i = 2; i * i <= number; ++i)
@@ -180,6 +181,9 @@ class GraphConverter {
       return refuse("has no shape",
                     "ch predict takes it from the given inputs; elsewhere say it with ch import "
                     "--input-shape 3,224,224 (without the batch)");
+    if (input.shape->size() > most_dimensions)
+      return refuse(
+          fmt::format("has {} dimensions; the most is {}", input.shape->size(), most_dimensions));
     const bool whole = model_.whole;
     if (input.shape->empty() && !whole) return refuse("is a scalar: it has no batch");
     const auto dtype = dtype_of(input.element);
@@ -244,6 +248,8 @@ class GraphConverter {
                                  printable(node.domain.empty() ? "ai.onnx" : node.domain),
                                  context.version()),
                      "see docs/onnx_operators.md for those that are read");
+      if (node.inputs.size() > most_inputs)
+        context.fail(fmt::format("has {} inputs; the most is {}", node.inputs.size(), most_inputs));
       for (const std::string& input : node.inputs) {
         if (available(input)) continue;
         if (failed_.count(input)) {  // its own problem is told already

@@ -192,6 +192,7 @@ std::string WriteContext::add(const std::string& op, std::vector<std::string> in
         {"pkg.torch.onnx.name_scopes", fmt::format("['', '{}', '{}']", path(), node_.name)},
         {"pkg.torch.onnx.class_hierarchy",
          fmt::format("['', 'torch.nn.{}', '{}']", call_.op->class_name, call_.op->name)}};
+  if (!operand_.empty()) node.metadata.emplace_back(operand_property, operand_);
   know(node);
   model_.model.graph.nodes.push_back(std::move(node));
   return output;
@@ -236,7 +237,10 @@ std::string WriteContext::rounded(const std::string& name, const std::string& op
       throw Error(place(), "a Trunc of QONNX's first version beside one of its second");
     model_.qonnx_version = version;
   }
-  return write_quantizer(*this, name, turned, shape);
+  operand_ = operand;
+  std::string result = write_quantizer(*this, name, turned, shape);
+  operand_.clear();
+  return result;
 }
 
 void WriteContext::fail(const std::string& cause, const std::string& remedy) const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -102,7 +103,7 @@ Model read_file(const std::string& path, MemoryBudget& budget) {
 }
 
 Imported import_file(const std::string& path, const ReadLimits& limits, bool partial,
-                     const std::vector<Shape>& input_shapes) {
+                     const std::vector<Shape>& input_shapes) try {
   MemoryBudget budget(limits, 0);
   Model model = read_file(path, budget);
   const std::filesystem::path file(path);
@@ -134,6 +135,8 @@ Imported import_file(const std::string& path, const ReadLimits& limits, bool par
                             ? model.graph.name
                             : file.stem().string();
   return imported;
+} catch (const std::bad_alloc&) {  // weights beside the model may be larger than the memory
+  throw Error(path, "reading it needs more memory than there is");
 }
 
 }  // namespace mase::onnx

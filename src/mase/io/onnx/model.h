@@ -50,6 +50,8 @@ std::string element_name(Element element);  // "float32", "int4"; "type 77" for 
 
 using Properties = std::vector<std::pair<std::string, std::string>>;
 const std::string* find_property(const Properties& properties, const std::string& key);
+// Of a quantiser that we wrote: which operand of its layer it rounds.
+constexpr const char* operand_property = "mase.operand";
 
 // The values of a tensor stand in one field of several; which one decides how they are coded.
 struct TensorData {

@@ -62,8 +62,9 @@ struct Conversion {
   std::map<NodeId, std::map<std::string, OperandFormat>> function_formats = {};
   std::map<std::string, std::string> sources = {};  // of modules: what their parameters came from
   std::set<NodeId> roundings = {};                  // identities that only round
-  std::set<std::string> constants = {};             // tensors that were made constants of the graph
-  std::vector<std::string> notes = {};              // what the user should know
+  std::set<NodeId> of_users = {};  // those of them that the file says round what a layer takes
+  std::set<std::string> constants = {};  // tensors that were made constants of the graph
+  std::vector<std::string> notes = {};   // what the user should know
   // Converts the graph of an attribute (a branch, a turn of a loop) here and now.
   std::function<std::vector<Operand>(const GraphData& graph, const std::vector<Operand>& inputs)>
       convert_body = {};

@@ -24,8 +24,12 @@ class Placement {
 
   void run() {
     const std::vector<NodeId> order = graph_.order();
-    for (const NodeId id : order)
-      if (model_.roundings.count(id) && !into_producer(id)) into_consumers(id);
+    for (const NodeId id : order) {
+      if (!model_.roundings.count(id)) continue;
+      const bool taken = model_.of_users.count(id) > 0;  // as the file says, else by what fits
+      if (taken && into_consumers(id)) continue;
+      if (!into_producer(id) && !taken) into_consumers(id);
+    }
     for (const auto& [path, formats] : model_.formats)
       if (graph_.modules().count(path)) set(graph_.modules().at(path), path, formats);
     for (const auto& [id, formats] : model_.function_formats) set(graph_.node(id), formats);
@@ -102,18 +106,19 @@ class Placement {
     return is_module && calls(user.target) != 1 ? "" : operand;
   }
 
-  void into_consumers(NodeId id) {
+  bool into_consumers(NodeId id) {
     const OperandFormat format = format_of(id);
     std::vector<std::pair<NodeId, std::string>> places;
     for (const NodeId user : graph_.users(id)) {
       const std::string operand = operand_of(graph_.node(user), id);
-      if (operand.empty() || !fits(graph_.node(user), operand, format)) return;
-      if (formats_of(graph_.node(user)).count(operand)) return;
+      if (operand.empty() || !fits(graph_.node(user), operand, format)) return false;
+      if (formats_of(graph_.node(user)).count(operand)) return false;
       places.emplace_back(user, operand);
     }
-    if (places.empty()) return;
+    if (places.empty()) return false;
     for (const auto& [user, operand] : places) formats_of(graph_.node(user))[operand] = format;
     remove(id, graph_.inputs_of(id).at(0));
+    return true;
   }
 
   static Value table_of(Formats formats) {

@@ -231,6 +231,9 @@ Constant read_constant(const TensorData& data, ExternalFiles& files, MemoryBudge
   Source source{data, files, budget, place, 0};
   const auto dtype = dtype_of(data.element);
   if (!dtype) source.fail(fmt::format("{} cannot be read", element_name(data.element)));
+  if (data.dims.size() > most_dimensions)
+    source.fail(
+        fmt::format("it has {} dimensions; the most is {}", data.dims.size(), most_dimensions));
   for (const int64_t size : data.dims)
     if (size < 0) source.fail(fmt::format("its shape is {}", shape_text(data.dims)));
   try {

@@ -14,6 +14,8 @@
 
 namespace mase::onnx {
 
+constexpr size_t most_dimensions = 64;  // of a tensor, as in PyTorch and NumPy
+
 // Numbers of four bits become int8 or uint8, those of eight or four floating bits float32: each
 // keeps its value, and `element` says what it was.
 struct Constant {

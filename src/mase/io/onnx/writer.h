@@ -82,6 +82,7 @@ class WriteContext {
   Export& model_;
   const Node& node_;
   BoundCall call_;
+  std::string operand_ = {};  // that the nodes which are added round
 };
 
 struct OnnxWriter {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //   x * cos + rotated(x) * sin, of tables that are angles   =>   rotary_embedding
+//   cat(a * cos - b * sin, b * cos + a * sin), a and b the halves of x   =>   the same
 #include <cmath>
 
 #include "mase/io/onnx/idiom.h"
@@ -8,11 +9,12 @@ namespace mase::onnx::rotary_idiom {
 namespace {
 
 // The base of angles position * base^(-i / half), if these tables are their cosines and sines.
+// They have a column for each pair, or each twice.
 std::optional<double> rotary_base(const Tensor& cosine, const Tensor& sine, int64_t positions,
-                                  int64_t width) {
-  const int64_t half = width / 2;
-  if (cosine.numel() != positions * width || sine.numel() != positions * width || half < 2 ||
-      positions < 2)
+                                  int64_t half) {
+  const int64_t width = positions > 0 ? cosine.numel() / positions : 0;
+  if ((width != half && width != 2 * half) || cosine.numel() != positions * width ||
+      sine.numel() != cosine.numel() || half < 2 || positions < 2)
     return {};
   const double angle = std::atan2(sine.item(width + 1), cosine.item(width + 1));
   if (!(angle > 0 && angle < 1)) return {};
@@ -66,7 +68,7 @@ bool rotary(IdiomGraph& graph, NodeId id) {
         if (!second || !first || *second != std::pair(x, width / 2) ||
             *first != std::pair(x, int64_t{0}))
           continue;
-        const auto base = rotary_base(*cosine, *sine, positions, width);
+        const auto base = rotary_base(*cosine, *sine, positions, width / 2);
         if (!base) continue;
         graph.graph().insert_before(id);
         graph.replace(id, graph.graph().call_function("rotary_embedding", {Argument::node(x)},
@@ -77,6 +79,65 @@ bool rotary(IdiomGraph& graph, NodeId id) {
   return false;
 }
 
+// Something times a constant.
+struct Scaled {
+  NodeId x;
+  const Tensor* by;
+};
+std::optional<Scaled> scaled(const IdiomGraph& graph, NodeId id) {
+  const IdiomGraph::Reading product = graph.read(id);
+  if (product.op != "mul" || product.inputs.size() != 2) return {};
+  for (size_t i = 0; i < 2; ++i)
+    if (const Tensor* by = graph.constant(product.inputs[1 - i]))
+      return Scaled{product.inputs[i], by};
+  return {};
+}
+
+bool same_numbers(const Tensor& a, const Tensor& b) {
+  if (a.numel() != b.numel()) return false;
+  for (int64_t i = 0; i < a.numel(); ++i)
+    if (a.item(i) != b.item(i)) return false;
+  return true;
+}
+
+bool rotary_halves(IdiomGraph& graph, NodeId id) {
+  const IdiomGraph::Reading joined = graph.read(id);
+  const Shape shape = graph.shape(id);
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (joined.inputs.size() != 2 || rank < 2 || !joined.attributes["dim"].is_int()) return false;
+  const int64_t dim = joined.attributes["dim"].as_int(), half = shape.back() / 2;
+  if ((dim < 0 ? dim + rank : dim) != rank - 1) return false;
+  const IdiomGraph::Reading real = graph.read(joined.inputs[0]),
+                            imaginary = graph.read(joined.inputs[1]);
+  if (real.op != "sub" || imaginary.op != "add" || real.inputs.size() != 2 ||
+      imaginary.inputs.size() != 2)
+    return false;
+  const auto a = scaled(graph, real.inputs[0]), b = scaled(graph, real.inputs[1]);
+  if (!a || !b) return false;
+  const auto first = half_of(graph, a->x, half), second = half_of(graph, b->x, half);
+  if (!first || !second || first->second != 0 || *second != std::pair(first->first, half))
+    return false;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto p = scaled(graph, imaginary.inputs[i]), q = scaled(graph, imaginary.inputs[1 - i]);
+    if (!p || !q || half_of(graph, p->x, half) != second || half_of(graph, q->x, half) != first ||
+        !same_numbers(*p->by, *a->by) || !same_numbers(*q->by, *b->by))
+      continue;
+    const auto base = rotary_base(*a->by, *b->by, shape[shape.size() - 2], half);
+    if (!base) return false;
+    graph.graph().insert_before(id);
+    graph.replace(id,
+                  graph.graph().call_function("rotary_embedding", {Argument::node(first->first)},
+                                              {{"base", Argument::literal(*base)}}));
+    return true;
+  }
+  return false;
+}
+
+const Register<Idiom> halves{
+    {.name = "rotary_halves",
+     .summary = "cat(a * cos - b * sin, b * cos + a * sin) => rotary_embedding",
+     .ends = {"cat"},
+     .find = rotary_halves}};
 const Register<Idiom> registered{{.name = "rotary",
                                   .summary = "x * cos + rotated(x) * sin => rotary_embedding",
                                   .ends = {"add"},

@@ -15,6 +15,9 @@ Operand scaled(NodeContext& context, const Operand& x, double factor) {
 
 void gemm(NodeContext& context) {
   const Operand &a = context.input(0), &b = context.input(1);
+  if (a.rank() != 2 || b.rank() != 2)
+    context.fail(fmt::format("it multiplies matrices only, not {} and {}", shape_text(a.shape),
+                             shape_text(b.shape)));
   const double alpha = context.number("alpha", 1), beta = context.number("beta", 1);
   const bool turn_a = context.integer("transA", 0) != 0, turn_b = context.integer("transB", 0) != 0;
   const bool has_c = context.has(2) && beta != 0;
