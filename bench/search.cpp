@@ -388,7 +388,7 @@ double plain_accuracy(const Graph& network, const Dataset& dataset, int64_t rows
 
 void ptq(int64_t rows, const std::string& checkpoint) {
   Dict given{{"model", "jsc-10x"}, {"dataset", "jsc-sim"}, {"val_split", "0.25"}, {"seed", 0}};
-  if (!checkpoint.empty()) given.set("load_name", checkpoint);
+  if (!checkpoint.empty()) given.set("load", checkpoint);
   const Settings settings = experiment_settings(Value(given));
   Experiment experiment(experiment_spec(settings));
   experiment.prepare();

@@ -166,6 +166,12 @@ int run(const Arguments& given) {
   Settings settings = merge_settings("search", arguments, problems);
   SearchSpec spec = search_spec(settings, problems);
   check_pass_arguments(pass_list(settings).calls, problems);  // they run in other commands
+  // What a mistyped word stood for is missing elsewhere: the word is told alone.
+  Problems mistyped;
+  for (const Error& error : problems.errors())
+    if (starts_with(error.cause(), "unknown ") || ends_with(error.cause(), "is not available"))
+      mistyped.add(error);
+  mistyped.throw_if_any();
   problems.throw_if_any();
   if (settings.has("further"))
     throw Error("ch search", fmt::format("'{}' is one word too many",

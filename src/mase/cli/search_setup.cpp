@@ -46,13 +46,18 @@ void tell_space(const SearchExperiment& search, const Logger& log) {
 // only does not fit this network is none.
 void check_passes(ExperimentSpec parts) {
   parts.data = {};
-  Problems found, mistakes;
+  Problems found, mistyped, missing;
   Experiment(std::move(parts)).check(found);
   for (const Error& error : found.errors())
-    if (error.place().find("passes.") != std::string::npos &&
-        (starts_with(error.cause(), "unknown key") || ends_with(error.cause(), "is missing")))
-      mistakes.add(error);
-  mistakes.throw_if_any();
+    for (const std::string& line : split(error.what(), '\n')) {  // one may stand for many
+      if (line.find("passes.") == std::string::npos) continue;
+      if (line.find(": unknown key '") != std::string::npos)
+        mistyped.add(Error("", line));
+      else if (line.find("' is missing") != std::string::npos)
+        missing.add(Error("", line));
+    }
+  mistyped.throw_if_any();
+  missing.throw_if_any();
 }
 
 }  // namespace
