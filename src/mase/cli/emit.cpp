@@ -19,16 +19,19 @@ void print_trace(const Design& design) {
 
 int run(const Arguments& arguments) {
   const HardwareSpec spec = read_hardware_spec(arguments);
-  const Logger log({}, true);
+  // Said with the results: an error stays one line.
+  std::vector<std::string> warnings;
   Observer observer;
   observer.log = [&](LogLevel level, const std::string& line) {
-    if (level == LogLevel::warning) log.warning(line);
+    if (level == LogLevel::warning) warnings.push_back(line);
   };
   const HardwareNetwork network = load_hardware_network(spec, observer);
   const Compared compared = compare_with_engine(network, spec);
   const std::string folder = arguments["output"].as_string();
   const EmitResult result = emit_hardware(network, compared, read_design_options(arguments, spec),
                                           folder, arguments["prove"].as_bool());
+  const Logger log({}, true);
+  for (const std::string& warning : warnings) log.warning(warning);
   if (!arguments["quiet"].as_bool()) print_trace(result.design);
   if (compared.engine)
     fmt::print("engine = integers on {}: 0 mismatches\n", compared.origin);
