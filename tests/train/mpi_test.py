@@ -28,6 +28,8 @@ def start(words, processes):
     launcher = [] if processes == 1 else ["mpirun", "-n", str(processes)]
     process = subprocess.Popen(launcher + [CH] + words, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
+    if processes == 1:
+        return (process, *process.communicate(), False)
     return (process, *mpi.end_of(process))
 
 
