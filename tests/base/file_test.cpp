@@ -2,6 +2,7 @@
 // Files: writes are whole or not at all, and every failure names the path.
 #include "mase/base/file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -118,6 +119,17 @@ TEST(File, MapsSeeTheContent) {
   EXPECT_EQ(static_cast<char>(MappedFile::open(path)->bytes()[2]), 'c');
   test::write(path, "");
   EXPECT_EQ(MappedFile::open(path)->bytes().size(), 0u);
+}
+
+TEST(File, NoFileComesInThePlaceOfAPipe) {
+  const std::string path = test::temporary_folder() + "/pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const Descriptor reader(::open(path.c_str(), O_RDWR));
+  write_file_atomically(path, std::string("abc"));
+  EXPECT_TRUE(fs::is_fifo(path));
+  char got[4] = {};
+  EXPECT_EQ(::read(reader.get(), got, sizeof got), 3);
+  EXPECT_STREQ(got, "abc");
 }
 
 TEST(File, DirectoriesAreMadeOnce) {

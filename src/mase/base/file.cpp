@@ -111,6 +111,24 @@ Descriptor create_temporary(const std::string& path, std::string& name) {
   throw Error(path, "cannot create a temporary file beside it");
 }
 
+// A terminal, /dev/null or a pipe, which is written to as it is: no file may come in its place.
+// A negative descriptor: `path` is none of them.
+Descriptor open_stream(const std::string& path) {
+  struct stat status {};
+  struct stat itself {};
+  if (::stat(path.c_str(), &status) != 0) return Descriptor(-1);
+  // /dev/stdout is a link to whatever that is, a file perhaps.
+  const bool linked_device =
+      path.rfind("/dev/", 0) == 0 && ::lstat(path.c_str(), &itself) == 0 && S_ISLNK(itself.st_mode);
+  if (S_ISBLK(status.st_mode) || S_ISSOCK(status.st_mode))
+    throw Error(path, "is not a regular file", "name another one");
+  if (!S_ISCHR(status.st_mode) && !S_ISFIFO(status.st_mode) && !linked_device)
+    return Descriptor(-1);
+  Descriptor stream(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY));
+  if (stream.get() < 0) system_failure(path, "cannot write the file", errno);
+  return stream;
+}
+
 }  // namespace
 
 Descriptor::~Descriptor() {
@@ -163,6 +181,7 @@ void write_all(int fd, const void* data, size_t size, const std::string& path) {
 }
 
 void write_file_atomically(const std::string& path, const std::function<void(int fd)>& produce) {
+  if (const Descriptor stream = open_stream(path); stream.get() >= 0) return produce(stream.get());
   remove_abandoned(folder_of(path));
   std::string temporary;
   const Descriptor file = create_temporary(path, temporary);
