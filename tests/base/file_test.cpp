@@ -124,7 +124,7 @@ TEST(File, MapsSeeTheContent) {
 TEST(File, NoFileComesInThePlaceOfAPipe) {
   const std::string path = test::temporary_folder() + "/pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  const Descriptor reader(::open(path.c_str(), O_RDWR));
+  const Descriptor reader(::open(path.c_str(), O_RDWR | O_NONBLOCK));
   write_file_atomically(path, std::string("abc"));
   EXPECT_TRUE(fs::is_fifo(path));
   char got[4] = {};
