@@ -13,12 +13,11 @@ std::string test_table(const std::vector<TestScore>& scores, const std::string& 
   Table table({"number", split + " accuracy", "test accuracy", "95 % interval", "difference",
                "95 % interval", "test loss", "test rows"});
   for (const TestScore& score : scores) {
-    const bool reference = score.difference_low == 0 && score.difference_high == 0;
     table.add({std::to_string(score.number), fmt::format("{:.4f}", score.searched),
                fmt::format("{:.4f}", score.accuracy),
                fmt::format("{:.4f} to {:.4f}", score.low, score.high),
-               reference ? "-" : fmt::format("{:+.4f}", score.difference),
-               reference
+               score.is_reference ? "-" : fmt::format("{:+.4f}", score.difference),
+               score.is_reference
                    ? "-"
                    : fmt::format("{:+.4f} to {:+.4f}", score.difference_low, score.difference_high),
                fmt::format("{:.4f}", score.loss), with_thousands(score.rows)});

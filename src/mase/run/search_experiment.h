@@ -29,6 +29,7 @@ struct TestScore {
   // Against the one with the best accuracy in the search, row by row: the difference and its 95 %
   // interval. All of them met the same rows, so it is narrower than the intervals suggest.
   double difference = 0, difference_low = 0, difference_high = 0;
+  bool is_reference = false;  // it is that one
 };
 
 // One of the best trials, trained on after the search with the formats it was found with.

@@ -266,6 +266,7 @@ std::vector<TestScore> SearchExperiment::test_best() const {
       worse += !correct[i][r] && correct[reference][r];
     }
     TestScore& score = scores[i];
+    score.is_reference = i == reference;
     score.difference = (better - worse) / n;
     const double half = z * std::sqrt(better + worse - (better - worse) * (better - worse) / n) / n;
     score.difference_low = score.difference - half;
