@@ -103,7 +103,7 @@ TEST(EveryPass, RunsOnRandomGraphs) {
   PassContext context;
   context.batch_size = 4;
   context.save_dir = test::temporary_folder();
-  for (uint64_t seed = 0; seed < 200; ++seed) {
+  for (uint64_t seed = 0; seed < (test::sanitized ? 50 : 200); ++seed) {
     const Graph graph = test::random_graph(seed);
     context.seed = seed;
     for (const PassRecord* pass : Registry<PassRecord>::instance().all()) {

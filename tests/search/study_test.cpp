@@ -13,6 +13,8 @@
 namespace mase::search {
 namespace {
 
+constexpr int64_t enough = test::sanitized ? 20 : 40;  // trials: a Gaussian process is dear
+
 Space numeric_space() {
   Space space;
   space.add({"x", Distribution::real(-3, 5)});
@@ -99,8 +101,8 @@ TEST(SearchSpace, CountsAndEnumeratesConditionalConfigurations) {
 
 TEST(SearchStudy, EverySamplerProposesValidPointsOnce) {
   for (const Case& one : cases()) {
-    const std::vector<Trial> trials = run(one, 1, 1, 40);
-    EXPECT_EQ(trials.size(), 40u) << one.record->name;
+    const std::vector<Trial> trials = run(one, 1, 1, enough);
+    EXPECT_EQ(trials.size(), size_t{enough}) << one.record->name;
     std::set<uint64_t> seen;
     for (const Trial& trial : trials) {
       EXPECT_TRUE(one.space.contains(trial.point)) << one.record->name;
@@ -120,7 +122,7 @@ TEST(SearchStudy, ExhaustsAFiniteSpaceAndStops) {
 
 TEST(SearchStudy, ThreadsDoNotChangeTheTrials) {
   for (const Case& one : cases()) {
-    const std::vector<Trial> alone = run(one, 1, 3, 40), together = run(one, 3, 3, 40);
+    const std::vector<Trial> alone = run(one, 1, 3, enough), together = run(one, 3, 3, enough);
     ASSERT_EQ(alone.size(), together.size());
     for (size_t i = 0; i < alone.size(); ++i)
       EXPECT_TRUE(same_point(alone[i].point, together[i].point))

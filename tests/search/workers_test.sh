@@ -8,13 +8,16 @@
 source "$MASE_SOURCE/tests/support/studies.sh"
 start_server || exit 77
 export OMP_NUM_THREADS=1
-cat >space.toml <<'TOML'
+# Long enough for a process to be met while it trains, also where sanitizers make it slow.
+epochs=150
+grep -q '^MASE_SANITIZE:STRING=.' "$MASE_BUILD/CMakeCache.txt" && epochs=15
+cat >space.toml <<TOML
 seed = 3
 [search.search_space.train]
 learning_rate = {low = 1e-4, high = 1e-1, log = true}
 batch_size = [32, 64, 128]
 [search.strategy.sw_runner.basic_train]
-max_epochs = 150
+max_epochs = $epochs
 [search.strategy.setup]
 sampler = "tpe"
 n_trials = 40

@@ -59,6 +59,7 @@ std::vector<BillEntry> bill_of(const IntegerGraph& graph, const std::vector<std:
   // Backwards: the results that a node serves without another result between.
   std::vector<std::set<int>> serves(graph.nodes.size());
   std::vector<CostShare> shares(bill.size()), own(bill.size());
+  const std::vector<int> bits = bits_read(graph);
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const IntegerNode& node = graph.nodes[i];
     if (entry_of[i] >= 0) serves[i] = {entry_of[i]};
@@ -67,7 +68,7 @@ std::vector<BillEntry> bill_of(const IntegerGraph& graph, const std::vector<std:
       const bool end = entry_of[from] >= 0 || graph.nodes[from].inputs.empty();
       if (!end) serves[from].insert(serves[i].begin(), serves[i].end());
     }
-    const CostShare cost = cost_share(graph, node);
+    const CostShare cost = cost_share(graph, node, bits[i]);
     for (const int entry : serves[i]) {
       const size_t e = static_cast<size_t>(entry);
       shares[e].add(cost, 1 / static_cast<double>(serves[i].size()));

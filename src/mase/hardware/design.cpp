@@ -112,7 +112,8 @@ void refuse_too_large(const IntegerGraph& lowered, const std::string& style) {
   const Estimate cost = quick_estimate(lowered);
   if (cost.luts > most_luts)
     throw Error("--style " + style,
-                fmt::format("the network would take about {:.1f} million LUTs; the limit is {:.0f}",
+                fmt::format("the network would take about {:.1f} million LUTs, more than {:.0f} "
+                            "million",
                             cost.luts / 1e6, most_luts / 1e6),
                 "use --style stream, or fewer weights and bits (ch shrink)");
 }

@@ -27,8 +27,8 @@ double adder_luts(double bits) {
   return bits <= 0 ? 0 : std::max(0.79 * bits + 0.25, 1.067 * bits - 1.94);
 }
 
-CostShare cost_share(const IntegerGraph& graph, const IntegerNode& node) {
-  const double luts = node.op->luts ? node.op->luts(context_of(graph, node)) : 0;
+CostShare cost_share(const IntegerGraph& graph, const IntegerNode& node, int bits) {
+  const double luts = node_luts(graph, node, bits);
   if (is_adder(node)) return {.adder_luts = adder_luts(luts), .adders = 1};
   if (node.op->entries) return {.tables = luts};
   return {.other = luts};

@@ -18,7 +18,8 @@ struct CostShare {
   }
 };
 double adder_luts(double bits);  // of one adder whose carry chain has so many bits
-CostShare cost_share(const IntegerGraph& graph, const IntegerNode& node);
+// Of a node of which so many bits are read (optimize.h).
+CostShare cost_share(const IntegerGraph& graph, const IntegerNode& node, int bits);
 double estimated_luts(const CostShare& cost);
 double delay_of_levels(double levels);  // in nanoseconds: a model, not placed
 

@@ -61,10 +61,17 @@ IntegerProgram::IntegerProgram(const IntegerGraph& graph) : graph_(graph) {
     steps_.push_back(std::move(step));
   }
   for (const IntegerId id : graph_.outputs) output_slots_.push_back(slot[static_cast<size_t>(id)]);
+  calls_.resize(steps_.size());
+  for (size_t i = steps_.size(); i-- > 0;) {
+    Step& step = steps_[i];
+    if (step.general) continue;
+    calls_[i] = {step.lanes, step.from[0], step.from.back(), step.to};
+    step.together = 1 + (i + 1 < steps_.size() ? steps_[i + 1].together : 0);
+  }
 }
 
-template <class T>
-void IntegerProgram::run_blocks(const T* rows, size_t count, T* results) const {
+template <class T, class Code>
+void IntegerProgram::run_blocks(const Code* rows, size_t count, Code* results) const {
   const size_t width = inputs(), results_width = outputs();
   const auto memory =
       aligned_bytes(static_cast<size_t>(std::max(slots_, 1)) * lane_block * sizeof(T));
@@ -77,28 +84,32 @@ void IntegerProgram::run_blocks(const T* rows, size_t count, T* results) const {
     const size_t filled = std::min<size_t>(lane_block, count - first);
     for (size_t k = 0; k < width; ++k) {
       T* const lane = lanes(input_slots_[k]);
-      const T low = static_cast<T>(input_ranges_[k].low),
-              high = static_cast<T>(input_ranges_[k].high);
-      bool inside = true;
+      const Code low = static_cast<Code>(input_ranges_[k].low),
+                 high = static_cast<Code>(input_ranges_[k].high);
+      // Codes as they were given: what a lane does not hold must not become another number.
+      bool outside = false;
       for (size_t r = 0; r < filled; ++r) {
-        lane[r] = rows[(first + r) * width + k];
-        inside = inside && lane[r] >= low && lane[r] <= high;
+        const Code code = rows[(first + r) * width + k];
+        outside |= (code < low) | (code > high);
+        lane[r] = static_cast<T>(code);
       }
-      for (size_t r = filled; r < lane_block; ++r) lane[r] = low;
-      if (inside) continue;
-      for (size_t r = 0; r < filled; ++r)
-        if (lane[r] < low || lane[r] > high)
-          throw Error(fmt::format("integer graph {}: row {}, input {}", printable(graph_.name),
-                                  first + r, k),
-                      fmt::format("{} lies outside [{}, {}]", lane[r], low, high));
+      for (size_t r = filled; r < lane_block; ++r) lane[r] = static_cast<T>(low);
+      if (!outside) continue;
+      for (size_t r = first; r < first + filled; ++r)
+        if (const Code code = rows[r * width + k]; code < low || code > high)
+          throw Error(
+              fmt::format("integer graph {}: row {}, input {}", printable(graph_.name), r, k),
+              fmt::format("{} lies outside [{}, {}]", code, low, high));
     }
-    for (const Step& step : steps_) {
-      T* const to = lanes(step.to);
+    for (size_t at = 0; at < steps_.size();) {
+      const Step& step = steps_[at];
       if (!step.general) {
-        const T* const a = lanes(step.from[0]);
-        lane_kernel(step.lanes, a, step.from.size() > 1 ? lanes(step.from[1]) : a, to);
+        lane_kernels(std::span(calls_).subspan(at, step.together), base);
+        at += step.together;
         continue;
       }
+      ++at;
+      T* const to = lanes(step.to);
       operands.resize(step.from.size());
       for (size_t r = 0; r < lane_block; ++r) {
         for (size_t k = 0; k < step.from.size(); ++k) operands[k] = lanes(step.from[k])[r];
@@ -117,22 +128,10 @@ std::vector<int64_t> IntegerProgram::run(std::span<const int64_t> rows) const {
              inputs());
   const size_t count = rows.size() / inputs();
   std::vector<int64_t> results(count * outputs());
-  if (!narrow_) {
+  if (narrow_)
+    run_blocks<int32_t>(rows.data(), count, results.data());
+  else
     run_blocks<int64_t>(rows.data(), count, results.data());
-    return results;
-  }
-  // Codes that 32 bits do not hold lie outside every interval: they must not become others.
-  std::vector<int32_t> narrow_rows(rows.size()), narrow_results(results.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const IntegerRange& range = input_ranges_[i % inputs()];
-    if (rows[i] < range.low || rows[i] > range.high)
-      throw Error(fmt::format("integer graph {}: row {}, input {}", printable(graph_.name),
-                              i / inputs(), i % inputs()),
-                  fmt::format("{} lies outside [{}, {}]", rows[i], range.low, range.high));
-    narrow_rows[i] = static_cast<int32_t>(rows[i]);
-  }
-  run_blocks<int32_t>(narrow_rows.data(), count, narrow_results.data());
-  std::copy(narrow_results.begin(), narrow_results.end(), results.begin());
   return results;
 }
 

@@ -33,12 +33,14 @@ class IntegerProgram {
     const IntegerNode* general = nullptr;  // no kernel: row by row through the record
     std::vector<int> from;                 // slots
     int to = 0;
+    size_t together = 0;  // steps from here on that have kernels
   };
-  template <class T>
-  void run_blocks(const T* rows, size_t count, T* results) const;
+  template <class T, class Code>
+  void run_blocks(const Code* rows, size_t count, Code* results) const;
 
   IntegerGraph graph_;  // owns the nodes of general steps
   std::vector<Step> steps_;
+  std::vector<LaneCall> calls_;                     // of the steps that have kernels
   std::vector<std::pair<int, int64_t>> constants_;  // slot and value
   std::vector<int> input_slots_, output_slots_;
   std::vector<IntegerRange> input_ranges_;

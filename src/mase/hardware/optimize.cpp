@@ -19,15 +19,15 @@ namespace {
 constexpr double large_work = 4e5;
 constexpr int most_table_bits = 10;  // a wider table is hardly ever cheaper than a sum
 
-void add_cost(GraphCost& cost, const IntegerGraph& graph, const IntegerNode& node) {
-  const IntegerContext context = context_of(graph, node);
-  if (node.op->luts) cost.luts += node.op->luts(context);
+void add_cost(GraphCost& cost, const IntegerGraph& graph, const IntegerNode& node, int bits) {
+  const double luts = node_luts(graph, node, bits);
+  cost.luts += luts;
   if (is_adder(node)) {
     ++cost.adders;
-    cost.adder_bits += static_cast<int64_t>(node.op->luts(context));
-    cost.adder_luts += adder_luts(node.op->luts(context));
+    cost.adder_bits += static_cast<int64_t>(luts);
+    cost.adder_luts += adder_luts(luts);
   }
-  if (node.op->entries) cost.table_luts += node.op->luts(context);
+  if (node.op->entries) cost.table_luts += luts;
   if (node.op->name == "register") cost.registers += node.range.width();
 }
 
@@ -57,6 +57,33 @@ bool is_adder(const IntegerNode& node) {
   return node.op->name == "add" || node.op->name == "subtract";
 }
 
+std::vector<int> bits_read(const IntegerGraph& graph) {
+  std::vector<int> bits(graph.nodes.size(), 0);
+  for (const IntegerId output : graph.outputs)
+    bits[static_cast<size_t>(output)] = graph.at(output).range.width();
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    const IntegerNode& node = graph.nodes[i];
+    for (const IntegerId input : node.inputs) {
+      const int all = graph.at(input).range.width();
+      int& read = bits[static_cast<size_t>(input)];
+      read = std::max(
+          read, node.op->name == "wrap" ? std::min(all, static_cast<int>(node.numbers[0])) : all);
+    }
+  }
+  return bits;
+}
+
+double node_luts(const IntegerGraph& graph, const IntegerNode& node, int bits) {
+  if (!node.op->luts) return 0;
+  // A carry chain's highest bits may be all that is wanted of it, and tables say exactly what they
+  // cost.
+  if (bits <= 0 || bits >= node.range.width() || is_adder(node) || node.op->entries)
+    return node.op->luts(context_of(graph, node));
+  IntegerNode narrow = node;
+  narrow.range = {0, (int64_t{1} << bits) - 1};
+  return node.op->luts(context_of(graph, narrow));
+}
+
 std::vector<double> arrival_times(const IntegerGraph& graph) {
   std::vector<double> times(graph.nodes.size(), 0);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -71,7 +98,8 @@ std::vector<double> arrival_times(const IntegerGraph& graph) {
 
 GraphCost cost_of(const IntegerGraph& graph) {
   GraphCost cost;
-  for (const IntegerNode& node : graph.nodes) add_cost(cost, graph, node);
+  const std::vector<int> bits = bits_read(graph);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) add_cost(cost, graph, graph.nodes[i], bits[i]);
   for (const double time : last_bit_times(graph))
     cost.levels = std::max(cost.levels, time + pin_levels);
   return cost;
@@ -80,10 +108,11 @@ GraphCost cost_of(const IntegerGraph& graph) {
 std::vector<GraphCost> cost_by_layer(const IntegerGraph& graph) {
   std::vector<GraphCost> costs(graph.layers.size());
   const std::vector<double> times = last_bit_times(graph);
+  const std::vector<int> bits = bits_read(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (graph.nodes[i].layer < 0) continue;
     GraphCost& cost = costs[static_cast<size_t>(graph.nodes[i].layer)];
-    add_cost(cost, graph, graph.nodes[i]);
+    add_cost(cost, graph, graph.nodes[i], bits[i]);
     cost.levels = std::max(cost.levels, times[i]);
   }
   // Of a layer itself: what it adds to the layers before it.

@@ -35,6 +35,11 @@ struct GraphCost {
   double table_luts = 0;  // of `luts`
 };
 GraphCost cost_of(const IntegerGraph& graph);
+// How many of every node's lowest bits something reads: a value that wraps behind it needs no more
+// than it keeps, and synthesis drops the rest.
+std::vector<int> bits_read(const IntegerGraph& graph);
+// The record's look-up tables of a node of which so many bits are read.
+double node_luts(const IntegerGraph& graph, const IntegerNode& node, int bits);
 std::vector<GraphCost> cost_by_layer(const IntegerGraph& graph);
 // When every node's value is there, in levels; registers begin anew.
 std::vector<double> arrival_times(const IntegerGraph& graph);

@@ -85,11 +85,13 @@ Estimate quick_estimate(const IntegerGraph& lowered) {
   }
   // Everything else as it is once rounding constants have joined the sums.
   const IntegerGraph merged = merge_rounding(lowered);
-  for (const IntegerNode& node : merged.nodes) {
+  const std::vector<int> bits = bits_read(merged);
+  for (size_t i = 0; i < merged.nodes.size(); ++i) {
+    const IntegerNode& node = merged.nodes[i];
     if (node.layer < 0) continue;
     const size_t at = static_cast<size_t>(node.layer);
     const bool of_product = node.op->affine && counted[at];
-    if (!of_product) costs[at].add(cost_share(merged, node), 1);
+    if (!of_product) costs[at].add(cost_share(merged, node, bits[i]), 1);
   }
   Estimate result;
   result.method = "counts of digits and widths, not an optimised graph";

@@ -18,23 +18,34 @@ HWY_INLINE void each(T* out, const Body& body) {
   for (size_t i = 0; i < lane_block; i += hn::Lanes(d)) hn::Store(body(i), d, out + i);
 }
 
-template <class T>
-HWY_INLINE void sums(const LaneStep& step, const T* a, const T* b, T* out, bool subtract) {
+// Most sums shift one operand or none and have no constant: what is not there costs no instruction.
+template <bool subtract, class T>
+HWY_INLINE void sums(const LaneStep& step, const T* a, const T* b, T* out) {
   const hn::ScalableTag<T> d;
-  const auto k2 = hn::Set(d, static_cast<T>(step.k2));
+  const auto joined = [](auto x, auto y) HWY_ATTR {
+    if constexpr (subtract)
+      return hn::Sub(x, y);
+    else
+      return hn::Add(x, y);
+  };
   const int sa = static_cast<int>(step.k0), sb = static_cast<int>(step.k1);
-  if (subtract)
-    each(out, [&](size_t i) HWY_ATTR {
-      return hn::Sub(hn::Sub(hn::ShiftLeftSame(hn::Load(d, a + i), sa),
-                             hn::ShiftLeftSame(hn::Load(d, b + i), sb)),
-                     k2);
+  if (step.k2 == 0 && sa == 0 && sb == 0)
+    return each(out,
+                [&](size_t i) HWY_ATTR { return joined(hn::Load(d, a + i), hn::Load(d, b + i)); });
+  if (step.k2 == 0 && sa == 0)
+    return each(out, [&](size_t i) HWY_ATTR {
+      return joined(hn::Load(d, a + i), hn::ShiftLeftSame(hn::Load(d, b + i), sb));
     });
-  else
-    each(out, [&](size_t i) HWY_ATTR {
-      return hn::Add(hn::Add(hn::ShiftLeftSame(hn::Load(d, a + i), sa),
-                             hn::ShiftLeftSame(hn::Load(d, b + i), sb)),
-                     k2);
+  if (step.k2 == 0 && sb == 0)
+    return each(out, [&](size_t i) HWY_ATTR {
+      return joined(hn::ShiftLeftSame(hn::Load(d, a + i), sa), hn::Load(d, b + i));
     });
+  const auto k2 = hn::Set(d, static_cast<T>(step.k2));
+  each(out, [&](size_t i) HWY_ATTR {
+    return joined(joined(hn::ShiftLeftSame(hn::Load(d, a + i), sa),
+                         hn::ShiftLeftSame(hn::Load(d, b + i), sb)),
+                  k2);
+  });
 }
 
 template <class T>
@@ -42,11 +53,16 @@ HWY_INLINE void run(const LaneStep& step, const T* a, const T* b, T* out) {
   const hn::ScalableTag<T> d;
   const auto k0 = hn::Set(d, static_cast<T>(step.k0)), k1 = hn::Set(d, static_cast<T>(step.k1));
   const int shift = static_cast<int>(step.k0);
+  // Numbers of so many bits have none left below, but their sign.
+  const int most = static_cast<int>(8 * sizeof(T)) - 1;
+  const auto floor_shift = [&](auto x) HWY_ATTR {
+    return hn::ShiftRightSame(x, shift < most ? shift : most);
+  };
   switch (step.op) {
     case LaneOp::add:
-      return sums(step, a, b, out, false);
+      return sums<false>(step, a, b, out);
     case LaneOp::subtract:
-      return sums(step, a, b, out, true);
+      return sums<true>(step, a, b, out);
     case LaneOp::multiply:
       // 64-bit lanes: not every instruction set has the product.
       if constexpr (sizeof(T) == 8) {
@@ -59,8 +75,19 @@ HWY_INLINE void run(const LaneStep& step, const T* a, const T* b, T* out) {
       return each(out,
                   [&](size_t i) HWY_ATTR { return hn::ShiftLeftSame(hn::Load(d, a + i), shift); });
     case LaneOp::shift_right:
-      return each(out,
-                  [&](size_t i) HWY_ATTR { return hn::ShiftRightSame(hn::Load(d, a + i), shift); });
+      return each(out, [&](size_t i) HWY_ATTR { return floor_shift(hn::Load(d, a + i)); });
+    case LaneOp::round_even: {
+      const T below_half = static_cast<T>((uint64_t{1} << (step.k0 - 1)) - 1);
+      const auto half = hn::Set(d, static_cast<T>(below_half + 1)), one = hn::Set(d, T{1}),
+                 dropped = hn::Set(d, static_cast<T>(below_half * 2 + 1));
+      return each(out, [&](size_t i) HWY_ATTR {
+        const auto value = hn::Load(d, a + i), below = floor_shift(value),
+                   odd = hn::And(below, one);
+        // One up where more than half was dropped, or half of an odd number: no sum to overflow.
+        const auto up = hn::Gt(hn::And(value, dropped), hn::Sub(half, odd));
+        return hn::Sub(below, hn::VecFromMask(d, up));
+      });
+    }
     case LaneOp::clamp:
       return each(out,
                   [&](size_t i) HWY_ATTR { return hn::Min(hn::Max(hn::Load(d, a + i), k0), k1); });
@@ -71,12 +98,16 @@ HWY_INLINE void run(const LaneStep& step, const T* a, const T* b, T* out) {
   }
 }
 
-void Run32(const LaneStep& step, const int32_t* a, const int32_t* b, int32_t* out) {
-  run(step, a, b, out);
+template <class T>
+HWY_INLINE void run_all(std::span<const LaneCall> calls, T* memory) {
+  const auto block = [&](int number) {
+    return memory + static_cast<size_t>(number) * static_cast<size_t>(lane_block);
+  };
+  for (const LaneCall& call : calls) run(call.step, block(call.a), block(call.b), block(call.to));
 }
-void Run64(const LaneStep& step, const int64_t* a, const int64_t* b, int64_t* out) {
-  run(step, a, b, out);
-}
+
+void Run32(std::span<const LaneCall> calls, int32_t* memory) { run_all(calls, memory); }
+void Run64(std::span<const LaneCall> calls, int64_t* memory) { run_all(calls, memory); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace mase
@@ -88,11 +119,11 @@ namespace mase {
 HWY_EXPORT(Run32);
 HWY_EXPORT(Run64);
 
-void lane_kernel(const LaneStep& step, const int32_t* a, const int32_t* b, int32_t* out) {
-  HWY_DYNAMIC_DISPATCH(Run32)(step, a, b, out);
+void lane_kernels(std::span<const LaneCall> calls, int32_t* memory) {
+  HWY_DYNAMIC_DISPATCH(Run32)(calls, memory);
 }
-void lane_kernel(const LaneStep& step, const int64_t* a, const int64_t* b, int64_t* out) {
-  HWY_DYNAMIC_DISPATCH(Run64)(step, a, b, out);
+void lane_kernels(std::span<const LaneCall> calls, int64_t* memory) {
+  HWY_DYNAMIC_DISPATCH(Run64)(calls, memory);
 }
 
 }  // namespace mase

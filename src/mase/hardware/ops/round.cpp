@@ -138,6 +138,13 @@ IntegerOpRecord record(const std::string& name, const std::string& summary, Func
       return sliced_bits(c, operands[0], static_cast<int>(c.number(0)));
     };
   } else {
+    if (name == "round_even")
+      result.lanes = [](const IntegerNode& node) {
+        // In 32 bits nothing is left of numbers that lose more than 31: the interval says so.
+        const auto [low, high] = node.range;
+        return low == high ? LaneStep{LaneOp::clamp, low, high}
+                           : LaneStep{LaneOp::round_even, node.numbers[0]};
+      };
     result.luts = [](const IntegerContext& c) { return c.node.range.width() + 2; };
     result.delay = [](const IntegerContext& c) { return 1 + chain_delay(c.node.range.width()); };
   }
