@@ -11,7 +11,7 @@
 namespace mase::search {
 namespace {
 
-constexpr double seconds_of_a_lease = 0.25;
+constexpr double seconds_of_a_lease = 0.25, seconds_of_a_transaction = 0.002;
 constexpr int64_t most_leased = 4096;
 
 }  // namespace
@@ -22,9 +22,12 @@ int64_t Study::lease_size(const Objective& objective) const {
   const bool shares = storage_ && storage_->shared();
   const int64_t together = objective.measure_all ? std::max<int64_t>(1, objective.at_once) : 1;
   if (!options_.independent) {
-    // Others may begin only when these are finished.
-    const int64_t part = std::max<int64_t>(1, options_.window / 4);
-    return shares && mean_seconds_ > 0 && mean_seconds_ * 16 < seconds_of_a_lease ? part : 1;
+    if (!shares || mean_seconds_ == 0 || mean_seconds_ * 16 >= seconds_of_a_lease) return 1;
+    // Others may begin only when these are finished: a part, unless all of them take less than the
+    // transaction that others would begin with.
+    const bool at_once =
+        mean_seconds_ * static_cast<double>(options_.window) < seconds_of_a_transaction;
+    return std::max<int64_t>(1, at_once ? options_.window : options_.window / 4);
   }
   if (!shares && together == 1) return 1;
   if (mean_seconds_ == 0) return together;
