@@ -8,6 +8,7 @@
 #include "mase/base/broadcast.h"
 #include "mase/base/text.h"
 #include "mase/io/onnx/operand_format.h"
+#include "mase/io/onnx/own_graph.h"
 #include "mase/io/onnx/tensor.h"
 #include "mase/io/onnx/tensor_moves.h"
 #include "mase/io/onnx/write_quantizer.h"
@@ -107,8 +108,23 @@ Tensor WriteContext::parameter_tensor(const std::string& name) const {
 
 std::string WriteContext::parameter(const std::string& name, const std::vector<int64_t>& order) {
   Tensor tensor = parameter_tensor(name);
-  if (!order.empty()) tensor = transposed(tensor, order);
-  return rounded(constant(caller().target + "." + name, tensor), name, tensor.shape(), order);
+  if (!order.empty()) {
+    const WritingTrial* trial = model_.options.trial;
+    const auto known =
+        trial ? trial->turned(tensor_name(caller().target, name), order) : std::optional<Tensor>();
+    tensor = known ? *known : transposed(tensor, order);
+  }
+  const std::string full = tensor_name(caller().target, name), written = constant(full, tensor);
+  model_.tensors.emplace(full, WrittenTensor{written, order});
+  return rounded(written, name, tensor.shape(), order);
+}
+
+Tensor WriteContext::table(const Shape& shape, float value) const {
+  if (const WritingTrial* trial = model_.options.trial)
+    trial->budget->charge(static_cast<size_t>(element_count(shape)) * sizeof(float), node_.name);
+  Tensor tensor(shape);
+  if (value != 0) std::fill_n(tensor.mutable_data<float>(), tensor.numel(), value);
+  return tensor;
 }
 
 // Readers of QONNX make identifiers of names (hls4ml confuses "a.b" with "a_b"); the layer's path
@@ -257,7 +273,7 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
   exported.elements = infer_elements(graph);
   Model& model = exported.model;
   model.ir_version = ir_version;
-  model.producer = "mase";
+  model.producer = own_producer;
   model.producer_version = "0.1.0";
   model.doc = fmt::format("{}, {} parameters", graph.name, with_thousands(graph.parameter_count()));
   model.graph.name = graph.name;
@@ -272,6 +288,7 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
     } else if (node.kind == NodeKind::get_attr) {
       exported.names[id] = node.target;
       exported.constants.emplace(node.target, "");
+      exported.tensors.emplace(node.target, WrittenTensor{node.target});
       model.graph.initializers.push_back(tensor_data(node.target, *graph.tensor(node.target)));
     } else if (node.kind == NodeKind::output) {
       for (const NodeId result : graph.outputs()) {
@@ -302,6 +319,7 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
   model.operator_sets = {{"", options.operator_set}};
   if (exported.uses_qonnx)
     model.operator_sets.push_back({"qonnx.custom_op.general", exported.qonnx_version.value_or(2)});
+  if (!options.trial) describe_graph(graph, options, exported.tensors, model);
   return model;
 }
 

@@ -3,9 +3,13 @@
 // forms in which the field writes them.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "mase/io/onnx/model.h"
+#include "mase/io/read_limits.h"
 #include "mase/ir/graph.h"
 
 namespace mase::onnx {
@@ -20,9 +24,18 @@ const char* flavour_name(Flavour flavour);
 std::vector<std::string> flavour_names();
 Flavour flavour_from_name(const std::string& name);
 
+// A graph that a file describes, written to see whether the file is that.
+struct WritingTrial {
+  MemoryBudget* budget;  // of tables that nodes need (masks, angles): the graph may claim any size
+  // A tensor with its dimensions in another order, where that is known already.
+  std::function<std::optional<Tensor>(const std::string& name, const std::vector<int64_t>& order)>
+      turned;
+};
+
 struct ExportOptions {
   Flavour flavour = Flavour::plain;
   int64_t operator_set = 20;
+  const WritingTrial* trial = nullptr;
 };
 inline constexpr int64_t oldest_written = 13, newest_written = 21;
 

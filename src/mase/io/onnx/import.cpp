@@ -13,12 +13,11 @@
 #include "mase/io/onnx/convert_graph.h"
 #include "mase/io/onnx/describe.h"
 #include "mase/io/onnx/inline_functions.h"
+#include "mase/io/onnx/own_graph.h"
 #include "mase/io/onnx/read_model.h"
 
 namespace mase::onnx {
 namespace {
-
-constexpr const char* own_producer = "mase";
 
 bool is_fixed(const Dimension& dimension) { return dimension.size && *dimension.size > 0; }
 
@@ -63,6 +62,19 @@ void close_sizes(Model& model, const std::vector<Shape>& shapes, bool batch,
 }  // namespace
 
 Imported import_model(const Model& model, ExternalFiles& files, const std::string& place,
+                      MemoryBudget& budget, bool partial) {
+  std::string why;
+  if (auto own = own_graph(model, files, place, budget, why)) return {std::move(*own), {}};
+  Imported imported = import_nodes(model, files, place, budget, partial);
+  if (!why.empty())
+    imported.notes.push_back(
+        fmt::format("the file says which network it was written from, but its nodes have changed "
+                    "since ({}): they are what is read",
+                    why));
+  return imported;
+}
+
+Imported import_nodes(const Model& model, ExternalFiles& files, const std::string& place,
                       MemoryBudget& budget, bool partial) {
   const Model flat = inlined(model, place, budget);
   const MemoryBudget before = budget;
