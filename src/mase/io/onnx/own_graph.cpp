@@ -206,6 +206,7 @@ std::optional<Graph> own_graph(const Model& model, ExternalFiles& files, const s
   } catch (const Error& error) {
     why = split(error.what(), '\n').front();
     budget = before;
+    files.close();
     return {};
   }
 }
