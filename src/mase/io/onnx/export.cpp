@@ -107,16 +107,22 @@ Tensor WriteContext::parameter_tensor(const std::string& name) const {
 }
 
 std::string WriteContext::parameter(const std::string& name, const std::vector<int64_t>& order) {
-  Tensor tensor = parameter_tensor(name);
-  if (!order.empty()) {
-    const WritingTrial* trial = model_.options.trial;
-    const auto known =
-        trial ? trial->turned(tensor_name(caller().target, name), order) : std::optional<Tensor>();
-    tensor = known ? *known : transposed(tensor, order);
+  const std::string full = tensor_name(caller().target, name);
+  const WritingTrial* trial = model_.options.trial;
+  const TensorData* source = trial ? trial->source(full, order) : nullptr;
+  Shape shape;
+  std::string written;
+  if (source) {
+    shape = source->dims;
+    written = add_initializer(full, *source);
+  } else {
+    Tensor tensor = parameter_tensor(name);
+    if (!order.empty()) tensor = transposed(tensor, order);
+    shape = tensor.shape();
+    written = constant(full, tensor);
   }
-  const std::string full = tensor_name(caller().target, name), written = constant(full, tensor);
   model_.tensors.emplace(full, WrittenTensor{written, order});
-  return rounded(written, name, tensor.shape(), order);
+  return rounded(written, name, shape, order);
 }
 
 Tensor WriteContext::table(const Shape& shape, float value) const {
@@ -136,6 +142,10 @@ std::string WriteContext::plain_name(const std::string& name) const {
 }
 
 std::string WriteContext::constant(const std::string& name, const Tensor& tensor) {
+  return add_initializer(name, tensor_data(name, tensor));
+}
+
+std::string WriteContext::add_initializer(const std::string& name, TensorData data) {
   const std::string base = plain_name(name);
   std::string unique = base;
   for (int number = 1;; ++number) {
@@ -143,14 +153,14 @@ std::string WriteContext::constant(const std::string& name, const Tensor& tensor
     if (added) break;
     // A layer that is called twice has its tensors once.
     for (const TensorData& known : model_.model.graph.initializers)
-      if (known.name == unique && known.bytes.size() == tensor.bytes() &&
-          known.dims == tensor.shape() && known.element == element_for(tensor.dtype()) &&
-          std::equal(known.bytes.begin(), known.bytes.end(), tensor.raw()))
+      if (known.name == unique && known.dims == data.dims && known.element == data.element &&
+          std::equal(known.bytes.begin(), known.bytes.end(), data.bytes.begin(), data.bytes.end()))
         return unique;
     unique = fmt::format("{}_{}", base, number);
   }
-  model_.model.graph.initializers.push_back(tensor_data(unique, tensor));
-  model_.known[unique] = {tensor.shape(), tensor.shape()};
+  data.name = unique;
+  model_.known[unique] = {data.dims, data.dims};
+  model_.model.graph.initializers.push_back(std::move(data));
   return unique;
 }
 

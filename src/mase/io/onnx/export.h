@@ -4,7 +4,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +26,9 @@ Flavour flavour_from_name(const std::string& name);
 // A graph that a file describes, written to see whether the file is that.
 struct WritingTrial {
   MemoryBudget* budget;  // of tables that nodes need (masks, angles): the graph may claim any size
-  // A tensor with its dimensions in another order, where that is known already.
-  std::function<std::optional<Tensor>(const std::string& name, const std::vector<int64_t>& order)>
-      turned;
+  // Where a tensor of the graph came from: the same numbers, in this order of their dimensions.
+  std::function<const TensorData*(const std::string& name, const std::vector<int64_t>& order)>
+      source;
 };
 
 struct ExportOptions {

@@ -51,11 +51,11 @@ class Restoration {
         });
     const WritingTrial trial{
         .budget = &budget_,
-        .turned = [this](const std::string& name,
-                         const std::vector<int64_t>& order) -> std::optional<Tensor> {
-          const auto found = turned_.find(name);
-          if (found == turned_.end() || found->second.order != order) return {};
-          return constant(found->second.initializer);
+        .source = [this](const std::string& name, const std::vector<int64_t>& order) {
+          const auto found = sources_.find(name);
+          if (found == sources_.end() || found->second.order != order)
+            return static_cast<const TensorData*>(nullptr);
+          return initializers_.at(found->second.initializer);
         }};
     compare(export_graph(graph,
                          {.flavour = flavour_from_name(description["flavour"].as_string("flavour")),
@@ -69,13 +69,10 @@ class Restoration {
     throw Error("", printable(what) + " differs");
   }
 
-  const Tensor& constant(const std::string& name) {
-    const auto known = read_.find(name);
-    if (known != read_.end()) return known->second;
+  const TensorData& initializer(const std::string& name) const {
     const auto found = initializers_.find(name);
     if (found == initializers_.end()) throw Error("", fmt::format("there is no '{}'", name));
-    return read_.emplace(name, read_constant(*found->second, files_, budget_, place_).tensor)
-        .first->second;
+    return *found->second;
   }
 
   Tensor tensor(const std::string& name, const Shape& shape, DType dtype) {
@@ -87,16 +84,22 @@ class Restoration {
       return Tensor::of<int64_t>(shape, std::span<const int64_t>(&number, 1));
     }
     const std::string from = (*entry)["from"].as_string("from");
-    Tensor found = constant(from);
-    if (!(*entry)["order"].is_null()) {
-      const std::vector<int64_t> order = (*entry)["order"].as_int_list("order"),
-                                 back = inverse(order);
+    std::vector<int64_t> order;
+    if (!(*entry)["order"].is_null()) order = (*entry)["order"].as_int_list("order");
+    const TensorData& data = initializer(from);
+    const size_t before = budget_.left();
+    Tensor found = read_constant(data, files_, budget_, place_).tensor;
+    const size_t copied = before - std::min(before, budget_.left());
+    if (!order.empty()) {
+      const std::vector<int64_t> back = inverse(order);
       if (back.size() != found.shape().size()) differ(name);
       budget_.charge(found.bytes(), place_);
       found = transposed(found, back);
-      turned_.emplace(name, WrittenTensor{from, order});
+      budget_.give_back(copied);  // what stood here in the other order
     }
     if (found.shape() != shape || found.dtype() != dtype) differ(name);
+    // Numbers that stand in the file as they are need not be made from the graph's to be compared.
+    if (data.bytes.size() == found.bytes()) sources_.emplace(name, WrittenTensor{from, order});
     return found;
   }
 
@@ -116,14 +119,16 @@ class Restoration {
         file.initializers.size() != again.initializers.size())
       differ("the number of initialisers");
     for (const TensorData& tensor : again.initializers) {
-      const auto found = initializers_.find(tensor.name);
-      if (found == initializers_.end() || found->second->element != tensor.element ||
-          found->second->dims != tensor.dims)
+      const TensorData& stored = initializer(tensor.name);
+      if (stored.element != tensor.element || stored.dims != tensor.dims)
         differ(fmt::format("tensor '{}'", tensor.name));
-      const Tensor& stored = constant(tensor.name);
-      if (tensor.bytes.data() == stored.raw() && tensor.bytes.size() == stored.bytes()) continue;
-      if (stored.bytes() != tensor.bytes.size() ||
-          !std::equal(tensor.bytes.begin(), tensor.bytes.end(), stored.raw()))
+      if (stored.bytes.data() == tensor.bytes.data() && stored.bytes.size() == tensor.bytes.size())
+        continue;
+      const MemoryBudget before = budget_;
+      const Tensor values = read_constant(stored, files_, budget_, place_).tensor;
+      budget_ = before;
+      if (!std::equal(tensor.bytes.begin(), tensor.bytes.end(), values.raw(),
+                      values.raw() + values.bytes()))
         differ(fmt::format("tensor '{}'", tensor.name));
     }
   }
@@ -159,8 +164,7 @@ class Restoration {
   std::string place_;
   MemoryBudget& budget_;
   std::map<std::string, const TensorData*> initializers_;
-  std::map<std::string, Tensor> read_;
-  std::map<std::string, WrittenTensor> turned_;  // tensors of the graph that stand otherwise in it
+  std::map<std::string, WrittenTensor> sources_;  // of tensors of the graph
   Dict tensors_;
 };
 

@@ -78,6 +78,7 @@ class WriteContext {
  private:
   const Node& caller() const;  // whose layer and formats these are, also of one of several results
   void know(const NodeData& node);
+  std::string add_initializer(const std::string& name, TensorData data);
   std::string plain_name(const std::string& name) const;
   std::string rounded(const std::string& name, const std::string& operand, const Shape& shape,
                       const std::vector<int64_t>& order);
