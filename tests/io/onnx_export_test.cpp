@@ -93,6 +93,7 @@ TEST(OnnxExport, TransformersComeBack) {
       EXPECT_LE(largest_difference(run(graph, inputs).at(0), run(again, inputs).at(0)), 1e-5)
           << name << " " << operator_set;
       std::map<std::string, int> ours = op_counts(graph), theirs = op_counts(again);
+      EXPECT_EQ(graph.parameter_count(), again.parameter_count()) << name;  // positions included
       for (const char* op : {"linear", "layer_norm", "rms_norm", "gelu", "silu", "embedding",
                              "rotary_embedding", "scaled_dot_product_attention"})
         EXPECT_EQ(ours[op], theirs[op]) << name << " " << operator_set << ": " << op;
