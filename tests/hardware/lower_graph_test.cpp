@@ -121,5 +121,14 @@ TEST(lower_graph, refusals_name_the_node_and_the_remedy) {
               testing::AllOf(testing::HasSubstr("seq_blocks_2"), testing::HasSubstr("bias_width")));
 }
 
+// As Brevitas trains them, and ONNX files bring them: batch norms behind layers that are rounded.
+TEST(lower_graph, networks_that_came_quantised_can_do_what_the_refusal_says) {
+  Graph graph = quantised("jsc-toy", integer_table(8, 4), false);
+  EXPECT_THAT(refusal(graph), testing::HasSubstr("fuse_batch_norm with quantized = true"));
+  PassContext context;
+  run_pass(graph, "fuse_batch_norm", Dict{{"quantized", true}}, context);
+  expect_equal(graph);
+}
+
 }  // namespace
 }  // namespace mase::test

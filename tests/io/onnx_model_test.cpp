@@ -3,6 +3,7 @@
 // hostile is an Error with a place, never more.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "mase/base/file.h"
@@ -249,6 +250,62 @@ TEST_F(OnnxExternalData, OnlyFromBeneathTheModelsFolder) {
   EXPECT_NE(error_for(folder_ + "/model/inner/weights").find("not beneath"), std::string::npos);
   EXPECT_NE(error_for("inner/weights", 8).find("wanted are 24 from byte 8 on"), std::string::npos);
   EXPECT_NE(error_for("inner/weights", UINT64_MAX - 4).find("wanted are"), std::string::npos);
+}
+
+// A sparse file takes no space and may claim any size: no memory for its zeros is the user's to
+// know, in one line, whichever command reads it.
+TEST_F(OnnxExternalData, MoreThanThereIsMemoryForIsAnError) {
+  constexpr int64_t rows = 2, columns = int64_t{1} << 37;
+  constexpr auto size = static_cast<uintmax_t>(rows) * columns * sizeof(float);  // 1 TB
+  test::write(folder_ + "/model/sparse", "");
+  std::error_code failed;
+  fs::resize_file(folder_ + "/model/sparse", size, failed);
+  if (failed) GTEST_SKIP() << "no sparse file: " << failed.message();
+  Model model = small_model({.dims = {rows, columns},
+                             .element = Element::f32,
+                             .field = TensorData::Field::external,
+                             .location = "sparse"});
+  const std::string folder = folder_ + "/model";
+  write_model(folder + "/large.onnx", model);
+  test::write(folder + "/x.csv", "1,2\n");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"inspect", "large.onnx"},
+        {"inspect", "large.onnx", "--stats", "no"},
+        {"summary", "large.onnx"},
+        {"import", "large.onnx", "--output", "net.mz"},
+        {"export", "large.onnx", "--to", "again.onnx"},
+        {"predict", "large.onnx", "--input", "x.csv", "--output", "y.npy"}}) {
+    const test::RunResult result = test::ch(command, folder);
+    EXPECT_EQ(result.exit_code, 2) << command[0];
+    EXPECT_EQ(result.err.find("ch: large.onnx: tensor 'w': its values take 1.0 TB, and "), 0u)
+        << command[0] << ": " << result.err;
+    EXPECT_NE(result.err.find("; read the model on a machine with more memory"), std::string::npos);
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+  const test::RunResult kept =
+      test::ch({"import", "large.onnx", "--partial", "--output", "net.mz"}, folder);
+  EXPECT_EQ(kept.exit_code, 0) << kept.err;
+  EXPECT_NE(kept.out.find("kept, not run: large.onnx: tensor 'w': its values take 1.0 TB"),
+            std::string::npos)
+      << kept.out;
+}
+
+// Whoever tries a second way has the same memory for the weights as the first time.
+TEST_F(OnnxExternalData, ASecondWayReadsLargeWeightsToo) {
+  constexpr int64_t columns = int64_t{6} << 20;  // 48 MB: more than a model may make by itself
+  test::write(folder_ + "/model/large", "");
+  fs::resize_file(folder_ + "/model/large", 2 * columns * sizeof(float));
+  Model model = small_model({.dims = {2, columns},
+                             .element = Element::f32,
+                             .field = TensorData::Field::external,
+                             .location = "large"});
+  model.graph.nodes[1].op = "NobodyKnows";
+  MemoryBudget budget({}, 0);
+  ExternalFiles files(folder_ + "/model");
+  const Imported imported = import_model(model, files, "model.onnx", budget, true);
+  ASSERT_EQ(imported.notes.size(), 1u) << imported.notes[0];
+  EXPECT_NE(imported.notes[0].find("NobodyKnows"), std::string::npos) << imported.notes[0];
+  EXPECT_EQ(imported.graph.parameter_count(), 2 * columns);
 }
 
 TEST(OnnxModel, ValuesInTwoFieldsAreRefused) {

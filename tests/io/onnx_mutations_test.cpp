@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of other tools with bytes changed, cut off or repeated: each is read, or refused with an
-// Error, in a bounded time and memory. A few thousand here; MASE_MUTATIONS=100000 tries more.
+// Models of other tools and of ours with bytes changed, cut off or repeated: each is read, or
+// refused with an Error, in a bounded time and memory. A few thousand here; MASE_MUTATIONS=100000
+// tries more.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -9,8 +10,11 @@
 
 #include "mase/base/random.h"
 #include "mase/io/onnx/describe.h"
+#include "mase/io/onnx/export.h"
 #include "mase/io/onnx/import.h"
 #include "mase/io/onnx/read_model.h"
+#include "mase/io/onnx/write_model.h"
+#include "mase/models/model.h"
 #include "support/support.h"
 
 namespace mase::onnx {
@@ -25,6 +29,30 @@ std::vector<std::string> seeds() {
   std::sort(files.begin(), files.end());
   std::vector<std::string> contents;
   for (const std::string& file : files) contents.push_back(test::read(file));
+  return contents;
+}
+
+// Of ours: they say which graph they were written from, at their end.
+std::vector<std::string> own_seeds() {
+  std::vector<std::string> contents;
+  for (const char* name : {"jsc-tiny", "jsc-toy", "toy_convnet"})
+    contents.push_back(model_bytes(export_graph(make_model(name))));
+  Graph graph;
+  graph.name = "attention";
+  const NodeId x = graph.add_placeholder("x", {2, 3, 4});
+  const auto call = [&](const char* op, std::vector<Argument> inputs, const Dict& attributes) {
+    std::vector<std::pair<std::string, Argument>> keywords;
+    for (const auto& [key, value] : attributes)
+      keywords.emplace_back(key, Argument::literal(value));
+    return Argument::node(graph.call_function(op, std::move(inputs), std::move(keywords)));
+  };
+  const Argument turned = call("rotary_embedding", {Argument::node(x)}, {});
+  const Argument normal =
+      call("layer_norm", {Argument::node(x)}, {{"normalized_shape", Value::of(Shape{4})}});
+  const Argument y =
+      call("scaled_dot_product_attention", {turned, normal, normal}, {{"is_causal", true}});
+  graph.add_output({y.id()});
+  contents.push_back(model_bytes(export_graph(graph)));
   return contents;
 }
 
@@ -67,6 +95,37 @@ std::string mutated(const std::string& seed, Random& random) {
   return bytes;
 }
 
+// Numbers, names and marks of a text replaced, taken out or repeated.
+std::string mutated_text(std::string text, Random& random) {
+  for (uint64_t changes = 1 + random.below(3); changes-- > 0 && text.size() > 16;) {
+    const size_t at = random.below(text.size()),
+                 digit = std::min(text.find_first_of("0123456789", at), text.size() - 1),
+                 comma = std::min(text.find(',', at), text.size() - 1),
+                 next = std::min(text.find(',', comma + 1), text.size());
+    const char* numbers[] = {"0",    "-1",  "9999", "1",         "2",  "7",
+                             "null", "3.5", "true", "123456789", "[]", "\"same\""};
+    switch (random.below(6)) {
+      case 0:
+      case 1:
+      case 2: {
+        const size_t end = text.find_first_not_of("0123456789.", digit);
+        text.replace(digit, end - digit, numbers[random.below(std::size(numbers))]);
+        break;
+      }
+      case 3:  // an entry taken out
+        text.erase(comma, next - comma);
+        break;
+      case 4:  // an entry twice, or in another place
+        text.insert(std::min(text.find(',', random.below(text.size())), text.size()),
+                    text.substr(comma, next - comma));
+        break;
+      default:
+        text[at] = static_cast<char>(32 + random.below(95));
+    }
+  }
+  return text;
+}
+
 size_t peak_memory() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -76,16 +135,22 @@ size_t peak_memory() {
 TEST(OnnxMutations, EveryDamagedModelIsReadOrRefused) {
   const char* given = std::getenv("MASE_MUTATIONS");
   const int count = given ? std::atoi(given) : 1500;
-  const std::vector<std::string> files = seeds();
+  std::vector<std::string> files = seeds();
   ASSERT_GE(files.size(), 40u);
+  const size_t foreign = files.size();
+  for (std::string& own : own_seeds()) files.push_back(std::move(own));
   size_t largest = 0;
   for (const std::string& file : files) largest = std::max(largest, file.size());
   Random random(1, "onnx mutations");
-  int imported = 0, kept = 0, refused = 0;
+  int imported = 0, kept = 0, refused = 0, told = 0;
   double slowest = 0;
   const size_t before = peak_memory();
   for (int i = 0; i < count; ++i) {
-    const std::string bytes = mutated(files[random.below(files.size())], random);
+    // Every fourth is one of ours, so that their description is tried often enough.
+    const bool own = random.below(4) == 0;
+    const std::string& seed =
+        own ? files[foreign + random.below(files.size() - foreign)] : files[random.below(foreign)];
+    const std::string bytes = mutated(seed, random);
     const auto start = std::chrono::steady_clock::now();
     try {
       MemoryBudget budget({}, bytes.size());
@@ -98,6 +163,7 @@ TEST(OnnxMutations, EveryDamagedModelIsReadOrRefused) {
           result.notes.begin(), result.notes.end(),
           [](const std::string& note) { return note.find("kept, not run") != std::string::npos; });
       ++(whole ? imported : kept);
+      told += own && result.notes.empty();
     } catch (const Error& error) {
       ++refused;
       EXPECT_NE(std::string(error.what()), "");
@@ -106,12 +172,45 @@ TEST(OnnxMutations, EveryDamagedModelIsReadOrRefused) {
     slowest = std::max(slowest, elapsed.count());
   }
   const size_t grown = peak_memory() - before;
-  std::printf("%d mutations: %d imported, %d in part, %d refused; slowest %.3f s, %zu MB more\n",
-              count, imported, kept, refused, slowest, grown >> 20);
+  std::printf(
+      "%d mutations: %d imported (%d of ours without a note), %d in part, %d refused; slowest %.3f "
+      "s, %zu MB more\n",
+      count, imported, told, kept, refused, slowest, grown >> 20);
   EXPECT_GT(imported, count / 50);
   EXPECT_GT(refused, count / 50);
   if (!test::sanitized) {
     EXPECT_LE(grown, (size_t{64} << 20) + largest);
+  }
+}
+
+// What a file of ours says about the graph it was written from, changed: it is found to be wrong,
+// or to be another way to write what the nodes say.
+TEST(OnnxMutations, EveryDamagedDescriptionIsHeldAgainstTheNodes) {
+  const char* given = std::getenv("MASE_MUTATIONS");
+  const int count = given ? std::atoi(given) : 1500;
+  std::vector<Model> models;
+  for (const std::string& seed : own_seeds()) {
+    MemoryBudget budget({}, seed.size());
+    const auto owner = std::make_shared<std::string>(seed);
+    models.push_back(read_model(std::as_bytes(std::span(*owner)), owner, "ours", budget));
+  }
+  Random random(2, "onnx mutations");
+  int told = 0, noted = 0;
+  const size_t before = peak_memory();
+  for (int i = 0; i < count; ++i) {
+    Model model = models[random.below(models.size())];
+    for (auto& [key, value] : model.metadata) value = mutated_text(value, random);
+    MemoryBudget budget({}, 0);
+    ExternalFiles nowhere("");
+    const Imported result = import_model(model, nowhere, "damaged", budget);
+    ++(result.notes.empty() ? told : noted);
+  }
+  const size_t grown = peak_memory() - before;
+  std::printf("%d descriptions: %d agree, %d do not; %zu MB more\n", count, told, noted,
+              grown >> 20);
+  EXPECT_GT(noted, count / 2);
+  if (!test::sanitized) {
+    EXPECT_LE(grown, size_t{64} << 20);
   }
 }
 

@@ -139,7 +139,8 @@ class GraphLowering {
     }
     if (op == "batch_norm1d")
       refuse(node, "a batch norm after a rounded layer has no exact integers",
-             "run fuse_batch_norm before quantize");
+             "run fuse_batch_norm before quantize; where the layer came quantised, fuse_batch_norm "
+             "with quantized = true, which rounds its weights anew");
     return by_table(node, call, first, quantizer);
   }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph as a JSON value and back, without loss; tensors are written by shape and dtype only,
 // their values travel beside (see io/).
+#include "mase/ir/serialize.h"
+
 #include "mase/base/text.h"
 #include "mase/ir/graph.h"
 #include "mase/ir/op.h"
@@ -47,7 +49,10 @@ Value table_to_value(const TensorTable& table) {
   return dict;
 }
 
-TensorTable table_from_value(const Value& value) {
+Tensor zeros(const std::string&, const Shape& shape, DType dtype) { return Tensor(shape, dtype); }
+
+TensorTable table_from_value(const Value& value, const std::string& path,
+                             const TensorSource& tensors) {
   constexpr int64_t most = int64_t{1} << 32;  // a graph file must not make us allocate at will
   TensorTable table;
   if (value.is_null()) return table;
@@ -56,7 +61,7 @@ TensorTable table_from_value(const Value& value) {
     if (!dtype) throw Error(entry.position(), name, "unknown dtype");
     const Shape shape = entry["shape"].as_int_list("shape");
     if (element_count(shape) > most) throw Error(entry.position(), name, "the tensor is too large");
-    table.emplace_back(name, Tensor(shape, *dtype));
+    table.emplace_back(name, tensors(tensor_name(path, name), shape, *dtype));
   }
   return table;
 }
@@ -123,7 +128,9 @@ Value graph_to_value(const Graph& graph) {
   return out;
 }
 
-Graph graph_from_value(const Value& value) {
+Graph graph_from_value(const Value& value) { return graph_from_value(value, zeros); }
+
+Graph graph_from_value(const Value& value, const TensorSource& tensors) {
   Graph graph;
   graph.name = value["name"].as_string("name");
   const int64_t version = value["version"].is_null() ? 1 : value["version"].as_int("version");
@@ -141,9 +148,9 @@ Graph graph_from_value(const Value& value) {
       module.attributes = validate(entry["attributes"], op.attributes, path);
       module.quantization = quantization_from_value(entry["quantization"], op, path);
     }
-    module.parameters = table_from_value(entry["parameters"]);
-    module.buffers = table_from_value(entry["buffers"]);
-    module.masks = table_from_value(entry["masks"]);
+    module.parameters = table_from_value(entry["parameters"], path, tensors);
+    module.buffers = table_from_value(entry["buffers"], path, tensors);
+    module.masks = table_from_value(entry["masks"], path, zeros);
     module.frozen = entry["frozen"].is_bool() && entry["frozen"].as_bool();
     graph.modules().emplace(path, std::move(module));
   }

@@ -6,6 +6,7 @@
 
 #include "mase/base/text.h"
 #include "mase/io/onnx/operator.h"
+#include "mase/io/onnx/own_graph.h"
 
 namespace mase::onnx {
 namespace {
@@ -57,7 +58,8 @@ Value describe(const Model& model) {
   facts.set("outputs", outputs);
   facts.set("operators", operators);
   if (!model.doc.empty()) facts.set("doc", model.doc);
-  for (const auto& [key, value] : model.metadata) facts.set(key, value);
+  for (const auto& [key, value] : model.metadata)
+    if (key != graph_property) facts.set(key, value);  // the graph itself is shown beside
   return facts;
 }
 

@@ -8,6 +8,7 @@
 #include "mase/base/broadcast.h"
 #include "mase/base/text.h"
 #include "mase/io/onnx/operand_format.h"
+#include "mase/io/onnx/own_graph.h"
 #include "mase/io/onnx/tensor.h"
 #include "mase/io/onnx/tensor_moves.h"
 #include "mase/io/onnx/write_quantizer.h"
@@ -106,9 +107,30 @@ Tensor WriteContext::parameter_tensor(const std::string& name) const {
 }
 
 std::string WriteContext::parameter(const std::string& name, const std::vector<int64_t>& order) {
-  Tensor tensor = parameter_tensor(name);
-  if (!order.empty()) tensor = transposed(tensor, order);
-  return rounded(constant(caller().target + "." + name, tensor), name, tensor.shape(), order);
+  const std::string full = tensor_name(caller().target, name);
+  const WritingTrial* trial = model_.options.trial;
+  const TensorData* source = trial ? trial->source(full, order) : nullptr;
+  Shape shape;
+  std::string written;
+  if (source) {
+    shape = source->dims;
+    written = add_initializer(full, *source);
+  } else {
+    Tensor tensor = parameter_tensor(name);
+    if (!order.empty()) tensor = transposed(tensor, order);
+    shape = tensor.shape();
+    written = constant(full, tensor);
+  }
+  model_.tensors.emplace(full, WrittenTensor{written, order});
+  return rounded(written, name, shape, order);
+}
+
+Tensor WriteContext::table(const Shape& shape, float value) const {
+  if (const WritingTrial* trial = model_.options.trial)
+    trial->budget->charge(static_cast<size_t>(element_count(shape)) * sizeof(float), node_.name);
+  Tensor tensor(shape);
+  if (value != 0) std::fill_n(tensor.mutable_data<float>(), tensor.numel(), value);
+  return tensor;
 }
 
 // Readers of QONNX make identifiers of names (hls4ml confuses "a.b" with "a_b"); the layer's path
@@ -120,6 +142,10 @@ std::string WriteContext::plain_name(const std::string& name) const {
 }
 
 std::string WriteContext::constant(const std::string& name, const Tensor& tensor) {
+  return add_initializer(name, tensor_data(name, tensor));
+}
+
+std::string WriteContext::add_initializer(const std::string& name, TensorData data) {
   const std::string base = plain_name(name);
   std::string unique = base;
   for (int number = 1;; ++number) {
@@ -127,14 +153,14 @@ std::string WriteContext::constant(const std::string& name, const Tensor& tensor
     if (added) break;
     // A layer that is called twice has its tensors once.
     for (const TensorData& known : model_.model.graph.initializers)
-      if (known.name == unique && known.bytes.size() == tensor.bytes() &&
-          known.dims == tensor.shape() && known.element == element_for(tensor.dtype()) &&
-          std::equal(known.bytes.begin(), known.bytes.end(), tensor.raw()))
+      if (known.name == unique && known.dims == data.dims && known.element == data.element &&
+          std::equal(known.bytes.begin(), known.bytes.end(), data.bytes.begin(), data.bytes.end()))
         return unique;
     unique = fmt::format("{}_{}", base, number);
   }
-  model_.model.graph.initializers.push_back(tensor_data(unique, tensor));
-  model_.known[unique] = {tensor.shape(), tensor.shape()};
+  data.name = unique;
+  model_.known[unique] = {data.dims, data.dims};
+  model_.model.graph.initializers.push_back(std::move(data));
   return unique;
 }
 
@@ -257,7 +283,7 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
   exported.elements = infer_elements(graph);
   Model& model = exported.model;
   model.ir_version = ir_version;
-  model.producer = "mase";
+  model.producer = own_producer;
   model.producer_version = "0.1.0";
   model.doc = fmt::format("{}, {} parameters", graph.name, with_thousands(graph.parameter_count()));
   model.graph.name = graph.name;
@@ -272,6 +298,7 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
     } else if (node.kind == NodeKind::get_attr) {
       exported.names[id] = node.target;
       exported.constants.emplace(node.target, "");
+      exported.tensors.emplace(node.target, WrittenTensor{node.target});
       model.graph.initializers.push_back(tensor_data(node.target, *graph.tensor(node.target)));
     } else if (node.kind == NodeKind::output) {
       for (const NodeId result : graph.outputs()) {
@@ -302,6 +329,7 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
   model.operator_sets = {{"", options.operator_set}};
   if (exported.uses_qonnx)
     model.operator_sets.push_back({"qonnx.custom_op.general", exported.qonnx_version.value_or(2)});
+  if (!options.trial) describe_graph(graph, options, exported.tensors, model);
   return model;
 }
 

@@ -3,9 +3,12 @@
 // forms in which the field writes them.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "mase/io/onnx/model.h"
+#include "mase/io/read_limits.h"
 #include "mase/ir/graph.h"
 
 namespace mase::onnx {
@@ -20,9 +23,18 @@ const char* flavour_name(Flavour flavour);
 std::vector<std::string> flavour_names();
 Flavour flavour_from_name(const std::string& name);
 
+// A graph that a file describes, written to see whether the file is that.
+struct WritingTrial {
+  MemoryBudget* budget;  // of tables that nodes need (masks, angles): the graph may claim any size
+  // Where a tensor of the graph came from: the same numbers, in this order of their dimensions.
+  std::function<const TensorData*(const std::string& name, const std::vector<int64_t>& order)>
+      source;
+};
+
 struct ExportOptions {
   Flavour flavour = Flavour::plain;
   int64_t operator_set = 20;
+  const WritingTrial* trial = nullptr;
 };
 inline constexpr int64_t oldest_written = 13, newest_written = 21;
 

@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <optional>
 
 #include "mase/base/text.h"
 #include "mase/io/onnx/tensor.h"
@@ -34,7 +36,31 @@ std::vector<std::string> components_of(const std::string& location, const std::s
   return parts;
 }
 
+// Bytes that the system can still give without taking them from others; nothing where it does not
+// say.
+std::optional<uint64_t> available_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string word; file >> word;)
+    if (uint64_t kilobytes = 0; word == "MemAvailable:" && file >> kilobytes)
+      return kilobytes << 10;
+  return {};
+}
+
 }  // namespace
+
+// Allocating succeeds long after there is nothing left to fill with a sparse file's zeros: what the
+// system does then is to end a program.
+void ExternalFiles::check_memory(size_t size, const std::string& place) const {
+  constexpr size_t small = size_t{16} << 20;
+  if (size < small) return;
+  const auto available = available_memory();
+  if (!available || size <= *available) return;
+  throw Error(place,
+              fmt::format("its values take {}, and {} of memory are free",
+                          human_bytes(static_cast<double>(size)),
+                          human_bytes(static_cast<double>(*available))),
+              "read the model on a machine with more memory, or split the tensor");
+}
 
 const ExternalFiles::File& ExternalFiles::open(const std::string& location, MemoryBudget& budget,
                                                const std::string& place) {
@@ -66,7 +92,8 @@ const ExternalFiles::File& ExternalFiles::open(const std::string& location, Memo
     refuse(place, location, "has another name elsewhere (a hard link)",
            "copy it, so that it is the model's alone");
   const auto size = static_cast<uint64_t>(status.st_size);
-  budget.give_back(static_cast<size_t>(size));
+  // Values inside a model are viewed and cost nothing, these are read; each may be turned besides.
+  budget.give_back(static_cast<size_t>(size) * 2);
   return files_.emplace(location, File{std::move(file), size}).first->second;
 }
 

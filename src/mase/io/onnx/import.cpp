@@ -13,12 +13,11 @@
 #include "mase/io/onnx/convert_graph.h"
 #include "mase/io/onnx/describe.h"
 #include "mase/io/onnx/inline_functions.h"
+#include "mase/io/onnx/own_graph.h"
 #include "mase/io/onnx/read_model.h"
 
 namespace mase::onnx {
 namespace {
-
-constexpr const char* own_producer = "mase";
 
 bool is_fixed(const Dimension& dimension) { return dimension.size && *dimension.size > 0; }
 
@@ -60,22 +59,44 @@ void close_sizes(Model& model, const std::vector<Shape>& shapes, bool batch,
   }
 }
 
+[[noreturn]] void no_memory(const std::string& path) {
+  throw Error(path, "reading it needs more memory than there is",
+              "read it on a machine with more memory");
+}
+
 }  // namespace
 
 Imported import_model(const Model& model, ExternalFiles& files, const std::string& place,
                       MemoryBudget& budget, bool partial) {
+  std::string why;
+  if (auto own = own_graph(model, files, place, budget, why)) return {std::move(*own), {}};
+  Imported imported = import_nodes(model, files, place, budget, partial);
+  if (!why.empty())
+    imported.notes.push_back(
+        fmt::format("the file says which network it was written from, but its nodes have changed "
+                    "since ({}): they are what is read",
+                    why));
+  return imported;
+}
+
+Imported import_nodes(const Model& model, ExternalFiles& files, const std::string& place,
+                      MemoryBudget& budget, bool partial) {
   const Model flat = inlined(model, place, budget);
   const MemoryBudget before = budget;
+  const auto again = [&] {
+    budget = before;
+    files.close();
+  };
   try {
     return convert_graph(flat, files, place, budget, false, false);
   } catch (const Error&) {
     const std::exception_ptr with_free_batch = std::current_exception();
     if (!has_fixed_inputs(flat.graph)) {
       if (!partial) throw;
-      budget = before;
+      again();
       return convert_graph(flat, files, place, budget, false, true);
     }
-    budget = before;
+    again();
     try {
       Imported imported = convert_graph(flat, files, place, budget, true, false);
       imported.graph.meta.set("whole_batch", true);
@@ -85,7 +106,7 @@ Imported import_model(const Model& model, ExternalFiles& files, const std::strin
       return imported;
     } catch (const Error&) {
       if (!partial) std::rethrow_exception(with_free_batch);
-      budget = before;
+      again();
       return convert_graph(flat, files, place, budget, false, true);
     }
   }
@@ -114,6 +135,10 @@ Imported import_file(const std::string& path, const ReadLimits& limits, bool par
                   [](const NodeData& node) { return starts_with(node.op, "DynamicQuantize"); });
   close_sizes(model, input_shapes, joins, path);
   const MemoryBudget before = budget;
+  const auto again = [&] {
+    budget = before;
+    files.close();
+  };
   Imported imported;
   try {
     imported = import_model(model, files, path, budget, partial);
@@ -123,7 +148,7 @@ Imported import_file(const std::string& path, const ReadLimits& limits, bool par
     const std::exception_ptr with_free_batch = std::current_exception();
     close_sizes(model, input_shapes, true, path);
     if (!has_fixed_inputs(model.graph)) throw;
-    budget = before;
+    again();
     try {
       imported = import_model(model, files, path, budget, partial);
     } catch (const Error&) {
@@ -136,7 +161,7 @@ Imported import_file(const std::string& path, const ReadLimits& limits, bool par
                             : file.stem().string();
   return imported;
 } catch (const std::bad_alloc&) {  // weights beside the model may be larger than the memory
-  throw Error(path, "reading it needs more memory than there is");
+  no_memory(path);
 }
 
 }  // namespace mase::onnx
@@ -144,7 +169,7 @@ Imported import_file(const std::string& path, const ReadLimits& limits, bool par
 namespace mase {
 
 Checkpoint read_onnx(const std::string& path, const ReadLimits& limits, bool network_needed,
-                     const std::vector<Shape>& input_shapes) {
+                     const std::vector<Shape>& input_shapes) try {
   Checkpoint checkpoint;
   checkpoint.type = CheckpointType::onnx;
   if (network_needed) {
@@ -174,6 +199,8 @@ Checkpoint read_onnx(const std::string& path, const ReadLimits& limits, bool net
   }
   checkpoint.contents = facts;
   return checkpoint;
+} catch (const std::bad_alloc&) {
+  onnx::no_memory(path);
 }
 
 }  // namespace mase

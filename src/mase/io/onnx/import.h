@@ -21,6 +21,9 @@ struct Imported {
 // Partial: they become `opaque` nodes that can be looked at, and notes.
 Imported import_model(const Model& model, ExternalFiles& files, const std::string& place,
                       MemoryBudget& budget, bool partial = false);
+// From its nodes alone, whatever the model says about the network that it was written from.
+Imported import_nodes(const Model& model, ExternalFiles& files, const std::string& place,
+                      MemoryBudget& budget, bool partial = false);
 
 // The same for a file. Its network is named as the file, unless we wrote it. `input_shapes`: of
 // what it is to take, with the batch in front (0: any), where the file leaves sizes open.

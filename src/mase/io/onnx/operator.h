@@ -38,6 +38,7 @@ struct Operand {
   std::string source = {};                   // the initialiser it came from
   std::optional<OperandFormat> format = {};  // constants: how a layer that takes them rounds them
   std::shared_ptr<const Codes> codes = {};   // neither constant nor node: integers in between
+  std::shared_ptr<const Tensor> table = {};  // constants: what they are the first rows of
 
   bool is_constant() const { return constant.has_value(); }
   size_t rank() const { return shape.size(); }

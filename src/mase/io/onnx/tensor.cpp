@@ -100,6 +100,8 @@ Tensor raw_tensor(const Source& source, DType dtype, const Shape& shape, size_t 
                             printable(data.location), file.size, size, data.offset),
                 "the file is cut short or belongs to another model");
   source.budget.charge(size + 64, source.place);
+  source.files.check_memory(size,
+                            fmt::format("{}: tensor '{}'", source.place, printable(data.name)));
   Tensor tensor(shape, dtype);
   if (size > 0)
     read_at(file.descriptor.get(), tensor.mutable_raw(), size, data.offset, source.place);

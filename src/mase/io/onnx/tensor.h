@@ -35,8 +35,13 @@ class ExternalFiles {
     Descriptor descriptor;
     uint64_t size;
   };
-  // What a file holds is added to the budget when it is opened first.
+  // Twice what a file holds is added to the budget when it is opened first.
   const File& open(const std::string& location, MemoryBudget& budget, const std::string& place);
+  // For who begins again with the budget of before: files are opened, and added to it, once more.
+  void close() { files_.clear(); }
+  // An Error if so many bytes would be read and there is no memory for them: the file that a model
+  // names may be sparse and of any size.
+  void check_memory(size_t size, const std::string& place) const;
 
  private:
   std::string folder_;

@@ -11,6 +11,7 @@
 
 #include "mase/base/registry.h"
 #include "mase/io/onnx/export.h"
+#include "mase/io/onnx/own_graph.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/graph.h"
 #include "mase/ir/op.h"
@@ -27,6 +28,7 @@ struct Export {
   std::vector<DType> elements = {};          // of every node's result
   std::map<NodeId, std::string> names = {};  // the ONNX value of each node
   std::map<std::string, std::string> constants = {};  // initialisers that are there
+  std::map<std::string, WrittenTensor> tensors = {};  // of the graph, by their names in it
   // The shapes of ONNX values, for both batches, where they are known: readers want them.
   std::map<std::string, std::pair<Shape, Shape>> known = {};
   bool uses_qonnx = false;
@@ -59,6 +61,7 @@ class WriteContext {
   Tensor parameter_tensor(const std::string& name) const;
   std::string parameter(const std::string& name, const std::vector<int64_t>& order = {});
   std::string constant(const std::string& name, const Tensor& tensor);
+  Tensor table(const Shape& shape, float value = 0) const;  // all of this value, to be filled in
   std::string integers(const std::string& name, const std::vector<int64_t>& values);
   std::string number(double value);
 
@@ -75,6 +78,7 @@ class WriteContext {
  private:
   const Node& caller() const;  // whose layer and formats these are, also of one of several results
   void know(const NodeData& node);
+  std::string add_initializer(const std::string& name, TensorData data);
   std::string plain_name(const std::string& name) const;
   std::string rounded(const std::string& name, const std::string& operand, const Shape& shape,
                       const std::vector<int64_t>& order);

@@ -70,8 +70,10 @@ bool add_as_positions(NodeContext& context, size_t index) {
   if (shape.size() == 3 && shape[0] == 1) shape.erase(shape.begin());
   if (shape != Shape{x.shape[1], x.shape[2]} || shape[0] < 2) return false;
   Operand table = rows;
-  table.shape = shape;
   table.constant->tensor = rows.constant->tensor.reshaped(shape);
+  // A table for longer inputs than these stays whole.
+  if (rows.table && rows.rank() == 2) table.constant->tensor = *rows.table;
+  shape = table.shape = table.constant->tensor.shape();
   context.result(0, context.layer("position_embedding",
                                   Dict{{"num_embeddings", shape[0]}, {"embedding_dim", shape[1]}},
                                   {{"weight", table}}, x));

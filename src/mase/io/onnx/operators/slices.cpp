@@ -49,8 +49,10 @@ Operand slice_of(NodeContext& context, const Operand& x, int64_t axis, int64_t s
   if (context.has_batch(size)) context.fail("a part of the batch is taken");
   if (x.is_constant()) {
     context.model().budget->charge(x.constant->tensor.bytes(), context.place());
-    return context.like(x,
-                        sliced(context.materialized(x).constant->tensor, axis, start, step, count));
+    const Tensor whole = context.materialized(x).constant->tensor;
+    Operand part = context.like(x, sliced(whole, axis, start, step, count));
+    if (axis == 0 && start == 0 && step == 1) part.table = std::make_shared<const Tensor>(whole);
+    return part;
   }
   if (count == 0) {
     if (!context.whole()) context.fail("nothing is taken of a dimension");

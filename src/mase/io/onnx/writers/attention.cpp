@@ -20,7 +20,7 @@ std::string turned(WriteContext& c, const std::string& x, const std::vector<int6
 // Scores that hide later positions.
 std::string without_later(WriteContext& c, const std::string& scores, int64_t length,
                           int64_t keys) {
-  Tensor mask({length, keys});
+  Tensor mask = c.table({length, keys});
   for (int64_t i = 0; i < length; ++i)
     for (int64_t j = i + 1; j < keys; ++j) mask.mutable_data<float>()[i * keys + j] = -INFINITY;
   return c.add("Add", {scores, c.constant(fmt::format("causal_{}x{}", length, keys), mask)});
@@ -112,7 +112,7 @@ void rotary_embedding(WriteContext& c) {
   const Shape& x = c.input_shape(0);
   const int64_t positions = x[x.size() - 2], half = x.back() / 2;
   const double base = c["base"].as_double();
-  Tensor cosine({positions, half}), sine({positions, half});
+  Tensor cosine = c.table({positions, half}), sine = c.table({positions, half});
   for (int64_t s = 0; s < positions; ++s)
     for (int64_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(s) *

@@ -60,9 +60,7 @@ void batch_norm(WriteContext& c) {
   const Shape channels = c.parameter_tensor("running_mean").shape();
   const auto given = [&](const char* name, float fallback) {
     if (c.has_parameter(name)) return c.parameter(name);
-    return c.constant(
-        std::string("all_") + name,
-        Tensor::of(channels, std::vector<float>(static_cast<size_t>(channels.at(0)), fallback)));
+    return c.constant(std::string("all_") + name, c.table(channels, fallback));
   };
   std::vector<Attribute> attributes = {number_attribute("epsilon", c["eps"].as_double())};
   if (c["momentum"].is_number())
@@ -103,9 +101,7 @@ void layer_norm(WriteContext& c) {
   if (c.has_parameter("weight")) {
     weight = c.parameter("weight");
   } else {
-    weight = c.constant(
-        "ones", Tensor::of(normalized,
-                           std::vector<float>(static_cast<size_t>(element_count(normalized)), 1)));
+    weight = c.constant("ones", c.table(normalized, 1));
   }
   std::vector<std::string> inputs = {c.input(0), weight};
   if (c.has_parameter("bias")) inputs.push_back(c.parameter("bias"));
@@ -128,15 +124,11 @@ void rms_norm(WriteContext& c) {
   c.result(y);
 }
 
-Tensor filled(int64_t count, float value) {
-  return Tensor::of({count}, std::vector<float>(static_cast<size_t>(count), value));
-}
-
 void instance_norm(WriteContext& c) {
   const int64_t channels = c.input_shape(0).at(1);
   const auto given = [&](const char* name, float fallback) {
     if (c.has_parameter(name)) return c.parameter(name);
-    return c.constant(fmt::format("{}_{}", name, channels), filled(channels, fallback));
+    return c.constant(fmt::format("{}_{}", name, channels), c.table({channels}, fallback));
   };
   c.result(c.add("InstanceNormalization", {c.input(0), given("weight", 1), given("bias", 0)},
                  {number_attribute("epsilon", c["eps"].as_double())}));
@@ -148,8 +140,8 @@ void group_norm(WriteContext& c) {
   const int64_t groups = c["num_groups"].as_int(), channels = c.input_shape(0).at(1);
   const std::string flat = c.add("Reshape", {c.input(0), c.integers("groups", {0, groups, -1})});
   std::string y = c.add("InstanceNormalization",
-                        {flat, c.constant(fmt::format("weight_{}", groups), filled(groups, 1)),
-                         c.constant(fmt::format("bias_{}", groups), filled(groups, 0))},
+                        {flat, c.constant(fmt::format("weight_{}", groups), c.table({groups}, 1)),
+                         c.constant(fmt::format("bias_{}", groups), c.table({groups}))},
                         {number_attribute("epsilon", c["eps"].as_double())});
   y = c.add("Reshape", {y, c.integers("shape", c.open_shape())});
   Shape along(c.input_shape(0).size() - 1, 1);

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of ours say, in their metadata, which graph they were written from: nodes of ONNX leave out
+// what changes no value (how an argument was given, dropout, a ReLU in place, the names of
+// functions). Nothing of it is believed: the graph is written once more, and only if that gives the
+// nodes and numbers that stand in the file is it what the file means.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mase/io/onnx/export.h"
+#include "mase/io/onnx/model.h"
+#include "mase/io/onnx/tensor.h"
+#include "mase/ir/graph.h"
+
+namespace mase::onnx {
+
+// Where a tensor of a graph stands in the file, and in which order of its dimensions.
+struct WrittenTensor {
+  std::string initializer;
+  std::vector<int64_t> order = {};  // empty: as it is
+};
+
+// Puts the description into the model's metadata; nothing where a tensor that the graph has is not
+// in the file (masks, parameters that are written in parts).
+void describe_graph(const Graph& graph, const ExportOptions& options,
+                    const std::map<std::string, WrittenTensor>& tensors, Model& model);
+
+// The graph that a model was written from; nothing if it does not say, or if its nodes say
+// something else: `why` then tells.
+std::optional<Graph> own_graph(const Model& model, ExternalFiles& files, const std::string& place,
+                               MemoryBudget& budget, std::string& why);
+
+constexpr const char* graph_property = "mase.graph";  // in the model's metadata
+constexpr const char* own_producer = "mase";
+
+}  // namespace mase::onnx
