@@ -169,6 +169,10 @@ def main():
                 command += " --seconds 0.1"  # figures are not looked at here
             if command.startswith("ch sweep"):
                 command += " --max-epochs 1"
+            if re.search(r"(^|\d )ch train", command) and not re.search("--max-epochs|--resume", command):
+                command += " --max-epochs 2"
+            if command.startswith("ch shrink"):
+                command += " --rounds 1"
             use("batch_64" if re.search("jsc[-_]tiny|search.toml", command) else
                 "toy" if command.startswith("ch export jsc-toy") else "ten")
             run(command, page)
