@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t rounds = 40;
 // Under sanitizers, where each is slow, a variant is tried so often: many networks fit few of them.
-constexpr int enough = test::sanitized ? 12 : 2 * rounds;
+constexpr int enough = test::sanitized ? 8 : 2 * rounds;
 
 class EveryPrimitive : public testing::TestWithParam<std::string> {
  protected:

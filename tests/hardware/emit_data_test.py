@@ -80,8 +80,8 @@ class Rows(unittest.TestCase):
         self.assertIn("integers on 2000 drawn rows", said)
 
     def test_shrink_takes_them_from_the_file(self):
-        said = self.ch("shrink", "--load", self.sim, "--config", self.passes, "--rounds", "1", "--retrain-epochs", "0")
-        self.assertIn("test rows of jsc-sim", said)
+        said = self.ch("shrink", "--load", self.table, "--config", self.passes, "--rounds", "1", "--retrain-epochs", "0")
+        self.assertIn("test rows of table", said)
 
 
 unittest.main()
