@@ -112,6 +112,12 @@ class PostgresqlConnection final : public SqlConnection {
       // A server that crashes may lose its last half second, whole transactions each: trials are
       // then tried again. Waiting for the disk at every commit would cost more than most trials.
       check(Result(pq().exec(connection_, "SET synchronous_commit = off")));
+      // Plans are made while the tables are almost empty, and kept: without a word they read tables
+      // of any later size from end to end. Whatever is asked here has an index.
+      // Nor is any of it worth a compiler's time, which the price of such plans would call for.
+      check(Result(pq().exec(connection_,
+                             "SELECT set_config(name, 'off', false) FROM pg_settings "
+                             "WHERE name IN ('enable_seqscan', 'jit')")));
       // A process that is stopped in the middle of a transaction holds the study's lock: the server
       // ends it, unless it was told another time.
       check(
