@@ -47,8 +47,9 @@ IntegerProgram::IntegerProgram(const IntegerGraph& graph) : graph_(graph) {
         if (std::find(unused.begin(), unused.end(), freed) == unused.end()) unused.push_back(freed);
       }
     step.to = slot[i] = take();
+    LaneCall& call = calls_.emplace_back();
     if (node.op->lanes)
-      step.lanes = node.op->lanes(node);
+      call = {node.op->lanes(node), step.from[0], step.from.back(), step.to};
     else
       step.general = &node;
     if (!node.op->lanes)
@@ -61,13 +62,9 @@ IntegerProgram::IntegerProgram(const IntegerGraph& graph) : graph_(graph) {
     steps_.push_back(std::move(step));
   }
   for (const IntegerId id : graph_.outputs) output_slots_.push_back(slot[static_cast<size_t>(id)]);
-  calls_.resize(steps_.size());
-  for (size_t i = steps_.size(); i-- > 0;) {
-    Step& step = steps_[i];
-    if (step.general) continue;
-    calls_[i] = {step.lanes, step.from[0], step.from.back(), step.to};
-    step.together = 1 + (i + 1 < steps_.size() ? steps_[i + 1].together : 0);
-  }
+  for (size_t i = steps_.size(); i-- > 0;)
+    if (!steps_[i].general)
+      steps_[i].together = 1 + (i + 1 < steps_.size() ? steps_[i + 1].together : 0);
 }
 
 template <class T, class Code>

@@ -29,7 +29,6 @@ class IntegerProgram {
 
  private:
   struct Step {
-    LaneStep lanes;
     const IntegerNode* general = nullptr;  // no kernel: row by row through the record
     std::vector<int> from;                 // slots
     int to = 0;
@@ -40,7 +39,7 @@ class IntegerProgram {
 
   IntegerGraph graph_;  // owns the nodes of general steps
   std::vector<Step> steps_;
-  std::vector<LaneCall> calls_;                     // of the steps that have kernels
+  std::vector<LaneCall> calls_;                     // one a step; empty where it has no kernel
   std::vector<std::pair<int, int64_t>> constants_;  // slot and value
   std::vector<int> input_slots_, output_slots_;
   std::vector<IntegerRange> input_ranges_;
