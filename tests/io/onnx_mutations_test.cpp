@@ -8,14 +8,9 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "io/onnx_written.h"
 #include "mase/base/random.h"
 #include "mase/io/onnx/describe.h"
-#include "mase/io/onnx/export.h"
-#include "mase/io/onnx/import.h"
-#include "mase/io/onnx/read_model.h"
-#include "mase/io/onnx/write_model.h"
-#include "mase/models/model.h"
-#include "support/support.h"
 
 namespace mase::onnx {
 namespace {
@@ -52,7 +47,8 @@ std::vector<std::string> own_seeds() {
   const Argument y =
       call("scaled_dot_product_attention", {turned, normal, normal}, {{"is_causal", true}});
   graph.add_output({y.id()});
-  contents.push_back(model_bytes(export_graph(graph)));
+  for (const Graph& further : {graph, unusual_network(), pruned_network()})
+    contents.push_back(model_bytes(export_graph(further)));
   return contents;
 }
 

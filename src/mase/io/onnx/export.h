@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mase/io/onnx/model.h"
+#include "mase/io/onnx/tensor_view.h"
 #include "mase/io/read_limits.h"
 #include "mase/ir/graph.h"
 
@@ -26,9 +27,8 @@ Flavour flavour_from_name(const std::string& name);
 // A graph that a file describes, written to see whether the file is that.
 struct WritingTrial {
   MemoryBudget* budget;  // of tables that nodes need (masks, angles): the graph may claim any size
-  // Where a tensor of the graph came from: the same numbers, in this order of their dimensions.
-  std::function<const TensorData*(const std::string& name, const std::vector<int64_t>& order)>
-      source;
+  // Where this view of a tensor of the graph came from; nullptr where it must be made.
+  std::function<const TensorData*(const std::string& name, const TensorView& view)> source;
 };
 
 struct ExportOptions {

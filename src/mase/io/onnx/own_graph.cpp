@@ -6,7 +6,6 @@
 
 #include "mase/base/text.h"
 #include "mase/io/checkpoint_file.h"
-#include "mase/io/onnx/tensor_moves.h"
 #include "mase/ir/serialize.h"
 
 namespace mase::onnx {
@@ -20,15 +19,31 @@ std::optional<Value> lone_number(const Tensor& tensor) {
   return Value(tensor.data<int64_t>()[0]);
 }
 
-std::vector<int64_t> inverse(const std::vector<int64_t>& order) {
-  std::vector<int64_t> back(order.size(), -1);
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (order[i] < 0 || order[i] >= static_cast<int64_t>(order.size()) ||
-        back[static_cast<size_t>(order[i])] >= 0)
-      throw Error("", "no order of dimensions");
-    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+// Masks are told by the weights, which are zero where nothing is kept: only zeros that are kept all
+// the same have to be listed.
+std::optional<List> kept_zeros(const Tensor& weight, const Tensor& mask) {
+  if (weight.dtype() != DType::f32 || mask.dtype() != DType::f32) return {};
+  constexpr size_t most = 1000;
+  List kept;
+  for (int64_t i = 0; i < weight.numel(); ++i) {
+    const float value = weight.data<float>()[i], keep = mask.data<float>()[i];
+    if ((keep != 0 && keep != 1) || (keep == 0 && value != 0)) return {};
+    if (keep == 1 && value == 0) kept.emplace_back(i);
+    if (kept.size() > most) return {};
   }
-  return back;
+  return kept;
+}
+
+Tensor mask_of(const Tensor& weight, const Value& kept) {
+  if (weight.dtype() != DType::f32) throw Error("", "no weights for a mask");
+  Tensor mask(weight.shape());
+  for (int64_t i = 0; i < weight.numel(); ++i)
+    mask.mutable_data<float>()[i] = weight.data<float>()[i] != 0;
+  for (const int64_t i : kept.as_int_list("masks")) {
+    if (i < 0 || i >= weight.numel()) throw Error("", "no such weight");
+    mask.mutable_data<float>()[i] = 1;
+  }
+  return mask;
 }
 
 class Restoration {
@@ -45,18 +60,20 @@ class Restoration {
     if (description["version"].as_int("version") != description_version)
       throw Error("", "another version of this program wrote it");
     tensors_ = description["tensors"].as_dict("tensors");
+    for (const auto& [path, module] : description["graph"]["modules"].as_dict("modules"))
+      if (!module["masks"].is_null()) throw Error("", "masks stand beside the graph");
     Graph graph = graph_from_value(
         description["graph"], [this](const std::string& name, const Shape& shape, DType dtype) {
           return tensor(name, shape, dtype);
         });
     const WritingTrial trial{
         .budget = &budget_,
-        .source = [this](const std::string& name, const std::vector<int64_t>& order) {
-          const auto found = sources_.find(name);
-          if (found == sources_.end() || found->second.order != order)
-            return static_cast<const TensorData*>(nullptr);
-          return initializers_.at(found->second.initializer);
+        .source = [this](const std::string& name, const TensorView& view) -> const TensorData* {
+          for (const WrittenPart& part : sources_[name])
+            if (part.view == view) return initializers_.at(part.initializer);
+          return nullptr;
         }};
+    add_masks(graph, description["masks"]);
     compare(export_graph(graph,
                          {.flavour = flavour_from_name(description["flavour"].as_string("flavour")),
                           .operator_set = model_.operator_set("").value_or(0),
@@ -83,24 +100,49 @@ class Restoration {
       const int64_t number = entry->as_int();
       return Tensor::of<int64_t>(shape, std::span<const int64_t>(&number, 1));
     }
-    const std::string from = (*entry)["from"].as_string("from");
-    std::vector<int64_t> order;
-    if (!(*entry)["order"].is_null()) order = (*entry)["order"].as_int_list("order");
+    if (!entry->is_list()) return part(name, *entry, shape, dtype);
+    if (shape.empty() || shape.front() < 0) differ(name);
+    budget_.charge(static_cast<size_t>(element_count(shape)) * dtype_size(dtype), place_);
+    Tensor whole(shape, dtype);
+    int64_t rows = 0;
+    for (const Value& piece : entry->as_list()) {
+      if (piece["first"].as_int("first") != rows) differ(name);
+      const size_t before = budget_.left();
+      const Tensor found = part(name, piece, shape, dtype);
+      const size_t row = static_cast<size_t>(element_count(shape) / shape.front());
+      std::copy_n(found.raw(), found.bytes(),
+                  whole.mutable_raw() + static_cast<size_t>(rows) * row * dtype_size(dtype));
+      budget_.give_back(before - std::min(before, budget_.left()));
+      rows += found.shape().front();
+    }
+    if (rows != shape.front()) differ(name);
+    return whole;
+  }
+
+  Tensor part(const std::string& name, const Value& entry, const Shape& whole, DType dtype) {
+    const std::string from = entry["from"].as_string("from");
+    const TensorView view = view_from_value(entry);
     const TensorData& data = initializer(from);
     const size_t before = budget_.left();
     Tensor found = read_constant(data, files_, budget_, place_).tensor;
     const size_t copied = before - std::min(before, budget_.left());
-    if (!order.empty()) {
-      const std::vector<int64_t> back = inverse(order);
-      if (back.size() != found.shape().size()) differ(name);
-      budget_.charge(found.bytes(), place_);
-      found = transposed(found, back);
-      budget_.give_back(copied);  // what stood here in the other order
-    }
-    if (found.shape() != shape || found.dtype() != dtype) differ(name);
+    if (!view.order.empty()) budget_.charge(found.bytes(), place_);
+    found = unviewed(found, view, whole);
+    if (!view.order.empty()) budget_.give_back(copied);  // what stood here in the other order
+    if (found.dtype() != dtype) differ(name);
     // Numbers that stand in the file as they are need not be made from the graph's to be compared.
-    if (data.bytes.size() == found.bytes()) sources_.emplace(name, WrittenTensor{from, order});
+    if (data.bytes.size() == found.bytes()) sources_[name].push_back({from, view});
     return found;
+  }
+
+  void add_masks(Graph& graph, const Value& masks) {
+    if (masks.is_null()) return;
+    for (auto& [path, module] : graph.modules())
+      for (const auto& [name, tensor] : module.parameters)
+        if (const Value* kept = masks.as_dict("masks").find(tensor_name(path, name))) {
+          budget_.charge(tensor.bytes(), place_);
+          module.masks.emplace_back(name, mask_of(tensor, *kept));
+        }
   }
 
   void compare(const Model& written) {
@@ -164,28 +206,42 @@ class Restoration {
   std::string place_;
   MemoryBudget& budget_;
   std::map<std::string, const TensorData*> initializers_;
-  std::map<std::string, WrittenTensor> sources_;  // of tensors of the graph
+  std::map<std::string, std::vector<WrittenPart>> sources_;  // of tensors of the graph
   Dict tensors_;
 };
+
+// One part that is all of the tensor, or several in the order of their rows.
+Value places_of(const std::vector<WrittenPart>& parts) {
+  List places;
+  for (const WrittenPart& part : parts) {
+    Dict entry{{"from", part.initializer}};
+    for (const auto& [key, value] : view_to_dict(part.view)) entry.set(key, value);
+    places.emplace_back(entry);
+  }
+  return parts.size() == 1 && parts.front().view.rows < 0 ? places.front() : Value(places);
+}
 
 }  // namespace
 
 void describe_graph(const Graph& graph, const ExportOptions& options,
-                    const std::map<std::string, WrittenTensor>& tensors, Model& model) {
+                    const std::map<std::string, std::vector<WrittenPart>>& tensors, Model& model) {
   Graph plain = graph;
   plain.meta = {};  // what passes found out they can find out again
   for (const NodeId id : plain.order()) plain.node(id).meta = {};
-  Dict places;
-  for (const auto& [path, module] : plain.modules()) {
-    if (!module.masks.empty()) return;
+  Dict places, masks;
+  for (auto& [path, module] : plain.modules()) {
+    for (const auto& [name, mask] : module.masks) {
+      const auto kept = kept_zeros(*module.find(name), mask);
+      if (!kept) return;
+      masks.set(tensor_name(path, name), *kept);
+    }
+    module.masks.clear();
     for (const TensorTable* table : {&module.parameters, &module.buffers})
       for (const auto& [name, tensor] : *table) {
         const std::string full = tensor_name(path, name);
         const auto found = tensors.find(full);
         if (found != tensors.end()) {
-          Dict entry{{"from", found->second.initializer}};
-          if (!found->second.order.empty()) entry.set("order", Value::of(found->second.order));
-          places.set(full, entry);
+          places.set(full, places_of(found->second));
         } else if (const auto number = lone_number(tensor)) {
           places.set(full, *number);
         } else {
@@ -193,11 +249,12 @@ void describe_graph(const Graph& graph, const ExportOptions& options,
         }
       }
   }
-  model.metadata.emplace_back(graph_property,
-                              to_json(Dict{{"version", description_version},
-                                           {"flavour", flavour_name(options.flavour)},
-                                           {"tensors", places},
-                                           {"graph", graph_to_value(plain)}}));
+  Dict description{{"version", description_version},
+                   {"flavour", flavour_name(options.flavour)},
+                   {"tensors", places}};
+  if (!masks.empty()) description.set("masks", masks);
+  description.set("graph", graph_to_value(plain));
+  model.metadata.emplace_back(graph_property, to_json(description));
 }
 
 std::optional<Graph> own_graph(const Model& model, ExternalFiles& files, const std::string& place,

@@ -17,16 +17,16 @@
 
 namespace mase::onnx {
 
-// Where a tensor of a graph stands in the file, and in which order of its dimensions.
-struct WrittenTensor {
+// Where a tensor of a graph, or a part of it, stands in the file.
+struct WrittenPart {
   std::string initializer;
-  std::vector<int64_t> order = {};  // empty: as it is
+  TensorView view = {};
 };
 
-// Puts the description into the model's metadata; nothing where a tensor that the graph has is not
-// in the file (masks, parameters that are written in parts).
+// Puts the description into the model's metadata; nothing where the file has not all of a tensor of
+// the graph.
 void describe_graph(const Graph& graph, const ExportOptions& options,
-                    const std::map<std::string, WrittenTensor>& tensors, Model& model);
+                    const std::map<std::string, std::vector<WrittenPart>>& tensors, Model& model);
 
 // The graph that a model was written from; nothing if it does not say, or if its nodes say
 // something else: `why` then tells.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,8 +28,8 @@ struct Export {
   std::vector<Shape> further = {};           // for a batch of 3: sizes that differ are the batch's
   std::vector<DType> elements = {};          // of every node's result
   std::map<NodeId, std::string> names = {};  // the ONNX value of each node
-  std::map<std::string, std::string> constants = {};  // initialisers that are there
-  std::map<std::string, WrittenTensor> tensors = {};  // of the graph, by their names in it
+  std::map<std::string, std::string> constants = {};             // initialisers that are there
+  std::map<std::string, std::vector<WrittenPart>> tensors = {};  // of the graph, by their names
   // The shapes of ONNX values, for both batches, where they are known: readers want them.
   std::map<std::string, std::pair<Shape, Shape>> known = {};
   bool uses_qonnx = false;
@@ -54,12 +55,13 @@ class WriteContext {
   Shape open_shape() const;
   std::vector<int64_t> numbers(const char* attribute, size_t count) const;  // one for each
 
-  // Names of ONNX values: an input, and a parameter, as the layer's formats round them. A parameter
-  // may be kept in another order of its dimensions.
+  // Names of ONNX values: an input, and a parameter, as the layer's formats round them. A part of a
+  // parameter has a name of its own.
   std::string input(size_t index);
   bool has_parameter(const std::string& name) const;
   Tensor parameter_tensor(const std::string& name) const;
-  std::string parameter(const std::string& name, const std::vector<int64_t>& order = {});
+  std::string parameter(const std::string& name, const TensorView& view = {},
+                        const std::string& part = "");
   std::string constant(const std::string& name, const Tensor& tensor);
   Tensor table(const Shape& shape, float value = 0) const;  // all of this value, to be filled in
   std::string integers(const std::string& name, const std::vector<int64_t>& values);
@@ -72,6 +74,7 @@ class WriteContext {
   // The mean over these axes: they are an attribute in old operator sets and an input in new ones.
   std::string mean(const std::string& x, const std::vector<int64_t>& axes, bool keep);
   void result(const std::string& name);  // of the whole op; data_out is rounded after it
+  void check_formats() const;            // an Error if a format was left out
 
   [[noreturn]] void fail(const std::string& cause, const std::string& remedy = "") const;
 
@@ -81,12 +84,13 @@ class WriteContext {
   std::string add_initializer(const std::string& name, TensorData data);
   std::string plain_name(const std::string& name) const;
   std::string rounded(const std::string& name, const std::string& operand, const Shape& shape,
-                      const std::vector<int64_t>& order);
+                      const TensorView& view);
 
   Export& model_;
   const Node& node_;
   BoundCall call_;
-  std::string operand_ = {};  // that the nodes which are added round
+  std::string operand_ = {};            // that the nodes which are added round
+  std::set<std::string> rounded_ = {};  // operands that were
 };
 
 struct OnnxWriter {

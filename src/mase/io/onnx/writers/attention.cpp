@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 
-#include "mase/io/onnx/tensor_moves.h"
 #include "mase/io/onnx/writer.h"
 
 namespace mase::onnx::attention_writers {
@@ -73,13 +72,13 @@ void attention(WriteContext& c) {
 std::string projected(WriteContext& c, const std::string& x, int64_t which, int64_t width) {
   const std::string name =
       fmt::format("{}.{}_proj", c.path(), std::array{"q", "k", "v"}.at(static_cast<size_t>(which)));
-  const auto part = [&](const char* joint) {
-    return sliced(c.parameter_tensor(joint), 0, which * width, 1, width);
-  };
-  const std::string y = c.add(
-      "MatMul", {x, c.constant(name + ".weight", transposed(part("in_proj_weight"), {1, 0}))});
+  const TensorView rows{.first = which * width, .rows = width};
+  TensorView columns = rows;
+  columns.order = {1, 0};
+  const std::string y =
+      c.add("MatMul", {x, c.parameter("in_proj_weight", columns, name + ".weight")});
   if (!c.has_parameter("in_proj_bias")) return y;
-  return c.add("Add", {y, c.constant(name + ".bias", part("in_proj_bias"))});
+  return c.add("Add", {y, c.parameter("in_proj_bias", rows, name + ".bias")});
 }
 
 void multihead_attention(WriteContext& c) {
@@ -102,7 +101,8 @@ void multihead_attention(WriteContext& c) {
   if (c["result"].as_int() == 1)  // the weights of attention
     return c.result(c.mean(shares, {1}, false));
   std::string y = turned(c, c.add("MatMul", {shares, parts[2]}), {0, 2, 1, 3});
-  y = c.add("MatMul", {reshaped(c, y, {0, 0, width}), c.parameter("out_proj.weight", {1, 0})});
+  y = c.add("MatMul",
+            {reshaped(c, y, {0, 0, width}), c.parameter("out_proj.weight", {.order = {1, 0}})});
   if (c.has_parameter("out_proj.bias")) y = c.add("Add", {y, c.parameter("out_proj.bias")});
   c.result(batch_first ? y : turned(c, y, swapped));
 }

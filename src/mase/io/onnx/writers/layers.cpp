@@ -18,7 +18,7 @@ void linear(WriteContext& c) {
     if (bias) inputs.push_back(c.parameter("bias"));
     return c.result(c.add("Gemm", inputs, {integer_attribute("transB", 1)}));
   }
-  std::string y = c.add("MatMul", {x, c.parameter("weight", {1, 0})});
+  std::string y = c.add("MatMul", {x, c.parameter("weight", {.order = {1, 0}})});
   if (bias) y = c.add("Add", {y, c.parameter("bias")});
   c.result(y);
 }
@@ -146,10 +146,7 @@ void group_norm(WriteContext& c) {
   y = c.add("Reshape", {y, c.integers("shape", c.open_shape())});
   Shape along(c.input_shape(0).size() - 1, 1);
   along.front() = channels;
-  const auto numbers = [&](const char* name) {
-    return c.constant(fmt::format("{}.{}", c.place(), name),
-                      c.parameter_tensor(name).reshaped(along));
-  };
+  const auto numbers = [&](const char* name) { return c.parameter(name, {.shape = along}); };
   if (c.has_parameter("weight")) y = c.add("Mul", {y, numbers("weight")});
   if (c.has_parameter("bias")) y = c.add("Add", {y, numbers("bias")});
   c.result(y);
@@ -216,10 +213,10 @@ OnnxWriter adaptive_writer(const char* op, size_t dims, bool maximum) {
 void embedding(WriteContext& c) { c.result(c.add("Gather", {c.parameter("weight"), c.input(0)})); }
 
 void prelu(WriteContext& c) {
-  const Tensor slope = c.parameter_tensor("weight");
+  const int64_t slopes = c.parameter_tensor("weight").numel();
   Shape shape(c.input_shape(0).size() > 2 ? c.input_shape(0).size() - 1 : 1, 1);
-  shape.front() = slope.numel();
-  c.result(c.add("PRelu", {c.input(0), c.constant("slope", slope.reshaped(shape))}));
+  shape.front() = slopes;
+  c.result(c.add("PRelu", {c.input(0), c.parameter("weight", {.shape = shape})}));
 }
 
 const Register<OnnxWriter> writers[] = {
