@@ -49,7 +49,8 @@ RC_GTEST_PROP(bit_logic, operations_mean_what_they_compute, ()) {
   node.op = &op;
   node.numbers = drawn_numbers(op, ranges);
   node.inputs.assign(arity, 0);
-  const IntegerContext context{node, ranges, std::vector<int>(arity, 0)};
+  const IntegerContext context{node, ranges, std::vector<int>(arity, 0),
+                               std::vector<int>(arity, 0)};
   BitLogic logic;
   std::vector<LogicWord> words;
   int variables = 0;

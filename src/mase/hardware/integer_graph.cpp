@@ -58,12 +58,15 @@ const IntegerOpRecord& integer_op(const std::string& name) {
 }
 
 IntegerContext context_of(const IntegerGraph& graph, const IntegerNode& node) {
-  IntegerContext context{node, {}, {}};
+  IntegerContext context{node, {}, {}, {}};
   context.ranges.reserve(node.inputs.size());
   context.fracs.reserve(node.inputs.size());
+  context.low_zeros.reserve(node.inputs.size());
   for (const IntegerId input : node.inputs) {
-    context.ranges.push_back(graph.at(input).range);
-    context.fracs.push_back(graph.at(input).frac);
+    const IntegerNode& operand = graph.at(input);
+    context.ranges.push_back(operand.range);
+    context.fracs.push_back(operand.frac);
+    context.low_zeros.push_back(operand.op->low_zeros ? operand.op->low_zeros(operand) : 0);
   }
   return context;
 }

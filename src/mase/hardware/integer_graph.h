@@ -71,6 +71,7 @@ struct IntegerContext {
   const IntegerNode& node;
   std::vector<IntegerRange> ranges;  // of the operands
   std::vector<int> fracs;
+  std::vector<int> low_zeros;  // lowest bits of the operands that are always zero
 
   int64_t number(size_t index) const { return node.numbers[index]; }
 };
@@ -103,6 +104,8 @@ struct IntegerOpRecord {
   std::function<IntegerRange(const IntegerContext&)> range;
   std::function<int(const IntegerContext&)> frac;
   std::function<AffineRule(const IntegerContext&)> rule = {};
+  // How many of the lowest bits are always zero; empty: none is known to be.
+  std::function<int(const IntegerNode&)> low_zeros = {};
   // 6-input look-up tables, and delay in levels of logic; null functions: free wiring.
   std::function<double(const IntegerContext&)> luts = {};
   std::function<double(const IntegerContext&)> delay = {};

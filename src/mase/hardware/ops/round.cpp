@@ -145,7 +145,11 @@ IntegerOpRecord record(const std::string& name, const std::string& summary, Func
         return low == high ? LaneStep{LaneOp::clamp, low, high}
                            : LaneStep{LaneOp::round_even, node.numbers[0]};
       };
-    result.luts = [](const IntegerContext& c) { return c.node.range.width() + 2; };
+    // Whether to round up is a table or two of its own, unless the result's bits have room for it.
+    result.luts = [](const IntegerContext& c) {
+      const int width = c.node.range.width();
+      return width > 2 ? width + 2 : width;
+    };
     result.delay = [](const IntegerContext& c) { return 1 + chain_delay(c.node.range.width()); };
   }
   return result;

@@ -78,6 +78,7 @@ const Register<IntegerOpRecord> shift{{
         [](const IntegerContext& c) {
           return AffineRule{{int64_t{1} << c.number(0)}, 0};
         },
+    .low_zeros = [](const IntegerNode& node) { return static_cast<int>(node.numbers[0]); },
     .times =
         [](const IntegerContext& c, const auto& operands) {
           return moved_bits(operands[0], c.ranges[0].is_signed(), static_cast<int>(c.number(0)), 0,

@@ -3,6 +3,7 @@
 // table: the number at a - first. popcount: how many operands are not zero. register: a of the
 // cycle before, which is a itself once the pipeline is full.
 #include <algorithm>
+#include <bit>
 
 #include "mase/hardware/linear_form.h"
 #include "mase/hardware/neuron_tables.h"
@@ -27,6 +28,30 @@ std::string compare_text(const IntegerContext& c, const std::vector<VerilogOpera
     return fmt::format("{} < {}", extended(operands[0], 0, 0, width),
                        extended(operands[1], 0, 0, width));
   return fmt::format("{} < {}", ordered(operands[0], width), ordered(operands[1], width));
+}
+
+// A number that is not negative reaches a power of two where one of its higher bits is set.
+double compare_luts(const IntegerContext& c) {
+  const IntegerRange &a = c.ranges[0], &b = c.ranges[1];
+  const auto bound = static_cast<uint64_t>(a.low) + 1;
+  if (a.low == a.high && a.low >= 0 && b.low >= 0 && std::has_single_bit(bound)) {
+    constexpr double further_bits = 5;  // of a table, beside one that others have ORed already
+    return std::max(0, b.width() - static_cast<int>(std::bit_width(bound))) / further_bits;
+  }
+  return (std::max(a.width(), b.width()) + 1) / 2;
+}
+
+// A bit that only one of the two can have is an AND, and several of them share a table. Both
+// numbers are fitted, like the factors of estimate.cpp: choices come in chains, with conditions of
+// their own.
+double select_luts(const IntegerContext& c) {
+  const IntegerRange &b = c.ranges[1], &other = c.ranges[2];
+  if (b.is_signed() || other.is_signed()) return c.node.range.width();
+  constexpr double luts_of_choice = 2.7, luts_of_and = 0.4;
+  const int lowest = std::max(c.low_zeros[1], c.low_zeros[2]);
+  const int both = std::max(0, std::min(b.width(), other.width()) - lowest);
+  const int any = std::max(0, c.node.range.width() - std::min(c.low_zeros[1], c.low_zeros[2]));
+  return luts_of_choice * both + luts_of_and * std::max(0, any - both);
 }
 
 // Codes that never come are as good as the nearest that does.
@@ -57,10 +82,7 @@ const Register<IntegerOpRecord> registered{{
                               c.ranges[0].low < c.ranges[1].high};
         },
     .frac = [](const IntegerContext&) { return 0; },
-    .luts =
-        [](const IntegerContext& c) {
-          return (std::max(c.ranges[0].width(), c.ranges[1].width()) + 1) / 2;
-        },
+    .luts = compare_luts,
     .delay = [](const IntegerContext& c) { return 1 + (c.ranges[0].width() + 7) / 8; },
     .logic =
         [](const IntegerContext&, BitLogic& logic, const auto& in) {
@@ -88,7 +110,7 @@ const Register<IntegerOpRecord> select{{
                               std::max(c.ranges[1].high, c.ranges[2].high)};
         },
     .frac = [](const IntegerContext& c) { return c.fracs[1]; },
-    .luts = [](const IntegerContext& c) { return c.node.range.width(); },
+    .luts = select_luts,
     .delay = [](const IntegerContext&) { return 1; },
     .logic = [](const IntegerContext&, BitLogic& logic,
                 const auto& in) { return logic.choose(logic.any(in[0]), in[1], in[2]); },
