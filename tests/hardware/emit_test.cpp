@@ -115,6 +115,16 @@ TEST(emit, read_back_proves_and_names_faults) {
   }
 }
 
+// What Yosys reads of a graph's text.
+ReadBack proof_of(IntegerBuilder& builder) {
+  Design design;
+  design.graph = builder.finish();
+  design.emitted = emit_unrolled(design.graph, {"top", Dict{{"valid", false}}});
+  const std::string folder = temporary_folder() + "/design";
+  write_design(folder, design_files(design, random_rows(design.graph, 16, 0), {}));
+  return prove_folder(design, folder);
+}
+
 // a + 4 b has a zero between its bits, which a sum below it passes on together with a.
 TEST(emit, read_back_sees_through_zeros_between_bits) {
   if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";
@@ -123,12 +133,20 @@ TEST(emit, read_back_sees_through_zeros_between_bits) {
                   c = builder.input({0, 3}, -2, "c");
   const IntegerId gap = builder.add(a, 0, b, 2);
   builder.output(builder.add(gap, 0, c, 2, true, 1));
-  Design design;
-  design.graph = builder.finish();
-  design.emitted = emit_unrolled(design.graph, {"top", Dict{{"valid", false}}});
-  const std::string folder = temporary_folder() + "/design";
-  write_design(folder, design_files(design, random_rows(design.graph, 16, 0), {}));
-  const ReadBack proof = prove_folder(design, folder);
+  const ReadBack proof = proof_of(builder);
+  EXPECT_EQ(proof.fault, "");
+  EXPECT_TRUE(proof.proved());
+}
+
+// 4 a + b is {a, b}: the upper bits of a in the sum a + 4 c are those of that wire as well.
+TEST(emit, read_back_knows_bits_that_stand_in_several_wires) {
+  if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";
+  IntegerBuilder builder("joined");
+  const IntegerId a = builder.input({0, 15}, -2, "a"), b = builder.input({0, 3}, 0, "b"),
+                  c = builder.input({0, 7}, -4, "c");
+  builder.output(builder.add(b, 0, a, 2));
+  builder.output(builder.add(a, 0, c, 2));
+  const ReadBack proof = proof_of(builder);
   EXPECT_EQ(proof.fault, "");
   EXPECT_TRUE(proof.proved());
 }

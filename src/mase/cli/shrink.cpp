@@ -39,6 +39,23 @@ std::string missed_budget(const ShrinkSpec& spec, const ShrinkStep& last) {
                            100 * spec.max_loss);
 }
 
+// The front, the accuracies, and the network itself: written before designs are made of it.
+void tell(const ShrinkResult& result, const std::string& output) {
+  Table table({"LUTs (estimate)", "Levels", "ns (model)", "Loss (train)", "Accuracy (val)",
+               "Accuracy (test)"});
+  for (const ShrinkPoint& point : result.front)
+    table.add({fmt::format("{:.0f}", point.step.luts), fmt::format("{:.0f}", point.step.levels),
+               fmt::format("{:.1f}", point.step.delay_ns),
+               fmt::format("{:.5f}", point.step.train_loss),
+               fmt::format("{:.4f}", point.step.validation), fmt::format("{:.4f}", point.test)});
+  fmt::print("\nFront:\n{}\n", table.str());
+  fmt::print("accuracy on {} test rows of {}: {:.4f} before, {:.4f} after\n", result.test_rows,
+             result.dataset, result.test_before, result.test_after);
+  save_mz(output, result.graph, result.contents);
+  fmt::print("written to {}\n", output);
+  std::fflush(stdout);
+}
+
 int run(const Arguments& arguments) {
   ShrinkSpec spec;
   spec.network = read_hardware_spec(arguments);
@@ -52,26 +69,19 @@ int run(const Arguments& arguments) {
   if (!arguments["designs"].is_null()) spec.designs = arguments["designs"].as_string();
   fmt::print("{:<10} {:>7} {:>5} {:>16} {:>18} {:>14} {:>15}\n", "", "digits", "bits",
              "LUTs (estimate)", "levels (estimate)", "training loss", "accuracy (val)");
-  const ShrinkResult result = shrink(spec, [](const ShrinkStep& step) {
+  const std::string output = arguments["output"].as_string();
+  ShrinkObserver observer;
+  observer.step = [](const ShrinkStep& step) {
     fmt::print("{:<10} {:>7} {:>5} {:>16.0f} {:>18.0f} {:>14.5f} {:>15.4f}\n", step.what,
                step.digits, step.bits, step.luts, step.levels, step.train_loss, step.validation);
     std::fflush(stdout);
-  });
-  Table table({"LUTs (estimate)", "Levels", "ns (model)", "Loss (train)", "Accuracy (val)",
-               "Accuracy (test)"});
-  for (const ShrinkPoint& point : result.front)
-    table.add({fmt::format("{:.0f}", point.step.luts), fmt::format("{:.0f}", point.step.levels),
-               fmt::format("{:.1f}", point.step.delay_ns),
-               fmt::format("{:.5f}", point.step.train_loss),
-               fmt::format("{:.4f}", point.step.validation), fmt::format("{:.4f}", point.test)});
-  fmt::print("\nFront:\n{}\n", table.str());
-  for (const ShrinkPoint& point : result.front)
-    if (!point.folder.empty()) fmt::print("{}: {}\n", point.folder, point.proof);
-  fmt::print("accuracy on {} test rows of {}: {:.4f} before, {:.4f} after\n", result.test_rows,
-             result.dataset, result.test_before, result.test_after);
-  const std::string output = arguments["output"].as_string();
-  save_mz(output, result.graph, result.contents);
-  fmt::print("written to {}\n", output);
+  };
+  observer.shrunk = [&](const ShrinkResult& result) { tell(result, output); };
+  observer.emitted = [](const ShrinkPoint& point) {
+    fmt::print("{}: {}\n", point.folder, point.proof);
+    std::fflush(stdout);
+  };
+  const ShrinkResult result = shrink(spec, observer);
   if (!result.reached)
     throw Error(spec.luts > 0 ? "--luts" : "--latency", missed_budget(spec, result.steps.back()),
                 "allow more with --max-loss");

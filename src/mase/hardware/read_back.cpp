@@ -212,6 +212,33 @@ class Reader {
     return static_cast<int>(out.size());
   }
 
+  // Modulo 2^width. Terms are compared as sums of single bits, since the same bits may stand in
+  // several wires: {a, b} less b is a.
+  bool is_zero(const AffineText& difference, int width) const {
+    __extension__ typedef unsigned __int128 Wide;  // 2^width divides 2^128 in these units
+    const Wide mask = (Wide{1} << (scale_bits + width)) - 1;
+    Wide constant = static_cast<Wide>(difference.constant);
+    std::map<NetBit, Wide> factors;
+    for (const auto& [variable, factor] : difference.terms) {
+      const bool whole = variable.node >= 0;
+      const NetBits& bits = whole ? bits_[static_cast<size_t>(variable.node)] : variable.bits;
+      const bool is_signed = whole && graph_.at(variable.node).range.is_signed();
+      for (size_t k = 0; k < bits.size(); ++k) {
+        const Wide weight = static_cast<Wide>(factor) << k;
+        const Wide signed_weight = is_signed && k + 1 == bits.size() ? -weight : weight;
+        if (bits[k] == net_one)
+          constant += signed_weight;
+        else if (bits[k] >= 0)
+          factors[bits[k]] += signed_weight;
+        else if (bits[k] != net_zero)
+          return false;
+      }
+    }
+    return (constant & mask) == 0 &&
+           std::all_of(factors.begin(), factors.end(),
+                       [&](const auto& entry) { return (entry.second & mask) == 0; });
+  }
+
   std::string check_sum(size_t index, const LinearForm& form) {
     const std::optional<AffineText> found = meaning(bits_[index], 0);
     if (!found) return "is not built from additions of what it should be";
@@ -223,11 +250,7 @@ class Reader {
     }
     difference.constant -= Big{form.constant} << scale_bits;
     // Equal modulo 2^width, and the interval fits the width: equal.
-    const Big modulus = Big{1} << (scale_bits + width_of(index));
-    const auto zero = [&](Big value) { return value % modulus == 0; };
-    bool same = zero(difference.constant);
-    for (const auto& [variable, factor] : difference.terms) same = same && zero(factor);
-    if (!same) return "adds up to another sum";
+    if (!is_zero(difference, width_of(index))) return "adds up to another sum";
     if (!graph_.nodes[index].range.contains(range_of(form, graph_)))
       return "its sum does not fit its width";
     remember_form(index, form);

@@ -41,10 +41,10 @@ void emit_point(ShrinkPoint& point, const ShrinkSpec& spec, const Dataset& datas
 
 }  // namespace
 
-ShrinkResult shrink(const ShrinkSpec& spec, const std::function<void(const ShrinkStep&)>& step) {
+ShrinkResult shrink(const ShrinkSpec& spec, const ShrinkObserver& observer) {
   std::string why = "shrinking watches the loss on training rows";
-  Observer observer;
-  observer.log = [&](LogLevel level, const std::string& line) {
+  Observer preparation;
+  preparation.log = [&](LogLevel level, const std::string& line) {
     if (level == LogLevel::warning) why = line;
   };
   ExperimentSpec prepared{.network = spec.network.network,
@@ -52,7 +52,7 @@ ShrinkResult shrink(const ShrinkSpec& spec, const std::function<void(const Shrin
                           .passes = spec.network.passes,
                           .seed = spec.network.seed};
   prepared.data.noted = true;
-  Experiment experiment(prepared, observer);
+  Experiment experiment(prepared, preparation);
   experiment.prepare();
   if (!experiment.dataset()) throw Error("--dataset", why, "name a data set");
   experiment.apply_passes();
@@ -77,7 +77,7 @@ ShrinkResult shrink(const ShrinkSpec& spec, const std::function<void(const Shrin
   const auto note = [&](const std::string& what) {
     result.steps.push_back(shrinker.measure(what, shrinker.loss()));
     points.push_back({shrinker.graph(), result.steps.back(), shrinker.accuracy(dataset.test)});
-    if (step) step(result.steps.back());
+    if (observer.step) observer.step(result.steps.back());
     return bounded && reached();
   };
   bool enough = note("as it was");
@@ -102,9 +102,13 @@ ShrinkResult shrink(const ShrinkSpec& spec, const std::function<void(const Shrin
   result.test_after = shrinker.accuracy(dataset.test);
   result.graph = shrinker.graph();
   result.front = front_of(std::move(points));
+  if (observer.shrunk) observer.shrunk(result);
   if (spec.designs.empty()) return result;
   make_directories(spec.designs);
-  for (ShrinkPoint& point : result.front) emit_point(point, spec, dataset);
+  for (ShrinkPoint& point : result.front) {
+    emit_point(point, spec, dataset);
+    if (observer.emitted) observer.emitted(point);
+  }
   return result;
 }
 

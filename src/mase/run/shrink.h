@@ -51,8 +51,14 @@ struct ShrinkResult {
   std::string dataset;  // name and variant
   bool reached = true;  // the budgets, if there were any
 };
-// `step` is told of every step as it is taken.
-ShrinkResult shrink(const ShrinkSpec& spec,
-                    const std::function<void(const ShrinkStep&)>& step = {});
+
+// Told of things as they happen; any may be left out.
+struct ShrinkObserver {
+  std::function<void(const ShrinkStep&)> step = {};
+  // All but the designs is there: what is kept now is kept whatever becomes of them.
+  std::function<void(const ShrinkResult&)> shrunk = {};
+  std::function<void(const ShrinkPoint&)> emitted = {};
+};
+ShrinkResult shrink(const ShrinkSpec& spec, const ShrinkObserver& observer = {});
 
 }  // namespace mase
