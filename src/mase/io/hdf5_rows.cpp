@@ -36,7 +36,8 @@ bool inflate_all(std::span<const std::byte> from, std::span<std::byte> to) {
 // Bytes were sorted by their place in the element; what does not fill an element stays.
 void unshuffle(std::span<const std::byte> from, std::span<std::byte> to, size_t element) {
   const size_t count = from.size() / element;
-  for (size_t byte = 0; byte < element; ++byte)
+  // An element may be claimed to be of any size; one that is not there has no bytes to sort.
+  for (size_t byte = 0; count > 0 && byte < element; ++byte)
     for (size_t i = 0; i < count; ++i) to[i * element + byte] = from[byte * count + i];
   const size_t rest = count * element;
   std::copy(from.begin() + static_cast<std::ptrdiff_t>(rest), from.end(),
