@@ -151,6 +151,23 @@ TEST(emit, read_back_knows_bits_that_stand_in_several_wires) {
   EXPECT_TRUE(proof.proved());
 }
 
+// a + 32 b: the sign of a is repeated between its own bits and the sum above them. Where a is a sum
+// itself, that takes what its bits add up to.
+TEST(emit, read_back_knows_signs_between_bits) {
+  if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";
+  for (const bool summed : {false, true}) {
+    IntegerBuilder builder("signs");
+    IntegerId a = builder.input({-4, 3}, 0, "a");
+    const IntegerId b = builder.input({0, 7}, -5, "b"), c = builder.input({-3, 4}, 0, "c");
+    if (summed) a = builder.add(a, 0, c, 0);
+    builder.output(builder.add(a, 0, b, 5, true, 1));
+    if (!summed) builder.output(c);
+    const ReadBack proof = proof_of(builder);
+    EXPECT_EQ(proof.fault, "") << summed;
+    EXPECT_TRUE(proof.proved());
+  }
+}
+
 // relu(2 a): its lowest bit is never one, and a wire that is always zero cannot be made so.
 TEST(emit, read_back_tries_no_values_that_never_come) {
   if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";

@@ -54,7 +54,7 @@ class Reader {
     bits_.resize(graph_.nodes.size());
     for (size_t i = 0; i < graph_.nodes.size() && result_.fault.empty(); ++i) {
       const IntegerNode& node = graph_.nodes[i];
-      if (!take_bits(i)) break;
+      if (!find_wire(i)) break;
       if (!node.op->evaluate) {
         remember(i);
         continue;
@@ -80,7 +80,7 @@ class Reader {
  private:
   int width_of(size_t index) const { return std::max(1, graph_.nodes[index].range.width()); }
 
-  bool take_bits(size_t index) {
+  bool find_wire(size_t index) {
     const auto wire = netlist_.wires.find(names_[index]);
     if (wire == netlist_.wires.end() ||
         wire->second.size() != static_cast<size_t>(width_of(index))) {
@@ -178,12 +178,19 @@ class Reader {
     // Modulo 2^size, bits that end the vector are the wire divided by 2^from, whatever is above.
     if (at + best == size || (reaches_top && !graph_.at(best_id).range.is_signed()))
       total.add(value_of(best_id), Big{1} << at, best_from);
-    else if (best_from + best > wire_width)
-      return 0;  // signs repeated in the middle mean nothing
+    else if (best_from + best > wire_width)  // signs repeated in the middle: the bits that they are
+      return take_bits(bits, at, best, total);
     else
       total.add(lowest(best_id, best_from + best), Big{1} << at, best_from);
     if (best_from > 0) total.add(lowest(best_id, best_from), -(Big{1} << at), best_from);
     return best;
+  }
+
+  static int take_bits(const NetBits& bits, int at, int count, AffineText& total) {
+    Variable run{-1, NetBits(bits.begin() + at, bits.begin() + at + count)};
+    Big& factor = total.terms[run];
+    factor += Big{1} << (scale_bits + at);
+    return count;
   }
 
   // The whole output of an adder or inverter that ends the vector.
@@ -212,30 +219,66 @@ class Reader {
     return static_cast<int>(out.size());
   }
 
-  // Modulo 2^width. Terms are compared as sums of single bits, since the same bits may stand in
-  // several wires: {a, b} less b is a.
-  bool is_zero(const AffineText& difference, int width) const {
-    __extension__ typedef unsigned __int128 Wide;  // 2^width divides 2^128 in these units
-    const Wide mask = (Wide{1} << (scale_bits + width)) - 1;
-    Wide constant = static_cast<Wide>(difference.constant);
+  // A sum of single bits, modulo 2^128: 2^width divides that in units of 2^-scale.
+  __extension__ typedef unsigned __int128 Wide;
+  struct BitSum {
     std::map<NetBit, Wide> factors;
-    for (const auto& [variable, factor] : difference.terms) {
-      const bool whole = variable.node >= 0;
-      const NetBits& bits = whole ? bits_[static_cast<size_t>(variable.node)] : variable.bits;
-      const bool is_signed = whole && graph_.at(variable.node).range.is_signed();
+    Wide constant = 0;
+    bool known = true;  // no bit is undefined
+
+    void add(const NetBits& bits, bool is_signed, Wide factor) {
       for (size_t k = 0; k < bits.size(); ++k) {
-        const Wide weight = static_cast<Wide>(factor) << k;
-        const Wide signed_weight = is_signed && k + 1 == bits.size() ? -weight : weight;
+        const Wide weight = is_signed && k + 1 == bits.size() ? -(factor << k) : factor << k;
         if (bits[k] == net_one)
-          constant += signed_weight;
+          constant += weight;
         else if (bits[k] >= 0)
-          factors[bits[k]] += signed_weight;
-        else if (bits[k] != net_zero)
-          return false;
+          factors[bits[k]] += weight;
+        else
+          known = known && bits[k] == net_zero;
       }
     }
-    return (constant & mask) == 0 &&
-           std::all_of(factors.begin(), factors.end(),
+  };
+
+  void add_bits(BitSum& sum, const AffineText& text, Wide times) const {
+    sum.constant += static_cast<Wide>(text.constant) * times;
+    for (const auto& [variable, factor] : text.terms) {
+      const bool whole = variable.node >= 0;
+      sum.add(whole ? bits_[static_cast<size_t>(variable.node)] : variable.bits,
+              whole && graph_.at(variable.node).range.is_signed(),
+              static_cast<Wide>(factor) * times);
+    }
+  }
+
+  // Whether it is zero modulo 2^width. What cancels is seen in single bits, since the same bits may
+  // stand in several wires; the bits of a sum are replaced by what they add up to, the latest sums
+  // first, by the lowest bit that no wire had before.
+  bool is_zero(const AffineText& difference, int width) const {
+    const Wide mask = (Wide{1} << (scale_bits + width)) - 1;
+    BitSum sum;
+    add_bits(sum, difference, 1);
+    const auto replaced = [&](IntegerId id) {
+      const NetBits& bits = bits_[static_cast<size_t>(id)];
+      for (size_t k = 0; k < bits.size(); ++k) {
+        if (bits[k] < 0 || places_.at(bits[k]).front().first != id) continue;
+        const Wide factor = sum.factors[bits[k]];
+        if (factor == 0 || (factor & ((Wide{1} << k) - 1)) != 0) return;
+        const Wide times = factor >> k;
+        sum.add(bits, graph_.at(id).range.is_signed(), -times);
+        // Units of 2^-scale are in `times` already.
+        AffineText value = values_.at(id);
+        for (auto& [variable, own] : value.terms) own >>= scale_bits;
+        value.constant >>= scale_bits;
+        add_bits(sum, value, times);
+        return;
+      }
+    };
+    std::set<IntegerId> sums;
+    for (const auto& [bit, factor] : sum.factors)
+      if (const auto place = places_.find(bit); place != places_.end())
+        if (const IntegerId id = place->second.front().first; values_.count(id)) sums.insert(id);
+    for (auto id = sums.rbegin(); id != sums.rend(); ++id) replaced(*id);
+    return sum.known && (sum.constant & mask) == 0 &&
+           std::all_of(sum.factors.begin(), sum.factors.end(),
                        [&](const auto& entry) { return (entry.second & mask) == 0; });
   }
 
