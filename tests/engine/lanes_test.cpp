@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/against_reference.h"
+#include "engine/instruction_sets.h"
 #include "mase/base/random.h"
 #include "mase/engine/kernels/shifted.h"
 #include "mase/ir/evaluate.h"
@@ -287,7 +288,7 @@ TEST(Lanes, ThreadsChangeNothing) {
   for (const auto& others : gradients) EXPECT_EQ(gradients[0], others);
 }
 
-TEST(Shifted, MatchesItsReference) {
+void shifted_matches_its_reference() {
   Random random(3, "shifted");
   for (int round = 0; round < 60; ++round) {
     const auto draw = [&](int64_t low, int64_t high) {
@@ -334,6 +335,8 @@ TEST(Shifted, MatchesItsReference) {
     }
   }
 }
+
+TEST(Shifted, MatchesItsReference) { with_every_instruction_set(shifted_matches_its_reference); }
 
 }  // namespace
 }  // namespace mase

@@ -8,6 +8,7 @@
 
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/payloads.h"
+#include "mase/engine/primitives/convolution_bands.h"
 
 namespace mase::engine {
 namespace {
@@ -84,6 +85,14 @@ class Rewriting {
   Primitive* only_user_of(const Primitive& p) {
     Primitive* user = only_user(p.out);
     return user && user->is<Payload>() ? user : nullptr;
+  }
+  // The one whose result `user` alone reads.
+  template <class Payload>
+  Primitive* only_maker_of(const Primitive& user) {
+    if (user.in.size() != 1 || only_user(user.in[0]) != &user) return nullptr;
+    for (Primitive* p = plan.primitives.data(); p != &user; ++p)
+      if (!p->removed && p->out == user.in[0]) return p->is<Payload>() ? p : nullptr;
+    return nullptr;
   }
   // `p` gives the result of `user`, which is gone.
   int take(Primitive& p, Primitive& user) {
@@ -208,6 +217,18 @@ void limits_into_convolution(Rewriting& program, Primitive& p) {
   program.take(p, *user);
 }
 
+// Inference.  convolution, depthwise convolution, 1x1 convolution => convolution_bands, or without
+// the first, where what lies between them does not fit into L2
+void convolutions_into_bands(Rewriting& program, Primitive& p) {
+  constexpr size_t least = size_t{1} << 20;  // floats
+  if (!p.is<ConvolutionPayload>() || program.training()) return;
+  Primitive* depthwise = program.only_maker_of<ConvolutionPayload>(p);
+  if (!depthwise) return;
+  Primitive* first = program.only_maker_of<ConvolutionPayload>(*depthwise);
+  if (!first || !join_into_bands(program.plan, {first, depthwise, &p}, least))
+    join_into_bands(program.plan, {depthwise, &p}, least);
+}
+
 // Inference.  gather, batch_norm, max(x, 0) => gather+batch_norm+relu
 void norm_into_gather(Rewriting& program, Primitive& p) {
   if (!p.is<GatherPayload>() || program.plan.at(p.out).shape.size() != 2) return;
@@ -273,6 +294,7 @@ constexpr void (*rules[])(Rewriting& program, Primitive& p) = {
     relu_into_linear,
     sum_into_convolution,
     limits_into_convolution,
+    convolutions_into_bands,
     norm_into_gather,
     relayout_into_gather,
     gather_into_linear,

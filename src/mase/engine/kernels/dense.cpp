@@ -12,6 +12,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "mase/engine/kernels/lane_sums-inl.h"
+#include "mase/engine/kernels/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
@@ -225,7 +226,7 @@ void SampleBlock(const LinearShape& s, const float* w, const float* HWY_RESTRICT
     if (whole < count) {
       const V value = hn::Load(d, x + whole);
       for (int r = 0; r < 8; ++r)
-        sum[r] = hn::MulAdd(hn::MaskedLoad(valid, d, from[r] + whole), value, sum[r]);
+        sum[r] = hn::MulAdd(MaskedRead(valid, d, from[r] + whole), value, sum[r]);
     }
     float totals[8];
     SumFour(d, sum[0], sum[1], sum[2], sum[3], totals);

@@ -10,7 +10,14 @@ namespace mase {
 
 std::string instruction_set() {
   const auto targets = hwy::SupportedAndGeneratedTargets();
+  enabled_targets();
   return targets.empty() ? "scalar" : hwy::TargetName(targets.front());
+}
+
+int64_t enabled_targets() {
+  const int64_t targets = hwy::SupportedTargets();
+  hwy::GetChosenTarget().Update(targets);
+  return targets;
 }
 
 void use_portable_instructions() {

@@ -3,11 +3,16 @@
 // the width of vectors, so the last bits of a result depend on them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace mase {
 
 std::string instruction_set();  // "AVX2", as Highway calls it
+
+// Highway's bits of those the kernels may be run with. Asking Highway itself has a side effect: the
+// kernels are then run with all that the machine has, those that were disabled too.
+int64_t enabled_targets();
 
 // From now on only those that every x86-64 machine since 2010 has (SSE4): slower, and the same bits
 // on all of them; an error on one without. Call it before anything is computed. The C library

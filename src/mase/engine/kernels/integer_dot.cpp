@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/engine/kernels/instruction_set.h"
 #include "mase/engine/kernels/parallel.h"
 #include "mase/engine/kernels/vnni.h"
 
@@ -70,8 +71,7 @@ void integer_linear(const ShiftedShape& s, const uint32_t* w, const int32_t* sta
 bool has_integer_dot() {
   // Not where portable instructions were asked for, which happens before anything is computed.
   static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512vnni") &&
-                          (hwy::SupportedTargets() & HWY_AVX3);
+                          __builtin_cpu_supports("avx512vnni") && (enabled_targets() & HWY_AVX3);
   return has;
 }
 

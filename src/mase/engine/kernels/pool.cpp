@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "mase/engine/kernels/pool.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "mase/engine/kernels/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
@@ -63,7 +64,7 @@ HWY_NOINLINE void Max(const WindowRun& run, const float* x, float* y) {
     if (first == run.lanes) continue;
     const auto valid = hn::FirstN(d, static_cast<size_t>(run.lanes - first));
     const V most = Largest<kRows, kColumns>(
-        o, from + first, [&](const float* at) HWY_ATTR { return hn::MaskedLoad(valid, d, at); });
+        o, from + first, [&](const float* at) HWY_ATTR { return MaskedRead(valid, d, at); });
     hn::BlendedStore(most, valid, d, to + first);
   }
 }
@@ -117,14 +118,14 @@ HWY_INLINE void MaxGradient(const Window& o, const float* x, const float* y, con
   for (int64_t first = 0; first < n; first += lanes) {
     const bool whole = first + lanes <= n;
     const auto valid = hn::FirstN(d, static_cast<size_t>(whole ? lanes : n - first));
-    const V most = hn::MaskedLoad(valid, d, y + first), g = hn::MaskedLoad(valid, d, up + first);
+    const V most = MaskedRead(valid, d, y + first), g = MaskedRead(valid, d, up + first);
     const auto nan = hn::IsNaN(most);
     auto free = valid;
     for (int64_t r = 0; r < o.rows; ++r)
       for (int64_t c = 0; c < o.columns; ++c) {
         const int64_t at = r * o.row_step + c * o.column_step + first;
-        const auto takes = Takes(hn::MaskedLoad(valid, d, x + at), most, nan, free);
-        const V sum = hn::Add(hn::MaskedLoad(valid, d, dx + at), hn::IfThenElseZero(takes, g));
+        const auto takes = Takes(MaskedRead(valid, d, x + at), most, nan, free);
+        const V sum = hn::Add(MaskedRead(valid, d, dx + at), hn::IfThenElseZero(takes, g));
         if (whole)
           hn::StoreU(sum, d, dx + at);
         else

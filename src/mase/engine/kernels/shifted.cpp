@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "mase/engine/kernels/lane_sums-inl.h"
+#include "mase/engine/kernels/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
@@ -58,7 +59,7 @@ HWY_NOINLINE void Tile(const ShiftedShape& s, const float* w, const float* bias,
     for (int v = 0; v < kVectors; ++v) {
       const float* row = accumulate ? y + r * s.y_stride : bias ? nullptr : place.start;
       if (row)
-        sum[r][v] = kMasked ? hn::MaskedLoad(mask, d, row) : hn::LoadU(d, row + position[v]);
+        sum[r][v] = kMasked ? MaskedRead(mask, d, row) : hn::LoadU(d, row + position[v]);
       else
         sum[r][v] = bias ? hn::Set(d, bias[r]) : hn::Zero(d);
     }
@@ -68,7 +69,7 @@ HWY_NOINLINE void Tile(const ShiftedShape& s, const float* w, const float* bias,
     const float* row = x + s.offsets[k];
     V value[kVectors];
     for (int v = 0; v < kVectors; ++v)
-      value[v] = Kept(kMasked ? hn::MaskedLoad(mask, d, row) : hn::LoadU(d, row + position[v]));
+      value[v] = Kept(kMasked ? MaskedRead(mask, d, row) : hn::LoadU(d, row + position[v]));
     for (int r = 0; r < kRows; ++r) {
       const V weight = hn::Set(d, weights[r][at]);
       for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
@@ -80,7 +81,7 @@ HWY_NOINLINE void Tile(const ShiftedShape& s, const float* w, const float* bias,
       V result = sum[r][v];
       if (finish.add) {
         const float* add = finish.add + r * s.y_stride + position[v];
-        result = hn::Add(result, kMasked ? hn::MaskedLoad(mask, d, add) : hn::LoadU(d, add));
+        result = hn::Add(result, kMasked ? MaskedRead(mask, d, add) : hn::LoadU(d, add));
       }
       result = hn::Min(high, hn::Max(low, result));  // in this order NaN stays
       float* to = y + r * s.y_stride + position[v];
@@ -193,9 +194,9 @@ HWY_NOINLINE void Dots(const ShiftedShape& s, const float* HWY_RESTRICT g, const
       }
       if (whole < s.n)
         for (int c = 0; c < 4; ++c) {
-          const V value = hn::MaskedLoad(mask, d, in[c] + shift + whole);
+          const V value = MaskedRead(mask, d, in[c] + shift + whole);
           for (int r = 0; r < kRows; ++r) {
-            const V up = hn::MaskedLoad(mask, d, ups + r * s.y_stride + whole);
+            const V up = MaskedRead(mask, d, ups + r * s.y_stride + whole);
             sum[r][c] = hn::MulAdd(up, value, sum[r][c]);
           }
         }
@@ -253,8 +254,8 @@ void FinishRow(const float* x, float* y, int64_t n, const Finish& finish) {
   const V low = hn::Set(d, finish.low), high = hn::Set(d, finish.high);
   for (int64_t at = 0; at < n; at += lanes) {
     const auto mask = hn::FirstN(d, static_cast<size_t>(n - at < lanes ? n - at : lanes));
-    V value = hn::MaskedLoad(mask, d, x + at);
-    if (finish.add) value = hn::Add(value, hn::MaskedLoad(mask, d, finish.add + at));
+    V value = MaskedRead(mask, d, x + at);
+    if (finish.add) value = hn::Add(value, MaskedRead(mask, d, finish.add + at));
     hn::BlendedStore(hn::Min(high, hn::Max(low, value)), mask, d, y + at);
   }
 }

@@ -64,22 +64,29 @@ struct WindowRun {
   int64_t lanes, step;
 };
 
+// The runs of row y of the results, whose windows have the taps of `rows` inside, the first of them
+// in row `place` of x.
+template <class Visit>
+void each_run_of_row(const PlaneWindows& s, const TapRun& rows, int64_t place, int64_t y,
+                     const Visit& visit) {
+  const WindowAxis &h = s.height, &w = s.width;
+  const bool together = w.stride == 1;
+  for (const TapRun& columns : w.runs) {
+    const Window window{rows.end - rows.begin, columns.end - columns.begin,
+                        h.dilation * w.size * s.n, w.dilation * s.n};
+    const int64_t from = place * w.size + w.place(columns.first, columns.begin);
+    visit(WindowRun{window, rows.begin * w.kernel + columns.begin, window.empty() ? 0 : from * s.n,
+                    (y * w.result + columns.first) * s.n, together ? 1 : columns.count,
+                    together ? columns.count * s.n : s.n, w.stride * s.n});
+  }
+}
+
 template <class Visit>
 void each_run(const PlaneWindows& s, const Visit& visit) {
-  const WindowAxis &h = s.height, &w = s.width;
+  const WindowAxis& h = s.height;
   for (const TapRun& rows : h.runs)
     for (int64_t y = rows.first; y < rows.first + rows.count; ++y)
-      for (const TapRun& columns : w.runs) {
-        const Window window{rows.end - rows.begin, columns.end - columns.begin,
-                            h.dilation * w.size * s.n, w.dilation * s.n};
-        const int64_t from =
-            h.place(y, rows.begin) * w.size + w.place(columns.first, columns.begin);
-        const bool together = w.stride == 1;
-        visit(WindowRun{window, rows.begin * w.kernel + columns.begin,
-                        window.empty() ? 0 : from * s.n, (y * w.result + columns.first) * s.n,
-                        together ? 1 : columns.count, together ? columns.count * s.n : s.n,
-                        w.stride * s.n});
-      }
+      each_run_of_row(s, rows, h.place(y, rows.begin), y, visit);
 }
 
 // For plain loops: visit(row, column) of every result, and visit(tap, place in x) of every tap

@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "mase/engine/kernels/winograd.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "mase/engine/kernels/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
@@ -116,7 +117,7 @@ HWY_INLINE void Tiles(const WinogradTiles& s, const float* x, float* places) {
         [&](int64_t left) HWY_ATTR {
           const auto mask = hn::FirstN(d, static_cast<size_t>(left));
           V value[count], result[winograd_places];
-          for (int i = 0; i < count; ++i) value[i] = hn::MaskedLoad(mask, d, from + s.offsets[i]);
+          for (int i = 0; i < count; ++i) value[i] = MaskedRead(mask, d, from + s.offsets[i]);
           Twice<Transform>(value, result);
           for (int i = 0; i < winograd_places; ++i)
             hn::BlendedStore(result[i], mask, d, to + i * s.step);
@@ -205,8 +206,7 @@ void WinogradResult(const float* places, int64_t step, int64_t columns, int64_t 
       [&](int64_t left) HWY_ATTR {
         const auto mask = hn::FirstN(d, static_cast<size_t>(left));
         V value[winograd_places], result[4];
-        for (int i = 0; i < winograd_places; ++i)
-          value[i] = hn::MaskedLoad(mask, d, places + i * step);
+        for (int i = 0; i < winograd_places; ++i) value[i] = MaskedRead(mask, d, places + i * step);
         sums(value, result);
         spread(result, 0, left);
       });

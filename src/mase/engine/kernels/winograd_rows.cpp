@@ -5,6 +5,7 @@
 #define HWY_TARGET_INCLUDE "mase/engine/kernels/winograd_rows.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "mase/engine/kernels/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
@@ -73,7 +74,7 @@ void WinogradRowsImage(const RowTiles& s, const float* HWY_RESTRICT x, float* HW
           [&](int64_t b, M mask) HWY_ATTR {
             V value[row_places], result[row_places];
             for (int i = 0; i < row_places; ++i)
-              value[i] = i < left ? hn::MaskedLoad(mask, d, from + i * s.n + b) : hn::Zero(d);
+              value[i] = i < left ? MaskedRead(mask, d, from + i * s.n + b) : hn::Zero(d);
             Image(value, result);
             for (int i = 0; i < row_places; ++i)
               hn::BlendedStore(result[i], mask, d, to + i * s.step + b);
@@ -104,13 +105,12 @@ void WinogradRowsResult(const float* HWY_RESTRICT sums, int64_t step, int64_t co
         },
         [&](int64_t b, M mask) HWY_ATTR {
           V value[row_places], result[row_results];
-          for (int i = 0; i < row_places; ++i)
-            value[i] = hn::MaskedLoad(mask, d, from + i * step + b);
+          for (int i = 0; i < row_places; ++i) value[i] = MaskedRead(mask, d, from + i * step + b);
           Result(value, result);
           for (int64_t j = 0; j < left; ++j) {
             const int64_t at = (first + j) * n + b;
             V last = hn::Add(result[j], start);
-            if (finish.add) last = hn::Add(last, hn::MaskedLoad(mask, d, finish.add + at));
+            if (finish.add) last = hn::Add(last, MaskedRead(mask, d, finish.add + at));
             hn::BlendedStore(hn::Min(high, hn::Max(low, last)), mask, d, y + at);
           }
         });

@@ -8,23 +8,10 @@
 
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitives/convolution_to_image.h"
-#include "mase/engine/primitives/fold.h"
 #include "mase/engine/primitives/winograd_rows.h"
 
 namespace mase::engine::convolution_primitive {
 namespace {
-
-// The weights and bias that are multiplied with: those of the layer, or with a batch norm in them.
-struct Factors {
-  int weight, bias;
-};
-
-Factors factors_of(Plan& plan, const Primitive& p) {
-  const auto& own = p.as<ConvolutionPayload>();
-  if (own.norm < 0) return {p.weight, p.bias};
-  plan.prepare.push_back(prepare_folded(plan, p, own.norm, own.folded_weight, own.folded_bias));
-  return {own.folded_weight, own.folded_bias};
-}
 
 Step step_of(const Primitive& p, const Geometry& g, const Factors& factors) {
   const auto& own = p.as<ConvolutionPayload>();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "mase/engine/payloads.h"
+#include "mase/engine/primitives/fold.h"
 
 namespace mase::engine::convolution_primitive {
 namespace {
@@ -35,6 +36,15 @@ kernels::ShiftedShape product_shape(const Geometry& g, const Tables& tables, int
   return shape;
 }
 
+}  // namespace
+
+Factors factors_of(Plan& plan, const Primitive& p) {
+  const auto& own = p.as<ConvolutionPayload>();
+  if (own.norm < 0) return {p.weight, p.bias};
+  plan.prepare.push_back(prepare_folded(plan, p, own.norm, own.folded_weight, own.folded_bias));
+  return {own.folded_weight, own.folded_bias};
+}
+
 const float* planes_of(const Geometry& g, const float* image, int64_t group, float* scratch,
                        int64_t n) {
   const float* own = image + group * g.image_channels * g.image_stride;
@@ -42,8 +52,6 @@ const float* planes_of(const Geometry& g, const float* image, int64_t group, flo
   g.planes.fill(own, g.image_stride, scratch, g.plane_stride, g.image_channels, n);
   return scratch;
 }
-
-}  // namespace
 
 Geometry geometry_of(const Plan& plan, const Primitive& p) {
   const auto& own = p.as<ConvolutionPayload>();

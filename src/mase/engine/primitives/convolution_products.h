@@ -31,6 +31,12 @@ struct Geometry {
   }
 };
 
+// The weights and bias that are multiplied with: those of the layer, or with a batch norm in them.
+struct Factors {
+  int weight, bias;
+};
+Factors factors_of(Plan& plan, const Primitive& p);
+
 Geometry geometry_of(const Plan& plan, const Primitive& p);
 std::string detail_of(const Geometry& g);  // "16 -> 32, 3x3"
 
@@ -48,6 +54,10 @@ struct Tables {
 };
 
 std::shared_ptr<Tables> tables_of(const Geometry& g);
+
+// The planes of a group's channels: `image` itself, or filled in.
+const float* planes_of(const Geometry& g, const float* image, int64_t group, float* scratch,
+                       int64_t n);
 
 // result = w * image
 void run_forward(const Geometry& g, Tables& tables, const float* w, const float* bias,
