@@ -12,15 +12,15 @@
 namespace mase {
 
 inline void with_every_instruction_set(const std::function<void()>& check) {
-  const int64_t all = hwy::SupportedTargets();
+  const int64_t all = enabled_targets();
   for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}, int64_t{HWY_SSE4}}) {
     if (!(all & target)) continue;
-    hwy::DisableTargets(~target);
+    use_targets(target);
     if (instruction_set() != hwy::TargetName(target)) continue;  // sanitizers: not compiled
     SCOPED_TRACE(instruction_set());
     check();
   }
-  hwy::DisableTargets(0);
+  use_targets(all);
 }
 
 }  // namespace mase

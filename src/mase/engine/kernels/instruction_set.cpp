@@ -4,26 +4,42 @@
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 
+#include <atomic>
+
 #include "mase/base/error.h"
 
 namespace mase {
+namespace {
 
-std::string instruction_set() {
-  const auto targets = hwy::SupportedAndGeneratedTargets();
-  enabled_targets();
-  return targets.empty() ? "scalar" : hwy::TargetName(targets.front());
-}
+// Asked once: while Highway answers, another thread might run a kernel with too much.
+std::atomic<int64_t> known_targets{0};
+
+}  // namespace
 
 int64_t enabled_targets() {
-  const int64_t targets = hwy::SupportedTargets();
+  int64_t targets = known_targets;
+  if (targets != 0) return targets;
+  targets = hwy::SupportedTargets();
   hwy::GetChosenTarget().Update(targets);
+  known_targets = targets;
   return targets;
+}
+
+std::string instruction_set() {
+  const int64_t usable = enabled_targets() & HWY_TARGETS;
+  return usable == 0 ? "scalar" : hwy::TargetName(usable & -usable);  // the lowest is the best
+}
+
+void use_targets(int64_t targets) {
+  hwy::DisableTargets(~targets);
+  known_targets = 0;
+  enabled_targets();
 }
 
 void use_portable_instructions() {
 #if defined(__x86_64__)
-  if (hwy::SupportedTargets() & HWY_SSE4) {
-    hwy::DisableTargets(~static_cast<int64_t>(HWY_SSE4));
+  if (enabled_targets() & HWY_SSE4) {
+    use_targets(HWY_SSE4);
     return;
   }
 #endif

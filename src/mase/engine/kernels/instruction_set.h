@@ -13,6 +13,8 @@ std::string instruction_set();  // "AVX2", as Highway calls it
 // Highway's bits of those the kernels may be run with. Asking Highway itself has a side effect: the
 // kernels are then run with all that the machine has, those that were disabled too.
 int64_t enabled_targets();
+// From now on only these of those the machine has.
+void use_targets(int64_t targets);
 
 // From now on only those that every x86-64 machine since 2010 has (SSE4): slower, and the same bits
 // on all of them; an error on one without. Call it before anything is computed. The C library
