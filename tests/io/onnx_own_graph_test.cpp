@@ -100,9 +100,27 @@ TEST(OnnxOwnGraph, PartsMakeTheWhole) {
   EXPECT_EQ(told("\"first\":4", "\"first\":0"), 1u);
   EXPECT_EQ(told("\"first\":8", "\"first\":9223372036854775807"), 1u);
   EXPECT_EQ(told("\"rows\":4", "\"rows\":5"), 1u);
+  EXPECT_EQ(told("\"embed_dim\":4", "\"embed_dim\":4000"), 1u);
+  EXPECT_EQ(told("\"in_proj_bias\":{\"shape\":[12]", "\"in_proj_bias\":{\"shape\":[0]"), 1u);
   EXPECT_EQ(told("\"rows\":4", "\"rows\":-4"), 1u);
   EXPECT_EQ(told("\"from\":\"attention.v_proj.bias\"", "\"from\":\"attention.k_proj.bias\""), 1u);
   EXPECT_EQ(told("\"shape\":[6,1]", "\"shape\":[3,2]"), 1u);
+}
+
+// Parts that do not say which rows they are would each be all of them.
+TEST(OnnxOwnGraph, PartsStayInsideTheWhole) {
+  onnx::Model model = written(unusual_network(), {});
+  for (auto& [key, value] : model.metadata) {
+    const std::string before = value;
+    value =
+        replace_all(value, "\"in_proj_bias\":{\"shape\":[12]", "\"in_proj_bias\":{\"shape\":[4]");
+    value = replace_all(value, "bias\",\"first\":0,\"rows\":4", "bias\",\"first\":0");
+    value = replace_all(value, "bias\",\"first\":4,\"rows\":4", "bias\",\"first\":4");
+    EXPECT_EQ(value.size(), before.size() - 1 - 2 * std::string(",\"rows\":4").size());
+  }
+  const onnx::Imported result = imported(model);
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_NE(result.notes[0].find("in_proj_bias differs"), std::string::npos) << result.notes[0];
 }
 
 }  // namespace

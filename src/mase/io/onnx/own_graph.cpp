@@ -101,17 +101,18 @@ class Restoration {
       return Tensor::of<int64_t>(shape, std::span<const int64_t>(&number, 1));
     }
     if (!entry->is_list()) return part(name, *entry, shape, dtype);
-    if (shape.empty() || shape.front() < 0) differ(name);
-    budget_.charge(static_cast<size_t>(element_count(shape)) * dtype_size(dtype), place_);
+    if (shape.empty() || shape.front() < 1) differ(name);
+    const auto row = static_cast<size_t>(element_count(shape) / shape.front()) * dtype_size(dtype);
+    budget_.charge(static_cast<size_t>(shape.front()) * row, place_);
     Tensor whole(shape, dtype);
     int64_t rows = 0;
     for (const Value& piece : entry->as_list()) {
       if (piece["first"].as_int("first") != rows) differ(name);
       const size_t before = budget_.left();
       const Tensor found = part(name, piece, shape, dtype);
-      const size_t row = static_cast<size_t>(element_count(shape) / shape.front());
+      if (found.shape().front() > shape.front() - rows) differ(name);
       std::copy_n(found.raw(), found.bytes(),
-                  whole.mutable_raw() + static_cast<size_t>(rows) * row * dtype_size(dtype));
+                  whole.mutable_raw() + static_cast<size_t>(rows) * row);
       budget_.give_back(before - std::min(before, budget_.left()));
       rows += found.shape().front();
     }
