@@ -8,6 +8,7 @@
 
 #include "engine/against_reference.h"
 #include "engine/instruction_sets.h"
+#include "engine/layers.h"
 #include "mase/engine/kernels/depthwise.h"
 
 namespace mase {
@@ -98,13 +99,8 @@ Network network_of(const Block& b) {
   Network made;
   Graph& graph = made.graph;
   graph.name = "block";
-  int count = 0;
-  const auto module = [&](const std::string& op, Dict attributes, NodeId x) {
-    const OpRecord& record = find_op(op);
-    const Shape shape = infer_shapes(graph, 2).at(static_cast<size_t>(x));
-    if (record.complete) record.complete(attributes, {shape}, 0);
-    const std::string path = fmt::format("blocks.{}", count++);
-    return graph.add_module(path, make_module(op, Value(std::move(attributes)), 3, path), {x});
+  const auto module = [&](const char* op, const Dict& attributes, NodeId x) {
+    return add_layer(graph, op, attributes, x);
   };
   const auto convolution = [&](NodeId x, int64_t out, int64_t groups, int64_t kernel,
                                int64_t stride, int64_t padding, int64_t dilation) {

@@ -8,6 +8,7 @@
 
 #include "engine/against_reference.h"
 #include "engine/instruction_sets.h"
+#include "engine/layers.h"
 
 namespace mase {
 namespace {
@@ -120,13 +121,8 @@ TEST(Depthwise, IsTakenByTheLayersOfANetwork) {
   for (const int64_t stride : {1, 2}) {
     Graph graph;
     graph.name = "block";
-    int count = 0;
-    const auto module = [&](const std::string& op, Dict attributes, NodeId x) {
-      const OpRecord& record = find_op(op);
-      const Shape shape = infer_shapes(graph, 2).at(static_cast<size_t>(x));
-      if (record.complete) record.complete(attributes, {shape}, 0);
-      const std::string path = fmt::format("blocks.{}", count++);
-      return graph.add_module(path, make_module(op, Value(std::move(attributes)), 3, path), {x});
+    const auto module = [&](const char* op, const Dict& attributes, NodeId x) {
+      return add_layer(graph, op, attributes, x);
     };
     NodeId last = graph.add_placeholder("x", {6, 9, 11});
     last = module("conv2d",

@@ -4,6 +4,7 @@
 #include "mase/engine/kernels/winograd.h"
 
 #include "engine/against_reference.h"
+#include "engine/layers.h"
 #include "mase/engine/kernels/shifted.h"
 #include "mase/engine/kernels/winograd_rows.h"
 
@@ -92,13 +93,8 @@ Graph network(int64_t channels, int64_t outputs, int64_t height, int64_t width, 
               const std::string& mode, bool grows, int64_t kernel = 3) {
   Graph graph;
   graph.name = "convolutions";
-  int count = 0;
-  const auto module = [&](const std::string& op, Dict attributes, NodeId x) {
-    const OpRecord& record = find_op(op);
-    const Shape shape = infer_shapes(graph, 2).at(static_cast<size_t>(x));
-    if (record.complete) record.complete(attributes, {shape}, 0);
-    const std::string path = fmt::format("blocks.{}", count++);
-    return graph.add_module(path, make_module(op, Value(std::move(attributes)), 3, path), {x});
+  const auto module = [&](const char* op, const Dict& attributes, NodeId x) {
+    return add_layer(graph, op, attributes, x);
   };
   const NodeId x = graph.add_placeholder("x", {channels, height, width});
   const Dict options{
