@@ -17,9 +17,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-template <class Vector>
-HWY_INLINE Vector Larger(Vector most, Vector value) {  // most, where it is larger or NaN
+// most, where it is larger, as large or NaN.
+HWY_INLINE V Larger(V most, V value) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  // The maximum is the second operand where both are equal or one is NaN.
+  return hn::IfThenElse(hn::IsNaN(value), value, hn::Max(value, most));
+#else
   return hn::IfThenElse(hn::Or(hn::Ge(most, value), hn::IsNaN(most)), most, value);
+#endif
 }
 
 HWY_INLINE float LargerOne(float most, float value) {  // without a branch
@@ -69,45 +74,52 @@ HWY_NOINLINE void Max(const WindowRun& run, const float* x, float* y) {
   }
 }
 
-// Windows of one sample that are two apart: even and odd values of a row side by side. Returns how
-// many results it has computed.
-template <size_t kLanes>
-HWY_INLINE int64_t EverySecond(const Window& o, const float* x, float* y, int64_t count) {
-  const hn::CappedTag<float, kLanes> d;
+#if HWY_TARGET != HWY_SCALAR
+// Windows of one sample that are two apart: even and odd values of a row side by side.
+template <int kRows, int kColumns>
+HWY_NOINLINE void EverySecond(const WindowBlock& block, const float* x, float* y) {
+  const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t own = o.columns % 2 ? count - 1 : count;  // a lone tap is read with its neighbour
-  if (own < lanes) return 0;
-  for (int64_t i = 0; i < own; i += lanes) {
-    const int64_t at = i + lanes <= own ? i : own - lanes;  // the last may begin earlier
-    auto most = hn::Set(d, -INFINITY);
-    for (int64_t r = 0; r < o.rows; ++r)
-      for (int64_t c = 0; c < o.columns; c += 2) {
-        hn::Vec<decltype(d)> even, odd;
-        hn::LoadInterleaved2(d, x + r * o.row_step + c + 2 * at, even, odd);
-        most = Larger(most, even);
-        if (c + 1 < o.columns) most = Larger(most, odd);
-      }
-    hn::StoreU(most, d, y + at);
+  const Window o = block.first.window;
+  const int64_t rows = kRows ? kRows : o.rows, columns = kColumns ? kColumns : o.columns;
+  const auto some = [&](int64_t floats) HWY_ATTR {  // the first of a vector
+    return hn::FirstN(d, static_cast<size_t>(HWY_MAX(int64_t{0}, HWY_MIN(lanes, floats))));
+  };
+  const int64_t count = block.first.pieces;
+  for (int64_t i = 0; i < count; i += lanes) {
+    const int64_t left = 2 * (count - i);
+    const auto first = some(left), second = some(left - lanes), own = some(count - i);
+    const auto lone_first = some(left - 1), lone_second = some(left - 1 - lanes);
+    for (int64_t row = 0; row < block.rows; ++row) {
+      const float* at = x + block.first.from + row * block.from_step + 2 * i;
+      V most = hn::Set(d, -INFINITY);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < columns; c += 2) {
+          const bool lone = c + 1 == columns;  // its neighbour may not be there
+          const float* from = at + r * o.row_step + c;
+          const V low = MaskedRead(lone ? lone_first : first, d, from);
+          const V high = MaskedRead(lone ? lone_second : second, d, from + lanes);
+          const V even = hn::ConcatEven(d, high, low);
+          most = kRows && r + c == 0 ? even : Larger(most, even);
+          if (!lone) most = Larger(most, hn::ConcatOdd(d, high, low));
+        }
+      hn::BlendedStore(most, own, d, y + block.first.to + row * block.to_step + i);
+    }
   }
-  return own;
 }
+#endif
 
 // Windows that are apart, of few samples.
 void Few(const WindowRun& run, const float* x, float* y) {
   const Window& o = run.window;
-  int64_t done = 0;
-  if (run.lanes == 1 && run.step == 2 && o.column_step == 1) {
-    done = EverySecond<8>(o, x, y, run.pieces);  // planes are often no wider
-    if (done == 0) done = EverySecond<4>(o, x, y, run.pieces);
-  }
-  for (int64_t i = done; i < run.pieces; ++i)
+  for (int64_t i = 0; i < run.pieces; ++i)
     for (int64_t b = 0; b < run.lanes; ++b) {
-      const float* from = x + i * run.step + b;
+      const float* from = x + run.from + i * run.step + b;
       float most = -INFINITY;
       for (int64_t r = 0; r < o.rows; ++r)
         for (int64_t c = 0; c < o.columns; ++c)
           most = LargerOne(most, from[r * o.row_step + c * o.column_step]);
-      y[i * run.lanes + b] = most;
+      y[run.to + i * run.lanes + b] = most;
     }
 }
 
@@ -137,12 +149,18 @@ HWY_INLINE void MaxGradient(const Window& o, const float* x, const float* y, con
 }  // namespace pool
 
 void MaxPool(const PlaneWindows& s, const float* x, float* y) {
-  each_run(s, [&](const WindowRun& run) HWY_ATTR {
-    constexpr int64_t few = 8;
-    if (run.pieces > 1 && run.lanes < few) return pool::Few(run, x + run.from, y + run.to);
+  each_block(s, [&](const WindowBlock& block) HWY_ATTR {
+    const WindowRun& run = block.first;
     const bool usual = run.window.rows == 2 && run.window.columns == 2;
-    const auto largest = usual ? pool::Max<2, 2> : pool::Max<0, 0>;
-    largest(run, x, y);
+#if HWY_TARGET != HWY_SCALAR
+    if (run.lanes == 1 && run.step == 2 && run.window.column_step == 1)
+      return usual ? pool::EverySecond<2, 2>(block, x, y) : pool::EverySecond<0, 0>(block, x, y);
+#endif
+    constexpr int64_t few = 8;
+    const auto largest = run.pieces > 1 && run.lanes < few ? pool::Few
+                         : usual                           ? pool::Max<2, 2>
+                                                           : pool::Max<0, 0>;
+    for (int64_t row = 0; row < block.rows; ++row) largest(block.row(row), x, y);
   });
 }
 

@@ -247,16 +247,20 @@ void ShiftedSegment(const ShiftedShape& s, const float* w, const float* bias, co
   shifted::LinearSegment(s, w, bias, x, y, finish, accumulate);
 }
 
-void FinishRow(const float* x, float* y, int64_t n, const Finish& finish) {
+void FinishRows(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t rows, int64_t n,
+                const Finish& finish) {
   using namespace shifted;
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V low = hn::Set(d, finish.low), high = hn::Set(d, finish.high);
-  for (int64_t at = 0; at < n; at += lanes) {
-    const auto mask = hn::FirstN(d, static_cast<size_t>(n - at < lanes ? n - at : lanes));
-    V value = MaskedRead(mask, d, x + at);
-    if (finish.add) value = hn::Add(value, MaskedRead(mask, d, finish.add + at));
-    hn::BlendedStore(hn::Min(high, hn::Max(low, value)), mask, d, y + at);
+  for (int64_t first = 0; first < n; first += lanes) {
+    const auto mask = hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, n - first)));
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t to = row * y_step + first;
+      V value = MaskedRead(mask, d, x + row * x_step + first);
+      if (finish.add) value = hn::Add(value, MaskedRead(mask, d, finish.add + to));
+      hn::BlendedStore(hn::Min(high, hn::Max(low, value)), mask, d, y + to);
+    }
   }
 }
 
@@ -278,7 +282,7 @@ namespace {
 
 HWY_EXPORT(ShiftedSegment);
 HWY_EXPORT(ShiftedDots);
-HWY_EXPORT(FinishRow);
+HWY_EXPORT(FinishRows);
 
 // Below this many multiply-adds a second thread costs more than it brings.
 constexpr int64_t shifted_parallel_work = int64_t{1} << 20;
@@ -368,9 +372,7 @@ void shifted_linear(const ShiftedShape& s, const float* w, const float* bias, co
 
 void finish_rows(const float* x, int64_t x_step, float* y, int64_t y_step, int64_t rows, int64_t n,
                  const Finish& finish) {
-  const auto run = HWY_DYNAMIC_DISPATCH(FinishRow);
-  for (int64_t row = 0; row < rows; ++row)
-    run(x + row * x_step, y + row * y_step, n, finish.at(row * y_step));
+  HWY_DYNAMIC_DISPATCH(FinishRows)(x, x_step, y, y_step, rows, n, finish);
 }
 
 void shifted_gradient(const ShiftedShape& s, const float* g, const float* x, float* dw,

@@ -89,6 +89,31 @@ void each_run(const PlaneWindows& s, const Visit& visit) {
       each_run_of_row(s, rows, h.place(y, rows.begin), y, visit);
 }
 
+// Runs whose windows have the same taps inside, one below the other: the first of them, how many
+// there are, and how far the next is from it in x and in the result.
+struct WindowBlock {
+  WindowRun first;
+  int64_t rows, from_step, to_step;
+
+  WindowRun row(int64_t i) const {
+    WindowRun run = first;
+    run.from += i * from_step;
+    run.to += i * to_step;
+    return run;
+  }
+};
+
+template <class Visit>
+void each_block(const PlaneWindows& s, const Visit& visit) {
+  const WindowAxis& h = s.height;
+  for (const TapRun& rows : h.runs)
+    each_run_of_row(
+        s, rows, h.place(rows.first, rows.begin), rows.first, [&](const WindowRun& run) {
+          visit(WindowBlock{run, rows.count, run.window.empty() ? 0 : h.stride * s.width.size * s.n,
+                            s.width.result * s.n});
+        });
+}
+
 // For plain loops: visit(row, column) of every result, and visit(tap, place in x) of every tap
 // inside of one.
 template <class Visit>

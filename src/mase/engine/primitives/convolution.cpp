@@ -8,6 +8,7 @@
 
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitives/convolution_to_image.h"
+#include "mase/engine/primitives/output_lanes.h"
 #include "mase/engine/primitives/winograd_rows.h"
 
 namespace mase::engine::convolution_primitive {
@@ -106,6 +107,25 @@ std::optional<Step> winograd_rows(Plan& plan, Primitive& primitive) {
   return step;
 }
 
+std::optional<Step> output_lanes(Plan& plan, Primitive& primitive) {
+  const Primitive p = primitive;
+  const auto& own = p.as<ConvolutionPayload>();
+  if (own.transposed || own.add >= 0) return {};
+  const Geometry g = geometry_of(plan, p);
+  const auto lanes = OutputLanes::of(plan, g);
+  if (!lanes) return {};
+  const Factors factors = factors_of(plan, p);
+  Step step = step_of(p, g, factors);
+  lanes->join(step);
+  plan.prepare.push_back(lanes->prepare(factors.weight));
+  step.bind = [=](const Memory& memory) -> Kernel {
+    return [=, product = OutputLanes::Bound(*lanes, memory), b = memory.at(factors.bias),
+            from = memory[p.in[0]], to = memory[p.out], finish = finish_of(p, memory)](
+               const Run& run) { product.forward(from, b, to, finish, run.n); };
+  };
+  return step;
+}
+
 // Row by row of the result, or all of its rows as one (g.wide_stride).
 Step product_step(Plan& plan, const Primitive& p, const Geometry& g) {
   const Factors factors = factors_of(plan, p);
@@ -175,6 +195,7 @@ const Register<PrimitiveRecord> registered{{
                  {"depthwise", depthwise},
                  {"winograd", winograd},
                  {"winograd rows", winograd_rows},
+                 {"output lanes", output_lanes},
                  {"whole planes", whole_planes},
                  {"rows", rows}},
     .reference = convolution_reference,

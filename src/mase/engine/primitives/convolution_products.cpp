@@ -23,19 +23,6 @@ void add_segments(const Geometry& g, int64_t n, kernels::ShiftedShape& shape) {
   shape.threads = g.threads;
 }
 
-// Every output's sum of `terms` products with the image.
-kernels::ShiftedShape product_shape(const Geometry& g, const Tables& tables, int64_t terms,
-                                    int64_t n) {
-  kernels::ShiftedShape shape{};
-  shape.out = g.result_channels;
-  shape.in = shape.out_step = terms;
-  shape.in_step = 1;
-  shape.offsets = tables.image.data();
-  shape.y_stride = g.result_stride;
-  add_segments(g, n, shape);
-  return shape;
-}
-
 }  // namespace
 
 Factors factors_of(Plan& plan, const Primitive& p) {
@@ -96,14 +83,40 @@ std::shared_ptr<Tables> tables_of(const Geometry& g) {
   return tables;
 }
 
-// Costs are in vectors of lanes; those that do not fill a tile cost more.
+kernels::ShiftedShape product_shape(const Geometry& g, const Tables& tables, int64_t terms,
+                                    int64_t n) {
+  kernels::ShiftedShape shape{};
+  shape.out = g.result_channels;
+  shape.in = shape.out_step = terms;
+  shape.in_step = 1;
+  shape.offsets = tables.image.data();
+  shape.y_stride = g.result_stride;
+  add_segments(g, n, shape);
+  return shape;
+}
+
+namespace {
+
+// In vectors; those that do not fill a tile cost more.
+double vectors(int64_t lanes) {
+  return static_cast<double>(lanes / 64 * 4) + 1.3 * static_cast<double>((lanes % 64 + 15) / 16);
+}
+
+double plane_vectors(const Planes& planes, int64_t n) {
+  return vectors((planes.result[0] - 1) * planes.pitch(n) + planes.result[1] * n);
+}
+
+}  // namespace
+
 bool worth_whole_planes(const Planes& planes, int64_t n) {
-  const auto cost = [](int64_t lanes) {
-    return static_cast<double>(lanes / 64 * 4) + 1.3 * static_cast<double>((lanes % 64 + 15) / 16);
-  };
-  const int64_t rows = planes.result[0], row = planes.result[1] * n;
+  const int64_t rows = planes.result[0];
   return rows > 1 &&
-         1.1 * cost((rows - 1) * planes.pitch(n) + row) < static_cast<double>(rows) * cost(row);
+         1.1 * plane_vectors(planes, n) < static_cast<double>(rows) * vectors(planes.result[1] * n);
+}
+
+double row_vectors(const Planes& planes, int64_t n) {
+  if (worth_whole_planes(planes, n)) return plane_vectors(planes, n);
+  return static_cast<double>(planes.result[0]) * vectors(planes.result[1] * n);
 }
 
 void run_forward(const Geometry& g, Tables& tables, const float* w, const float* bias,

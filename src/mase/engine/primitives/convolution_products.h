@@ -43,6 +43,8 @@ std::string detail_of(const Geometry& g);  // "16 -> 32, 3x3"
 // Rows of few lanes, as those of a small image of one sample, leave vectors half empty. Then all
 // rows are computed as one, the places between them too, and what is wanted is copied out.
 bool worth_whole_planes(const Planes& planes, int64_t n);
+// What a channel of the result takes in vectors along the rows, by the better of both ways.
+double row_vectors(const Planes& planes, int64_t n);
 
 // The tables of a batch of n samples, made when n changes.
 struct Tables {
@@ -54,6 +56,10 @@ struct Tables {
 };
 
 std::shared_ptr<Tables> tables_of(const Geometry& g);
+
+// Every output's sum of `terms` products with the image.
+kernels::ShiftedShape product_shape(const Geometry& g, const Tables& tables, int64_t terms,
+                                    int64_t n);
 
 // The planes of a group's channels: `image` itself, or filled in.
 const float* planes_of(const Geometry& g, const float* image, int64_t group, float* scratch,
