@@ -61,20 +61,24 @@ class Measuring {
   Measuring(PrimitiveFigures& figures, const Peaks& peaks, double seconds)
       : figures_(figures), peaks_(peaks), seconds_(seconds) {}
 
-  // On floats, or where it takes nothing else: on numbers of few bits, or in training. The plain
-  // forms, a thousand times slower, are timed on a small case.
+  // On operands of the first kind that it takes: floats, or where it takes nothing else numbers of
+  // few bits, or in training. The plain forms, a thousand times slower, are timed on a small case.
   void variant(const engine::PrimitiveRecord& record, const engine::Variant& variant) {
     const bool large = variant.name != "reference";
-    for (const engine::Trial::Options& options : {engine::Trial::Options{.large = large},
-                                                  {.large = large, .few_bits = true},
-                                                  {.large = large, .training = true}}) {
-      engine::Trial trial(record, options);
-      if (!trial.exists() || !trial.prepare(variant)) continue;
-      add(record.name, variant.name, trial, 1,
-          shortest(
-              seconds_, [] {}, [&] { trial.run_forward(); }));
-      return;
-    }
+    int64_t kinds = 1;
+    for (int64_t kind = 0; kind < kinds; ++kind)
+      for (const engine::Trial::Options& options :
+           {engine::Trial::Options{.large = large, .kind = kind},
+            {.large = large, .kind = kind, .few_bits = true},
+            {.large = large, .kind = kind, .training = true}}) {
+        engine::Trial trial(record, options);
+        kinds = trial.kinds();
+        if (!trial.exists() || !trial.prepare(variant)) continue;
+        add(record.name, variant.name, trial, 1,
+            shortest(
+                seconds_, [] {}, [&] { trial.run_forward(); }));
+        return;
+      }
   }
 
   void gradient(const engine::PrimitiveRecord& record) {

@@ -54,8 +54,14 @@ int64_t Trial::below(int64_t count, int64_t large) { return size(0, count - 1, l
 
 bool Trial::few_bits() { return !options_.training && coin(options_.few_bits); }
 
-int64_t Trial::batch(int64_t large) {
-  if (options_.large) plan_.options.batch_size = large;
+int64_t Trial::kind(int64_t count) {
+  kinds_ = count;
+  return below(count, options_.kind);
+}
+
+int64_t Trial::batch(int64_t large, int64_t most) {
+  int64_t& samples = plan_.options.batch_size;
+  samples = options_.large ? large : (samples - 1) % most + 1;
   return most_samples();
 }
 

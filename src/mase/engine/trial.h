@@ -24,6 +24,7 @@ class Trial {
   struct Options {
     uint64_t seed = 0;
     bool large = false;  // sizes as networks have them, instead of drawn ones
+    int64_t kind = 0;    // large trials: of which kind
     bool training = false;
     bool few_bits = false;  // large trials: operands of at most 8 bits
     int threads = 1;
@@ -36,8 +37,10 @@ class Trial {
   int64_t size(int64_t least, int64_t most, int64_t large);
   bool coin(bool large = false);
   int64_t below(int64_t count, int64_t large = 0);
-  bool few_bits();               // whether operands are to be rounded, for exact variants
-  int64_t batch(int64_t large);  // to be called first: samples of the largest batch
+  bool few_bits();  // whether operands are to be rounded, for exact variants
+  // Which of several kinds of operands, for variants that no single size fits; to be called first.
+  int64_t kind(int64_t count);
+  int64_t batch(int64_t large, int64_t most = 40);           // then: samples of the largest batch
   Slot activation(const Shape& sample, Values values = {});  // in a drawn layout
   Slot parameter(const Shape& shape, Values values = {});
   Slot labels(int64_t classes);
@@ -51,6 +54,7 @@ class Trial {
 
   // Whether the generator found a case that the primitive takes.
   bool exists() const { return index_ >= 0; }
+  int64_t kinds() const { return kinds_; }
   const Primitive& primitive() const { return plan_.primitives[static_cast<size_t>(index_)]; }
   bool has_gradient() const;
 
@@ -96,6 +100,7 @@ class Trial {
   std::vector<Operand> operands_;
   std::vector<double> ups_;  // gradients of the result
   int index_ = -1;
+  int64_t kinds_ = 1;
   bool straight_through_ = false;
   Memory memory_;
   std::vector<std::shared_ptr<std::byte>> blocks_;

@@ -63,22 +63,25 @@ void convolution_reference(Reference& call) {
 }
 
 Slot generate_convolution(Trial& trial) {
-  trial.batch(8);
-  // Any sizes; channels enough for tiles of 3x3 taps; each channel by itself; five taps, no stride.
-  enum { any, many, depthwise, wide };
-  const int64_t kind = trial.below(4, many);
-  const size_t dims = kind == wide || trial.coin(true) ? 2 : 1;
-  const int64_t groups = kind == depthwise              ? trial.size(2, 9, 1)
-                         : kind != wide && trial.coin() ? trial.size(2, 3, 1)
-                                                        : 1;
-  const auto channels = [&](int64_t most, int64_t least_of_wide) {
-    if (kind == depthwise) return int64_t{1};
-    if (kind == wide) return trial.size(least_of_wide, least_of_wide + 3, 1);
-    return kind == many ? trial.size(16, 20, 64) : trial.size(1, most, 64);
-  };
-  const int64_t ins = channels(5, 2), outs = channels(9, 6);
+  // Channels enough for tiles of 3x3 taps; each channel by itself; five taps, no stride; small
+  // images of few samples; transposed; any sizes.
+  enum { many, depthwise, wide, small, turned, any };
+  const int64_t kind = trial.kind(6);
   const bool plain = kind == many && trial.coin(true);  // 3x3, no stride
-  const bool transposed = kind != wide && trial.coin();
+  const bool steady = plain || kind == wide || kind == small;
+  trial.batch(kind == wide ? 64 : kind == small ? 1 : 8, kind == small ? 2 : 40);
+  const size_t dims = steady || trial.coin(true) ? 2 : 1;
+  const int64_t groups = kind == depthwise         ? trial.size(2, 9, 144)
+                         : !steady && trial.coin() ? trial.size(2, 3, 1)
+                                                   : 1;
+  const auto channels = [&](int64_t most, int64_t of_wide, int64_t of_wide_large) {
+    if (kind == depthwise) return int64_t{1};
+    if (kind == wide) return trial.size(of_wide, of_wide + 3, of_wide_large);
+    return kind == many ? trial.size(16, 20, 64) : trial.size(1, most, kind == small ? 6 : 64);
+  };
+  const int64_t ins = channels(5, 2, 6);
+  const int64_t outs = kind == small ? 16 * trial.size(1, 2, 1) : channels(9, 6, 16);
+  const bool transposed = kind == turned || (!steady && trial.coin());
   Lowering::Convolution options;
   options.groups = groups;
   const PaddingMode modes[] = {PaddingMode::zeros, PaddingMode::reflect, PaddingMode::replicate,
@@ -86,12 +89,15 @@ Slot generate_convolution(Trial& trial) {
   if (!transposed && trial.coin()) options.padding_mode = modes[trial.below(4)];
   Shape image = {groups * ins}, positions, weight = {groups * outs, ins};
   for (size_t i = 0; i < dims; ++i) {
-    const bool steady = plain || kind == wide;
-    const int64_t kernel = plain ? 3 : kind == wide ? 5 : trial.size(1, kind == any ? 4 : 5, 3);
+    const int64_t kernel = plain ? 3
+                           : kind == wide
+                               ? 5
+                               : trial.size(1, kind == any ? 4 : 5, kind == small ? 5 : 3);
     const int64_t dilation = steady ? 1 : trial.size(1, 2, 1);
     const int64_t stride = steady ? 1 : trial.size(1, 3, 1), reach = dilation * (kernel - 1) + 1;
     const int64_t padding = trial.below(3, 1);
-    image.push_back(trial.size(std::max(reach, padding + 1), reach + 9, 32));
+    image.push_back(trial.size(std::max(reach, padding + 1), reach + 9,
+                               kind == wide || kind == small ? 14 : 32));
     positions.push_back((image.back() + 2 * padding - reach) / stride + 1);
     weight.push_back(kernel);
     options.windows.kernel.push_back(kernel);

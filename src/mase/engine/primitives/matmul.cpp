@@ -157,7 +157,7 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
 
 Slot generate(Trial& trial) {
   const int64_t batch = trial.batch(64);
-  const int64_t m = trial.size(1, 7, 16), k = trial.size(1, 9, 16), n = trial.size(1, 9, 16);
+  const int64_t m = trial.size(1, 7, 4), k = trial.size(1, 9, 16), n = trial.size(1, 9, 16);
   const int64_t heads = trial.size(1, 3, 4);
   const bool without_batch = trial.coin();  // one of them
   const Slot a = trial.activation({heads, m, k});
