@@ -434,5 +434,18 @@ TEST(Program, LargeBatchesInSlicesMatchSingleSamples) {
   EXPECT_THROW(program.forward(beyond), Error);
 }
 
+// Analyses keep the values of all nodes: of large images only few rows at a time.
+TEST(Program, RowsAtOnceFitIntoMemory) {
+  const auto rows = [](int64_t side) {
+    Graph graph;
+    const NodeId x = graph.add_placeholder("x", {1, side, side});
+    graph.add_output({graph.call_function("relu", {Argument::node(x)})});
+    return rows_at_once(graph, 256);
+  };
+  EXPECT_EQ(rows(4), 256);
+  EXPECT_EQ(rows(2048), 5);  // 3 x 16 MB each, the output among them
+  EXPECT_EQ(rows(20000), 1);
+}
+
 }  // namespace
 }  // namespace mase

@@ -158,7 +158,7 @@ int format_sweep(const Arguments& arguments) {
 
   const auto start = std::chrono::steady_clock::now();
   CompileOptions compile;
-  compile.batch_size = 1024;
+  compile.batch_size = rows_at_once(network, 1024);
   compile.loss = loss_for(dataset);
   const auto evaluate = [&](const Graph& graph, Point& point) {
     Program program = Program::compile(graph, compile);

@@ -106,11 +106,15 @@ class Program {
   std::unique_ptr<Impl> impl_;
 };
 
+// The most rows whose values of all nodes fit into 256 MB, between 1 and `most`: large images are
+// computed few at a time.
+int64_t rows_at_once(const Graph& graph, int64_t most);
+
 // Shorthands for analyses: evaluation mode, any number of rows, in batches.
 std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs, int threads = 1);
 // Calls `observe` with the row-major result of each listed node, batch by batch, in order.
 void run_observed(const Graph& graph, const std::vector<Tensor>& inputs,
-                  const std::vector<NodeId>& nodes, int64_t batch_size,
+                  const std::vector<NodeId>& nodes, int64_t most_rows,
                   const std::function<void(NodeId node, const Tensor& result)>& observe);
 
 }  // namespace mase

@@ -49,11 +49,18 @@ std::vector<NodeId> with_values(const Graph& graph, std::vector<NodeId> nodes) {
 
 }  // namespace
 
+int64_t rows_at_once(const Graph& graph, int64_t most) {
+  constexpr int64_t budget = (int64_t{256} << 20) / int64_t{sizeof(float)};
+  int64_t values = 1;
+  for (const Shape& shape : infer_shapes(graph, 1)) values += element_count(shape);
+  return std::clamp<int64_t>(budget / values, 1, most);
+}
+
 std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& given, int threads) {
   const std::vector<Tensor> inputs = as_floats(given);
   const int64_t rows = rows_of(graph, inputs);
   CompileOptions options;
-  options.batch_size = std::clamp<int64_t>(rows, 1, 256);
+  options.batch_size = rows_at_once(graph, std::clamp<int64_t>(rows, 1, 256));
   options.threads = threads;
   // Results that are not one row per sample (a mean over the batch, say) need the whole batch.
   const std::vector<std::vector<ValueType>> types = infer_types(graph);
@@ -86,12 +93,12 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& given, in
 }
 
 void run_observed(const Graph& graph, const std::vector<Tensor>& given,
-                  const std::vector<NodeId>& wanted, int64_t batch_size,
+                  const std::vector<NodeId>& wanted, int64_t most_rows,
                   const std::function<void(NodeId node, const Tensor& result)>& observe) {
   const std::vector<Tensor> inputs = as_floats(given);
   const int64_t rows = rows_of(graph, inputs);
   CompileOptions options;
-  options.batch_size = std::max<int64_t>(1, std::min(batch_size, rows));
+  options.batch_size = rows_at_once(graph, std::max<int64_t>(1, std::min(most_rows, rows)));
   const std::vector<NodeId> nodes = with_values(graph, wanted);
   options.keep = nodes;
   options.fold_batch_norm = false;

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "mase/engine/program.h"
 #include "mase/formats/measure.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/learned.h"
@@ -132,13 +133,7 @@ std::vector<LayerError> compare_layers(const Graph& original, const Graph& trans
   }
   if (errors.empty()) return errors;
 
-  std::map<NodeId, std::vector<float>> results;  // of the original, row after row
-  observe_nodes(original, inputs, outputs, [&](NodeId id, const Tensor& result) {
-    const std::span<const float> values = result.values<float>();
-    results[id].insert(results[id].end(), values.begin(), values.end());
-  });
-  std::map<NodeId, size_t> next;
-  observe_nodes(transformed, inputs, watched, [&](NodeId id, const Tensor& result) {
+  const auto saturations = [&](NodeId id, const Tensor& result) {
     for (const auto& [node_id, index] : place) {
       const std::vector<NodeId> sources = transformed.inputs_of(node_id);
       const Quantization& quantization = transformed.quantization_of(transformed.node(node_id));
@@ -148,16 +143,31 @@ std::vector<LayerError> compare_layers(const Graph& original, const Graph& trans
               quantization.find(operand_of_input(transformed, transformed.node(node_id), i)),
               result, errors[index]);
     }
-    const auto found = place.find(id);
-    if (found == place.end()) return;
-    const std::vector<float>& before = results[id];
-    size_t& offset = next[id];
-    const size_t count = static_cast<size_t>(result.numel());
-    if (offset + count <= before.size())
-      errors[found->second].output.add(before.data() + offset, result.data<float>(),
-                                       result.numel());
-    offset += count;
-  });
+  };
+  // Part by part, since all results of the original are kept until the other has them.
+  const int64_t rows = inputs.at(0).shape()[0];
+  const int64_t part = rows_at_once(transformed, rows_at_once(original, 256));
+  for (int64_t first = 0; first < rows; first += part) {
+    std::vector<Tensor> own;
+    for (const Tensor& input : inputs)
+      own.push_back(rows_of(input, first, std::min(part, rows - first)));
+    std::map<NodeId, Tensor> results;  // of the original
+    observe_nodes(
+        original, own, outputs,
+        [&](NodeId id, const Tensor& result) { results.emplace(id, result); }, part);
+    observe_nodes(
+        transformed, own, watched,
+        [&](NodeId id, const Tensor& result) {
+          saturations(id, result);
+          const auto found = place.find(id);
+          if (found == place.end()) return;
+          const Tensor& before = results.at(id);
+          if (before.numel() == result.numel())
+            errors[found->second].output.add(before.data<float>(), result.data<float>(),
+                                             result.numel());
+        },
+        part);
+  }
   return errors;
 }
 

@@ -25,8 +25,9 @@ Tensor rows_of(const Tensor& tensor, int64_t first, int64_t count) {
 void observe_nodes(const Graph& graph, const std::vector<Tensor>& inputs,
                    const std::vector<NodeId>& nodes,
                    const std::function<void(NodeId node, const Tensor& result)>& observe,
-                   int64_t batch_size) {
+                   int64_t most_rows) {
   MASE_CHECK(!inputs.empty(), "no inputs");
+  const int64_t batch_size = rows_at_once(graph, most_rows);
   // Each node once; what the graph is given is handed out from here.
   std::vector<NodeId> computed, given;
   for (const NodeId id : std::set<NodeId>(nodes.begin(), nodes.end()))
@@ -46,7 +47,7 @@ double accuracy(const Graph& graph, const Tensor& x, const Tensor& labels) {
   const int64_t rows = std::min(x.shape()[0], labels.numel());
   if (rows == 0) return 0;
   CompileOptions options;
-  options.batch_size = std::min<int64_t>(rows, 1024);
+  options.batch_size = rows_at_once(graph, std::min<int64_t>(rows, 1024));
   Program program = Program::compile(graph, options);
   const Tensor values = x.to(DType::f32), classes = labels.to(DType::i32);
   const int64_t outputs = element_count(program.output_shape(0)) / options.batch_size;

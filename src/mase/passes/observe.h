@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a graph in evaluation mode and hands out the results of nodes, batch by batch, without ever
-// holding more than one batch of them.
+// holding more than one batch of them, and no batch larger than rows_at_once.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace mase {
 void observe_nodes(const Graph& graph, const std::vector<Tensor>& inputs,
                    const std::vector<NodeId>& nodes,
                    const std::function<void(NodeId node, const Tensor& result)>& observe,
-                   int64_t batch_size = 256);
+                   int64_t most_rows = 256);
 
 // Rows first..first+count of a tensor, copied.
 Tensor rows_of(const Tensor& tensor, int64_t first, int64_t count);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/passes/transform_record.h"
 
+#include <algorithm>
 #include <map>
-#include <set>
 
 #include "mase/formats/measure.h"
 #include "mase/ir/layer_text.h"
@@ -16,7 +16,15 @@
 namespace mase {
 namespace {
 
-constexpr int64_t profiled_rows = 1024;
+// Rows that layers are compared on: as many as take a few seconds, in multiply-adds.
+int64_t profiled_rows(const Graph& graph) {
+  constexpr int64_t most = 1024, fewest = 16, work = int64_t{1} << 36, of_a_value = 50;
+  int64_t values = 1;
+  for (const Shape& shape : infer_shapes(graph, 1)) values += element_count(shape);
+  const int64_t of_a_row = std::max(of_a_value * values, network_cost(graph, 1).total().macs);
+  return std::clamp(work / of_a_row, fewest, most);
+}
+
 constexpr int bins = 48;
 
 Value optional_value(std::optional<double> number) { return number ? Value(*number) : Value(); }
@@ -44,14 +52,16 @@ List node_records(const Graph& graph, const PassContext& context) {
 // The values an operand takes, and the codes they are rounded to.
 struct OperandValues {
   ValueSketch sketch{size_t{1} << 20};
-  std::set<uint32_t> codes;
+  std::vector<bool> codes;  // which of them were found
 
   void add(const Tensor& tensor, const Quantizer* quantizer) {
     for (const float value : tensor.values<float>()) sketch.add(value);
     if (!has_table(quantizer)) return;
-    const std::vector<uint32_t> found =
-        quantizer->encode(tensor.data<float>(), tensor.shape()).codes;
-    codes.insert(found.begin(), found.end());
+    codes.resize(size_t{1} << quantizer->code_bits);
+    for (const uint32_t code : quantizer->encode(tensor.data<float>(), tensor.shape()).codes) {
+      MASE_CHECK(code < codes.size(), "code {} of {} bits", code, quantizer->code_bits);
+      codes[code] = true;
+    }
   }
   // One table of codes, small enough to count.
   static bool has_table(const Quantizer* quantizer) {
@@ -86,7 +96,7 @@ Value histogram_record(const std::string& node, const std::string& operand,
               {"largest", quantizer ? optional_value(quantizer->largest) : Value()}};
   if (OperandValues::has_table(quantizer)) {
     record.set("codes", int64_t{1} << quantizer->code_bits);
-    record.set("codes_used", static_cast<int64_t>(found.codes.size()));
+    record.set("codes_used", std::count(found.codes.begin(), found.codes.end(), true));
     record.set("grid", grid_of(*quantizer));
   }
   return record;
@@ -152,7 +162,7 @@ Value cost_record(const Graph& graph, const PassContext& context) {
 
 Value transform_record(const Graph& original, const Graph& transformed,
                        const PassContext& context) {
-  const std::vector<Tensor> inputs = sample_inputs(transformed, context, profiled_rows);
+  const std::vector<Tensor> inputs = sample_inputs(transformed, context, profiled_rows(original));
   List layers;
   for (const LayerError& error : compare_layers(original, transformed, inputs))
     layers.push_back(
@@ -173,6 +183,7 @@ Value transform_record(const Graph& original, const Graph& transformed,
   Dict record{{"nodes", node_records(transformed, context)},
               {"histograms", histogram_records(transformed, inputs)},
               {"layers", layers},
+              {"rows", inputs.empty() ? int64_t{0} : inputs[0].shape()[0]},
               {"before_after", table},
               {"costs", Dict{{"before", cost_record(original, context)},
                              {"after", cost_record(transformed, context)}}}};

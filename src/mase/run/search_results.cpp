@@ -233,10 +233,11 @@ std::vector<TestScore> SearchExperiment::test_best() const {
   std::vector<std::vector<bool>> correct;
   size_t reference = 0;
   for (const int64_t number : best()) {
+    const Graph graph = network(number);
     CompileOptions options;
-    options.batch_size = std::min<int64_t>(1024, std::max<int64_t>(1, dataset.test.rows()));
+    options.batch_size = rows_at_once(graph, std::clamp<int64_t>(dataset.test.rows(), 1, 1024));
     options.loss = loss_for(dataset);
-    Program program = Program::compile(network(number), options);
+    Program program = Program::compile(graph, options);
     Score score;
     correct.push_back(
         correct_rows(predict_rows(program, dataset.test, &score), dataset.test.labels));

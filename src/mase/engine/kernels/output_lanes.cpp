@@ -57,7 +57,7 @@ HWY_INLINE Run TileOf(int64_t count, std::integer_sequence<int, kCounts...>) {
 }  // namespace output_lanes
 
 // One segment for one group of outputs.
-void OutputLanes(const ShiftedShape& s, const float* w, const float* bias, const float* x, float* y,
+void SumOutputs(const ShiftedShape& s, const float* w, const float* bias, const float* x, float* y,
                  const Finish& finish) {
   using namespace output_lanes;
   const int64_t tiles = (s.n + kMost - 1) / kMost, count = (s.n + tiles - 1) / tiles;
@@ -77,7 +77,7 @@ HWY_AFTER_NAMESPACE();
 namespace mase::kernels {
 namespace {
 
-HWY_EXPORT(OutputLanes);
+HWY_EXPORT(SumOutputs);
 
 // Below this many multiply-adds a second thread costs more than it brings.
 constexpr int64_t parallel_work = int64_t{1} << 20;
@@ -113,7 +113,7 @@ void output_lanes(const ShiftedShape& s, const float* packed, const float* bias,
 
 void output_lanes(const ShiftedShape& s, const float* packed, const float* bias, const float* x,
                   float* y, const Finish& finish) {
-  const auto run = HWY_DYNAMIC_DISPATCH(OutputLanes);
+  const auto run = HWY_DYNAMIC_DISPATCH(SumOutputs);
   const bool parallel = s.threads > 1 && s.out * s.in * s.n * s.segments >= parallel_work;
   const int64_t groups = s.out / output_group;
   for_each_piece(groups * s.segments, parallel ? s.threads : 1, [&](int64_t i) {
