@@ -160,7 +160,7 @@ TEST(Kernels, BatchNormMatchesReference) {
         w.data[4] = 0;
         w.data[5] = -0.0f;
         const NormShape shape{channels, positions, x.stride, n};
-        const NormParameters parameters{w.data, b.data, 1e-5, relu};
+        const NormParameters parameters{w.data, b.data, 1e-5, relu ? 0.0f : -INFINITY};
         struct Result {
           Rows y, dx;
           std::vector<float> mean = std::vector<float>(channels), variance = mean, inverse = mean,
@@ -174,6 +174,12 @@ TEST(Kernels, BatchNormMatchesReference) {
         const std::string where = fmt::format("norm n {} positions {} relu {}", n, positions, relu);
         const double loose = n * positions == 1 ? 1e-3 : 2e-5;
         expect_rows(fast.y, plain.y, loose, where + " y");
+        const NormParameters limited{w.data, b.data, 1e-5, relu ? 0.0f : -0.5f, 0.75f};
+        Rows y(channels * positions, n, 5), wanted(channels * positions, n, 5);
+        norm_apply(shape, limited, x.data, plain.mean.data(), plain.inverse.data(), y.data, {});
+        reference::norm_apply(shape, limited, x.data, plain.mean.data(), plain.inverse.data(),
+                              wanted.data, {});
+        expect_rows(y, wanted, loose, where + " limited");
         // The same statistics for both gradients: a sample at the relu's edge may fall either way.
         norm_backward(shape, parameters, x.data, g.data, plain.mean.data(), plain.inverse.data(),
                       fast.sum_g.data(), fast.sum_gx.data(), fast.dx.data, false);
@@ -201,15 +207,16 @@ TEST(Kernels, BatchNormChannelsDoNotDependOnTheirNeighbours) {
       float mean[channels], variance[channels], inverse[channels], sum_g[channels],
           sum_gx[channels];
       const NormShape all{channels, 1, x.stride, n};
-      norm_forward(all, {w.data, b.data, 1e-5, relu}, x.data, mean, variance, inverse, y.data, {});
-      norm_backward(all, {w.data, b.data, 1e-5, relu}, x.data, g.data, mean, inverse, sum_g, sum_gx,
+      const float low = relu ? 0.0f : -INFINITY;
+      norm_forward(all, {w.data, b.data, 1e-5, low}, x.data, mean, variance, inverse, y.data, {});
+      norm_backward(all, {w.data, b.data, 1e-5, low}, x.data, g.data, mean, inverse, sum_g, sum_gx,
                     dx.data, false);
       for (int64_t c = 0; c < channels; ++c) {
         const int64_t at = c * x.stride;
         Rows one(1, n, 7), back(1, n, 8);
         float m, v, i, sg, sx;
         const NormShape single{1, 1, x.stride, n};
-        const NormParameters own{w.data + c, b.data + c, 1e-5, relu};
+        const NormParameters own{w.data + c, b.data + c, 1e-5, low};
         norm_forward(single, own, x.data + at, &m, &v, &i, one.data, {});
         norm_backward(single, own, x.data + at, g.data + at, &m, &i, &sg, &sx, back.data, false);
         const auto same = [&](float a, float e) {
@@ -232,7 +239,7 @@ TEST(Kernels, BatchNormKeepsNaNInItsChannel) {
   x.data[3] = nan;
   const NormShape shape{2, 1, x.stride, 17};
   float mean[2], variance[2], inverse[2];
-  norm_forward(shape, {.relu = true}, x.data, mean, variance, inverse, y.data, {});
+  norm_forward(shape, {.low = 0}, x.data, mean, variance, inverse, y.data, {});
   for (int64_t b = 0; b < 17; ++b) {
     EXPECT_TRUE(std::isnan(y.data[b]));
     EXPECT_FALSE(std::isnan(y.data[y.stride + b]));

@@ -210,7 +210,7 @@ TEST(Kernels, IntegerHitsAreThoseOfTheSteps) {
           if (norm)
             ::mase::kernels::norm_apply(
                 {.channels = classes, .positions = 1, .stride = stride, .n = n},
-                {factor.data(), shift.data(), 1e-5, relu}, y, mean.data(),
+                {factor.data(), shift.data(), 1e-5, relu ? 0.0f : -INFINITY}, y, mean.data(),
                 std::vector<float>(static_cast<size_t>(classes), 1.0f).data(), normal, {});
           const int64_t expected =
               ::mase::kernels::hits(norm ? normal : y, classes, stride, n, labels.data());

@@ -130,7 +130,7 @@ int run(const Arguments& arguments) {
       }
   inputs.outputs = arguments["outputs"].as_int();
   const std::string& model = arguments["model"].as_string();
-  const bool is_file = ends_with(lower_case(model), ".onnx");
+  const bool is_file = ends_with(lower_case(model), ".onnx") || ends_with(lower_case(model), ".mz");
   if (is_file && inputs.outputs > 0)
     throw Error("MODEL", fmt::format("'{}' is a whole network: its sizes are its own", model),
                 "leave out --outputs");
@@ -160,8 +160,8 @@ const Register<CommandRecord> registered{{
     .name = "summary",
     .group = CommandGroup::start,
     .summary = "a network layer by layer: shapes, parameters, multiply-adds, sizes",
-    .positionals = {{"model",
-                     "a built-in network, the path of a .toml description, or an .onnx file"}},
+    .positionals =
+        {{"model", "a built-in network, the path of a .toml description, an .onnx or a .mz file"}},
     .options = {{
         {.name = "batch_size",
          .type = FieldType::integer,

@@ -121,6 +121,17 @@ void take_relu(Rewriting& program, Primitive& p, bool& relu) {
   program.take(p, *user);
 }
 
+template <class Payload>
+void take_limits(Rewriting& program, Primitive& p, Primitive& user, Payload& own) {
+  // What is repeated as well stays.
+  if (program.plan.at(user.out).shape != program.plan.at(p.out).shape) return;
+  const std::optional<Limits> limits = limits_of(user.as<MapPayload>().expr);
+  if (!limits) return;
+  own.low = static_cast<float>(limits->low);
+  own.high = static_cast<float>(limits->high);
+  program.take(p, user);
+}
+
 // The batch norm behind a result, if it is a fixed scale and shift of each channel and all its
 // parameters are plain ones: a rounded parameter must stay what it is.
 Primitive* fixed_norm(Rewriting& program, const Primitive& p) {
@@ -208,13 +219,7 @@ void limits_into_convolution(Rewriting& program, Primitive& p) {
   if (!p.is<ConvolutionPayload>() || program.training()) return;
   auto& own = p.as<ConvolutionPayload>();
   Primitive* user = own.transposed ? nullptr : program.only_user_of<MapPayload>(p);
-  // What is repeated as well stays.
-  if (!user || program.plan.at(user->out).shape != program.plan.at(p.out).shape) return;
-  const std::optional<Limits> limits = limits_of(user->as<MapPayload>().expr);
-  if (!limits) return;
-  own.low = static_cast<float>(limits->low);
-  own.high = static_cast<float>(limits->high);
-  program.take(p, *user);
+  if (user) take_limits(program, p, *user, own);
 }
 
 // Inference.  convolution, depthwise convolution, 1x1 convolution => convolution_bands, or without
@@ -265,9 +270,11 @@ void gather_into_linear(Rewriting& program, Primitive& p) {
   p.removed = true;
 }
 
-// batch_norm, max(x, 0) => batch_norm+relu
-void relu_into_norm(Rewriting& program, Primitive& p) {
-  if (p.is<BatchNormPayload>()) take_relu(program, p, p.as<BatchNormPayload>().relu);
+// batch_norm, max(x, 0) => batch_norm+relu; inference: any limits => batch_norm+clamp
+void limits_into_norm(Rewriting& program, Primitive& p) {
+  Primitive* user = p.is<BatchNormPayload>() ? program.only_user_of<MapPayload>(p) : nullptr;
+  if (user && (!program.training() || is_relu(*user)))
+    take_limits(program, p, *user, p.as<BatchNormPayload>());
 }
 
 // batch_norm, quantize => batch_norm+quantize, where it is straight-through and element-wise
@@ -298,7 +305,7 @@ constexpr void (*rules[])(Rewriting& program, Primitive& p) = {
     norm_into_gather,
     relayout_into_gather,
     gather_into_linear,
-    relu_into_norm,
+    limits_into_norm,
     quantizer_into_norm,
 };
 

@@ -2,6 +2,7 @@
 // What the primitives carry that lowering fills in and rewrites look at.
 #pragma once
 
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -75,12 +76,18 @@ struct SlicePayload {
 };
 struct TakePayload {};
 
+// What a step's kernel is called that also keeps its results between these.
+inline const char* limits_text(float low, float high) {
+  if (low == 0 && std::isinf(high)) return "+relu";
+  return std::isfinite(low) || std::isfinite(high) ? "+clamp" : "";
+}
+
 struct BatchNormPayload {
   int running_mean = -1, running_var = -1, tracked = -1;
   double eps = 1e-5;
   std::optional<double> momentum{};
   bool batch_statistics = false;
-  bool relu = false;
+  float low = -std::numeric_limits<float>::infinity(), high = -low;  // in training: those of a relu
   const Quantizer* out_quantizer = nullptr;    // `out` holds the rounded result
   int mean = -1, variance = -1, inverse = -1;  // kept for the gradient
 };

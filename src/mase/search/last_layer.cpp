@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "mase/engine/kernels/integer_dot.h"
 #include "mase/engine/kernels/kernels.h"
@@ -243,8 +244,9 @@ class LastLayer::Block {
       const Norm& norm = *layer_.norm_;
       const auto given = [](const std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
       kernels::norm_apply({.channels = layer_.out_, .positions = 1, .stride = stride_, .n = n_},
-                          {given(norm.weight), given(norm.bias), norm.eps, layer_.relu_}, logits,
-                          norm.mean.data(), norm.inverse.data(), at(normal_), {});
+                          {given(norm.weight), given(norm.bias), norm.eps,
+                           layer_.relu_ ? 0.0f : -std::numeric_limits<float>::infinity()},
+                          logits, norm.mean.data(), norm.inverse.data(), at(normal_), {});
       logits = at(normal_);
     }
     score.rows += n_;

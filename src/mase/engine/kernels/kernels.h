@@ -6,7 +6,9 @@
 // it is tested.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "mase/ir/expr.h"
 
@@ -31,7 +33,12 @@ struct NormParameters {
   const float* weight = nullptr;  // null: 1
   const float* bias = nullptr;    // null: 0
   double eps = 1e-5;
-  bool relu = false;
+  // What is below or above is set to them; a gradient knows no limits but those of a relu.
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+
+  bool limited() const { return !(std::isinf(low) && std::isinf(high)); }
+  bool relu() const { return low == 0 && std::isinf(high); }
 };
 
 // What is done to a row right after it was computed, while it is in cache; null: nothing.
@@ -83,7 +90,7 @@ void linear_gradient(const LinearShape& shape, const float* g, const float* x, f
 
 // Batch statistics: mean and biased variance of each channel.
 void norm_statistics(const NormShape& shape, const float* x, float* mean, float* variance);
-// y = relu((x - mean) * inverse * weight + bias)
+// y = (x - mean) * inverse * weight + bias, within the limits
 void norm_apply(const NormShape& shape, const NormParameters& parameters, const float* x,
                 const float* mean, const float* inverse, float* y, RowHook hook);
 // Both in one pass over each channel. Writes mean, variance (biased) and inverse.

@@ -66,18 +66,21 @@ double RowDot(const float* HWY_RESTRICT x, const float* HWY_RESTRICT y, int64_t 
                         HWY_ATTR { return hn::MulAdd(hn::Load(d, x + b), hn::Load(d, y + b), s); });
 }
 
-template <bool kRelu>
+enum class Limits { none, relu, both };
+
+template <Limits kLimits>
 HWY_INLINE void ApplyRow(const float* HWY_RESTRICT x, float* HWY_RESTRICT y, float mean,
-                         float scale, float bias, int64_t n) {
+                         float scale, const NormParameters& p, float bias, int64_t n) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V middle = hn::Set(d, mean), factor = hn::Set(d, scale), shift = hn::Set(d, bias),
-          zero = hn::Zero(d);
+          low = hn::Set(d, p.low), high = hn::Set(d, p.high);
   HWY_UNROLL(4)
   for (int64_t b = 0; b < n; b += lanes) {
     // mean - x rather than x - mean: this subtraction takes x from memory.
     V v = hn::NegMulAdd(hn::Sub(middle, hn::Load(d, x + b)), factor, shift);
-    if (kRelu) v = hn::Max(zero, v);  // in this order NaN stays
+    if (kLimits != Limits::none) v = hn::Max(low, v);  // in this order NaN stays
+    if (kLimits == Limits::both) v = hn::Min(high, v);
     hn::Store(v, d, y + b);
   }
 }
@@ -85,11 +88,11 @@ HWY_INLINE void ApplyRow(const float* HWY_RESTRICT x, float* HWY_RESTRICT y, flo
 HWY_INLINE void Apply(const NormShape& s, const NormParameters& p, int64_t c, const float* x,
                       float* y, float mean, float inverse, RowHook hook) {
   const float scale = inverse * (p.weight ? p.weight[c] : 1.0f), bias = p.bias ? p.bias[c] : 0.0f;
+  const auto apply = p.relu()      ? ApplyRow<Limits::relu>
+                     : p.limited() ? ApplyRow<Limits::both>
+                                   : ApplyRow<Limits::none>;
   for (int64_t q = 0; q < s.positions; ++q) {
-    if (p.relu)
-      ApplyRow<true>(x + q * s.stride, y + q * s.stride, mean, scale, bias, s.n);
-    else
-      ApplyRow<false>(x + q * s.stride, y + q * s.stride, mean, scale, bias, s.n);
+    apply(x + q * s.stride, y + q * s.stride, mean, scale, p, bias, s.n);
     if (hook.call) hook.call(hook.context, y + q * s.stride, s.n);
   }
 }
@@ -363,7 +366,7 @@ HWY_INLINE void Describe(const NormShape& s, const NormParameters& p, const floa
   for (int64_t k = 0; k < channels; ++k) {
     const int64_t c = first + k, at = c * s.positions * s.stride;
     const float scale = inverse[c] * (p.weight ? p.weight[c] : 1.0f);
-    edges[k] = EdgeOf(p.relu, scale, p.bias ? p.bias[c] : 0.0f);
+    edges[k] = EdgeOf(p.relu(), scale, p.bias ? p.bias[c] : 0.0f);
     rows[k] = {x + at, g + at, mean[c], edges[k].at, scale, 0, 0, nullptr};
   }
 }

@@ -130,7 +130,9 @@ void norm_apply(const NormShape& s, const NormParameters& parameters, const floa
       float* to = y + (c * s.positions + p) * s.stride;
       for (int64_t b = 0; b < s.n; ++b) {
         const float value = normalized(from[b], mean[c], scale, bias);
-        to[b] = parameters.relu && value < 0 ? 0.0f : value;
+        to[b] = value < parameters.low    ? parameters.low
+                : value > parameters.high ? parameters.high
+                                          : value;
       }
       if (hook.call) hook.call(hook.context, to, s.n);
     }
@@ -154,7 +156,7 @@ void norm_gradient_sums(const NormShape& s, const NormParameters& parameters, co
     for (int64_t p = 0; p < s.positions; ++p)
       for (int64_t b = 0; b < s.n; ++b) {
         const int64_t at = (c * s.positions + p) * s.stride + b;
-        if (parameters.relu && !(normalized(x[at], mean[c], scale, bias) > 0)) continue;
+        if (parameters.relu() && !(normalized(x[at], mean[c], scale, bias) > 0)) continue;
         total += g[at];
         product += static_cast<double>(g[at]) * (x[at] - mean[c]) * inverse[c];
       }
@@ -173,7 +175,7 @@ void norm_gradient_apply(const NormShape& s, const NormParameters& parameters, c
     for (int64_t p = 0; p < s.positions; ++p)
       for (int64_t i = 0; i < s.n; ++i) {
         const int64_t at = (c * s.positions + p) * s.stride + i;
-        const bool passes = !parameters.relu || normalized(x[at], mean[c], scale, bias) > 0;
+        const bool passes = !parameters.relu() || normalized(x[at], mean[c], scale, bias) > 0;
         const double xhat = (x[at] - mean[c]) * inverse[c];
         const double d = ((passes ? g[at] : 0) - a - xhat * b) * scale;
         dx[at] = static_cast<float>(accumulate ? dx[at] + d : d);

@@ -144,12 +144,12 @@ Step forward(Plan& plan, Primitive& primitive, const Sweeps& sweeps) {
             own.batch_statistics ? "batch statistics" : "running statistics",
             p.in,
             {p.out, own.mean, own.variance, own.inverse}};
-  if (own.relu) step.kernel += "+relu";
+  step.kernel += limits_text(own.low, own.high);
   if (own.out_quantizer) step.kernel += "+quantize";
   step.read({p.weight, p.bias, own.running_mean, own.running_var});
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     const Pointers at = pointers(plan, p, memory);
-    const kernels::NormParameters parameters{at.weight, at.bias, own.eps, own.relu};
+    const kernels::NormParameters parameters{at.weight, at.bias, own.eps, own.low, own.high};
     auto quantizer = std::make_shared<RowQuantizer>(
         RowQuantizer{own.out_quantizer, plan.options.seed, p.stream});
     quantizer->first = at.y;
@@ -208,12 +208,12 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
             x.tensor < 0 ? "parameters only" : "",
             {p.in[0], gradient, own.mean, own.inverse},
             {sum_g, sum_gx}};
-  if (own.relu) step.kernel += "+relu";
+  step.kernel += limits_text(own.low, own.high);
   step.read({p.weight, p.bias});
   step.write({x.tensor, weight.tensor, bias.tensor});
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     const Pointers at = pointers(plan, p, memory);
-    const kernels::NormParameters parameters{at.weight, at.bias, own.eps, own.relu};
+    const kernels::NormParameters parameters{at.weight, at.bias, own.eps, own.low, own.high};
     const bool sync = synchronised(plan, p);
     const int64_t positions = plan.at(p.out).positions();
     auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(2 * shape.channels));
@@ -279,7 +279,8 @@ void reference(Reference& call) {
     const double normal = (value_at(x, at) - mean[c]) / std::sqrt(variance[c] + own.eps);
     const double y =
         normal * (p.weight >= 0 ? call.weight.data[c] : 1) + (p.bias >= 0 ? call.bias.data[c] : 0);
-    value_at(call.out, at) = own.relu ? std::max(0.0, y) : y;
+    value_at(call.out, at) =
+        std::clamp(y, static_cast<double>(own.low), static_cast<double>(own.high));
   });
 }
 

@@ -4,8 +4,6 @@
 // other way round, and a transposed convolution is one of them as an operation.
 #include "mase/engine/primitives/convolution.h"
 
-#include <cmath>
-
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitives/convolution_to_image.h"
 #include "mase/engine/primitives/output_lanes.h"
@@ -21,10 +19,7 @@ Step step_of(const Primitive& p, const Geometry& g, const Factors& factors) {
             {p.in[0], factors.weight},
             {p.out}};
   if (own.add >= 0) step.kernel += "+add";
-  if (own.low == 0 && std::isinf(own.high))
-    step.kernel += "+relu";
-  else if (std::isfinite(own.low) || std::isfinite(own.high))
-    step.kernel += "+clamp";
+  step.kernel += limits_text(own.low, own.high);
   step.read({factors.bias, own.add});
   return step;
 }
