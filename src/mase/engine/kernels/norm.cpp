@@ -88,12 +88,16 @@ HWY_INLINE void ApplyRow(const float* HWY_RESTRICT x, float* HWY_RESTRICT y, flo
 HWY_INLINE void Apply(const NormShape& s, const NormParameters& p, int64_t c, const float* x,
                       float* y, float mean, float inverse, RowHook hook) {
   const float scale = inverse * (p.weight ? p.weight[c] : 1.0f), bias = p.bias ? p.bias[c] : 0.0f;
-  const auto apply = p.relu()      ? ApplyRow<Limits::relu>
-                     : p.limited() ? ApplyRow<Limits::both>
-                                   : ApplyRow<Limits::none>;
   for (int64_t q = 0; q < s.positions; ++q) {
-    apply(x + q * s.stride, y + q * s.stride, mean, scale, p, bias, s.n);
-    if (hook.call) hook.call(hook.context, y + q * s.stride, s.n);
+    const float* from = x + q * s.stride;
+    float* to = y + q * s.stride;
+    if (p.relu())
+      ApplyRow<Limits::relu>(from, to, mean, scale, p, bias, s.n);
+    else if (p.limited())
+      ApplyRow<Limits::both>(from, to, mean, scale, p, bias, s.n);
+    else
+      ApplyRow<Limits::none>(from, to, mean, scale, p, bias, s.n);
+    if (hook.call) hook.call(hook.context, to, s.n);
   }
 }
 
