@@ -29,7 +29,8 @@ nb::dict dataset_arrays(const Dataset& dataset) {
   result["classification"] = dataset.classification;
   nb::list classes, features;
   for (const std::string& name : dataset.class_names) classes.append(name);
-  for (const std::string& name : dataset.preprocessing.feature_names) features.append(name);
+  const FeatureNames& names = dataset.preprocessing.feature_names;
+  for (size_t i = 0; i < names.size(); ++i) features.append(names[i]);
   result["class_names"] = classes;
   result["feature_names"] = features;
   result["outputs"] = dataset.outputs();

@@ -72,5 +72,59 @@ TEST(Prepare, RefusesAnotherSplit) {
   EXPECT_FALSE(validation_share("train"));
 }
 
+// An image has as many features as pixels: what is kept of them is short, and comes back exactly.
+TEST(Preprocessing, OfImagesAndLongRowsIsShortAndExact) {
+  const auto restored = [](const Preprocessing& given, size_t longest) {
+    const std::string text = to_json(preprocessing_to_value(given));
+    EXPECT_LT(text.size(), longest);
+    const Preprocessing back = preprocessing_from_value(parse_json(text, "x"));
+    EXPECT_EQ(back.feature_names, given.feature_names);
+    EXPECT_EQ(back.offset, given.offset);
+    EXPECT_EQ(back.scale, given.scale);
+  };
+  Preprocessing images;
+  images.description = Dict{{"kind", "images"}};
+  images.feature_names = FeatureNames::of_places("pixel", {3, 224, 224});
+  for (const float value : {0.1f, 0.2f, 127.48028f}) {
+    images.offset.insert(images.offset.end(), 224 * 224, value);
+    images.scale.insert(images.scale.end(), 224 * 224, value + 1);
+  }
+  restored(images, 1000);
+  Preprocessing rows;
+  rows.description = Dict{{"kind", "arrays"}};
+  rows.feature_names = FeatureNames::of_places("x", {100, 100});
+  Random random(1, "rows");
+  for (int i = 0; i < 10000; ++i) {
+    rows.offset.push_back(static_cast<float>(random.normal()));
+    rows.scale.push_back(static_cast<float>(random.uniform(1, 2)));
+  }
+  restored(rows, 200'000);
+  EXPECT_EQ(images.feature_names[224 * 224 + 225], "pixel_1_1_1");
+  // Names that were kept one by one are the same names.
+  EXPECT_EQ(FeatureNames({"x_0_0", "x_0_1", "x_1_0", "x_1_1"}),
+            FeatureNames::of_places("x", {2, 2}));
+  EXPECT_FALSE(FeatureNames({"x_0_1", "x_0_0"}) == FeatureNames::of_places("x", {1, 2}));
+}
+
+TEST(Preprocessing, RefusesNumbersThatDoNotFit) {
+  const char* names = R"({"prefix": "x", "shape": [20]})";
+  for (const auto& [own, numbers] : std::vector<std::pair<std::string, std::string>>{
+           {names, R"({"runs": [[19, 1.0]]})"},
+           {names, R"({"runs": [[20, 1.0], [1, 1.0]]})"},
+           {names, R"({"runs": [[-1, 1.0]]})"},
+           {names, R"({"runs": [[20]]})"},
+           {names, R"({"bits": "3f80000"})"},
+           {names, R"({"bits": "3f80000g"})"},
+           {names, R"([1.0])"},
+           {R"({"prefix": "x", "shape": [0]})", "[]"},
+           {R"({"prefix": "x", "shape": [4000000000, 4000000000, 4000000000]})", "[]"},
+           {R"({"prefix": "", "shape": [1]})", "[1.0]"}}) {
+    const std::string text =
+        fmt::format(R"({{"description": null, "feature_names": {}, "offset": {}, "scale": {}}})",
+                    own, numbers, numbers);
+    EXPECT_THROW(preprocessing_from_value(parse_json(text, "x")), Error) << text;
+  }
+}
+
 }  // namespace
 }  // namespace mase

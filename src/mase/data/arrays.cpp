@@ -75,20 +75,11 @@ ByteImages images_of(const ArrayRows& rows, std::vector<int32_t> labels) {
   return images;
 }
 
-std::string feature_name(size_t index, const Shape& sample) {
-  std::vector<std::string> places(sample.size());
-  for (size_t axis = sample.size(); axis-- > 0;) {
-    places[axis] = std::to_string(index % static_cast<size_t>(sample[axis]));
-    index /= static_cast<size_t>(sample[axis]);
-  }
-  return "x_" + join(places, "_");
-}
-
 // The floats of both parts, one behind the other.
 RawTable table_of(const ArrayData& data, const Shape& sample) {
   RawTable table;
   const auto width = static_cast<size_t>(element_count(sample));
-  for (size_t i = 0; i < width; ++i) table.feature_names.push_back(feature_name(i, sample));
+  table.feature_names = FeatureNames::of_places("x", sample);
   table.rows = data.train.rows() + (data.test ? data.test->rows() : 0);
   Tensor all({table.rows, static_cast<int64_t>(width)});
   float* to = all.mutable_data<float>();

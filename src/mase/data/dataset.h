@@ -11,6 +11,7 @@
 #include "mase/base/registry.h"
 #include "mase/base/schema.h"
 #include "mase/base/tensor.h"
+#include "mase/data/feature_names.h"
 
 namespace mase {
 
@@ -28,7 +29,7 @@ struct Split {
 // again by test and predict.
 struct Preprocessing {
   Value description;  // JSON-able: columns, categories, scaling kind, offsets and scales
-  std::vector<std::string> feature_names;
+  FeatureNames feature_names;
   std::vector<float> offset, scale;  // x = (raw - offset) / scale, per feature
 };
 

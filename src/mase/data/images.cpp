@@ -51,13 +51,12 @@ Preprocessing preprocessing_of(const Shape& sample, const ChannelScale& channels
                                const std::string& scaling) {
   Preprocessing result;
   result.description = Dict{{"kind", "images"}, {"scaling", scaling}};
-  for (int64_t c = 0; c < sample[0]; ++c)
-    for (int64_t y = 0; y < sample[1]; ++y)
-      for (int64_t x = 0; x < sample[2]; ++x) {
-        result.feature_names.push_back(fmt::format("pixel_{}_{}_{}", c, y, x));
-        result.offset.push_back(static_cast<float>(channels.offset[static_cast<size_t>(c)]));
-        result.scale.push_back(static_cast<float>(channels.scale[static_cast<size_t>(c)]));
-      }
+  result.feature_names = FeatureNames::of_places("pixel", sample);
+  const auto plane = static_cast<size_t>(sample[1] * sample[2]);
+  for (size_t c = 0; c < static_cast<size_t>(sample[0]); ++c) {
+    result.offset.insert(result.offset.end(), plane, static_cast<float>(channels.offset[c]));
+    result.scale.insert(result.scale.end(), plane, static_cast<float>(channels.scale[c]));
+  }
   return result;
 }
 

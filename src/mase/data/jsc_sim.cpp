@@ -37,7 +37,7 @@ Dataset make_simulated_jets(const DatasetOptions& options) {
   RawTable table = simulate_jets(rows_of(options), simulation_seed);
   dataset.identity = content_hash(table);
   TablePlan plan;
-  for (const std::string& name : table.feature_names) plan.features.push_back({name});
+  for (const std::string& name : jet_feature_names()) plan.features.push_back({name});
   plan.target = TargetRole::one_hot;
   plan.target_columns = plan.classes = jet_class_names();
   prepare(std::move(table), options, "jsc-sim", dataset);

@@ -70,7 +70,7 @@ void fit_range(const float* x, int64_t rows, int64_t features, Preprocessing& fi
   }
 }
 
-Preprocessing fit(const float* x, int64_t rows, const std::vector<std::string>& names,
+Preprocessing fit(const float* x, int64_t rows, const FeatureNames& names,
                   const std::string& scaling) {
   Preprocessing fitted;
   fitted.feature_names = names;

@@ -15,7 +15,7 @@ namespace mase {
 
 // Feature rows and what belongs to each.
 struct RawTable {
-  std::vector<std::string> feature_names;
+  FeatureNames feature_names;
   int64_t rows = 0;
   std::shared_ptr<std::byte> x;  // float32 [rows][features]
   std::vector<int32_t> labels;   // classification

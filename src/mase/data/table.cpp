@@ -313,7 +313,7 @@ bool fit_target(const TableSource& source, TablePlan& plan) {
 Split load_rows(const std::string& path, const Preprocessing& preprocessing,
                 const DatasetOptions& options, std::vector<int64_t>* left_out) {
   TablePlan plan = TablePlan::from_value(preprocessing.description);
-  if (plan.feature_names() != preprocessing.feature_names)
+  if (FeatureNames(plan.feature_names()) != preprocessing.feature_names)
     throw Error(path, "the stored preprocessing does not describe its own features");
   TableOptions table_options;
   for (const FeaturePlan& feature : plan.features)

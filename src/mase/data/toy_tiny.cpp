@@ -44,8 +44,9 @@ Dataset load(const DatasetOptions&) {
   dataset.train = draw(0);
   dataset.validation = draw(1);
   dataset.test = draw(2);
-  for (int64_t i = 0; i < values; ++i)
-    dataset.preprocessing.feature_names.push_back(fmt::format("x{}", i));
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < values; ++i) names.push_back(fmt::format("x{}", i));
+  dataset.preprocessing.feature_names = names;
   dataset.preprocessing.offset.assign(values, 0);
   dataset.preprocessing.scale.assign(values, 1);
   dataset.preprocessing.description = Dict{{"scaling", "none"}};
