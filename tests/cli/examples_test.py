@@ -30,6 +30,7 @@ left_out = {
     "ch train net.toml jets.csv --target class --learn-bits": "takes minutes; tests/run has it",
     "ch train net.toml jets.npz --learn-bits": "takes minutes; tests/run has it",
     "ch shrink --load point.mz": "needs a network of the line above; tests/run has it",
+    "ch predict --load best.mz --input photographs": "needs photographs; tests/cli/train_test.cpp has some",
     "ch predict bert.onnx": "needs an exported BERT; tests/io has one",
     "ch import text_model.onnx": "needs a file with open sizes; tests/io has some",
     "ch import detector.onnx": "needs a file with open sizes; tests/io has some",

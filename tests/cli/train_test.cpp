@@ -401,6 +401,46 @@ TEST_F(Trained, PredictReadsAndWritesEveryKind) {
   EXPECT_EQ(split(strip(classes), '\n').size(), 401u);
 }
 
+TEST_F(Trained, PredictTakesPictures) {
+  std::vector<float> pixels;  // of the cats
+  for (const char* name : {"cat", "dog"}) {
+    std::filesystem::create_directories(folder() + "/pictures/" + name);
+    for (int i = 0; i < 3; ++i) {
+      std::string bytes;
+      for (int at = 0; at < 28 * 28; ++at)
+        bytes += static_cast<char>((at * (3 + i) + (name[0] == 'c' ? 0 : 100)) % 251);
+      test::write(fmt::format("{}/pictures/{}/{}.pgm", folder(), name, i),
+                  "P5 28 28 255\n" + bytes);
+      if (name[0] == 'c')
+        for (const char byte : bytes) pixels.push_back(static_cast<unsigned char>(byte));
+    }
+  }
+  save_safetensors(folder() + "/cats.safetensors", {{"x", Tensor::of({3, 784}, pixels)}});
+  RunResult result =
+      ch({"train", "lenet", "pictures", "--max-steps", "1", "--project", "run"}, folder());
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("--input picture.png --classes"), std::string::npos) << result.out;
+  const auto predict = [&](const std::string& input) {
+    const RunResult own = ch(
+        {"predict", "--load", "mase_output/run/software/training_ckpts/best.mz", "--input", input},
+        folder());
+    EXPECT_EQ(own.exit_code, 0) << own.err;
+    return own.out;
+  };
+  EXPECT_EQ(predict("pictures/cat"), predict("cats.safetensors"));
+  const std::vector<float> second(pixels.begin() + 784, pixels.begin() + 2 * 784);
+  save_safetensors(folder() + "/one.safetensors", {{"x", Tensor::of({1, 784}, second)}});
+  EXPECT_EQ(predict("pictures/cat/1.pgm"), predict("one.safetensors"));
+  test::write(folder() + "/small.ppm", "P6 2 2 255\n123456123456");
+  for (const char* input : {"small.ppm", "pictures"}) {
+    result = ch(
+        {"predict", "--load", "mase_output/run/software/training_ckpts/best.mz", "--input", input},
+        folder());
+    EXPECT_EQ(result.exit_code, 2) << input;
+    EXPECT_NE(result.err.find(input), std::string::npos) << result.err;
+  }
+}
+
 TEST_F(Trained, PredictRefusesWhatDoesNotFit) {
   save_safetensors(folder() + "/wide.safetensors", {{"x", Tensor({5, 7})}});
   const RunResult wide =

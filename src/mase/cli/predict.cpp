@@ -114,7 +114,8 @@ int run(const Arguments& arguments) {
     throw Error("--load", "is missing",
                 "name the network that predicts: --load RUN/software/training_ckpts/best.mz");
   if (!settings.has("input"))
-    throw Error("--input", "is missing", "name the rows to predict: --input rows.csv or rows.npy");
+    throw Error("--input", "is missing",
+                "name the rows to predict: --input rows.csv, rows.npy or picture.png");
   ExperimentSpec spec = experiment_spec(settings);
   spec.data.name.clear();
   const std::vector<std::string> rows_files = settings["input"].as_string_list("input");
@@ -191,8 +192,10 @@ std::vector<Field> own_options() {
   return {
       {.name = "input",
        .type = FieldType::list,
-       .help = "rows: .npy, .npz, .safetensors, .csv (with or without names), .arff or .h5; for "
-               "a network of several inputs one for each, in the graph's order",
+       .help =
+           "rows: .npy, .npz, .safetensors, .csv (with or without names), .arff or .h5; a .png, "
+           ".ppm or .pgm or a folder of them, taken by name; for a network of several inputs "
+           "one for each, in the graph's order",
        .group = group},
       {.name = "output",
        .type = FieldType::text,
@@ -238,6 +241,7 @@ const Register<CommandRecord> registered{{
     .tables = {"passes"},
     .examples = {"ch predict --load best.mz --input rows.csv --classes",
                  "ch predict jsc-10x --load best.ckpt --input rows.npy --output logits.npy",
+                 "ch predict --load best.mz --input photographs --probabilities",
                  "ch predict bert.onnx --input ids.npy types.npy --output out.npy"},
     .word_lists = {"input"},
     .run = run,

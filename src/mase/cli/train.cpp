@@ -119,11 +119,16 @@ void tell_if_unfinished(const TrainResult& result, const std::vector<double>& lo
                   before, last));
 }
 
-void tell_what_next(const RunFolder& folder, bool classes, const Logger& log) {
+void tell_what_next(const RunFolder& folder, const Experiment& experiment, const Logger& log) {
+  const Graph& graph = experiment.graph();
+  const Node& input = graph.node(graph.placeholders().at(0));
+  const char* rows = input.element == DType::i64      ? "ids.npy"
+                     : input.sample_shape.size() == 3 ? "picture.png"
+                                                      : "rows.csv";
   const std::string best = folder.path() + "/software/training_ckpts/best.mz";
   log.info(fmt::format("Next:  ch test --load {} --verbose", best));
-  log.info(fmt::format("       ch predict --load {} --input rows.csv{}", best,
-                       classes ? " --classes" : ""));
+  log.info(fmt::format("       ch predict --load {} --input {}{}", best, rows,
+                       experiment.dataset()->classification ? " --classes" : ""));
   log.info(fmt::format("       ch report {}", folder.path()));
 }
 
@@ -161,8 +166,7 @@ int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicat
   display->close();
   report_outcome(result, *folder, log);
   tell_if_unfinished(result, display->validation_losses(), log);
-  if (result.outcome.status == TrainStatus::finished)
-    tell_what_next(*folder, experiment.dataset()->classification, log);
+  if (result.outcome.status == TrainStatus::finished) tell_what_next(*folder, experiment, log);
   // From the file, so that a resumed run is drawn whole.
   if (settings["plot"].as_bool())
     log.text(plot_training(read_run_leniently(folder->path()).curves, plot_style(settings.values)));

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "mase/base/text.h"
+#include "mase/data/pictures.h"
 #include "mase/data/prepare.h"
 #include "mase/data/table.h"
 #include "mase/io/numpy_tensors.h"
@@ -132,18 +133,26 @@ Tensor with_gaps(const Tensor& outputs, const std::vector<int64_t>& left_out) {
 
 bool is_foreign(const Network& network) { return network.graph.meta.contains("onnx"); }
 
+bool holds_pictures(const std::string& path) {
+  std::error_code ignored;
+  return is_picture(path) || std::filesystem::is_directory(path, ignored);
+}
+
 Tensor input_rows(const PredictSpec& spec, const Network& network, const DatasetOptions& options,
                   std::vector<int64_t>& left_out) {
   const std::string& path = spec.inputs.at(0);
   const std::string kind = lower_case(std::filesystem::path(path).extension().string());
   const Graph& graph = network.graph;
-  const int64_t features = element_count(graph.node(graph.placeholders().at(0)).sample_shape);
+  const Shape& sample = graph.node(graph.placeholders().at(0)).sample_shape;
+  const int64_t features = element_count(sample);
   const std::optional<Preprocessing>& preprocessing = network.notes.preprocessing;
   const bool prepare = preprocessing && spec.preprocess;
   const bool named = kind == ".csv" || kind == ".arff" || kind == ".h5" || kind == ".hdf5";
   if (prepare && named && !(kind == ".csv" && is_nameless(path, *preprocessing)))
     return load_rows(path, *preprocessing, options, &left_out).x;
-  Tensor x = kind == ".safetensors" ? rows_of_safetensors(path, spec.tensor) : rows_of_array(path);
+  Tensor x = kind == ".safetensors" ? rows_of_safetensors(path, spec.tensor)
+             : holds_pictures(path) ? read_pictures(path, sample)
+                                    : rows_of_array(path);
   if (x.shape().at(0) > 0 && row_width(x) != features)
     throw Error(path,
                 fmt::format("rows have {} values, the network takes {}", row_width(x), features),
@@ -201,6 +210,13 @@ int64_t batch_for(int64_t wanted, int64_t rows) {
 }  // namespace
 
 Shape input_shape(const std::string& path) {
+  if (holds_pictures(path)) {
+    const std::vector<std::string> files =
+        is_picture(path) ? std::vector{path} : picture_files(path);
+    if (files.empty()) throw Error(path, "holds no pictures");
+    const Picture first = read_picture(files[0]);
+    return {static_cast<int64_t>(files.size()), first.channels, first.height, first.width};
+  }
   if (const auto array = array_of(path)) return array->shape();
   return {0, static_cast<int64_t>(open_table(path)->columns().size())};
 }
