@@ -90,6 +90,20 @@ TEST(SearchCommand, FlagsWithoutAFile) {
   EXPECT_EQ(read_json(results("f") + "/log.json").as_dict().size(), 9u);
 }
 
+// Fewer trials than configurations would be the first ones of an order.
+TEST(SearchCommand, TheSamplerSuitsTheTrials) {
+  const auto told = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--space", "bits=2,4,8", "--objective", "accuracy"});
+    return search_jets(words).out;
+  };
+  for (const auto& [words, sampler] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{}, "sampler brute-force"},
+           {{"--n-trials", "9"}, "sampler brute-force"},
+           {{"--n-trials", "5"}, "sampler tpe"},
+           {{"--n-trials", "5", "--sampler", "grid"}, "sampler grid"}})
+    EXPECT_NE(told(words).find(sampler), std::string::npos) << told(words);
+}
+
 TEST(SearchCommand, BoundsAreConstraints) {
   const std::string file =
       config({{"average_bitwidth.scale = 0.2", "average_bitwidth.upper_bound = 4"}});

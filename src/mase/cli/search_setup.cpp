@@ -97,7 +97,8 @@ std::vector<Field> search_options() {
   constexpr const char* group = "Search options";
   return {{.name = "sampler",
            .type = FieldType::text,
-           .help = "what proposes configurations: brute-force, tpe, nsgaii, random, ...",
+           .help = "what proposes configurations: brute-force, tpe, nsgaii, random, ... (default: "
+                   "brute-force where all of up to a million are tried, otherwise tpe)",
            .group = group},
           {.name = "n_trials",
            .type = FieldType::integer,

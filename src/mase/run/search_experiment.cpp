@@ -91,6 +91,13 @@ SearchExperiment::SearchExperiment(const Experiment& experiment, SearchSpec spec
                               : "nothing is trained: there are no epochs to stop after",
                 spec_.trained ? "set sum_scaled_metrics = true, or leave the pruner out"
                               : "add [search.strategy.sw_runner.basic_train], or leave it out");
+  if (!spec_.sampler) {
+    // All of it, unless fewer are asked for: those would be the first of an order.
+    const double trials = static_cast<double>(spec_.study.trials);
+    const bool all = space().size() <= 1e6 && (trials < 0 || trials >= space().size());
+    spec_.sampler = &search::find_sampler(all ? "brute-force" : "tpe", "");
+    spec_.sampler_options = validate(Value(Dict{}), spec_.sampler->schema, "sampler");
+  }
   const search::SamplerSetup setup{&space(), objectives_.size(), spec_.study.trials};
   if (spec_.sampler->refuses)
     if (const auto reason = spec_.sampler->refuses(setup))

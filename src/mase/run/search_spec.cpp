@@ -370,7 +370,6 @@ Value chosen_members(const SearchSpec& spec) {
 
 SearchSpec search_spec(const Settings& settings, Problems& problems) {
   SearchSpec spec;
-  spec.sampler = &find_sampler("brute-force", "");
   spec.study.seed = static_cast<uint64_t>(settings["seed"].as_int());
   read_tables(settings, spec, problems);
   read_flags(settings, spec, problems);

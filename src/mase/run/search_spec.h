@@ -30,7 +30,7 @@ struct SearchSpec {
   std::string seed_path = "search.search_space.seed";
   Value train = {};  // [search.search_space.train]; null: its options are not searched over
 
-  const search::SamplerRecord* sampler = nullptr;
+  const search::SamplerRecord* sampler = nullptr;  // null: what suits the space
   Value sampler_options = Dict{};
   Value pruner = {};                       // a name, or a table with one; null: none
   std::vector<SearchMetric> metrics = {};  // in alphabetical order
