@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "mase/engine/kernels/kernels.h"
+#include "mase/engine/kernels/lane_products.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
 #include "mase/engine/reference.h"
@@ -72,17 +73,11 @@ Side side(const Plan& plan, const Primitive& p, int index, const Memory& memory)
           matrices(lead, own, own[own.size() - 2] * own.back())};
 }
 
-// out[lane] += a[lane] * b[lane]
-void multiply_add(float* out, const float* a, bool a_scalar, const float* b, bool b_scalar,
-                  int64_t n) {
-  if (a_scalar && b_scalar)
-    for (int64_t i = 0; i < n; ++i) out[i] += a[0] * b[0];
-  else if (a_scalar)
-    for (int64_t i = 0; i < n; ++i) out[i] += a[0] * b[i];
-  else if (b_scalar)
-    for (int64_t i = 0; i < n; ++i) out[i] += a[i] * b[0];
-  else
-    for (int64_t i = 0; i < n; ++i) out[i] += a[i] * b[i];
+// The matrix of a side, element (row, column) of `columns` in a row.
+kernels::LaneMatrix matrix_of(const Side& side, int64_t columns, bool transposed = false) {
+  kernels::LaneMatrix matrix{columns * side.stride, side.stride, side.scalar};
+  if (transposed) std::swap(matrix.row, matrix.column);
+  return matrix;
 }
 
 Step forward(Plan& plan, Primitive& primitive) {
@@ -98,14 +93,10 @@ Step forward(Plan& plan, Primitive& primitive) {
       for (int64_t q = 0; q < g.matrices; ++q) {
         const float* left = a.data + a.matrix[static_cast<size_t>(q)] * a.stride;
         const float* right = b.data + b.matrix[static_cast<size_t>(q)] * b.stride;
-        for (int64_t i = 0; i < g.m; ++i)
-          for (int64_t j = 0; j < g.n; ++j) {
-            float* row = to + ((q * g.m + i) * g.n + j) * stride;
-            std::fill_n(row, lanes, 0.0f);
-            for (int64_t k = 0; k < g.k; ++k)
-              multiply_add(row, left + (i * g.k + k) * a.stride, a.scalar,
-                           right + (k * g.n + j) * b.stride, b.scalar, lanes);
-          }
+        const kernels::LaneProduct product{
+            g.m,   g.n,       g.k, matrix_of(a, g.k), matrix_of(b, g.n), {g.n * stride, stride},
+            lanes, stride > 1};
+        kernels::lane_product(product, left, right, to + q * g.m * g.n * stride, false);
       }
     };
   };
@@ -129,16 +120,28 @@ Step side_gradient(Plan& plan, const Primitive& p, int of, int gradient, int tar
       for (int64_t q = 0; q < g.matrices; ++q) {
         float* own_rows = to + own.matrix[static_cast<size_t>(q)] * own.stride;
         const float* other_rows = other.data + other.matrix[static_cast<size_t>(q)] * other.stride;
+        const float* ups = from + q * g.m * g.n * stride;
+        if (!own.scalar) {
+          const kernels::LaneMatrix up{g.n * stride, stride};
+          const kernels::LaneMatrix up_turned{stride, g.n * stride};
+          if (of == 0)  // g b^T
+            kernels::lane_product({g.m, g.k, g.n, up, matrix_of(other, g.n, true),
+                                   matrix_of(own, g.k), lanes, stride > 1},
+                                  ups, other_rows, own_rows, true);
+          else  // a^T g, as its transpose: g^T a
+            kernels::lane_product({g.n, g.k, g.m, up_turned, matrix_of(other, g.k),
+                                   matrix_of(own, g.n, true), lanes, stride > 1},
+                                  ups, other_rows, own_rows, true);
+          continue;
+        }
         for (int64_t i = 0; i < g.m; ++i)
           for (int64_t j = 0; j < g.n; ++j)
             for (int64_t k = 0; k < g.k; ++k) {
-              const float* up = from + ((q * g.m + i) * g.n + j) * stride;
+              const float* up = ups + (i * g.n + j) * stride;
               float* row = own_rows + (of == 0 ? i * g.k + k : k * g.n + j) * own.stride;
               const float* factor =
                   other_rows + (of == 0 ? k * g.n + j : i * g.k + k) * other.stride;
-              if (!own.scalar)
-                multiply_add(row, up, false, factor, other.scalar, lanes);
-              else if (other.scalar)
+              if (other.scalar)
                 *row += static_cast<float>(kernels::sum(up, lanes)) * *factor;
               else
                 *row += static_cast<float>(kernels::dot(up, factor, lanes));
