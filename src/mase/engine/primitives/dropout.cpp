@@ -2,9 +2,11 @@
 // dropout: the draw of an element is a function of seed, node, step, row, and of its sample in the
 // whole batch and its position, so forward and backward agree and neither threads nor processes
 // matter.
+#include <algorithm>
 #include <array>
 
 #include "mase/base/random.h"
+#include "mase/engine/kernels/dropout.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
 #include "mase/engine/reference.h"
@@ -13,13 +15,16 @@
 namespace mase::engine::dropout_primitive {
 namespace {
 
+constexpr int64_t some = 256;  // counters whose words are made at once
+
 Kernel kernel_of(const Plan& plan, const Primitive& p, const float* in, float* out,
                  bool accumulate) {
   const double probability = p.as<DropoutPayload>().probability;
   const int tensor = p.out;
   const int64_t rows = plan.at(tensor).rows(), stride = plan.row_stride(tensor);
-  const auto scale = static_cast<float>(probability < 1 ? 1 / (1 - probability) : 0);
-  const auto threshold = static_cast<uint64_t>(probability * 4294967296.0);
+  const bool none = probability >= 1;  // is left
+  const auto scale = static_cast<float>(none ? 0 : 1 / (1 - probability));
+  const auto threshold = static_cast<uint32_t>(none ? 0 : probability * 4294967296.0);
   const auto seed = plan.options.seed;
   const std::array<uint32_t, 2> key = {static_cast<uint32_t>(seed),
                                        static_cast<uint32_t>(seed >> 32) ^ 0x9E3779B9u};
@@ -31,25 +36,36 @@ Kernel kernel_of(const Plan& plan, const Primitive& p, const float* in, float* o
     const int64_t n = plan.lanes(tensor, run);
     const int64_t first = batch ? run.batch->first_sample * positions : 0;
     const uint64_t draw = run.batch->step;
+    // Elements are counted sample by sample, whatever the order of the lanes.
+    const int64_t pieces = sample_last ? run.n : 1, length = n / pieces;
     for (int64_t r = 0; r < rows; ++r) {
-      int64_t known = -1;
-      std::array<uint32_t, 4> words{};
-      for (int64_t lane = 0; lane < n; ++lane) {
-        // Counted sample by sample, whatever the order of the lanes.
-        const int64_t element =
-            first + (sample_last ? lane % run.n * positions + lane / run.n : lane);
-        if (element / 4 != known) {
-          known = element / 4;
-          words =
-              philox({static_cast<uint32_t>(known), static_cast<uint32_t>(r),
-                      static_cast<uint32_t>(draw), static_cast<uint32_t>(draw >> 32) ^ (node << 8)},
-                     key);
-        }
-        const int64_t at = r * stride + lane;
-        const float value =
-            words[static_cast<size_t>(element % 4)] >= threshold ? in[at] * scale : 0.0f;
-        out[at] = accumulate ? out[at] + value : value;
+      float* to = out + r * stride;
+      const float* from = in + r * stride;
+      if (none) {
+        if (!accumulate) std::fill_n(to, n, 0.0f);
+        continue;
       }
+      const kernels::WordStream stream{{static_cast<uint32_t>(r), static_cast<uint32_t>(draw),
+                                        static_cast<uint32_t>(draw >> 32) ^ (node << 8)},
+                                       key};
+      uint32_t words[4 * some];
+      for (int64_t piece = 0; piece < pieces; ++piece)
+        for (int64_t done = 0; done < length;) {
+          const int64_t element = first + piece * length + done, skipped = element % 4;
+          const int64_t count = std::min(length - done, 4 * some - skipped);
+          kernels::stream_words(stream, static_cast<uint32_t>(element / 4),
+                                (skipped + count + 3) / 4, words);
+          const uint32_t* own = words + skipped;
+          if (pieces == 1)
+            kernels::drop(from + done, to + done, count, own, threshold, scale, accumulate);
+          else
+            for (int64_t i = 0; i < count; ++i) {
+              const int64_t lane = (done + i) * pieces + piece;
+              const float value = own[i] >= threshold ? from[lane] * scale : 0.0f;
+              to[lane] = accumulate ? to[lane] + value : value;
+            }
+          done += count;
+        }
     }
   };
 }
