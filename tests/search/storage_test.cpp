@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <limits>
 
 #include "mase/search/storage.h"
@@ -247,14 +248,27 @@ TEST(SearchStorage, SeveralProcessesWithBriefTrialsMakeTheTrialsOfOne) {
       storage->open_study({"brief", {false}, {}});
       return storage;
     };
+    int ready[2], go[2];
+    ASSERT_EQ(::pipe(ready) + ::pipe(go), 0);
     std::vector<pid_t> processes;
     for (int i = 0; i < 4; ++i) {
       processes.push_back(::fork());
       if (processes.back() == 0) {
-        const bool all = search(open().get()).size() == count;
-        std::_Exit(all ? 0 : 1);
+        try {
+          const std::unique_ptr<Storage> storage = open();
+          char word = 0;
+          if (::write(ready[1], &word, 1) != 1 || ::read(go[0], &word, 1) != 1) std::_Exit(2);
+          std::_Exit(search(storage.get()).size() == count ? 0 : 1);
+        } catch (const std::exception& error) {
+          std::cerr << error.what() << "\n";
+          std::_Exit(3);
+        }
       }
     }
+    char words[4] = {};
+    for (char& word : words) ASSERT_EQ(::read(ready[0], &word, 1), 1);
+    ASSERT_EQ(::write(go[1], words, sizeof words), static_cast<ssize_t>(sizeof words));
+    for (const int end : {ready[0], ready[1], go[0], go[1]}) ::close(end);
     for (const pid_t process : processes) {
       int status = -1;
       ::waitpid(process, &status, 0);

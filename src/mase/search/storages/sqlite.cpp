@@ -142,7 +142,7 @@ class SqliteConnection final : public SqlConnection {
     }
     sqlite3_busy_timeout(db_, milliseconds_to_wait);
     try {
-      execute("PRAGMA journal_mode = WAL");
+      write_ahead();
       execute("PRAGMA synchronous = NORMAL");
     } catch (...) {
       sqlite3_close(db_);
@@ -219,6 +219,19 @@ class SqliteConnection final : public SqlConnection {
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
       remedy = "it is no SQLite file or damaged; move it away or give another --storage";
     throw Error(path_, sqlite3_errmsg(db_), remedy);
+  }
+
+  // Of several that open a new file at the same time one is told that it is busy, without a wait.
+  void write_ahead() {
+    constexpr int step = 5;
+    for (int waited = 0; waited < milliseconds_to_wait; waited += step) {
+      const int result =
+          sqlite3_exec(db_, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr) & 0xff;
+      if (result == SQLITE_OK) return;
+      if (result != SQLITE_BUSY) break;
+      sqlite3_sleep(step);
+    }
+    fail();
   }
 
   void execute(const char* sql) {
