@@ -3,7 +3,7 @@
 //   bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]]
 //     what samplers reach on tables (FOLDER/tables.json, *.csv.gz) and on ZDT1-3 and DTLZ2, medians
 //     (and means) over seeds; one sampler with these options; problem=TEXT: those with it in their
-//     names
+//     names, objectives=N: those with so many
 //   bench_search coco PYTHON SCRIPT [SEEDS [SAMPLER KEY=VALUE ...]]
 //     the same on functions of COCO, which SCRIPT (bench/search_coco.py) computes
 //   bench_search overhead [SAMPLER [OBJECTIVES]]
@@ -306,8 +306,12 @@ void quality(std::vector<Problem> problems, int seeds, const std::string& only, 
   const Value* named = options.find("problem");
   const std::string part = named ? named->as_string() : "";
   options.erase("problem");
+  const Value* wanted = options.find("objectives");
+  const size_t objectives = wanted ? static_cast<size_t>(wanted->as_int()) : 0;
+  options.erase("objectives");
   for (const Problem& problem : problems) {
     if (problem.name.find(part) == std::string::npos) continue;
+    if (objectives > 0 && problem.objectives != objectives) continue;
     for (const char* name : {"random", "qmc", "tpe", "gp", "cmaes", "nsgaii", "nsgaiii"}) {
       const std::string sampler = name;
       const bool genetic = sampler == "nsgaii" || sampler == "nsgaiii";
