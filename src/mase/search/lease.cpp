@@ -114,7 +114,7 @@ std::vector<int64_t> Study::lease(const Objective& objective, const StudyObserve
         if (lost_were_found()) take_news();
         if (!leaves_it_to_others()) pick(lease_size(objective), observer, shared, leased);
         // Others that wait can do nothing before some of these are finished, and are told then.
-        return leased.empty() || !full();
+        return leased.empty() || !(full() || end_reached(observer, shared));
       },
       lease_size(objective));
   unwritten_ = false;

@@ -186,6 +186,10 @@ void Study::work(const Objective& objective, const StudyObserver& observer, Shar
       shared.end = end;
       break;
     }
+    if (shares && storage_->changed()) {  // while it was asked
+      asked = -1;
+      continue;
+    }
     const size_t before = own_.size();
     if (shares && before == 0) {  // nothing comes but from others
       lock.unlock();
