@@ -12,7 +12,7 @@ namespace mase::search {
 namespace {
 
 constexpr double seconds_of_a_lease = 0.25, seconds_of_a_transaction = 0.0005;
-constexpr double seconds_left_to_others = 0.02;
+constexpr double seconds_left_to_others = 0.02, seconds_to_next_leave = 1;
 constexpr int64_t most_leased = 4096, parts_of_a_window = 4;
 
 double seconds_now() {
@@ -45,13 +45,15 @@ bool Study::brief() const {
 }
 
 // Of several processes with brief trials the last one to finish takes the whole window: each of
-// them with a part of it would cost a transaction for each part. Not for long, in case that
-// another's trials are not brief.
+// them with a part of it would cost a transaction for each part. Not for long, and then not again
+// for a while, in case that another's trials are not brief.
 bool Study::leaves_it_to_others() {
-  const bool may = !options_.independent && options_.window > 1 && brief() && others_run() &&
-                   may_begin(static_cast<int64_t>(trials_.size()));
   const double now = seconds_now();
-  if (!may || (left_since_ && now > *left_since_ + seconds_left_to_others))
+  const bool may = now >= next_leave_ && !options_.independent && options_.window > 1 && brief() &&
+                   others_run() && may_begin(static_cast<int64_t>(trials_.size()));
+  const bool in_vain = may && left_since_ && now > *left_since_ + seconds_left_to_others;
+  if (in_vain) next_leave_ = now + seconds_to_next_leave;
+  if (!may || in_vain)
     left_since_.reset();
   else if (!left_since_)
     left_since_ = now;

@@ -116,6 +116,7 @@ class Study {
   double mean_seconds_ = 0;              // of a trial
   int64_t measured_ = 0;
   std::optional<double> left_since_;  // to others; in seconds, like the next
+  double next_leave_ = 0;             // after it was in vain
   bool unwritten_ = false;            // trials that the storage may still keep to itself
   double next_look_ = 0;              // for lost trials, in seconds since the start
 };
