@@ -2,7 +2,8 @@
 // Benchmarks of the search.
 //   bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]]
 //     what samplers reach on tables (FOLDER/tables.json, *.csv.gz) and on ZDT1-3 and DTLZ2, medians
-//     over seeds; one sampler with these options; problem=TEXT: those with it in their names
+//     (and means) over seeds; one sampler with these options; problem=TEXT: those with it in their
+//     names, objectives=N: those with so many
 //   bench_search coco PYTHON SCRIPT [SEEDS [SAMPLER KEY=VALUE ...]]
 //     the same on functions of COCO, which SCRIPT (bench/search_coco.py) computes
 //   bench_search overhead [SAMPLER [OBJECTIVES]]
@@ -11,8 +12,9 @@
 //     configurations/s of an exhaustive search over number formats of jsc-10x (with its initial
 //     weights, unless a checkpoint is given), beside the same
 //     configurations made and measured one by one by the passes of ch transform
-//   bench_search storage ADDRESS PROCESSES TRIALS [SAMPLER]
-//     trials/s that so many processes make in one study of ten parameters, measuring nothing
+//   bench_search storage ADDRESS PROCESSES TRIALS [SAMPLER [MICROSECONDS]]
+//     trials/s that so many processes make in one study of ten parameters, measuring nothing, or
+//     waiting so long in each trial
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +28,8 @@
 #include <limits>
 #include <map>
 #include <numbers>
+#include <numeric>
+#include <thread>
 #include <unordered_map>
 
 #include "mase/base/text.h"
@@ -50,6 +54,10 @@ double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t half = values.size() / 2;
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 // Losses, less is better.
@@ -298,8 +306,12 @@ void quality(std::vector<Problem> problems, int seeds, const std::string& only, 
   const Value* named = options.find("problem");
   const std::string part = named ? named->as_string() : "";
   options.erase("problem");
+  const Value* wanted = options.find("objectives");
+  const size_t objectives = wanted ? static_cast<size_t>(wanted->as_int()) : 0;
+  options.erase("objectives");
   for (const Problem& problem : problems) {
     if (problem.name.find(part) == std::string::npos) continue;
+    if (objectives > 0 && problem.objectives != objectives) continue;
     for (const char* name : {"random", "qmc", "tpe", "gp", "cmaes", "nsgaii", "nsgaiii"}) {
       const std::string sampler = name;
       const bool genetic = sampler == "nsgaii" || sampler == "nsgaiii";
@@ -320,7 +332,7 @@ void quality(std::vector<Problem> problems, int seeds, const std::string& only, 
       }
       fmt::print("{:<30} {:<8} seeds {:>2} ", problem.name, sampler, runs);
       for (size_t b = 0; b < budgets.size(); ++b)
-        fmt::print(" {}: {:.6g}", budgets[b], median(all[b]));
+        fmt::print(" {}: {:.6g} ({:.6g})", budgets[b], median(all[b]), mean(all[b]));
       fmt::print("   {:.1f} s\n", seconds_since(start));
       std::fflush(stdout);
     }
@@ -471,7 +483,8 @@ Dict options_of(int count, char** words, int first) {
   return options;
 }
 
-void storage(const std::string& address, int processes, int64_t trials, const std::string& name) {
+void storage(const std::string& address, int processes, int64_t trials, const std::string& name,
+             std::chrono::microseconds pause) {
   Space space;
   for (int i = 0; i < 10; ++i) space.add({fmt::format("x{}", i), Distribution::real(0, 1)});
   const SamplerRecord& record = find_sampler(name, "");
@@ -491,7 +504,8 @@ void storage(const std::string& address, int processes, int64_t trials, const st
       options.independent = record.independent;
       Study loop(Trials(space, {false}, study), sampler_of(record, {&space, 1, trials}), nullptr,
                  own.get(), options);
-      loop.run({Objective([](const Point& point, const Report&) {
+      loop.run({Objective([pause](const Point& point, const Report&) {
+        if (pause.count() > 0) std::this_thread::sleep_for(pause);
         Measurement result;
         double sum = 0;
         for (const double x : point) sum += (x - 0.3) * (x - 0.3);
@@ -533,7 +547,8 @@ int main(int count, char** words) {
       mase::search::overhead(count > 2 ? words[2] : "", count > 3 ? std::stoul(words[3]) : 1);
     else if (mode == "storage" && count > 4)
       mase::search::storage(words[2], std::stoi(words[3]), std::stoll(words[4]),
-                            count > 5 ? words[5] : "tpe");
+                            count > 5 ? words[5] : "tpe",
+                            std::chrono::microseconds(count > 6 ? std::stoll(words[6]) : 0));
     else if (mode == "ptq")
       mase::search::ptq(count > 2 ? std::stoll(words[2]) : 20000, count > 3 ? words[3] : "");
     else
@@ -541,7 +556,7 @@ int main(int count, char** words) {
           "usage: bench_search quality FOLDER [SEEDS [SAMPLER KEY=VALUE ...]] | coco PYTHON SCRIPT "
           "[SEEDS [SAMPLER KEY=VALUE ...]] | overhead [SAMPLER [OBJECTIVES]] | ptq [ROWS "
           "[CHECKPOINT]] | "
-          "storage ADDRESS PROCESSES TRIALS [SAMPLER]\n");
+          "storage ADDRESS PROCESSES TRIALS [SAMPLER [MICROSECONDS]]\n");
   } catch (const std::exception& error) {
     fmt::print("bench_search: {}\n", error.what());
     return 1;

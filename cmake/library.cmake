@@ -46,7 +46,7 @@ foreach(name cma gaussian_process niches)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/search/${name}.cpp
                               PROPERTIES COMPILE_OPTIONS "-isystem;${EIGEN_FOLDER}")
 endforeach()
-set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/search/storages/postgresql.cpp
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/search/postgresql_pipeline.cpp
                             PROPERTIES COMPILE_OPTIONS "-isystem;${LIBPQ_INCLUDE_DIRS}")
 set_target_properties(mase PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 compile_folders_together(mase ${MASE_SOURCES})

@@ -17,6 +17,15 @@ search studies 2..4 || fail "search"
 search studies 2..4 || fail "continued"
 [[ $(rows "select count(*), max(number) from trials") == "9|8" ]] || fail "something was tried twice"
 
+# What the storages are held to without a server.
+for test in TrialsComeBackAsTheyWere WhatWasLostIsTriedAgainAndALateResultIsKept AStudyGoesOnWhereItWas \
+  SeveralProcessesWithBriefTrialsMakeTheTrialsOfOne; do
+  "$tools/createdb" -h 127.0.0.1 -p "$port" -U mase "test_${test,,}" || fail "createdb"
+  MASE_STUDIES=$server/test_${test,,} "$MASE_BUILD/tests/test_search_storage" --gtest_filter="SearchStorage.$test" \
+    >log.log 2>&1 || fail "$test"
+  grep -q "PASSED  . 1 test" log.log || fail "there is no test $test"
+done
+
 code=0
 search no_such_database 2..4 || code=$?
 [[ $code == 2 && $(grep -c '^ch: ' log.log) == 1 ]] || fail "unknown database: exit code $code"

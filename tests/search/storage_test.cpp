@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Studies survive in each storage, and those that Optuna wrote are read as they are.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <limits>
 
 #include "mase/search/storage.h"
@@ -37,9 +42,15 @@ Trial finished(int64_t number, TrialState state) {
   return trial;
 }
 
+// postgresql_test.sh has a server, and an empty database on it for each of these tests.
+std::vector<std::string> databases() {
+  if (const char* server = std::getenv("MASE_STUDIES")) return {server};
+  return {"sqlite:///" + test::temporary_folder() + "/deep/study.db"};
+}
 std::vector<std::string> addresses() {
-  const std::string folder = test::temporary_folder();
-  return {"sqlite:///" + folder + "/deep/study.db", "journal:" + folder + "/deep/study.log"};
+  std::vector<std::string> all = databases();
+  all.push_back("journal:" + test::temporary_folder() + "/deep/study.log");
+  return all;
 }
 
 TEST(SearchStorage, TrialsComeBackAsTheyWere) {
@@ -126,7 +137,7 @@ TEST(SearchStorage, BadFilesAreOneError) {
 // and otherwise it is kept beside the failure.
 TEST(SearchStorage, WhatWasLostIsTriedAgainAndALateResultIsKept) {
   const Space ours = space();
-  const std::string address = addresses()[0];
+  const std::string address = databases()[0];
   const std::unique_ptr<Storage> slow = open_storage(address), other = open_storage(address);
   for (Storage* one : {slow.get(), other.get()}) one->open_study({"s", {false, false}, {}});
   constexpr double any_time = -5;  // silent for less than nothing: everybody
@@ -151,6 +162,7 @@ TEST(SearchStorage, WhatWasLostIsTriedAgainAndALateResultIsKept) {
       EXPECT_TRUE(other->retry_lost(any_time));
       for (Trial& trial : other->news(ours))
         if (trial.state == TrialState::waiting) copies.push_back(std::move(trial));
+      return true;
     });
     EXPECT_EQ(copies.size(), 1u);
     return copies.at(0);
@@ -208,6 +220,68 @@ TEST(SearchStorage, AStudyGoesOnWhereItWas) {
     const std::vector<Trial> all = storage->news(ours);
     ASSERT_EQ(all.size(), 14u);
     for (const Trial& trial : all) EXPECT_EQ(trial.state, TrialState::complete);
+  }
+}
+
+// Trials that take no time: whoever has the window has all of it, and the others wait for the end.
+TEST(SearchStorage, SeveralProcessesWithBriefTrialsMakeTheTrialsOfOne) {
+  const Space ours = space();
+  constexpr int64_t count = 150;
+  const auto search = [&](Storage* storage) {
+    StudyOptions options;
+    options.seed = 5;
+    options.trials = count;
+    options.window = 16;
+    const SamplerRecord& tpe = find_sampler("tpe", "");
+    Study study(Trials(ours, {false}, "brief"),
+                tpe.make(validate(Value(Dict{}), tpe.schema, ""), {&ours, 1, count}), nullptr,
+                storage, options);
+    study.run({Objective([](const Point& point, const Report&) {
+      return Measurement{.values = {point[1] - std::log(point[0])}};
+    })});
+    return study.take_trials();
+  };
+  const Trials alone = search(nullptr);
+  for (const std::string& address : databases()) {
+    const auto open = [&] {
+      std::unique_ptr<Storage> storage = open_storage(address);
+      storage->open_study({"brief", {false}, {}});
+      return storage;
+    };
+    int ready[2], go[2];
+    ASSERT_EQ(::pipe(ready) + ::pipe(go), 0);
+    std::vector<pid_t> processes;
+    for (int i = 0; i < 4; ++i) {
+      processes.push_back(::fork());
+      if (processes.back() == 0) {
+        try {
+          const std::unique_ptr<Storage> storage = open();
+          char word = 0;
+          if (::write(ready[1], &word, 1) != 1 || ::read(go[0], &word, 1) != 1) std::_Exit(2);
+          std::_Exit(search(storage.get()).size() == count ? 0 : 1);
+        } catch (const std::exception& error) {
+          std::cerr << error.what() << "\n";
+          std::_Exit(3);
+        }
+      }
+    }
+    char words[4] = {};
+    for (char& word : words) ASSERT_EQ(::read(ready[0], &word, 1), 1);
+    ASSERT_EQ(::write(go[1], words, sizeof words), static_cast<ssize_t>(sizeof words));
+    for (const int end : {ready[0], ready[1], go[0], go[1]}) ::close(end);
+    for (const pid_t process : processes) {
+      int status = -1;
+      ::waitpid(process, &status, 0);
+      EXPECT_EQ(status, 0);
+    }
+    const std::vector<Trial> trials = open()->news(ours);
+    ASSERT_EQ(trials.size(), static_cast<size_t>(count));
+    for (size_t i = 0; i < trials.size(); ++i) {
+      EXPECT_EQ(trials[i].stored, static_cast<int64_t>(i));
+      EXPECT_EQ(trials[i].state, TrialState::complete);
+      EXPECT_EQ(trials[i].point, alone[i].point) << i;
+      EXPECT_EQ(trials[i].values, alone[i].values);
+    }
   }
 }
 

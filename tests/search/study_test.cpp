@@ -3,6 +3,7 @@
 // and the same from a sampler that was kept as from one that was made afresh.
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "mase/search/pareto.h"
@@ -173,6 +174,71 @@ TEST(SearchParzen, TheWideKernelsAreNotThoseOfTheNewest) {
   }
   EXPECT_EQ(wide, 2 * 180);  // the last of the zeros and the first of the ones
   EXPECT_LT(newest_is_wide, 40);
+}
+
+// Two objectives: together on a grid, one by one where a parameter is a real number.
+TEST(SearchStudy, ParametersAreDrawnTogetherWhereAllAreOnAGrid) {
+  for (const bool grid : {true, false}) {
+    Space space;
+    for (const char* name : {"a", "b", "c"}) space.add({name, Distribution::integer(0, 15)});
+    if (!grid) space.add({"d", Distribution::real(0, 1)});
+    const SamplerRecord& tpe = find_sampler("tpe", "");
+    const auto points = [&](const Dict& options) {
+      StudyOptions study_options;
+      study_options.trials = 30;
+      Study study(Trials(space, {false, false}),
+                  tpe.make(validate(Value(options), tpe.schema, ""), {&space, 2, 30}), nullptr,
+                  nullptr, study_options);
+      study.run({Objective([](const Point& x, const Report&) {
+        return Measurement{.values = {x[0] + x[1] * x[1], 20 - x[0] + x[2]}};
+      })});
+      std::vector<Point> all;
+      for (const Trial& trial : study.trials()) all.push_back(trial.point);
+      return all;
+    };
+    const std::vector<Point> by_default = points({});
+    EXPECT_EQ(by_default, points({{"multivariate", grid}}));
+    EXPECT_NE(by_default, points({{"multivariate", !grid}}));
+  }
+}
+
+// All of many observations are equal: another value of the range keeps a share, as another choice
+// does, and is drawn as often. Without smoothing it is left to the prior's kernel.
+TEST(SearchParzen, SmoothingLeavesEveryWholeNumberAShare) {
+  Space space;
+  space.add({"width", Distribution::integer(1, 8)});
+  const Point seen = {2.0};
+  const auto point = [&](uint32_t) -> const Point& { return seen; };
+  for (const size_t count : {size_t{12}, size_t{97}, size_t{98}, size_t{150}}) {
+    std::vector<uint32_t> keys(count);
+    std::iota(keys.begin(), keys.end(), 0u);
+    std::vector<Point> values;
+    for (int value = 1; value <= 8; ++value) values.push_back({static_cast<double>(value)});
+    constexpr double smoothing = 0.5;
+    std::vector<double> plain(8), smooth(8);
+    ParzenEstimator kept(space, {0}, false, smoothing), fresh(space, {0}, false, smoothing);
+    for (size_t i = 1; i <= count; ++i) kept.observe(std::span(keys).first(i), point);
+    fresh.observe(keys, point);
+    fresh.log_density(values, plain);
+    kept.log_density(values, smooth);
+    EXPECT_EQ(plain, smooth) << count;
+    ParzenEstimator without(space, {0}, false);
+    without.observe(keys, point);
+    without.log_density(values, plain);
+    const double share = smoothing / (8 + std::min(100.0, static_cast<double>(count) + 2));
+    double sum = 0;
+    for (size_t i = 0; i < 8; ++i) {
+      EXPECT_NEAR(std::exp(smooth[i]), std::exp(plain[i]) * (1 - 8 * share) + share, 1e-12);
+      sum += std::exp(smooth[i]);
+    }
+    EXPECT_NEAR(sum, 1, 1e-12);
+    Random random(3, "smoothing", count);
+    constexpr int draws = 20000;
+    int far = 0;
+    for (int i = 0; i < draws; ++i) far += kept.draw(random)[0] == 8;
+    const double expected = std::exp(smooth[7]);
+    EXPECT_NEAR(far / double{draws}, expected, 5 * std::sqrt(expected / draws));
+  }
 }
 
 TEST(SearchStudy, AnExceptionOfTheObjectiveEndsTheSearch) {

@@ -11,8 +11,13 @@
 namespace mase::search {
 namespace {
 
-constexpr double seconds_of_a_lease = 0.25, seconds_of_a_transaction = 0.002;
-constexpr int64_t most_leased = 4096;
+constexpr double seconds_of_a_lease = 0.25, seconds_of_a_transaction = 0.0005;
+constexpr double seconds_left_to_others = 0.02, seconds_to_next_leave = 1;
+constexpr int64_t most_leased = 4096, parts_of_a_window = 4;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -24,16 +29,35 @@ int64_t Study::lease_size(const Objective& objective) const {
   if (!options_.independent) {
     if (!shares || mean_seconds_ == 0 || mean_seconds_ * 16 >= seconds_of_a_lease) return 1;
     // Others may begin only when these are finished: a part, unless all of them take less than the
-    // transaction that others would begin with.
-    const bool at_once =
-        mean_seconds_ * static_cast<double>(options_.window) < seconds_of_a_transaction;
-    return std::max<int64_t>(1, at_once ? options_.window : options_.window / 4);
+    // transactions that others would begin with.
+    return std::max<int64_t>(1, brief() ? options_.window : options_.window / parts_of_a_window);
   }
   if (!shares && together == 1) return 1;
   if (mean_seconds_ == 0) return together;
   const double fitting = std::min(seconds_of_a_lease / std::max(mean_seconds_, 1e-9),
                                   static_cast<double>(most_leased));
   return std::max<int64_t>(1, static_cast<int64_t>(fitting) / together) * together;
+}
+
+bool Study::brief() const {
+  return mean_seconds_ > 0 && mean_seconds_ * static_cast<double>(options_.window) <
+                                  seconds_of_a_transaction * parts_of_a_window;
+}
+
+// Of several processes with brief trials the last one to finish takes the whole window: each of
+// them with a part of it would cost a transaction for each part. Not for long, and then not again
+// for a while, in case that another's trials are not brief.
+bool Study::leaves_it_to_others() {
+  const double now = seconds_now();
+  const bool may = now >= next_leave_ && !options_.independent && options_.window > 1 && brief() &&
+                   others_run() && may_begin(static_cast<int64_t>(trials_.size()));
+  const bool in_vain = may && left_since_ && now > *left_since_ + seconds_left_to_others;
+  if (in_vain) next_leave_ = now + seconds_to_next_leave;
+  if (!may || in_vain)
+    left_since_.reset();
+  else if (!left_since_)
+    left_since_ = now;
+  return left_since_.has_value();
 }
 
 // The results that the suggestion depends on must be there.
@@ -75,20 +99,32 @@ std::vector<int64_t> Study::lease(const Objective& objective, const StudyObserve
     pick(lease_size(objective), observer, shared, leased);
     return leased;
   }
-  storage_->exclusively([&] {
-    const auto take_news = [&] {
-      for (Trial& trial : storage_->news(trials_.space())) take(std::move(trial));
-    };
+  const auto take_news = [&] {
+    for (Trial& trial : storage_->news(trials_.space())) take(std::move(trial));
+  };
+  const auto full = [&] {
+    return waiting_.empty() && !may_begin(static_cast<int64_t>(trials_.size()));
+  };
+  // A process that has nothing to write keeps nobody waiting while it reads.
+  if (!unwritten_) {
     take_news();
-    if (lost_were_found()) take_news();
-    pick(lease_size(objective), observer, shared, leased);
-  });
+    if (seconds_now() < next_look_ && (full() || end_reached(observer, shared))) return leased;
+  }
+  storage_->exclusively(
+      [&] {
+        take_news();
+        if (lost_were_found()) take_news();
+        if (!leaves_it_to_others()) pick(lease_size(objective), observer, shared, leased);
+        // Others that wait can do nothing before some of these are finished, and are told then.
+        return leased.empty() || !(full() || end_reached(observer, shared));
+      },
+      lease_size(objective));
+  unwritten_ = false;
   return leased;
 }
 
 bool Study::lost_were_found() {
-  const double now =
-      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  const double now = seconds_now();
   if (now < next_look_) return false;
   next_look_ = now + options_.heartbeat / 2;
   return storage_->retry_lost(2 * options_.heartbeat);

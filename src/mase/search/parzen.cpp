@@ -48,6 +48,7 @@ struct ParzenEstimator::Dimension {
   std::map<std::pair<double, double>, uint32_t> cells;
   mutable std::vector<double> table;  // rows of count() logarithms, not-a-number: not yet computed
   std::vector<uint32_t> touched;      // slots whose neighbours changed
+  double even_share = 0;              // of a tabulated kernel's mass: what all values have alike
 
   bool categorical() const { return distribution->is_categorical(); }
   bool continuous() const { return !categorical() && !stepped(); }
@@ -59,7 +60,9 @@ struct ParzenEstimator::Dimension {
     const double half = distribution->step / 2;
     const double from = distribution->to_line(value - half);
     const double to = distribution->to_line(value + half);
-    return normal_log_mass((from - mu_) / sigma_, (to - mu_) / sigma_) - norm_;
+    const double log_mass = normal_log_mass((from - mu_) / sigma_, (to - mu_) / sigma_) - norm_;
+    if (even_share == 0) return log_mass;
+    return std::log((1 - even_share) * std::exp(log_mass) + even_share / distribution->count());
   }
 };
 
@@ -79,6 +82,7 @@ struct ParzenEstimator::Impl {
   const Space* space;
   std::vector<size_t> parameters;
   bool even;
+  double smoothing;
   std::vector<Dimension> dimensions;
   std::vector<uint32_t> keys;    // in order, oldest first
   std::vector<uint32_t> slots;   // of the keys
@@ -186,15 +190,22 @@ struct ParzenEstimator::Impl {
     double sigma = std::max(left, right);
     if (m >= 2 && at == 0) sigma = right;
     if (m >= 2 && at + 1 == m) sigma = left;
-    const double range = d.high - d.low, kernels = static_cast<double>(m + 1);
-    return std::clamp(sigma, range / std::min(100.0, 1 + kernels), range);
+    const double range = d.high - d.low;
+    return std::clamp(sigma, range / resolution(m), range);
   }
+
+  // Of the line, by so many observations: it grows until it has settled.
+  static double resolution(size_t m) { return std::min(100.0, static_cast<double>(m + 2)); }
 
   void update_deviations(Dimension& d) {
     const size_t m = d.order.size();
     // The smallest deviation depends on their number until it has settled.
     const bool same = made && m == settled_at;
     if (!same && (m < settled || settled_at < settled)) {
+      if (smoothing > 0 && d.tabular()) {
+        const double count = d.distribution->count();
+        d.even_share = smoothing * count / (count + resolution(m));
+      }
       d.cells.clear();
       d.table.clear();
       set_kernel(d, prior, d.high - d.low);
@@ -277,11 +288,13 @@ struct ParzenEstimator::Impl {
   }
 };
 
-ParzenEstimator::ParzenEstimator(const Space& space, std::vector<size_t> parameters, bool even)
+ParzenEstimator::ParzenEstimator(const Space& space, std::vector<size_t> parameters, bool even,
+                                 double smoothing)
     : impl_(std::make_unique<Impl>()) {
   impl_->space = &space;
   impl_->parameters = std::move(parameters);
   impl_->even = even;
+  impl_->smoothing = smoothing;
   impl_->key_of = {0};
   impl_->weight = {1};
   impl_->base = {0};
@@ -453,7 +466,14 @@ Point ParzenEstimator::draw(Random& random) const {
   const double n = static_cast<double>(in.keys.size() + 1);
   Point point;
   for (const Dimension& d : in.dimensions) {
-    const double q = random.uniform();
+    double q = random.uniform();
+    if (q < d.even_share) {
+      const double count = d.distribution->count();
+      point.push_back(
+          d.distribution->nth(std::min(std::floor(q / d.even_share * count), count - 1)));
+      continue;
+    }
+    if (d.even_share > 0) q = (q - d.even_share) / (1 - d.even_share);
     if (d.categorical()) {
       // The kernel's own choice has all but an even share of what is left.
       const double choices = d.distribution->count(), even = 1 / (1 + choices / n) / n;

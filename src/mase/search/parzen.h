@@ -26,8 +26,10 @@ std::vector<double> recency_weights(size_t m);
 class ParzenEstimator {
  public:
   // Over these parameters of the space. `even`: all weights are one (the good set of several
-  // objectives).
-  ParzenEstimator(const Space& space, std::vector<size_t> parameters, bool even_weights);
+  // objectives). `smoothing`: the kernel of a whole number gives all values of its range so much of
+  // what the kernel of a choice among as many gives to all choices; Optuna has none.
+  ParzenEstimator(const Space& space, std::vector<size_t> parameters, bool even_weights,
+                  double smoothing = 0);
   ~ParzenEstimator();
   ParzenEstimator(ParzenEstimator&&) noexcept;
   ParzenEstimator& operator=(ParzenEstimator&&) noexcept;

@@ -1,23 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trials of a study that are new or have changed in the database.
 #include <algorithm>
+#include <utility>
 
 #include "mase/base/text.h"
 #include "mase/search/python_json.h"
 #include "mase/search/sql_rows.h"
 #include "mase/search/sql_study.h"
+#include "mase/search/sql_transaction.h"
 
 namespace mase::search {
 
+// By their ids: the index of studies would give all trials that the study has.
+SqlStatement SqlStudy::news_statement() const {
+  const std::string columns = "SELECT trial_id, number, state, datetime_start, datetime_complete ";
+  if (last_seen_ < 0)
+    return {columns + "FROM trials WHERE study_id = $1 ORDER BY trial_id", {study_}};
+  const std::vector<int64_t> open(unfinished_.begin(), unfinished_.end());
+  return {columns + "FROM trials WHERE study_id + 0 = $1 AND trial_id > $2 UNION ALL " + columns +
+              "FROM trials WHERE " + db_->among("trial_id", 3) +
+              " AND study_id + 0 = $1 AND trial_id <= $2 ORDER BY trial_id",
+          {study_, last_seen_, db_->list(open)}};
+}
+
 std::vector<Trial> SqlStudy::news(const Space& space) {
+  if (inside_) {
+    if (asked_) return trials_of(space, *std::exchange(asked_, {}));
+    const SqlStatement question = news_statement();
+    return trials_of(space, db_->run(question.sql, question.parameters));
+  }
+  // What belongs to a trial is asked for after the trial, and is to be as old.
+  const SqlTransaction transaction(*db_, {db_->snapshot(), news_statement()});
+  std::vector<Trial> all = trials_of(space, transaction.results().back());
+  transaction.commit();
+  return all;
+}
+
+std::vector<Trial> SqlStudy::trials_of(const Space& space, const std::vector<SqlRow>& rows) {
   std::vector<Trial> all;
   std::map<int64_t, size_t> place;  // in `all`, by trial_id
-  const std::vector<int64_t> open(unfinished_.begin(), unfinished_.end());
-  for (const SqlRow& row :
-       db_->run("SELECT trial_id, number, state, datetime_start, datetime_complete FROM trials "
-                "WHERE study_id = $1 AND (trial_id > $2 OR " +
-                    db_->among("trial_id", 3) + ") ORDER BY trial_id",
-                {study_, last_seen_, db_->list(open)})) {
+  for (const SqlRow& row : rows) {
     const int64_t key = whole(row[0]);
     Trial trial;
     trial.stored = whole(row[1]);
@@ -67,13 +89,13 @@ void SqlStudy::fill(const Space& space, const std::map<int64_t, size_t>& place,
     takes.push_back(std::move(take));
   };
   std::vector<std::vector<StoredParameter>> parameters(all.size());
-  std::map<std::string, Distribution> distributions;  // the same text many times
   ask("param_name, param_value, distribution_json", "trial_params", "param_id",
       [&](size_t at, const SqlRow& row) {
         const std::string text = row[3].value_or("");
-        auto known = distributions.find(text);
-        if (known == distributions.end())
-          known = distributions.emplace(text, distribution_from_json(text, db_->place())).first;
+        auto known = known_distributions_.find(text);
+        if (known == known_distributions_.end())
+          known =
+              known_distributions_.emplace(text, distribution_from_json(text, db_->place())).first;
         parameters[at].push_back(
             {row[1].value_or(""), number_from(row[2], "FINITE"), known->second});
       });

@@ -68,7 +68,7 @@ void SqlStudy::retry(int64_t key) {
       {key, copy});
   AttributeRows rows("trial_system_attributes");
   rows.add(copy, attributes);
-  rows.write(later_);
+  rows.write(*db_, later_);
   begun_ = true;
 }
 

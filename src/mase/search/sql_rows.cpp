@@ -28,41 +28,60 @@ SqlValue time_or_null(int64_t microseconds) {
   return microseconds ? SqlValue(iso_time(microseconds)) : SqlValue(std::monostate{});
 }
 
-SqlRows::SqlRows(std::string into, size_t columns, std::string rest)
-    : into_(std::move(into)), rest_(std::move(rest)), columns_(columns) {}
+SqlRows::SqlRows(std::string into, std::vector<SqlColumn> columns, std::string rest)
+    : into_(std::move(into)), rest_(std::move(rest)), rows_{std::move(columns)} {}
 
 void SqlRows::add(std::vector<SqlValue> row) {
-  MASE_CHECK(row.size() == columns_, "a value for each column");
-  std::move(row.begin(), row.end(), std::back_inserter(values_));
+  MASE_CHECK(row.size() == rows_.columns.size(), "a value for each column");
+  std::move(row.begin(), row.end(), std::back_inserter(rows_.values));
 }
 
-std::vector<SqlStatement> SqlRows::statements() const {
+std::vector<SqlStatement> SqlRows::statements(const SqlConnection& db) const {
+  std::vector<std::string> names;
+  for (const SqlColumn& column : rows_.columns) names.push_back(column.name);
+  const std::string columns = join(names, ", ");
+  // Without a condition SQLite takes "ON CONFLICT" for that of a join.
+  return db.with_rows(rows_,
+                      fmt::format("INSERT INTO {} ({}) SELECT {} FROM ", into_, columns, columns),
+                      " WHERE true" + rest_);
+}
+
+void SqlRows::write(const SqlConnection& db, std::vector<SqlStatement>& all) const {
+  for (SqlStatement& one : statements(db)) all.push_back(std::move(one));
+}
+
+// There are few sizes of statements, so that the database plans few.
+std::vector<SqlStatement> SqlConnection::with_rows(const SqlTable& rows, const std::string& before,
+                                                   const std::string& after) const {
   constexpr size_t most_rows = 64;
+  const size_t columns = rows.columns.size();
+  std::string named;
+  for (size_t c = 0; c < columns; ++c)
+    named += fmt::format("{}column{} AS {}", c ? ", " : "", c + 1, rows.columns[c].name);
   std::vector<SqlStatement> all;
-  for (size_t at = 0; at < values_.size();) {
-    const size_t left = (values_.size() - at) / columns_;
-    size_t rows = most_rows;
-    while (rows > left) rows /= 2;
-    std::string sql = "INSERT INTO " + into_ + " VALUES ";
-    for (size_t r = 0, number = 1; r < rows; ++r) {
+  for (size_t at = 0; at < rows.values.size();) {
+    const size_t left = (rows.values.size() - at) / columns;
+    size_t count = most_rows;
+    while (count > left) count /= 2;
+    std::string sql = before + "(SELECT " + named + " FROM (VALUES ";
+    for (size_t r = 0, number = 1; r < count; ++r) {
       sql += r ? ", (" : "(";
-      for (size_t c = 0; c < columns_; ++c) sql += fmt::format("{}${}", c ? ", " : "", number++);
+      for (size_t c = 0; c < columns; ++c) sql += fmt::format("{}${}", c ? ", " : "", number++);
       sql += ")";
     }
-    const auto first = values_.begin() + static_cast<int64_t>(at);
-    at += rows * columns_;
-    all.push_back({sql + rest_, {first, values_.begin() + static_cast<int64_t>(at)}});
+    const auto first = rows.values.begin() + static_cast<int64_t>(at);
+    at += count * columns;
+    all.push_back(
+        {sql + ")) AS given" + after, {first, rows.values.begin() + static_cast<int64_t>(at)}});
   }
   return all;
 }
 
-void SqlRows::write(std::vector<SqlStatement>& all) const {
-  for (SqlStatement& one : statements()) all.push_back(std::move(one));
-}
-
-AttributeRows::AttributeRows(const std::string& table)
-    : SqlRows(table + " (trial_id, key, value_json)", 3,
-              " ON CONFLICT (trial_id, key) DO UPDATE SET value_json = excluded.value_json") {}
+AttributeRows::AttributeRows(const std::string& table, bool fresh)
+    : SqlRows(table, {{"trial_id", "integer"}, {"key", "text"}, {"value_json", "text"}},
+              fresh ? ""
+                    : " ON CONFLICT (trial_id, key) DO UPDATE SET value_json = "
+                      "excluded.value_json") {}
 
 void AttributeRows::add(int64_t trial, const Dict& attributes) {
   for (const auto& [key, value] : attributes) SqlRows::add({trial, key, write_python_json(value)});

@@ -18,27 +18,24 @@ SqlValue time_or_null(int64_t microseconds);
 
 class SqlRows {
  public:
-  // `into` names table and columns: "trial_values (trial_id, objective, value, value_type)";
   // `rest` is what follows the rows.
-  SqlRows(std::string into, size_t columns, std::string rest = "");
+  SqlRows(std::string into, std::vector<SqlColumn> columns, std::string rest = "");
 
   void add(std::vector<SqlValue> row);
-  // The statements that insert them, in order. There are few sizes of statements, so that the
-  // database plans few.
-  std::vector<SqlStatement> statements() const;
-  void write(std::vector<SqlStatement>& all) const;
+  // The statements that insert them, in order.
+  std::vector<SqlStatement> statements(const SqlConnection& db) const;
+  void write(const SqlConnection& db, std::vector<SqlStatement>& all) const;
 
  private:
   std::string into_, rest_;
-  size_t columns_;
-  std::vector<SqlValue> values_;  // row after row
+  SqlTable rows_;
 };
 
 // Of one kind, (trial_id, key, value_json). A key that is there gets the new value; nothing may be
-// added twice.
+// added twice. Of new trials there is none yet, and not to look for it costs less.
 class AttributeRows : public SqlRows {
  public:
-  explicit AttributeRows(const std::string& table);
+  explicit AttributeRows(const std::string& table, bool fresh = false);
   void add(int64_t trial, const Dict& attributes);
 };
 

@@ -2,6 +2,7 @@
 #include "mase/search/sql_storage.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "mase/base/text.h"
 #include "mase/search/python_json.h"
@@ -89,26 +90,39 @@ int64_t SqlStudy::agreed(const std::string& name, int64_t proposed) {
 
 void SqlStudy::beat(double seconds) { heartbeat_ = std::make_unique<Heartbeat>(connect_, seconds); }
 
-void SqlStudy::exclusively(const std::function<void()>& change) {
+void SqlStudy::exclusively(const std::function<bool()>& change, int64_t expected) {
   const bool ended = !ended_.empty();
   starting_.clear();  // of a transaction that did not come to its end
   later_.clear();
   std::vector<SqlStatement> first = db_->exclusive(study_);
   const size_t before = first.size();
-  end_statements(first);
+  for (SqlStatement& one : end_statements()) first.push_back(std::move(one));
+  const size_t questions = first.size();
+  first.push_back(news_statement());
+  if (expected > 0) first.push_back(draw_statement(expected));
+  drawn_.clear();
   const SqlTransaction transaction(*db_, first);
-  write_ends(transaction.results(), before);
+  std::set<int64_t> updated;
+  for (size_t i = before; i < questions; ++i)
+    for (const SqlRow& row : transaction.results()[i]) updated.insert(whole(row.at(0)));
+  write_ends(updated);
+  asked_.reset();
+  // An end that was not ours any more may have changed what the news said.
+  if (updated.size() == ended_.size()) asked_ = transaction.results()[questions];
+  if (expected > 0)
+    for (const SqlRow& row : transaction.results().back()) drawn_.push_back(whole(row.at(0)));
   begun_ = counted_ = all_seen_ = false;
   inside_ = true;
+  bool for_others = false;
   try {
-    change();
+    for_others = change();
   } catch (...) {
     inside_ = false;
     throw;
   }
   inside_ = false;
   write_begun();
-  if (ended || begun_)
+  if ((ended || begun_) && for_others)
     for (SqlStatement& one : db_->tell(study_)) later_.push_back(std::move(one));
   std::vector<SqlStatement> last;
   last.swap(later_);
@@ -119,7 +133,7 @@ void SqlStudy::exclusively(const std::function<void()>& change) {
 
 void SqlStudy::flush() {
   last_write_ = std::chrono::steady_clock::now();
-  if (!ended_.empty()) exclusively([] {});
+  if (!ended_.empty()) exclusively([] { return true; });
 }
 
 int64_t SqlStudy::whole(const std::optional<std::string>& text) const {
@@ -150,6 +164,10 @@ std::vector<std::vector<SqlRow>> SqlConnection::run_all(
   std::vector<std::vector<SqlRow>> results;
   for (const SqlStatement& one : statements) results.push_back(run(one.sql, one.parameters));
   return results;
+}
+
+void SqlConnection::wait(std::chrono::milliseconds longest) {
+  std::this_thread::sleep_for(longest);
 }
 
 std::vector<SqlStatement> SqlConnection::exclusive(int64_t study) const {

@@ -34,6 +34,10 @@ class SqlTransaction {
  private:
   void roll_back() const {
     try {
+      db_.run_all({});  // what failed before is told here, so that the next is heard
+    } catch (const Error&) {
+    }
+    try {
       db_.run("ROLLBACK");
     } catch (const Error&) {  // none was begun, or the connection is gone and with it all of it
     }

@@ -2,6 +2,7 @@
 // Trials that were begun and ended here, gathered and written in one transaction.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "mase/search/python_json.h"
 #include "mase/search/sql_rows.h"
@@ -9,6 +10,9 @@
 
 namespace mase::search {
 namespace {
+
+// The database works on some of them while the sampler thinks about the next.
+constexpr size_t begun_at_once = 4;
 
 // A result that comes too late is kept beside the failure: the trial is being tried again already.
 Dict late_result(const Trial& trial) {
@@ -22,7 +26,10 @@ Dict late_result(const Trial& trial) {
 bool SqlStudy::begin(const Space& space, Trial& trial) {
   if (!inside_) {
     bool begun = false;
-    exclusively([&] { begun = begin(space, trial); });
+    exclusively([&] {
+      begun = begin(space, trial);
+      return true;
+    });
     return begun;
   }
   begun_ = true;
@@ -39,6 +46,10 @@ bool SqlStudy::begin(const Space& space, Trial& trial) {
     return false;  // Optuna takes up what waits without asking for the study
   }
   starting_.push_back(trial);
+  if (starting_.size() >= begun_at_once) {
+    write_begun();
+    db_->send(std::exchange(later_, {}));
+  }
   return true;
 }
 
@@ -65,74 +76,110 @@ int64_t SqlStudy::count_trials() {
 }
 
 std::vector<int64_t> SqlStudy::insert_trials(const std::vector<const Trial*>& trials) {
-  SqlRows rows("trials (number, study_id, state, datetime_start, datetime_complete)", 5,
-               " RETURNING trial_id, number");
-  for (const Trial* trial : trials)
-    rows.add({trial->stored, study_, std::string(state_name(trial->state)),
-              time_or_null(trial->started), time_or_null(0)});
-  std::vector<int64_t> keys;
-  for (const std::vector<SqlRow>& written : db_->run_all(rows.statements()))
-    for (const SqlRow& row : written) {
-      keys.push_back(whole(row.at(0)));
-      ids_[whole(row.at(1))] = keys.back();
-      if (!all_seen_) continue;
-      last_seen_ = std::max(last_seen_, keys.back());
-      ++seen_;
-    }
+  SqlRows rows("trials", {{"trial_id", "integer"},
+                          {"number", "integer"},
+                          {"study_id", "integer"},
+                          {"state", "trialstate"},
+                          {"datetime_start", "timestamp"}});
+  std::vector<int64_t> keys = draw_ids(trials.size());
+  for (size_t i = 0; i < trials.size(); ++i) {
+    ids_[trials[i]->stored] = keys[i];
+    rows.add({keys[i], trials[i]->stored, study_, std::string(state_name(trials[i]->state)),
+              time_or_null(trials[i]->started)});
+    if (!all_seen_) continue;
+    last_seen_ = std::max(last_seen_, keys[i]);
+    ++seen_;
+  }
+  db_->send(rows.statements(*db_));
   return keys;
 }
 
-void SqlStudy::write_begun() {
-  std::vector<const Trial*> fresh;
-  for (const Trial& trial : starting_)
-    if (!ids_.count(trial.stored)) fresh.push_back(&trial);
-  if (!fresh.empty()) insert_trials(fresh);
-  SqlRows parameters("trial_params (trial_id, param_name, param_value, distribution_json)", 4,
-                     " ON CONFLICT (trial_id, param_name) DO NOTHING");
-  AttributeRows attributes("trial_system_attributes");
-  std::vector<int64_t> keys;
-  for (const Trial& trial : starting_) {
-    const int64_t key = ids_.at(trial.stored);
-    known_[key] = {trial.stored, trial.state, true, true};
-    unfinished_.erase(key);  // nobody else changes it
-    for (size_t i = 0; i < trial.point.size(); ++i)
-      if (!std::isnan(trial.point[i]))
-        parameters.add({key, space_->parameters()[i].name, trial.point[i], distribution_text(i)});
-    Dict all = trial.system_attributes;
-    all.set(process_key, process_);
-    attributes.add(key, all);
-    keys.push_back(key);
-    if (heartbeat_) heartbeat_->add(key);
+SqlStatement SqlStudy::draw_statement(int64_t count) const {
+  return {fmt::format("WITH RECURSIVE ids(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM ids WHERE i "
+                      "< $1) SELECT {} FROM ids ORDER BY i",
+                      db_->next_id("i")),
+          {count}};
+}
+
+std::vector<int64_t> SqlStudy::draw_ids(size_t count) {
+  if (drawn_.size() < count) {
+    const SqlStatement draw = draw_statement(static_cast<int64_t>(count));
+    drawn_.clear();
+    for (const SqlRow& row : db_->run(draw.sql, draw.parameters))
+      drawn_.push_back(whole(row.at(0)));
   }
-  if (!keys.empty())
-    later_.push_back(
-        {fmt::format("INSERT INTO trial_heartbeats (trial_id, heartbeat) SELECT trial_id, "
-                     "CURRENT_TIMESTAMP FROM trials WHERE {} ON CONFLICT (trial_id) DO UPDATE "
-                     "SET heartbeat = CURRENT_TIMESTAMP",
-                     db_->among("trial_id", 1)),
-         {db_->list(keys)}});
-  parameters.write(later_);
-  attributes.write(later_);
+  const auto last = drawn_.begin() + static_cast<int64_t>(count);
+  const std::vector<int64_t> ids(drawn_.begin(), last);
+  drawn_.erase(drawn_.begin(), last);
+  return ids;
+}
+
+void SqlStudy::write_begun() {
+  std::vector<const Trial*> fresh, waited;
+  for (const Trial& trial : starting_)
+    (ids_.count(trial.stored) ? waited : fresh).push_back(&trial);
+  if (!fresh.empty()) insert_trials(fresh);
+  write_begun(true, fresh);
+  write_begun(false, waited);
   starting_.clear();
 }
 
-void SqlStudy::end_statements(std::vector<SqlStatement>& statements) const {
-  for (const Trial& trial : ended_)
-    statements.push_back(
-        {"UPDATE trials SET state = $2, datetime_complete = $3 WHERE trial_id = $1 AND state = "
-         "'RUNNING' RETURNING trial_id",
-         {ids_.at(trial.shown()), std::string(state_name(trial.state)),
-          time_or_null(trial.ended)}});
+void SqlStudy::write_begun(bool fresh, const std::vector<const Trial*>& trials) {
+  SqlTable beats{{{"trial_id", "integer"}}};
+  SqlRows parameters("trial_params",
+                     {{"trial_id", "integer"},
+                      {"param_name", "text"},
+                      {"param_value", "float8"},
+                      {"distribution_json", "text"}},
+                     fresh ? "" : " ON CONFLICT (trial_id, param_name) DO NOTHING");
+  AttributeRows attributes("trial_system_attributes", fresh);
+  for (const Trial* trial : trials) {
+    const int64_t key = ids_.at(trial->stored);
+    known_[key] = {trial->stored, trial->state, true, true};
+    unfinished_.erase(key);  // nobody else changes it
+    for (size_t i = 0; i < trial->point.size(); ++i)
+      if (!std::isnan(trial->point[i]))
+        parameters.add({key, space_->parameters()[i].name, trial->point[i], distribution_text(i)});
+    Dict all = trial->system_attributes;
+    all.set(process_key, process_);
+    attributes.add(key, all);
+    beats.values.emplace_back(key);
+    if (heartbeat_) heartbeat_->add(key);
+  }
+  for (SqlStatement& one :
+       db_->with_rows(beats,
+                      "INSERT INTO trial_heartbeats (trial_id, heartbeat) SELECT trial_id, "
+                      "CURRENT_TIMESTAMP FROM ",
+                      fresh ? ""
+                            : " WHERE true ON CONFLICT (trial_id) DO UPDATE SET heartbeat = "
+                              "CURRENT_TIMESTAMP"))
+    later_.push_back(std::move(one));
+  parameters.write(*db_, later_);
+  attributes.write(*db_, later_);
 }
 
-void SqlStudy::write_ends(const std::vector<std::vector<SqlRow>>& updated, size_t first) {
-  SqlRows values("trial_values (trial_id, objective, value, value_type)", 4);
+std::vector<SqlStatement> SqlStudy::end_statements() const {
+  SqlTable ends{{{"key", "integer"}, {"state", "trialstate"}, {"ended", "timestamp"}}};
+  for (const Trial& trial : ended_)
+    for (SqlValue value :
+         {SqlValue(ids_.at(trial.shown())), SqlValue(std::string(state_name(trial.state))),
+          time_or_null(trial.ended)})
+      ends.values.push_back(std::move(value));
+  return db_->with_rows(
+      ends, "UPDATE trials SET state = given.state, datetime_complete = given.ended FROM ",
+      " WHERE trial_id = given.key AND trials.state = 'RUNNING' RETURNING trial_id");
+}
+
+void SqlStudy::write_ends(const std::set<int64_t>& updated) {
+  SqlRows values("trial_values", {{"trial_id", "integer"},
+                                  {"objective", "integer"},
+                                  {"value", "float8"},
+                                  {"value_type", "trialvaluetype"}});
   AttributeRows user("trial_user_attributes"), system("trial_system_attributes");
-  for (size_t i = 0; i < ended_.size(); ++i) {
-    const Trial& trial = ended_[i];
+  for (const Trial& trial : ended_) {
     int64_t key = ids_.at(trial.shown());
     known_[key].state = trial.state;
-    if (updated.at(first + i).empty()) {
+    if (!updated.count(key)) {
       const auto copy = waiting_copy(trial);
       if (!copy) {
         user.add(key, late_result(trial));
@@ -152,9 +199,9 @@ void SqlStudy::write_ends(const std::vector<std::vector<SqlRow>>& updated, size_
     user.add(key, trial.user_attributes);
     if (!trial.constraints.empty()) system.add(key, stored_attributes(trial));
   }
-  values.write(later_);
-  user.write(later_);
-  system.write(later_);
+  values.write(*db_, later_);
+  user.write(*db_, later_);
+  system.write(*db_, later_);
 }
 
 std::optional<int64_t> SqlStudy::waiting_copy(const Trial& trial) {

@@ -4,10 +4,12 @@
 // one file in storages/ that registers one record.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "mase/base/registry.h"
@@ -33,10 +35,15 @@ class Storage {
   // Several processes may work on one study.
   virtual bool shared() const { return false; }
   // Runs `change` while no other process begins trials of this study. What it writes is seen by
-  // others as a whole, with everything that was finished before.
-  virtual void exclusively(const std::function<void()>& change) { change(); }
+  // others as a whole, with everything that was finished before. It says whether there is now
+  // something to do for others: those that wait are told. About `expected` trials are begun in it.
+  virtual void exclusively(const std::function<bool()>& change, int64_t /*expected*/ = 0) {
+    change();
+  }
   // Whether others may have written since the last news. Asks nobody: looks at what came.
   virtual bool changed() { return false; }
+  // Until something may have come, or so long. Other threads may use the storage meanwhile.
+  virtual void wait(std::chrono::milliseconds longest) { std::this_thread::sleep_for(longest); }
   // Inside of `exclusively`: running trials whose process is gone, or was silent for so many
   // seconds, fail, and are waiting again under new numbers; the next news have them. Whether there
   // were any.

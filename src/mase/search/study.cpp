@@ -155,6 +155,7 @@ void Study::record(int64_t number, Measurement measured, bool failed,
     if (!measured.failure.empty()) trial.user_attributes.set("failure", measured.failure);
   }
   if (storage_) storage_->finish(trials_.space(), trial);
+  unwritten_ = true;
   if (observer.finished && !failed && trial.finished()) observer.finished(trials_, trial);
 }
 
@@ -185,10 +186,20 @@ void Study::work(const Objective& objective, const StudyObserver& observer, Shar
       shared.end = end;
       break;
     }
+    if (shares && storage_->changed()) {  // while it was asked
+      asked = -1;
+      continue;
+    }
     const size_t before = own_.size();
-    shared.changed.wait_for(lock, shares ? pause : longest);
+    if (shares && before == 0) {  // nothing comes but from others
+      lock.unlock();
+      storage_->wait(pause);
+      lock.lock();
+    } else {
+      shared.changed.wait_for(lock, shares ? pause : longest);
+    }
     pause = std::min(pause * 2, longest);
-    if (own_.size() != before) asked = -1;
+    if (own_.size() != before || left_since_) asked = -1;
   }
   shared.changed.notify_all();
 }

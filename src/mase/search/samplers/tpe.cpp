@@ -22,19 +22,27 @@ struct Group {
   ParzenEstimator good, others;
 };
 
+// With several objectives the good trials are spread along a front, and numbers drawn together only
+// repeat them: Optuna draws each by itself. Where no configuration is tried twice and all of them
+// are on a grid there is nothing to repeat, and what is drawn together are neighbours of the front.
+bool all_steps(const Space& space) {
+  const auto discrete = [](const Parameter& one) { return one.distribution.is_discrete(); };
+  return std::all_of(space.parameters().begin(), space.parameters().end(), discrete);
+}
+
 class TpeSampler final : public Sampler {
  public:
   TpeSampler(const Value& options, const SamplerSetup& setup)
       : startup_(static_cast<size_t>(options["n_startup_trials"].as_int())),
         candidates_(static_cast<size_t>(options["n_ei_candidates"].as_int())) {
     const bool several = setup.objectives > 1;
-    // As in Optuna 5: with several objectives the good trials are spread along a front, and
-    // parameters drawn together only repeat them.
-    const bool joint =
-        options["multivariate"].is_bool() ? options["multivariate"].as_bool() : !several;
+    const bool joint = options["multivariate"].is_bool() ? options["multivariate"].as_bool()
+                                                         : !several || all_steps(*setup.space);
+    const double smoothing = options["smoothing"].as_double();
     const auto add = [&](std::vector<size_t> parameters) {
-      groups_.push_back(
-          {parameters, {*setup.space, parameters, several}, {*setup.space, parameters, false}});
+      groups_.push_back({parameters,
+                         {*setup.space, parameters, several, smoothing},
+                         {*setup.space, parameters, false, smoothing}});
     };
     for (std::vector<size_t> group : setup.space->groups()) {
       const auto fixed = [&](size_t i) {
@@ -167,7 +175,15 @@ const Register<SamplerRecord> registered{{
                  .maximum = 100000},
                 {.name = "multivariate",
                  .type = FieldType::boolean,
-                 .help = "parameters together, not one by one (default: with one objective)"}}},
+                 .help = "parameters together, not one by one (default: with one objective, and in "
+                         "spaces without real numbers)"},
+                {.name = "smoothing",
+                 .type = FieldType::number,
+                 .default_value = 0.3,
+                 .help = "how easily a whole number takes a value far from the good ones; 0: as in "
+                         "Optuna",
+                 .minimum = 0,
+                 .maximum = 1}}},
     .make = [](const Value& options, const SamplerSetup& setup) -> std::unique_ptr<Sampler> {
       return std::make_unique<TpeSampler>(options, setup);
     },

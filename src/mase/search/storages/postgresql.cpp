@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PostgreSQL database, for studies that several machines work on.
-#include <libpq-fe.h>
-
-#include <algorithm>
-#include <map>
 #include <memory>
 
-#include "mase/base/late_library.h"
+#include "mase/base/text.h"
+#include "mase/search/postgresql_pipeline.h"
 #include "mase/search/sql_storage.h"
 
 namespace mase::postgresql_storage {
@@ -61,99 +58,56 @@ INSERT INTO version_info VALUES (1, 12, '5.0.0');
 INSERT INTO alembic_version VALUES ('v3.2.0.a');
 )sql";
 
-// What is used of libpq.
-struct PqFunctions {
-  LateLibrary library{"libpq.so.5", "libpq5"};
-  template <typename Pointer>
-  Pointer get(const char* name) const {
-    return library.function<Pointer>(name);
-  }
-  decltype(&PQbackendPID) backendPID = get<decltype(&PQbackendPID)>("PQbackendPID");
-  decltype(&PQclear) clear = get<decltype(&PQclear)>("PQclear");
-  decltype(&PQconnectdb) connectdb = get<decltype(&PQconnectdb)>("PQconnectdb");
-  decltype(&PQconsumeInput) consumeInput = get<decltype(&PQconsumeInput)>("PQconsumeInput");
-  decltype(&PQenterPipelineMode) enterPipelineMode =
-      get<decltype(&PQenterPipelineMode)>("PQenterPipelineMode");
-  decltype(&PQerrorMessage) errorMessage = get<decltype(&PQerrorMessage)>("PQerrorMessage");
-  decltype(&PQexec) exec = get<decltype(&PQexec)>("PQexec");
-  decltype(&PQexecPrepared) execPrepared = get<decltype(&PQexecPrepared)>("PQexecPrepared");
-  decltype(&PQexitPipelineMode) exitPipelineMode =
-      get<decltype(&PQexitPipelineMode)>("PQexitPipelineMode");
-  decltype(&PQfinish) finish = get<decltype(&PQfinish)>("PQfinish");
-  decltype(&PQfreemem) freemem = get<decltype(&PQfreemem)>("PQfreemem");
-  decltype(&PQgetResult) getResult = get<decltype(&PQgetResult)>("PQgetResult");
-  decltype(&PQgetisnull) getisnull = get<decltype(&PQgetisnull)>("PQgetisnull");
-  decltype(&PQgetvalue) getvalue = get<decltype(&PQgetvalue)>("PQgetvalue");
-  decltype(&PQnfields) nfields = get<decltype(&PQnfields)>("PQnfields");
-  decltype(&PQnotifies) notifies = get<decltype(&PQnotifies)>("PQnotifies");
-  decltype(&PQntuples) ntuples = get<decltype(&PQntuples)>("PQntuples");
-  decltype(&PQpipelineSync) pipelineSync = get<decltype(&PQpipelineSync)>("PQpipelineSync");
-  decltype(&PQprepare) prepare = get<decltype(&PQprepare)>("PQprepare");
-  decltype(&PQresultStatus) resultStatus = get<decltype(&PQresultStatus)>("PQresultStatus");
-  decltype(&PQsendQueryPrepared) sendQueryPrepared =
-      get<decltype(&PQsendQueryPrepared)>("PQsendQueryPrepared");
-  decltype(&PQstatus) status = get<decltype(&PQstatus)>("PQstatus");
-};
-const PqFunctions& pq() {
-  static const PqFunctions loaded;
-  return loaded;
-}
-
-struct Freed {
-  void operator()(PGresult* result) const { pq().clear(result); }
-};
-using Result = std::unique_ptr<PGresult, Freed>;
-
 class PostgresqlConnection final : public SqlConnection {
  public:
-  explicit PostgresqlConnection(const std::string& address) : place_(without_password(address)) {
-    connection_ = pq().connectdb(address.c_str());
-    if (pq().status(connection_) == CONNECTION_OK) {
-      // A server that crashes may lose its last half second, whole transactions each: trials are
-      // then tried again. Waiting for the disk at every commit would cost more than most trials.
-      check(Result(pq().exec(connection_, "SET synchronous_commit = off")));
-      // Plans are made while the tables are almost empty, and kept: without a word they read tables
-      // of any later size from end to end. Whatever is asked here has an index.
-      // Nor is any of it worth a compiler's time, which the price of such plans would call for.
-      check(Result(pq().exec(connection_,
-                             "SELECT set_config(name, 'off', false) FROM pg_settings "
-                             "WHERE name IN ('enable_seqscan', 'jit')")));
-      // A process that is stopped in the middle of a transaction holds the study's lock: the server
-      // ends it, unless it was told another time.
-      check(
-          Result(pq().exec(connection_,
-                           "SELECT set_config('idle_in_transaction_session_timeout', '60s', false) "
-                           "WHERE current_setting('idle_in_transaction_session_timeout') = '0'")));
-      return;
-    }
-    const std::string cause = first_line(pq().errorMessage(connection_));
-    pq().finish(connection_);
-    throw Error(place_, cause, "check server, name and password");
+  explicit PostgresqlConnection(const std::string& address)
+      : place_(without_password(address)), server_(address, place_) {
+    // A server that crashes may lose its last half second, whole transactions each: trials are
+    // then tried again. Waiting for the disk at every commit would cost more than most trials.
+    server_.execute("SET synchronous_commit = off");
+    // Plans are made once, while the tables are almost empty, and kept: without a word they read
+    // tables of any later size from end to end. Whatever is asked here has an index.
+    // Nor is any of it worth a compiler's time, which the price of such plans would call for.
+    server_.execute(
+        "SELECT set_config(name, CASE name WHEN 'plan_cache_mode' THEN 'force_generic_plan' ELSE "
+        "'off' END, false) FROM pg_settings WHERE name IN ('plan_cache_mode', 'enable_seqscan', "
+        "'enable_hashjoin', 'enable_mergejoin', 'jit')");
+    // A process that is stopped in the middle of a transaction holds the study's lock: the server
+    // ends it, unless it was told another time.
+    server_.execute(
+        "SELECT set_config('idle_in_transaction_session_timeout', '60s', false) WHERE "
+        "current_setting('idle_in_transaction_session_timeout') = '0'");
   }
-  ~PostgresqlConnection() override { pq().finish(connection_); }
-  PostgresqlConnection(const PostgresqlConnection&) = delete;
-  PostgresqlConnection& operator=(const PostgresqlConnection&) = delete;
 
   std::vector<SqlRow> run(const std::string& sql,
                           const std::vector<SqlValue>& parameters) override {
-    const std::string name = prepared(sql);
-    const Parameters given(parameters);
-    const Result result(pq().execPrepared(connection_, name.c_str(), given.count(), given.texts(),
-                                          nullptr, nullptr, 0));
-    check(result);
-    return rows_of(result);
+    return std::move(server_.run({{sql, parameters}}).at(0));
   }
-
-  // Sent together, answered together: one way to the server and back for all of them.
   std::vector<std::vector<SqlRow>> run_all(const std::vector<SqlStatement>& statements) override {
-    constexpr size_t most = 400;  // so that answers that wait to be read never fill a buffer
-    std::vector<std::vector<SqlRow>> results;
-    for (size_t first = 0; first < statements.size(); first += most)
-      run_some(statements, first, std::min(first + most, statements.size()), results);
-    return results;
+    return server_.run(statements);
+  }
+  void send(const std::vector<SqlStatement>& statements) override { server_.send(statements); }
+
+  // An array for each column: one statement for any number of rows.
+  std::vector<SqlStatement> with_rows(const SqlTable& rows, const std::string& before,
+                                      const std::string& after) const override {
+    if (rows.values.empty()) return {};
+    const size_t columns = rows.columns.size();
+    std::string arrays, names;
+    SqlStatement statement;
+    for (size_t c = 0; c < columns; ++c) {
+      arrays += fmt::format("{}${}::{}[]", c ? ", " : "", c + 1, rows.columns[c].type);
+      names += (c ? ", " : "") + rows.columns[c].name;
+      statement.parameters.emplace_back(array_text(rows, c));
+    }
+    statement.sql = fmt::format("{}unnest({}) AS given({}){}", before, arrays, names, after);
+    return {statement};
   }
 
   SqlStatement exclusive() const override { return {"BEGIN"}; }
+  SqlStatement snapshot() const override {
+    return {"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"};
+  }
 
   void make_tables() override {
     run("BEGIN", {});
@@ -163,7 +117,7 @@ class PostgresqlConnection final : public SqlConnection {
       run("COMMIT", {});
       return;
     }
-    check(Result(pq().exec(connection_, tables)));
+    server_.execute(tables);
     run("COMMIT", {});
   }
 
@@ -180,116 +134,25 @@ class PostgresqlConnection final : public SqlConnection {
   SqlValue list(const std::vector<int64_t>& numbers) const override {
     return fmt::format("{{{}}}", fmt::join(numbers, ","));
   }
+  std::string next_id(const std::string&) const override {
+    return "nextval(pg_get_serial_sequence('trials', 'trial_id'))";
+  }
   std::string seconds_ago(size_t parameter) const override {
     return fmt::format("now()::timestamp - ${}::float8 * interval '1 second'", parameter);
   }
 
   void listen(int64_t study) override {
-    check(Result(pq().exec(connection_, fmt::format("LISTEN mase_study_{}", study).c_str())));
+    server_.execute(fmt::format("LISTEN mase_study_{}", study));
   }
   std::vector<SqlStatement> tell(int64_t study) const override {
     return {{"SELECT pg_notify($1, '')", {fmt::format("mase_study_{}", study)}}};
   }
-  bool changed() override {
-    if (!pq().consumeInput(connection_))
-      throw Error(place_, first_line(pq().errorMessage(connection_)));
-    bool others = false;
-    while (PGnotify* note = pq().notifies(connection_)) {
-      others = others || note->be_pid != pq().backendPID(connection_);
-      pq().freemem(note);
-    }
-    return others;
-  }
+  bool changed() override { return server_.told_by_others(); }
+  void wait(std::chrono::milliseconds longest) override { server_.wait(longest); }
 
  private:
-  class Parameters {
-   public:
-    explicit Parameters(const std::vector<SqlValue>& values) {
-      for (const SqlValue& value : values) kept_.push_back(text_of(value));
-      for (const auto& text : kept_) texts_.push_back(text ? text->c_str() : nullptr);
-    }
-    int count() const { return static_cast<int>(texts_.size()); }
-    const char* const* texts() const { return texts_.data(); }
-
-   private:
-    std::vector<std::optional<std::string>> kept_;
-    std::vector<const char*> texts_;
-  };
-
-  static std::vector<SqlRow> rows_of(const Result& result) {
-    std::vector<SqlRow> rows(static_cast<size_t>(pq().ntuples(result.get())));
-    for (size_t r = 0; r < rows.size(); ++r)
-      for (int c = 0; c < pq().nfields(result.get()); ++c) {
-        const int row = static_cast<int>(r);
-        if (pq().getisnull(result.get(), row, c))
-          rows[r].emplace_back();
-        else
-          rows[r].emplace_back(pq().getvalue(result.get(), row, c));
-      }
-    return rows;
-  }
-
-  // Statements are planned once.
-  std::string prepared(const std::string& sql) {
-    const auto known = prepared_.find(sql);
-    if (known != prepared_.end()) return known->second;
-    const std::string name = fmt::format("s{}", prepared_.size());
-    check(Result(pq().prepare(connection_, name.c_str(), sql.c_str(), 0, nullptr)));
-    return prepared_[sql] = name;
-  }
-
-  void run_some(const std::vector<SqlStatement>& statements, size_t first, size_t last,
-                std::vector<std::vector<SqlRow>>& results) {
-    std::vector<std::string> names;
-    for (size_t i = first; i < last; ++i) names.push_back(prepared(statements[i].sql));
-    if (!pq().enterPipelineMode(connection_)) fail();
-    for (size_t i = first; i < last; ++i) {
-      const Parameters given(statements[i].parameters);
-      if (!pq().sendQueryPrepared(connection_, names[i - first].c_str(), given.count(),
-                                  given.texts(), nullptr, nullptr, 0))
-        fail();
-    }
-    if (!pq().pipelineSync(connection_)) fail();
-    std::string cause;
-    for (size_t i = first; i < last; ++i) {
-      const Result result(pq().getResult(connection_));
-      const ExecStatusType status = pq().resultStatus(result.get());
-      if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
-        results.push_back(rows_of(result));
-      else if (cause.empty())
-        cause = first_line(pq().errorMessage(connection_));
-      if (!result) break;                   // the connection is gone
-      Result(pq().getResult(connection_));  // the end of this statement's answers
-    }
-    Result(pq().getResult(connection_));  // that of the pipeline
-    pq().exitPipelineMode(connection_);
-    if (!cause.empty()) throw Error(place_, cause);
-  }
-
-  [[noreturn]] void fail() const {
-    throw Error(place_, first_line(pq().errorMessage(connection_)));
-  }
-
-  static std::string first_line(const std::string& text) {
-    return strip(text.substr(0, text.find('\n')));
-  }
-
-  static std::optional<std::string> text_of(const SqlValue& value) {
-    if (const auto* whole = std::get_if<int64_t>(&value)) return std::to_string(*whole);
-    if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
-    if (const auto* text = std::get_if<std::string>(&value)) return *text;
-    return {};
-  }
-
-  void check(const Result& result) const {
-    const ExecStatusType status = pq().resultStatus(result.get());
-    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return;
-    throw Error(place_, first_line(pq().errorMessage(connection_)));
-  }
-
   std::string place_;
-  PGconn* connection_ = nullptr;
-  std::map<std::string, std::string> prepared_;  // names by text
+  PostgresqlPipeline server_;
 };
 
 // Addresses of SQLAlchemy name a driver: "postgresql+psycopg2://" is "postgresql://" here.

@@ -142,7 +142,7 @@ class SqliteConnection final : public SqlConnection {
     }
     sqlite3_busy_timeout(db_, milliseconds_to_wait);
     try {
-      execute("PRAGMA journal_mode = WAL");
+      write_ahead();
       execute("PRAGMA synchronous = NORMAL");
     } catch (...) {
       sqlite3_close(db_);
@@ -196,6 +196,9 @@ class SqliteConnection final : public SqlConnection {
   SqlValue list(const std::vector<int64_t>& numbers) const override {
     return fmt::format("[{}]", fmt::join(numbers, ","));
   }
+  std::string next_id(const std::string& i) const override {
+    return "(SELECT coalesce(max(trial_id), 0) FROM trials) + " + i;
+  }
   std::string seconds_ago(size_t parameter) const override {
     return fmt::format("datetime('now', -${} || ' seconds')", parameter);
   }
@@ -216,6 +219,19 @@ class SqliteConnection final : public SqlConnection {
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
       remedy = "it is no SQLite file or damaged; move it away or give another --storage";
     throw Error(path_, sqlite3_errmsg(db_), remedy);
+  }
+
+  // Of several that open a new file at the same time one is told that it is busy, without a wait.
+  void write_ahead() {
+    constexpr int step = 5;
+    for (int waited = 0; waited < milliseconds_to_wait; waited += step) {
+      const int result =
+          sqlite3_exec(db_, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr) & 0xff;
+      if (result == SQLITE_OK) return;
+      if (result != SQLITE_BUSY) break;
+      sqlite3_sleep(step);
+    }
+    fail();
   }
 
   void execute(const char* sql) {
