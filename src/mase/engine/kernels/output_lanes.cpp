@@ -58,7 +58,7 @@ HWY_INLINE Run TileOf(int64_t count, std::integer_sequence<int, kCounts...>) {
 
 // One segment for one group of outputs.
 void SumOutputs(const ShiftedShape& s, const float* w, const float* bias, const float* x, float* y,
-                 const Finish& finish) {
+                const Finish& finish) {
   using namespace output_lanes;
   const int64_t tiles = (s.n + kMost - 1) / kMost, count = (s.n + tiles - 1) / tiles;
   const Run run = TileOf(count, std::make_integer_sequence<int, kMost>());

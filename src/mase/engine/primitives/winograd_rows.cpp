@@ -20,8 +20,8 @@ std::optional<RowWinograd> RowWinograd::of(Plan& plan, const Geometry& g) {
     if (p.stride[i] != 1 || p.dilation[i] != 1) return {};
   RowWinograd own(g);
   own.tiles_ = (p.result[1] + row_results - 1) / row_results;
-  // In multiply-adds for each row of results and each sample; a transform takes about 45, since what
-  // it writes is read again.
+  // In multiply-adds for each row of results and each sample; a transform takes about 45, since
+  // what it writes is read again.
   const int64_t products = own.terms() * g.result_channels;
   const int64_t transforms = 45 * (g.image_channels + g.result_channels);
   if (1.1 * static_cast<double>(own.tiles_ * (row_places * products + transforms)) >
