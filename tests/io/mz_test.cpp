@@ -199,5 +199,36 @@ TEST(Mz, ClaimsInAGraphCostNothing) {
             std::string::npos);
 }
 
+// Formats that need no key round what they rounded before, whether all operands or some have keys.
+TEST(Mz, EveryFormatOfNoKeyComesBack) {
+  const OpRecord& op = find_op("linear");
+  const std::string path = test::temporary_folder() + "/x.mz";
+  int tried = 0;
+  for (const FormatRecord* format : Registry<FormatRecord>::instance().all()) {
+    Dict config{{"name", format->name}};
+    for (const bool some : {false, true}) {
+      if (some && format->schema.fields.empty()) continue;
+      const Field* field = some ? &format->schema.fields[0] : nullptr;
+      if (field && field->default_value.is_null()) continue;
+      if (field) config.set("weight_" + field->name, field->default_value);
+      Graph graph = make_model("jsc-tiny", {.seed = 3});
+      Problems problems;
+      Module& linear = graph.modules().at("seq_blocks.2");
+      linear.quantization = parse_quantization(Value(config), op.operands, op.required_operands,
+                                               op.unsigned_operands, "", problems);
+      if (!problems.empty()) continue;  // it needs keys
+      ++tried;
+      save_mz(path, graph);
+      const Graph back = *load_checkpoint(path).graph;
+      const Quantization& now = back.modules().at("seq_blocks.2").quantization;
+      ASSERT_EQ(now.operands.size(), linear.quantization.operands.size()) << format->name;
+      for (const auto& [operand, quantizer] : linear.quantization.operands)
+        EXPECT_TRUE(now.find(operand) && now.find(operand)->config == quantizer->config)
+            << format->name << " " << operand;
+    }
+  }
+  EXPECT_GT(tried, 8);
+}
+
 }  // namespace
 }  // namespace mase

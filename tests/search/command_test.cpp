@@ -90,7 +90,7 @@ TEST(SearchCommand, FlagsWithoutAFile) {
   EXPECT_EQ(read_json(results("f") + "/log.json").as_dict().size(), 9u);
 }
 
-// Fewer trials than configurations would be the first ones of an order.
+// Fewer trials than configurations would be drawn blindly.
 TEST(SearchCommand, TheSamplerSuitsTheTrials) {
   const auto told = [](std::vector<std::string> words) {
     words.insert(words.begin(), {"--space", "bits=2,4,8", "--objective", "accuracy"});

@@ -119,12 +119,16 @@ void tell_if_unfinished(const TrainResult& result, const std::vector<double>& lo
                   before, last));
 }
 
+bool takes_pictures(const Shape& sample) {
+  return sample.size() == 3 && (sample[0] == 1 || sample[0] == 3);
+}
+
 void tell_what_next(const RunFolder& folder, const Experiment& experiment, const Logger& log) {
   const Graph& graph = experiment.graph();
   const Node& input = graph.node(graph.placeholders().at(0));
-  const char* rows = input.element == DType::i64      ? "ids.npy"
-                     : input.sample_shape.size() == 3 ? "picture.png"
-                                                      : "rows.csv";
+  const char* rows = input.element == DType::i64          ? "ids.npy"
+                     : takes_pictures(input.sample_shape) ? "picture.png"
+                                                          : "rows.csv";
   const std::string best = folder.path() + "/software/training_ckpts/best.mz";
   log.info(fmt::format("Next:  ch test --load {} --verbose", best));
   log.info(fmt::format("       ch predict --load {} --input {}{}", best, rows,

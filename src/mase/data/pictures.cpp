@@ -81,6 +81,16 @@ Picture read_ppm(const std::string& path, const std::string& bytes) {
   return picture;
 }
 
+// The file itself, or those of a folder.
+std::vector<std::string> pictures_of(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return {path};
+  std::vector<std::string> files = picture_files(path);
+  if (files.empty())
+    throw Error(path, "holds no pictures", ".png, .ppm and .pgm that lie in it are read");
+  return files;
+}
+
 }  // namespace
 
 bool is_picture(const std::string& path) {
@@ -108,16 +118,21 @@ std::vector<std::string> picture_files(const std::string& folder) {
   return paths;
 }
 
-Tensor read_pictures(const std::string& path, const Shape& sample) {
+bool holds_pictures(const std::string& path) {
   std::error_code ignored;
-  const bool folder = fs::is_directory(path, ignored);
-  const std::vector<std::string> files = folder ? picture_files(path) : std::vector{path};
-  if (files.empty())
-    throw Error(path, "holds no pictures", ".png, .ppm and .pgm that lie in it are read");
-  Shape shape = sample;
-  shape.insert(shape.begin(), static_cast<int64_t>(files.size()));
-  Tensor pixels(shape);
-  float* to = pixels.mutable_data<float>();
+  return is_picture(path) || fs::is_directory(path, ignored);
+}
+
+Shape pictures_shape(const std::string& path) {
+  const std::vector<std::string> files = pictures_of(path);
+  const Picture first = read_picture(files[0]);
+  return {static_cast<int64_t>(files.size()), first.channels == 1 ? 0 : first.channels,
+          first.height, first.width};
+}
+
+Tensor read_pictures(const std::string& path, const Shape& sample) {
+  const std::vector<std::string> files = pictures_of(path);
+  std::vector<float> pixels;  // grows with what is there
   for (const std::string& file : files) {
     const Picture picture = read_picture(file);
     if (sample.size() != 3 || picture.height != sample[1] || picture.width != sample[2] ||
@@ -129,10 +144,12 @@ Tensor read_pictures(const std::string& path, const Shape& sample) {
     const auto plane = picture.height * picture.width;
     for (int64_t c = 0; c < sample[0]; ++c)
       for (int64_t i = 0; i < plane; ++i)
-        *to++ = picture.pixels[static_cast<size_t>(i * picture.channels +
-                                                   std::min(c, picture.channels - 1))];
+        pixels.push_back(picture.pixels[static_cast<size_t>(i * picture.channels +
+                                                            std::min(c, picture.channels - 1))]);
   }
-  return pixels;
+  Shape shape = sample;
+  shape.insert(shape.begin(), static_cast<int64_t>(files.size()));
+  return Tensor::of(shape, pixels);
 }
 
 }  // namespace mase

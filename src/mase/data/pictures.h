@@ -22,5 +22,8 @@ std::vector<std::string> picture_files(const std::string& folder);
 // The pixels of one file, or of all of a folder by name, 0 to 255: float32 [pictures, channels,
 // height, width]. A grey picture has `channels` equal ones; otherwise all must be of this sample.
 Tensor read_pictures(const std::string& path, const Shape& sample);
+bool holds_pictures(const std::string& path);  // by its ending, or a folder
+// Its shape, by the first picture; 0 channels: any, since it is grey.
+Shape pictures_shape(const std::string& path);
 
 }  // namespace mase

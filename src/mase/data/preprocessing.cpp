@@ -49,7 +49,8 @@ std::vector<float> floats(const Value& value, const std::string& what, size_t co
     }
   } else {
     const std::string& bits = value["bits"].as_string(what);
-    for (size_t i = 0; i + 8 <= bits.size(); i += 8) {
+    if (bits.size() != 8 * count) throw wrong("has another number of digits");
+    for (size_t i = 0; i < bits.size(); i += 8) {
       uint32_t number = 0;
       const char* end = bits.data() + i + 8;
       if (std::from_chars(bits.data() + i, end, number, 16).ptr != end)

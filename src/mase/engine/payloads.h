@@ -78,8 +78,9 @@ struct TakePayload {};
 
 // What a step's kernel is called that also keeps its results between these.
 inline const char* limits_text(float low, float high) {
-  if (low == 0 && std::isinf(high)) return "+relu";
-  return std::isfinite(low) || std::isfinite(high) ? "+clamp" : "";
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  if (low == 0 && high == infinity) return "+relu";
+  return low > -infinity || high < infinity ? "+clamp" : "";
 }
 
 struct BatchNormPayload {

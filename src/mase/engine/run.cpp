@@ -51,24 +51,29 @@ std::vector<NodeId> with_values(const Graph& graph, std::vector<NodeId> nodes) {
 
 int64_t rows_at_once(const Graph& graph, int64_t most) {
   constexpr int64_t budget = (int64_t{256} << 20) / int64_t{sizeof(float)};
-  int64_t values = 1;
-  for (const Shape& shape : infer_shapes(graph, 1)) values += element_count(shape);
-  return std::clamp<int64_t>(budget / values, 1, most);
+  // At the size asked for: some graphs have shapes at their own batch only. Constants do not grow.
+  const std::vector<Shape> shapes = infer_shapes(graph, most);
+  int64_t values = 0;
+  for (const NodeId id : graph.order())
+    if (graph.node(id).kind != NodeKind::get_attr)
+      values += element_count(shapes[static_cast<size_t>(id)]);
+  return values <= budget ? most : std::clamp<int64_t>(budget / (values / most), 1, most);
 }
 
 std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& given, int threads) {
   const std::vector<Tensor> inputs = as_floats(given);
   const int64_t rows = rows_of(graph, inputs);
   CompileOptions options;
-  options.batch_size = rows_at_once(graph, std::clamp<int64_t>(rows, 1, 256));
   options.threads = threads;
   // Results that are not one row per sample (a mean over the batch, say) need the whole batch.
   const std::vector<std::vector<ValueType>> types = infer_types(graph);
-  for (const NodeId id : graph.outputs()) {
-    const std::vector<ValueType>& type = types[static_cast<size_t>(id)];
-    if (type.empty() || !type[0].is_sample_by_sample())
-      options.batch_size = std::max<int64_t>(rows, 1);
-  }
+  const bool row_by_row =
+      std::all_of(graph.outputs().begin(), graph.outputs().end(), [&](NodeId id) {
+        const std::vector<ValueType>& type = types[static_cast<size_t>(id)];
+        return !type.empty() && type[0].is_sample_by_sample();
+      });
+  options.batch_size = row_by_row ? rows_at_once(graph, std::clamp<int64_t>(rows, 1, 256))
+                                  : std::max<int64_t>(rows, 1);
   Program program = Program::compile(graph, options);
   std::vector<Tensor> results;
   for (size_t i = 0; i < graph.outputs().size(); ++i) {

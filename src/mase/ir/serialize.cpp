@@ -3,6 +3,8 @@
 // their values travel beside (see io/).
 #include "mase/ir/serialize.h"
 
+#include <algorithm>
+
 #include "mase/base/text.h"
 #include "mase/ir/graph.h"
 #include "mase/ir/op.h"
@@ -66,11 +68,37 @@ TensorTable table_from_value(const Value& value, const std::string& path,
   return table;
 }
 
-Quantization quantization_from_value(const Value& config, const OpRecord& op,
+// The config alone does not say which operands are rounded: formats without keys need none.
+void quantization_to_value(const Quantization& quantization, Dict& entry) {
+  if (quantization.config.is_null()) return;
+  entry.set("quantization", quantization.config);
+  std::vector<std::string> operands;
+  for (const auto& [operand, quantizer] : quantization.operands) operands.push_back(operand);
+  entry.set("quantized_operands", Value::of(operands));
+}
+
+Quantization quantization_from_value(const Value& entry, const OpRecord& op,
                                      const std::string& path) {
+  const Value& config = entry["quantization"];
+  if (config.is_null()) return {};
+  std::vector<std::string> operands;
+  if (!entry["quantized_operands"].is_null()) {
+    operands = entry["quantized_operands"].as_string_list(path + ".quantized_operands");
+    for (const std::string& operand : operands)
+      if (!std::count(op.operands.begin(), op.operands.end(), operand))
+        throw Error(entry["quantized_operands"].position(), path,
+                    fmt::format("'{}' has no operand '{}'", op.name, printable(operand)));
+  } else if (config.is_dict() &&
+             std::none_of(config.as_dict().begin(), config.as_dict().end(), [&](const auto& item) {
+               return std::any_of(op.operands.begin(), op.operands.end(), [&](const auto& operand) {
+                 return starts_with(item.first, operand + "_");
+               });
+             })) {
+    operands = op.required_operands;  // files that did not say: all that such a format rounds
+  }
   Problems problems;
   Quantization result =
-      parse_quantization(config, op.operands, {}, op.unsigned_operands, path, problems);
+      parse_quantization(config, op.operands, operands, op.unsigned_operands, path, problems);
   problems.throw_if_any();
   return result;
 }
@@ -106,7 +134,7 @@ Value graph_to_value(const Graph& graph) {
       entry.set("element", dtype_name(node.element));
     }
     if (node.size >= 0) entry.set("size", node.size);
-    if (!node.quantization.config.is_null()) entry.set("quantization", node.quantization.config);
+    quantization_to_value(node.quantization, entry);
     if (!node.meta.empty()) entry.set("meta", node.meta);
     nodes.push_back(std::move(entry));
   }
@@ -117,8 +145,7 @@ Value graph_to_value(const Graph& graph) {
     if (!module.parameters.empty()) entry.set("parameters", table_to_value(module.parameters));
     if (!module.buffers.empty()) entry.set("buffers", table_to_value(module.buffers));
     if (!module.masks.empty()) entry.set("masks", table_to_value(module.masks));
-    if (!module.quantization.config.is_null())
-      entry.set("quantization", module.quantization.config);
+    quantization_to_value(module.quantization, entry);
     if (module.frozen) entry.set("frozen", true);
     modules.set(path, std::move(entry));
   }
@@ -146,7 +173,7 @@ Graph graph_from_value(const Value& value, const TensorSource& tensors) {
       const OpRecord& op = find_op(entry["op"].as_string("op"), path);
       module.op = op.name;
       module.attributes = validate(entry["attributes"], op.attributes, path);
-      module.quantization = quantization_from_value(entry["quantization"], op, path);
+      module.quantization = quantization_from_value(entry, op, path);
     }
     module.parameters = table_from_value(entry["parameters"], path, tensors);
     module.buffers = table_from_value(entry["buffers"], path, tensors);
@@ -175,8 +202,8 @@ Graph graph_from_value(const Value& value, const TensorSource& tensors) {
       node.element = *element;
     }
     if (!entry["quantization"].is_null())
-      node.quantization = quantization_from_value(entry["quantization"],
-                                                  find_op(node.target, node.name), node.name);
+      node.quantization =
+          quantization_from_value(entry, find_op(node.target, node.name), node.name);
     if (entry["meta"].is_dict()) node.meta = entry["meta"].as_dict();
     // What follows binds calls: that of a module which is not there is the file's mistake, not
     // ours.

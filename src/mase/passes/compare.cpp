@@ -145,8 +145,10 @@ std::vector<LayerError> compare_layers(const Graph& original, const Graph& trans
     }
   };
   // Part by part, since all results of the original are kept until the other has them.
-  const int64_t rows = inputs.at(0).shape()[0];
-  const int64_t part = rows_at_once(transformed, rows_at_once(original, 256));
+  MASE_CHECK(!inputs.empty(), "no inputs");
+  const int64_t rows = inputs[0].shape()[0];
+  const int64_t part =
+      rows_at_once(transformed, rows_at_once(original, std::clamp<int64_t>(rows, 1, 256)));
   for (int64_t first = 0; first < rows; first += part) {
     std::vector<Tensor> own;
     for (const Tensor& input : inputs)
@@ -161,9 +163,9 @@ std::vector<LayerError> compare_layers(const Graph& original, const Graph& trans
           saturations(id, result);
           const auto found = place.find(id);
           if (found == place.end()) return;
-          const Tensor& before = results.at(id);
-          if (before.numel() == result.numel())
-            errors[found->second].output.add(before.data<float>(), result.data<float>(),
+          const auto before = results.find(id);
+          if (before != results.end() && before->second.numel() == result.numel())
+            errors[found->second].output.add(before->second.data<float>(), result.data<float>(),
                                              result.numel());
         },
         part);

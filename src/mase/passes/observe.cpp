@@ -27,13 +27,13 @@ void observe_nodes(const Graph& graph, const std::vector<Tensor>& inputs,
                    const std::function<void(NodeId node, const Tensor& result)>& observe,
                    int64_t most_rows) {
   MASE_CHECK(!inputs.empty(), "no inputs");
-  const int64_t batch_size = rows_at_once(graph, most_rows);
   // Each node once; what the graph is given is handed out from here.
   std::vector<NodeId> computed, given;
   for (const NodeId id : std::set<NodeId>(nodes.begin(), nodes.end()))
     (graph.node(id).kind == NodeKind::placeholder ? given : computed).push_back(id);
   const std::vector<NodeId> placeholders = graph.placeholders();
   const int64_t rows = inputs.front().shape()[0];
+  const int64_t batch_size = rows_at_once(graph, std::clamp<int64_t>(rows, 1, most_rows));
   for (const NodeId id : given) {
     const size_t index = static_cast<size_t>(
         std::find(placeholders.begin(), placeholders.end(), id) - placeholders.begin());

@@ -77,6 +77,11 @@ Tensor rows_of_array(const std::string& path) {
   return Tensor::of({rows, columns}, values);
 }
 
+// Pictures, or an array without names.
+Tensor rows_of_file(const std::string& path, const Shape& sample) {
+  return holds_pictures(path) ? read_pictures(path, sample) : rows_of_array(path);
+}
+
 // Rows of an array with a missing or infinite value: left out and told, or the first is an error.
 Tensor clean_rows(const Tensor& x, const std::string& path, const DatasetOptions& options,
                   std::vector<int64_t>& left_out) {
@@ -133,11 +138,6 @@ Tensor with_gaps(const Tensor& outputs, const std::vector<int64_t>& left_out) {
 
 bool is_foreign(const Network& network) { return network.graph.meta.contains("onnx"); }
 
-bool holds_pictures(const std::string& path) {
-  std::error_code ignored;
-  return is_picture(path) || std::filesystem::is_directory(path, ignored);
-}
-
 Tensor input_rows(const PredictSpec& spec, const Network& network, const DatasetOptions& options,
                   std::vector<int64_t>& left_out) {
   const std::string& path = spec.inputs.at(0);
@@ -150,9 +150,8 @@ Tensor input_rows(const PredictSpec& spec, const Network& network, const Dataset
   const bool named = kind == ".csv" || kind == ".arff" || kind == ".h5" || kind == ".hdf5";
   if (prepare && named && !(kind == ".csv" && is_nameless(path, *preprocessing)))
     return load_rows(path, *preprocessing, options, &left_out).x;
-  Tensor x = kind == ".safetensors" ? rows_of_safetensors(path, spec.tensor)
-             : holds_pictures(path) ? read_pictures(path, sample)
-                                    : rows_of_array(path);
+  Tensor x =
+      kind == ".safetensors" ? rows_of_safetensors(path, spec.tensor) : rows_of_file(path, sample);
   if (x.shape().at(0) > 0 && row_width(x) != features)
     throw Error(path,
                 fmt::format("rows have {} values, the network takes {}", row_width(x), features),
@@ -182,8 +181,8 @@ std::vector<Tensor> several_inputs(const PredictSpec& spec, const Graph& graph) 
   const std::vector<NodeId> placeholders = graph.placeholders();
   for (size_t i = 0; i < placeholders.size(); ++i) {
     const Node& placeholder = graph.node(placeholders[i]);
-    Tensor rows = rows_of_array(spec.inputs[i]);
     Shape shape = placeholder.sample_shape;
+    Tensor rows = rows_of_file(spec.inputs[i], shape);
     if (takes_whole_batch(graph) && rows.numel() == element_count(shape))
       rows = rows.reshaped({1, rows.numel()});
     if (row_width(rows) != element_count(shape))
@@ -210,13 +209,7 @@ int64_t batch_for(int64_t wanted, int64_t rows) {
 }  // namespace
 
 Shape input_shape(const std::string& path) {
-  if (holds_pictures(path)) {
-    const std::vector<std::string> files =
-        is_picture(path) ? std::vector{path} : picture_files(path);
-    if (files.empty()) throw Error(path, "holds no pictures");
-    const Picture first = read_picture(files[0]);
-    return {static_cast<int64_t>(files.size()), first.channels, first.height, first.width};
-  }
+  if (holds_pictures(path)) return pictures_shape(path);
   if (const auto array = array_of(path)) return array->shape();
   return {0, static_cast<int64_t>(open_table(path)->columns().size())};
 }

@@ -92,7 +92,7 @@ SearchExperiment::SearchExperiment(const Experiment& experiment, SearchSpec spec
                 spec_.trained ? "set sum_scaled_metrics = true, or leave the pruner out"
                               : "add [search.strategy.sw_runner.basic_train], or leave it out");
   if (!spec_.sampler) {
-    // All of it, unless fewer are asked for: those would be the first of an order.
+    // All of it, unless fewer are asked for: those would be drawn blindly.
     const double trials = static_cast<double>(spec_.study.trials);
     const bool all = space().size() <= 1e6 && (trials < 0 || trials >= space().size());
     spec_.sampler = &search::find_sampler(all ? "brute-force" : "tpe", "");

@@ -108,7 +108,10 @@ std::vector<int64_t> Study::lease(const Objective& objective, const StudyObserve
   // A process that has nothing to write keeps nobody waiting while it reads.
   if (!unwritten_) {
     take_news();
-    if (seconds_now() < next_look_ && (full() || end_reached(observer, shared))) return leased;
+    if (seconds_now() < next_look_ && (full() || end_reached(observer, shared))) {
+      left_since_.reset();  // others took it
+      return leased;
+    }
   }
   storage_->exclusively(
       [&] {

@@ -37,8 +37,11 @@ struct NormParameters {
   float low = -std::numeric_limits<float>::infinity();
   float high = std::numeric_limits<float>::infinity();
 
-  bool limited() const { return !(std::isinf(low) && std::isinf(high)); }
-  bool relu() const { return low == 0 && std::isinf(high); }
+  bool limited() const {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    return low > -infinity || high < infinity;
+  }
+  bool relu() const { return low == 0 && high > std::numeric_limits<float>::max(); }
 };
 
 // What is done to a row right after it was computed, while it is in cache; null: nothing.

@@ -51,6 +51,7 @@ void close_sizes(Model& model, const std::vector<Shape>& shapes, bool batch,
                                      dimensions.size(), given.size(), shape_text(given)));
     for (size_t i = batch ? 0 : 1; i < given.size(); ++i) {
       Dimension& dimension = dimensions[i];
+      if (i > 0 && given[i] == 0) continue;  // nothing is said of it
       if (i > 0 && is_fixed(dimension) && *dimension.size != given[i])
         throw Error(where, fmt::format("dimension {} has the size {}; what is given has {}", i,
                                        *dimension.size, given[i]));

@@ -2,6 +2,7 @@
 // One SQLite file. Writers take turns; readers are not held up (write-ahead log).
 #include <sqlite3.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "mase/base/file.h"
@@ -223,13 +224,14 @@ class SqliteConnection final : public SqlConnection {
 
   // Of several that open a new file at the same time one is told that it is busy, without a wait.
   void write_ahead() {
-    constexpr int step = 5;
-    for (int waited = 0; waited < milliseconds_to_wait; waited += step) {
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin <
+           std::chrono::milliseconds(milliseconds_to_wait)) {
       const int result =
           sqlite3_exec(db_, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr) & 0xff;
       if (result == SQLITE_OK) return;
       if (result != SQLITE_BUSY) break;
-      sqlite3_sleep(step);
+      sqlite3_sleep(5);
     }
     fail();
   }
