@@ -67,11 +67,11 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& given, in
   options.threads = threads;
   // Results that are not one row per sample (a mean over the batch, say) need the whole batch.
   const std::vector<std::vector<ValueType>> types = infer_types(graph);
-  const bool row_by_row =
-      std::all_of(graph.outputs().begin(), graph.outputs().end(), [&](NodeId id) {
-        const std::vector<ValueType>& type = types[static_cast<size_t>(id)];
-        return !type.empty() && type[0].is_sample_by_sample();
-      });
+  bool row_by_row = true;
+  for (const NodeId id : graph.outputs()) {
+    const std::vector<ValueType>& type = types[static_cast<size_t>(id)];
+    row_by_row = row_by_row && !type.empty() && type[0].is_sample_by_sample();
+  }
   options.batch_size = row_by_row ? rows_at_once(graph, std::clamp<int64_t>(rows, 1, 256))
                                   : std::max<int64_t>(rows, 1);
   Program program = Program::compile(graph, options);

@@ -6,6 +6,7 @@
 
 #include "mase/base/file.h"
 #include "mase/base/table.h"
+#include "mase/passes/costs.h"
 #include "mase/run/search_experiment.h"
 
 namespace mase {
@@ -182,7 +183,11 @@ std::vector<TrainedBest> SearchExperiment::train_best(
 }
 
 Value SearchExperiment::sensitivity() const {
-  constexpr size_t most_measured = 500;
+  // As many as take some seconds.
+  constexpr int64_t work = int64_t{1} << 39;  // multiply-adds
+  const int64_t of_one = std::max<int64_t>(1, rows()) *
+                         std::max<int64_t>(1, network_cost(experiment_.graph(), 1).total().macs);
+  const auto most_measured = static_cast<size_t>(std::min<int64_t>(500, work / of_one));
   const bool classes = experiment_.dataset()->classification;
   const std::string figure = classes ? "accuracy" : "loss";
   const auto value_of = [&](const search::Figures& figures) {

@@ -118,9 +118,34 @@ PrefixRunner::PrefixRunner(const Graph& graph, const QuantizeSpace& space, const
     pieces_.back().parameters.insert(pieces_.back().parameters.end(), own.begin(), own.end());
   }
   pieces_.back().to = order.size();
+  join_pieces();
   if (pieces_.size() > 1) last_layer_ = LastLayer::at(graph, pieces_.back().from, dataset);
   for (const size_t p : pieces_.back().parameters)
     if (!rounds_weights(space.space().parameters()[p].name)) data_parameters_.push_back(p);
+}
+
+// Results that are kept between pieces are to fit into memory: the largest are not kept.
+void PrefixRunner::join_pieces() {
+  constexpr int64_t budget = (int64_t{512} << 20) / int64_t{sizeof(float)};
+  const std::vector<Shape> shapes = infer_shapes(graph_, 1);
+  const auto kept = [&](const Piece& piece) {
+    return rows_.rows() * element_count(shapes[static_cast<size_t>(piece.output)]);
+  };
+  while (pieces_.size() > 1) {
+    int64_t all = 0;
+    size_t largest = 0;
+    for (size_t i = 0; i + 1 < pieces_.size(); ++i) {
+      all += kept(pieces_[i]);
+      if (kept(pieces_[i]) > kept(pieces_[largest])) largest = i;
+    }
+    if (all <= budget) return;
+    Piece& piece = pieces_[largest];
+    Piece& next = pieces_[largest + 1];
+    piece.to = next.to;
+    piece.output = next.output;
+    piece.parameters.insert(piece.parameters.end(), next.parameters.begin(), next.parameters.end());
+    pieces_.erase(pieces_.begin() + static_cast<std::ptrdiff_t>(largest) + 1);
+  }
 }
 
 PrefixRunner::Key PrefixRunner::key_of(const std::vector<size_t>& parameters, const Point& point) {
@@ -131,7 +156,7 @@ PrefixRunner::Key PrefixRunner::key_of(const std::vector<size_t>& parameters, co
 }
 
 int64_t PrefixRunner::batch_of_rows() const {
-  return std::min(batch_size_, std::max<int64_t>(1, rows_.rows()));
+  return rows_at_once(graph_, std::min(batch_size_, std::max<int64_t>(1, rows_.rows())));
 }
 
 Graph PrefixRunner::configured(const Point& point) const {
@@ -145,14 +170,21 @@ Program& PrefixRunner::program(Piece& piece, const Key& key, const Point& point,
   const auto known = piece.programs.find(key);
   if (known != piece.programs.end()) return known->second;
   if (piece.programs.size() >= most_programs) piece.programs.clear();
+  constexpr size_t budget = size_t{512} << 20;  // of the memory that programs run in
+  if (program_bytes_ > budget) {
+    for (Piece& one : pieces_) one.programs.clear();
+    program_bytes_ = 0;
+  }
   CompileOptions options;
   options.batch_size = batch_of_rows();
   if (is_last) options.loss = loss_for(dataset_);
-  return piece.programs
-      .emplace(key, Program::compile(piece_of(configured(point), piece.from, piece.to, piece.input,
-                                              piece.output),
-                                     options))
-      .first->second;
+  Program& made = piece.programs
+                      .emplace(key, Program::compile(piece_of(configured(point), piece.from,
+                                                              piece.to, piece.input, piece.output),
+                                                     options))
+                      .first->second;
+  program_bytes_ += made.arena_bytes();
+  return made;
 }
 
 int PrefixRunner::identity(Piece& piece, const Point& point) {

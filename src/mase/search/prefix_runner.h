@@ -58,6 +58,7 @@ class PrefixRunner {
     Tensor result = {};
   };
   using Key = std::vector<double>;
+  void join_pieces();
   static Key key_of(const std::vector<size_t>& parameters, const Point& point);
   int64_t batch_of_rows() const;
   Graph configured(const Point& point) const;
@@ -79,6 +80,7 @@ class PrefixRunner {
   std::map<std::vector<int>, std::map<int, Score>> scores_;  // by identities of pieces, the last's
   std::map<Key, std::optional<LastLayer::Variant>> variants_;
   size_t computed_ = 0;
+  size_t program_bytes_ = 0;
 };
 
 }  // namespace mase::search
