@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "engine/against_reference.h"
+#include "engine/layers.h"
 #include "mase/base/random.h"
 #include "mase/ir/evaluate.h"
 #include "mase/models/model.h"
@@ -432,6 +433,44 @@ TEST(Program, LargeBatchesInSlicesMatchSingleSamples) {
   Batch beyond = sample.batch(batch);
   beyond.first_row = 1;
   EXPECT_THROW(program.forward(beyond), Error);
+}
+
+// Shapes that a graph has at its own batch only.
+TEST(Program, RunsWholeBatchesThatOneRowHasNoShapeFor) {
+  Graph graph;
+  const NodeId x = graph.add_placeholder("x", {10});
+  graph.add_output({graph.call_function(
+      "reshape", {Argument::node(x), Argument::literal(Value(List{int64_t{-1}, int64_t{20}}))})});
+  Tensor rows({4, 10});
+  for (int64_t i = 0; i < 40; ++i) rows.mutable_data<float>()[i] = static_cast<float>(i);
+  const Tensor result = run(graph, {rows})[0];
+  ASSERT_EQ(result.shape(), (Shape{2, 20}));
+  for (int64_t i = 0; i < 40; ++i) EXPECT_EQ(result.item(i), i);
+}
+
+// In inference the limits behind a batch norm, and the rounding behind them, are its own.
+TEST(Program, LimitsOfABatchNormAreDoneInItsSweep) {
+  for (const auto& [low, high] :
+       std::vector<std::pair<double, double>>{{0, 6}, {-1, 1}, {1e39, 1e40}, {-INFINITY, -1e39}}) {
+    Graph graph;
+    const NodeId x = graph.add_placeholder("x", {2, 2, 1});
+    const NodeId norm = add_layer(graph, "batch_norm2d", {}, x);
+    graph.add_output(
+        {graph.call_function("clamp", {Argument::node(norm)},
+                             {{"min", Argument::literal(low)}, {"max", Argument::literal(high)}})});
+    CompileOptions options;
+    options.batch_size = 2;
+    EXPECT_NE(Program::compile(graph, options).dump().find("batch_norm+clamp"), std::string::npos);
+    const Tensor rows = Tensor::of({2, 2, 2, 1}, std::vector<float>{-8, 8, 3, 0.5, -0.5, 1, 7, 9});
+    const Tensor result = run(graph, {rows})[0];
+    for (int64_t i = 0; i < 8; ++i) {
+      const double scaled = rows.item(i) / std::sqrt(1 + 1e-5);
+      const double wanted = std::min(std::max(scaled, low), high);
+      EXPECT_TRUE(result.item(i) == static_cast<float>(wanted) ||
+                  std::abs(result.item(i) - wanted) < 1e-5)
+          << result.item(i) << " " << wanted;
+    }
+  }
 }
 
 // Analyses keep the values of all nodes: of large images only few rows at a time.

@@ -21,7 +21,11 @@ int run(const Arguments& arguments) {
   // Nothing is compared: data are for passes that look at some.
   spec.data.noted = false;
   if (spec.passes.calls.empty() && !arguments.was_typed("dataset")) spec.data = {};
-  const HardwareNetwork network = load_hardware_network(spec);
+  Observer observer;
+  observer.log = [](LogLevel level, const std::string& line) {
+    if (level == LogLevel::warning) std::fputs(("WARNING  " + line + "\n").c_str(), stderr);
+  };
+  const HardwareNetwork network = load_hardware_network(spec, observer);
   const bool quick = !asks_for_design(arguments);
   Design design;
   if (!quick) design = make_design(network.lowered.graph, read_design_options(arguments, spec));

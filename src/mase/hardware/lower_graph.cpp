@@ -336,6 +336,18 @@ class GraphLowering {
 
 LoweredNetwork lower(const Graph& graph) { return GraphLowering(graph).run(); }
 
+std::vector<std::string> layers_in_software(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const Module* module = graph.module_of(node);
+    if (module && !module->op.empty() && find_op(module->op).product &&
+        !graph.quantization_of(node).active())
+      names.push_back(node.name);
+  }
+  return names;
+}
+
 std::vector<int64_t> input_codes(const LoweredNetwork& network, const std::vector<Tensor>& values) {
   MASE_CHECK(values.size() == network.sources.size(), "{} values for {} sources", values.size(),
              network.sources.size());

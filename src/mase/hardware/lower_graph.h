@@ -48,6 +48,10 @@ struct LoweredNetwork {
 
 LoweredNetwork lower(const Graph& graph);
 
+// Layers with products that are not quantised: hardware begins behind them, and what it costs is
+// not the network's.
+std::vector<std::string> layers_in_software(const Graph& graph);
+
 // Codes of the sources' values, [rows][features...] each, as rows of the integer graph's inputs.
 std::vector<int64_t> input_codes(const LoweredNetwork& network, const std::vector<Tensor>& values);
 // Results of the integer graph as the numbers they mean, [rows][outputs].

@@ -167,6 +167,11 @@ HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& 
     }
   }
   result.lowered = lower(result.network);
+  if (const std::vector<std::string> left = layers_in_software(result.network);
+      !left.empty() && observer.log)
+    observer.log(LogLevel::warning,
+                 fmt::format("not quantised, so not in hardware and in none of its figures: {}",
+                             join(left, ", ")));
   return result;
 }
 

@@ -62,6 +62,11 @@ Dict hardware_of(const NetworkCost& cost, int64_t parameters, const FigureOption
 Dict hardware_of(const Graph& graph, const FigureOptions& options) {
   Dict figures = hardware_of(network_cost(graph, 1), graph.parameter_count(false), options);
   if (options.design) {
+    if (const std::vector<std::string> left = layers_in_software(graph); !left.empty())
+      throw Error("area_luts, latency",
+                  fmt::format("'{}' is not quantised: there is no hardware for all of the network",
+                              left[0]),
+                  "quantise every layer with weights, or leave these metrics out");
     const Estimate design = estimate(make_design(lower(graph).graph, {}).graph);
     figures.set("area_luts", design.luts);
     figures.set("latency", design.delay_ns);
