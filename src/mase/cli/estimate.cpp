@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch estimate: what a quantised network costs in hardware, without synthesis.
+#include <cstdio>
+
 #include "mase/base/file.h"
 #include "mase/base/table.h"
 #include "mase/cli/hardware_setup.h"
