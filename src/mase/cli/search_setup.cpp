@@ -118,7 +118,7 @@ std::vector<Field> search_options() {
            .group = group},
           {.name = "space",
            .type = FieldType::text,
-           .help = "without a file: widths of every linear layer, as bits=2..8",
+           .help = "without a file: widths of every linear layer and convolution, as bits=2..8",
            .group = group},
           {.name = "objective",
            .type = FieldType::text,

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "mase/base/text.h"
 #include "mase/run/search_training.h"
@@ -22,6 +23,16 @@ using search::Trial;
 const Split& rows_called(const Dataset& dataset, const std::string& name) {
   if (name == "test") return dataset.test;
   return name == "train" ? dataset.train : dataset.validation;
+}
+
+// A flag names every kind of layer with products; those that this network has.
+Value of_this_network(const Value& seed, const Graph& graph) {
+  std::set<std::string> ops = {"default"};
+  for (const auto& [path, module] : graph.modules()) ops.insert(module.op);
+  Dict own;
+  for (const auto& [op, table] : seed.as_dict())
+    if (ops.count(op)) own.set(op, table);
+  return own;
 }
 
 constexpr int64_t mase_rows = 512;  // what MASE measures on if nothing is said
@@ -44,6 +55,7 @@ SearchExperiment::SearchExperiment(const Experiment& experiment, SearchSpec spec
   const Dataset& dataset = *experiment_.dataset();
   if (!spec_.rows) spec_.rows = spec_.trained ? std::numeric_limits<int64_t>::max() : mase_rows;
   std::vector<std::unique_ptr<search::SpacePart>> parts;
+  if (spec_.seed_path == "--space") spec_.seed = of_this_network(spec_.seed, experiment_.graph());
   if (spec_.space)
     parts.push_back(
         spec_.space->make({experiment_.graph(), spec_.seed, spec_.by, spec_.seed_path}, problems));

@@ -291,14 +291,14 @@ Value seed_of_flag(const std::string& text) {
     throw Error("--space", fmt::format("'{}' is no space", printable(text)),
                 "write bits=2..8 or bits=2,4,8");
   const List half = {Value("NA")};
-  return Dict{{"default", Dict{{"config", Dict{{"name", List{Value("NA")}}}}}},
-              {"linear", Dict{{"config", Dict{{"name", List{Value("integer")}},
-                                              {"data_in_width", widths},
-                                              {"data_in_frac_width", half},
-                                              {"weight_width", widths},
-                                              {"weight_frac_width", half},
-                                              {"bias_width", List{widths.back()}},
-                                              {"bias_frac_width", half}}}}}};
+  const Dict config{{"name", List{Value("integer")}}, {"data_in_width", widths},
+                    {"data_in_frac_width", half},     {"weight_width", widths},
+                    {"weight_frac_width", half},      {"bias_width", List{widths.back()}},
+                    {"bias_frac_width", half}};
+  Dict seed{{"default", Dict{{"config", Dict{{"name", List{Value("NA")}}}}}}};
+  for (const OpRecord* op : Registry<OpRecord>::instance().all())
+    if (op->product) seed.set(op->name, Dict{{"config", config}});
+  return seed;
 }
 
 // Flags win over the file.
