@@ -7,8 +7,8 @@
 namespace mase {
 namespace {
 
-constexpr int64_t most_places = int64_t{3}
-                                << 24;  // the largest coloured picture; a file claims no more
+// The largest coloured picture: a file claims no more.
+constexpr int64_t most_places = int64_t{3} << 24;
 
 std::string place_name(const std::string& prefix, const Shape& shape, size_t index) {
   std::vector<std::string> parts(shape.size() + 1, prefix);

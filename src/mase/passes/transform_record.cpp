@@ -17,12 +17,12 @@ namespace mase {
 namespace {
 
 // Rows that layers are compared on: as many as take a few seconds, in multiply-adds.
-int64_t profiled_rows(const Graph& graph) {
+int64_t profiled_rows(const Graph& graph, int64_t batch) {
   constexpr int64_t most = 1024, fewest = 16, work = int64_t{1} << 36, of_a_value = 50;
-  int64_t values = 1;
-  for (const Shape& shape : infer_shapes(graph, 1)) values += element_count(shape);
-  const int64_t of_a_row = std::max(of_a_value * values, network_cost(graph, 1).total().macs);
-  return std::clamp(work / of_a_row, fewest, most);
+  int64_t values = 0;
+  for (const Shape& shape : infer_shapes(graph, batch)) values += element_count(shape);
+  const int64_t of_a_batch = std::max(of_a_value * values, network_cost(graph, batch).total().macs);
+  return std::clamp(work / std::max<int64_t>(1, of_a_batch / batch), fewest, most);
 }
 
 constexpr int bins = 48;
@@ -162,7 +162,8 @@ Value cost_record(const Graph& graph, const PassContext& context) {
 
 Value transform_record(const Graph& original, const Graph& transformed,
                        const PassContext& context) {
-  const std::vector<Tensor> inputs = sample_inputs(transformed, context, profiled_rows(original));
+  const std::vector<Tensor> inputs =
+      sample_inputs(transformed, context, profiled_rows(original, report_batch(context)));
   List layers;
   for (const LayerError& error : compare_layers(original, transformed, inputs))
     layers.push_back(

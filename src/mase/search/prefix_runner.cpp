@@ -127,6 +127,7 @@ PrefixRunner::PrefixRunner(const Graph& graph, const QuantizeSpace& space, const
 // Results that are kept between pieces are to fit into memory: the largest are not kept.
 void PrefixRunner::join_pieces() {
   constexpr int64_t budget = (int64_t{512} << 20) / int64_t{sizeof(float)};
+  if (pieces_.size() == 1) return;
   const std::vector<Shape> shapes = infer_shapes(graph_, 1);
   const auto kept = [&](const Piece& piece) {
     return rows_.rows() * element_count(shapes[static_cast<size_t>(piece.output)]);
