@@ -386,7 +386,7 @@ int run_bench(const Arguments& arguments) {
                                       mode,
                                       std::to_string(batch_size),
                                       std::to_string(threads),
-                                      fmt::format("{:.0f}", best[k]),
+                                      fmt::format("{:.{}f}", best[k], best[k] < 100 ? 2 : 0),
                                       fmt::format("{:.4g}", best[k] * double(batch_size))};
     if (compared) cells.push_back(fmt::format("{:.2f}x", best[0] / best[k]));
     table.add(cells);

@@ -83,11 +83,13 @@ void report_outcome(const TrainResult& result, const RunFolder& folder, const Lo
   log.info("Run folder: " + folder.path());
   if (outcome.run_steps == 0 && outcome.status == TrainStatus::finished)
     log.info(fmt::format("Nothing was left to train: the run has {} epochs", state.epoch));
-  if (outcome.run_steps > 0)
-    log.info(fmt::format("{} steps in {:.2f} s: {:.0f} steps/s, {:.0f} samples/s",
-                         with_thousands(outcome.run_steps), outcome.run_seconds,
-                         static_cast<double>(outcome.run_steps) / outcome.run_seconds,
+  if (outcome.run_steps > 0) {
+    const double rate = static_cast<double>(outcome.run_steps) / outcome.run_seconds;
+    log.info(fmt::format("{} steps in {:.2f} s: {:.{}f} steps/s, {:.0f} samples/s",
+                         with_thousands(outcome.run_steps), outcome.run_seconds, rate,
+                         rate < 100 ? 2 : 0,
                          static_cast<double>(outcome.run_samples) / outcome.run_seconds));
+  }
   if (outcome.stopped_early)
     log.info(fmt::format("Stopped early: no better {} for {} epochs", outcome.monitor,
                          state.stale_epochs));
