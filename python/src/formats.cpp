@@ -100,8 +100,7 @@ nb::dict layer_quantizers(const std::string& op_name, nb::handle config, const s
   const OpRecord& op = find_op(op_name);
   Problems problems;
   const Quantization parsed =
-      parse_quantization(to_value(config, path), op.operands, op.required_operands,
-                         op.unsigned_operands, path, problems);
+      parse_quantization(to_value(config, path), operand_rules(op), path, problems);
   problems.throw_if_any();
   nb::dict result;
   for (const auto& [operand, quantizer] : parsed.operands)

@@ -41,8 +41,8 @@ Graph two_layers(const Value& config) {
   *layer.find("weight") = random_tensor({width_out, width_in}, 0.4, 1);
   *layer.find("bias") = random_tensor({width_out}, 0.4, 2);
   Problems problems;
-  layer.quantization = parse_quantization(config, {"data_in", "weight", "bias", "data_out"}, {}, {},
-                                          "config", problems);
+  layer.quantization = parse_quantization(
+      config, {.names = {"data_in", "weight", "bias", "data_out"}}, "config", problems);
   problems.throw_if_any();
   fit_learned_parameters(layer);
   graph.add_output({graph.add_module("layer", layer, {x})});
@@ -313,7 +313,7 @@ TEST(Learned, TrainsAsUnderPyTorch) {
         make_module("linear", Value(Dict{{"in_features", in}, {"out_features", out}}), 0, path);
     Problems problems;
     module.quantization =
-        parse_quantization(config, {"data_in", "weight", "bias"}, {}, {}, path, problems);
+        parse_quantization(config, {.names = {"data_in", "weight", "bias"}}, path, problems);
     problems.throw_if_any();
     fit_learned_parameters(module);
     for (auto& [name, tensor] : module.parameters) tensor = golden.at("init." + path + "." + name);

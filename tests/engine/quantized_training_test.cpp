@@ -100,7 +100,7 @@ TEST(QuantizedTraining, DrawsAreUnbiasedAndIndependent) {
                                                        {"weight_width", 4},
                                                        {"weight_frac_width", 0},
                                                        {"weight_rounding", "stochastic"}}),
-                                            {"weight"}, {}, {}, "config", problems);
+                                            {.names = {"weight"}}, "config", problems);
     problems.throw_if_any();
     last = graph.add_module(path, layer, {input});
     graph.call_function("relu", {Argument::node(last)});

@@ -59,8 +59,8 @@ Network network(int number, const std::map<std::string, Tensor>& golden) {
       graph.add_module("before", linear("before", inputs, inputs, identity, Tensor({inputs})), {x});
   Module layer = linear("layer", inputs, outputs, at("w"), at("b"));
   Problems problems;
-  layer.quantization = parse_quantization(layer_config(number), {"data_in", "weight", "bias"}, {},
-                                          {}, "layer", problems);
+  layer.quantization = parse_quantization(
+      layer_config(number), {.names = {"data_in", "weight", "bias"}}, "layer", problems);
   problems.throw_if_any();
   result.layer = graph.add_module("layer", layer, {before});
   const NodeId product =

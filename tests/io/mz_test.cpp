@@ -21,8 +21,7 @@ Graph transformed() {
       Dict{{"name", "integer"},   {"data_in_width", 8},     {"data_in_frac_width", 4},
            {"weight_width", 8},   {"weight_frac_width", 4}, {"bias_width", 8},
            {"bias_frac_width", 4}};
-  linear.quantization = parse_quantization(config, op.operands, op.required_operands,
-                                           op.unsigned_operands, "", problems);
+  linear.quantization = parse_quantization(config, operand_rules(op), "", problems);
   problems.throw_if_any();
   Tensor mask(linear.find("weight")->shape());
   for (int64_t i = 0; i < mask.numel(); ++i) mask.mutable_data<float>()[i] = i % 3 != 0;
@@ -214,8 +213,7 @@ TEST(Mz, EveryFormatOfNoKeyComesBack) {
       Graph graph = make_model("jsc-tiny", {.seed = 3});
       Problems problems;
       Module& linear = graph.modules().at("seq_blocks.2");
-      linear.quantization = parse_quantization(Value(config), op.operands, op.required_operands,
-                                               op.unsigned_operands, "", problems);
+      linear.quantization = parse_quantization(Value(config), operand_rules(op), "", problems);
       if (!problems.empty()) continue;  // it needs keys
       ++tried;
       save_mz(path, graph);

@@ -140,6 +140,22 @@ TEST(OnnxExport, MultiheadAttentionIsWrittenInItsParts) {
         EXPECT_EQ(op_counts(again)["scaled_dot_product_attention"], 1);
         EXPECT_TRUE(again.modules().count("block.attention.q_proj"));
       }
+      // Rounded, every part has its quantiser.
+      Dict config{{"name", "integer"}};
+      for (const char* operand : {"data_in", "weight", "bias", "projected", "attended"}) {
+        config.set(std::string(operand) + "_width", 6);
+        config.set(std::string(operand) + "_frac_width", 4);
+      }
+      Problems problems;
+      graph.modules().at("block.attention").quantization =
+          parse_quantization(config, operand_rules(op), "attention", problems);
+      problems.throw_if_any();
+      const std::vector<Tensor> rounded = run(graph, inputs);
+      EXPECT_GT(largest_difference(ours.at(0), rounded.at(0)), 1e-3);
+      const Graph again = read_again(onnx::export_graph(graph, {.flavour = onnx::Flavour::qonnx}));
+      const std::vector<Tensor> theirs = run(again, inputs);
+      for (size_t i = 0; i < 2; ++i)
+        EXPECT_LE(largest_difference(rounded.at(i), theirs.at(i)), 1e-5) << batch_first << causal;
     }
 }
 
@@ -185,7 +201,7 @@ Graph quantised(const std::string& format, int width, int frac) {
     }
     Problems problems;
     module.quantization =
-        parse_quantization(config, op.operands, {}, op.unsigned_operands, path, problems);
+        parse_quantization(config, {op.operands, {}, op.unsigned_operands}, path, problems);
     problems.throw_if_any();
   }
   return graph;

@@ -64,7 +64,7 @@ TEST(OnnxRoundTrip, FormatsOfUnusualParameters) {
     }
     Problems problems;
     module.quantization =
-        parse_quantization(config, op.operands, {}, op.unsigned_operands, layer, problems);
+        parse_quantization(config, {op.operands, {}, op.unsigned_operands}, layer, problems);
     problems.throw_if_any();
   }
   const onnx::ExportOptions options{.flavour = onnx::Flavour::qonnx};

@@ -55,7 +55,7 @@ inline Graph quantised(Graph graph, const std::string& format, const Dict& keys,
     const OpRecord& op = find_op(module.op);
     Problems problems;
     module.quantization =
-        parse_quantization(config, op.operands, {}, op.unsigned_operands, path, problems);
+        parse_quantization(config, {op.operands, {}, op.unsigned_operands}, path, problems);
     problems.throw_if_any();
   }
   return graph;

@@ -50,7 +50,7 @@ TEST(ebops, of_the_known_layer) {
                       {"bias_overflow", "wrap"}};
     Problems problems;
     layer.quantization =
-        parse_quantization(config, find_op("linear").operands, {}, {}, "layer", problems);
+        parse_quantization(config, {.names = find_op("linear").operands}, "layer", problems);
     problems.throw_if_any();
   });
   EXPECT_EQ(ebops(graph), 118);

@@ -33,6 +33,14 @@ double largest_of(const Tensor& tensor) {
   return largest;
 }
 
+// Of the parameters an operand stands for.
+double largest_of(const Module& module, const std::vector<std::string>& names) {
+  double largest = 0;
+  for (const std::string& name : names)
+    if (const Tensor* tensor = module.find(name)) largest = std::max(largest, largest_of(*tensor));
+  return largest;
+}
+
 std::vector<Layer> layers_of(const Graph& graph, const Tensor& samples) {
   std::vector<Layer> layers;
   std::map<NodeId, std::vector<size_t>> readers;  // producer: layers that read it
@@ -41,10 +49,14 @@ std::vector<Layer> layers_of(const Graph& graph, const Tensor& samples) {
     const Module* module = graph.module_of(node);
     if (!module) continue;
     const OpRecord& op = find_op(module->op, node.name);
-    if (!std::count(op.operands.begin(), op.operands.end(), "weight")) continue;
+    const std::vector<std::string> weights = operand_rules(op).parts_of("weight");
+    if (!std::count(op.operands.begin(), op.operands.end(), "weight") ||
+        std::none_of(weights.begin(), weights.end(),
+                     [&](auto& name) { return module->find(name); }))
+      continue;
     Layer layer{id, node.target, &op};
-    if (const Tensor* weight = module->find("weight")) layer.weight = largest_of(*weight);
-    if (const Tensor* bias = module->find("bias")) layer.bias = largest_of(*bias);
+    layer.weight = largest_of(*module, weights);
+    layer.bias = largest_of(*module, operand_rules(op).parts_of("bias"));
     for (const NodeId input : graph.inputs_of(id)) readers[input].push_back(layers.size());
     layers.push_back(layer);
   }
@@ -87,17 +99,23 @@ Graph quantized(const Graph& original, const std::vector<Layer>& layers, const F
     Module& module = *graph.module_of(graph.node(layer.node));
     if (!weights_only) put("data_in", layer.data);
     put("weight", layer.weight);
-    if (module.find("bias")) put("bias", layer.bias);
+    OperandRules rules = operand_rules(*layer.op);
+    rules.required.clear();
+    rules.unsigned_operands.clear();
+    const std::vector<std::string> biases = rules.parts_of("bias");
+    if (std::any_of(biases.begin(), biases.end(), [&](auto& name) { return module.find(name); }))
+      put("bias", layer.bias);
     Problems problems;
-    module.quantization =
-        parse_quantization(Value(flat), layer.op->operands, {}, {}, layer.path, problems);
+    module.quantization = parse_quantization(Value(flat), rules, layer.path, problems);
     problems.throw_if_any();
-    const Tensor* weight = module.find("weight");
-    const Quantizer* quantizer = module.quantization.find("weight");
-    MASE_CHECK(weight && quantizer, "layer '{}' has no quantised weight", layer.path);
-    const auto count = static_cast<double>(weight->numel());
-    total += quantizer->bits_per_value(weight->shape()) * count;
-    values += count;
+    for (const std::string& name : rules.parts_of("weight")) {
+      const Tensor* weight = module.find(name);
+      const Quantizer* quantizer = module.quantization.find(name);
+      MASE_CHECK(weight && quantizer, "layer '{}' has no quantised {}", layer.path, name);
+      const auto count = static_cast<double>(weight->numel());
+      total += quantizer->bits_per_value(weight->shape()) * count;
+      values += count;
+    }
   }
   bits = values > 0 ? total / values : 0;
   return graph;

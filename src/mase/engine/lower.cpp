@@ -12,10 +12,7 @@
 
 namespace mase::engine {
 
-const Shape& Lowerer::shape(Slot slot) const {
-  static const Shape none;
-  return slot >= 0 ? plan_.at(slot).shape : none;
-}
+Shape Lowerer::shape(Slot slot) const { return slot >= 0 ? plan_.at(slot).shape : Shape(); }
 
 std::optional<Slot> Lowerer::parameter(const std::string& name) {
   if (!module_) return {};
@@ -25,6 +22,10 @@ std::optional<Slot> Lowerer::parameter(const std::string& name) {
                                         [&](const auto& entry) { return entry.first == name; });
   if (!is_parameter) return found->second;
   return quantized(found->second, module_->quantization, name);
+}
+
+Slot Lowerer::rounded(Slot x, const std::string& operand) {
+  return known(x) && module_ ? quantized(x, module_->quantization, operand) : x;
 }
 
 Slot Lowerer::add(const char* record, Primitive primitive, Shape shape, Layout layout, Axes axes) {
@@ -127,6 +128,14 @@ Slot Lowerer::call(std::shared_ptr<BoundCall> bound, std::vector<Slot> inputs, c
   Primitive primitive{.in = std::move(inputs), .payload = CallPayload{std::move(bound)}};
   if (module_) {
     const std::vector<LearnedOperand> learned = learned_operands(*module_);
+    for (const LearnedOperand& number : learned)
+      if (is_activation(number.operand) && number.operand != "data_in" &&
+          number.operand != "data_out")
+        throw Error(node_->name,
+                    fmt::format("{} is rounded inside a layer that is computed by its own code, "
+                                "which cannot learn {}",
+                                number.operand, number.parameter),
+                    "put the batch first (batch_first = true), or give the number");
     const auto is_learned = [&](const std::string& name) {  // the op does not know of it
       return std::any_of(learned.begin(), learned.end(),
                          [&](const LearnedOperand& number) { return number.parameter == name; });

@@ -18,10 +18,11 @@ class Lowerer : public Lowering {
   explicit Lowerer(Plan& plan) : plan_(plan) {}
   void run();
 
-  const Shape& shape(Slot slot) const override;
+  Shape shape(Slot slot) const override;
   bool training() const override { return plan_.options.training; }
   std::optional<Slot> parameter(const std::string& name) override;
 
+  Slot rounded(Slot x, const std::string& operand) override;
   Slot map(const Expr& expr, const std::vector<Slot>& operands) override;
   Slot linear(Slot x, Slot weight, std::optional<Slot> bias) override;
   Slot matmul(Slot a, Slot b) override;

@@ -137,7 +137,7 @@ int64_t features(const Value& layer, const char* key, const std::string& place) 
 void quantise(Module& module, const Dict& config, const std::string& place) {
   const OpRecord& op = find_op(module.op);
   Problems problems;
-  module.quantization = parse_quantization(config, op.operands, {}, {}, place, problems);
+  module.quantization = parse_quantization(config, {.names = op.operands}, place, problems);
   problems.throw_if_any();
 }
 

@@ -157,6 +157,9 @@ std::vector<Array> evaluate(const Graph& graph, const std::vector<Array>& inputs
       }
       OpCall call{
           bound.attributes, {}, {}, options.training, options.seed + static_cast<uint64_t>(id)};
+      call.round = [&](Array value, const std::string& operand) {
+        return quantized(value, quantizer(operand));
+      };
       for (const Array& argument : arguments) call.inputs.push_back(&argument);
       for (const auto& [name, array] : params) call.params[name] = &array;
       results[static_cast<size_t>(id)] = quantized(bound.op->eval(call), quantizer("data_out"));

@@ -91,9 +91,15 @@ std::string operand_text(const Quantizer* quantizer) {
 std::string format_text(const Quantization& quantization) {
   std::vector<std::string> parts;
   if (quantization.bypass) parts.emplace_back("bypassed");
-  for (const char* operand : {"data_in", "weight", "bias", "data_out"})
+  const auto add = [&](const std::string& operand) {
     if (const Quantizer* quantizer = quantization.find(operand))
       parts.push_back(fmt::format("{} {}", operand, operand_text(quantizer)));
+  };
+  const std::vector<std::string> first = {"data_in", "weight", "bias"};
+  for (const std::string& operand : first) add(operand);
+  for (const auto& [operand, quantizer] : quantization.operands)
+    if (!std::count(first.begin(), first.end(), operand) && operand != "data_out") add(operand);
+  add("data_out");
   for (const auto& [operand, quantizer] : quantization.backward)
     parts.push_back(fmt::format("backward {} {}", operand, operand_text(quantizer.get())));
   return join(parts, ", ");

@@ -32,10 +32,14 @@ class Lowering {
  public:
   virtual ~Lowering() = default;
 
-  virtual const Shape& shape(Slot slot) const = 0;  // empty for what is not there
+  // Empty for what is not there. A copy: what is built next moves the tensors' table.
+  virtual Shape shape(Slot slot) const = 0;
   virtual bool training() const = 0;
   // A parameter or buffer of the module being lowered; nothing if it has none of that name.
   virtual std::optional<Slot> parameter(const std::string& name) = 0;
+
+  // A value inside the op, rounded as the format of that operand says; as it is if it has none.
+  virtual Slot rounded(Slot x, const std::string& operand) = 0;
 
   // out = expr(operands), element by element, operands broadcast against each other.
   virtual Slot map(const Expr& expr, const std::vector<Slot>& operands) = 0;

@@ -18,6 +18,10 @@ const OpRecord& find_op(const std::string& name, const std::string& place) {
   throw Error(place, fmt::format("unknown op '{}'", printable(name)), suggestion(name, known));
 }
 
+OperandRules operand_rules(const OpRecord& op) {
+  return {op.operands, op.required_operands, op.unsigned_operands, op.operand_parts};
+}
+
 Array Array::from(const Tensor& tensor) {
   Array array(tensor.shape());
   for (int64_t i = 0; i < tensor.numel(); ++i) array.data[static_cast<size_t>(i)] = tensor.item(i);

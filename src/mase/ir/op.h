@@ -16,6 +16,8 @@
 
 namespace mase {
 
+struct OperandRules;
+
 // The oracle's numbers: every op's `eval` and `grad` compute in double precision with plain loops,
 // and every faster kernel is tested against them.
 struct Array {
@@ -48,6 +50,12 @@ struct OpCall {
   uint64_t seed = 0;  // of the random draws of this call (dropout)
   // Training only: new values of buffers (running statistics), if the caller wants them.
   std::map<std::string, Array>* updates = nullptr;
+  // Rounds a value inside the op as the operand's format says. Empty: nothing inside is rounded.
+  std::function<Array(Array value, const std::string& operand)> round = {};
+
+  Array rounded(Array value, const std::string& operand) const {
+    return round ? round(std::move(value), operand) : value;
+  }
 };
 
 struct OpGradients {
@@ -77,6 +85,16 @@ struct ProductInfo {
 // and bias, buffers running_mean and running_var, attribute eps.
 struct ChannelNormInfo {
   int64_t channel_axis = 1;  // of input and output
+};
+
+// One of several products of a call, for ops whose `product` cannot say it: `data` operand times
+// rows [first, first + rows) of a parameter, or times other activations.
+struct ProductPart {
+  std::string data = {}, weight = {}, bias = {};  // operands; empty: none
+  int64_t first = 0, rows = 0;                    // of the weight and the bias
+  Shape in = {};                                  // the data's
+  Shape other = {};                               // what stands for the weight: activations
+  int64_t macs = 0, outputs = 0;
 };
 
 // What the elements of a result are. Promoted: as PyTorch promotes the inputs' types.
@@ -112,12 +130,18 @@ struct OpRecord {
   std::vector<std::string> operands = {};
   std::vector<std::string> required_operands = {};
   std::vector<std::string> unsigned_operands = {};  // MASE: relu's data_in takes the unsigned range
+  // A layer of several products: `weight` stands for these parameters, each rounded by itself.
+  std::map<std::string, std::vector<std::string>> operand_parts = {};
 
   ElementRule element = ElementRule::promoted;
   std::optional<ResultsInfo> results = {};  // none: one result
 
   std::optional<ProductInfo> product = {};
+  std::function<std::vector<ProductPart>(const Value& attributes, const std::vector<Shape>& inputs)>
+      product_parts = {};
   std::optional<ChannelNormInfo> channel_norm = {};
+
+  bool multiplies_weights() const { return product.has_value() || product_parts; }
 
   std::function<std::vector<ParamSpec>(const Value& attributes)> params = {};
   std::function<Shape(const Value& attributes, const std::vector<Shape>& inputs)> infer;
@@ -136,6 +160,9 @@ struct OpRecord {
   std::function<void(Dict& attributes, const std::vector<Shape>& inputs, int64_t outputs)>
       complete = {};
 };
+
+// What a layer's table of number formats may have.
+OperandRules operand_rules(const OpRecord& op);
 
 // By name, alias or PyTorch's class name.
 const OpRecord& find_op(const std::string& name, const std::string& place = "");

@@ -2,6 +2,7 @@
 #include "mase/ir/quantization.h"
 
 #include <algorithm>
+#include <set>
 
 #include "mase/base/text.h"
 
@@ -24,8 +25,8 @@ std::map<std::string, QuantizerPtr> parse_backward(const Value& config, const st
     problems.add(Error(config["backward"].position(), path, "unknown key 'backward'"));
     return {};
   }
-  Quantization parsed = parse_quantization(config, {"output_grad", "data_in", "weight", "bias"}, {},
-                                           {}, path, problems);
+  Quantization parsed = parse_quantization(
+      config, {.names = {"output_grad", "data_in", "weight", "bias"}}, path, problems);
   parsed.operands.erase("bias");
   for (const auto& [operand, quantizer] : parsed.operands)
     if (quantizer->learned)
@@ -37,7 +38,18 @@ std::map<std::string, QuantizerPtr> parse_backward(const Value& config, const st
 }  // namespace
 
 bool is_activation(const std::string& operand) {
-  return operand == "data_in" || operand == "data_out" || operand == "output_grad";
+  return !ends_with(operand, "weight") && !ends_with(operand, "bias");
+}
+
+std::vector<std::string> OperandRules::parts_of(const std::string& name) const {
+  const auto found = parts.find(name);
+  return found == parts.end() ? std::vector<std::string>{name} : found->second;
+}
+
+std::vector<std::string> OperandRules::prefixes() const {
+  std::vector<std::string> all = names;
+  for (const auto& [name, own] : parts) all.insert(all.end(), own.begin(), own.end());
+  return all;
 }
 
 const Quantizer* Quantization::find_backward(const std::string& operand) const {
@@ -56,9 +68,7 @@ std::string Quantization::format() const {
   return config["name"].is_string() ? config["name"].as_string() : operands.begin()->second->format;
 }
 
-Quantization parse_quantization(const Value& config, const std::vector<std::string>& operands,
-                                const std::vector<std::string>& required,
-                                const std::vector<std::string>& unsigned_operands,
+Quantization parse_quantization(const Value& config, const OperandRules& operands,
                                 const std::string& path, Problems& problems) {
   Quantization result;
   if (config.is_null()) return result;
@@ -83,15 +93,16 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
 
     result.backward = parse_backward(config["backward"], path + ".backward", problems);
 
-    std::map<std::string, Value> tables;
+    const std::vector<std::string> prefixes = operands.prefixes();
+    std::map<std::string, Value> tables;  // by prefix
     for (const auto& [key, value] : config.as_dict()) {
       if (std::count(std::begin(layer_keys), std::end(layer_keys), key)) continue;
       const auto owner =
-          std::find_if(operands.begin(), operands.end(),
+          std::find_if(prefixes.begin(), prefixes.end(),
                        [&, &k = key](auto& operand) { return starts_with(k, operand + "_"); });
-      if (owner == operands.end()) {
+      if (owner == prefixes.end()) {
         std::vector<std::string> known;
-        for (const std::string& operand : operands)
+        for (const std::string& operand : prefixes)
           for (const std::string& field : record.schema.names())
             known.push_back(operand + "_" + field);
         problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
@@ -101,21 +112,36 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
       tables[*owner].dict().set(key.substr(owner->size() + 1), value);
     }
     if (result.bypass) return result;
+    std::map<std::string, std::string> written;  // the prefix a part's keys were written with
+    for (const auto& [name, own] : operands.parts) {
+      const auto joint = tables.extract(name);
+      if (joint.empty()) continue;
+      for (const std::string& part : own) {
+        Dict& table = tables[part].dict();
+        if (table.empty()) written[part] = name;
+        for (const auto& [key, value] : joint.mapped().as_dict())
+          if (!table.contains(key)) table.set(key, value);
+      }
+    }
     // A format that needs no key, such as `half`, is named and no more.
     const auto needed = std::find_if(record.schema.fields.begin(), record.schema.fields.end(),
                                      [](const Field& field) { return field.required; });
-    for (const std::string& operand : required) {
-      if (tables.count(operand)) continue;
+    for (const std::string& operand : operands.required) {
+      std::vector<std::string> missing = operands.parts_of(operand);
+      std::erase_if(missing, [&](const std::string& part) { return tables.count(part) > 0; });
+      if (missing.empty()) continue;
       if (needed == record.schema.fields.end())
-        tables[operand] = Dict{};
+        for (const std::string& part : missing) tables[part] = Dict{};
       else
         problems.add(Error(
             config.position(), path, fmt::format("no key for operand '{}'", operand),
             fmt::format("add {}_{} and the other keys of '{}'", operand, needed->name, format)));
     }
+    std::set<std::string> refused;
     for (auto& [operand, table] : tables) {
       table.set_position(config.position());
-      if (std::count(unsigned_operands.begin(), unsigned_operands.end(), operand) &&
+      const std::vector<std::string>& positive = operands.unsigned_operands;
+      if (std::count(positive.begin(), positive.end(), operand) &&
           record.schema.find("is_signed") && !table.as_dict().contains("is_signed"))
         table.dict().set("is_signed", false);
       // Only activations have a batch in front: MASE blocks parameters over all their dimensions.
@@ -123,16 +149,19 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
           !table.as_dict().contains("skip_first_dim"))
         table.dict().set("skip_first_dim", false);
       // Problems name the key as it was written, with its operand.
+      const std::string place =
+          path + "." + (written.count(operand) ? written.at(operand) : operand);
+      if (refused.count(place)) continue;
       Problems inner;
-      const Value checked = validate(table, record.schema, path + "." + operand, inner);
+      const Value checked = validate(table, record.schema, place, inner);
       if (!inner.empty()) {
         for (const Error& error : inner.errors())
-          problems.add(Error(
-              replace_all(error.place(), path + "." + operand + ".", path + "." + operand + "_"),
-              error.cause(), error.remedy()));
+          problems.add(Error(replace_all(error.place(), place + ".", place + "_"), error.cause(),
+                             error.remedy()));
+        refused.insert(place);
         continue;
       }
-      QuantizerPtr quantizer = make_quantizer(format, table, path + "." + operand);
+      QuantizerPtr quantizer = make_quantizer(format, table, place);
       if (is_activation(operand) && quantizer->learned && !quantizer->learned->whole) {
         problems.add(Error(table.position(), path + "." + operand + "_granularity",
                            "activations learn one number for the tensor",

@@ -27,13 +27,23 @@ struct Quantization {
 // Operands that are results of layers, not their parameters.
 bool is_activation(const std::string& operand);
 
-// Reads the flat table for an op that has these operands; operands without keys stay in float,
-// except those in `required`, whose absence is a problem. A name of null or "NA" gives an inactive
-// quantisation. `unsigned_operands` get is_signed = false unless the config says otherwise. A table
-// `backward` names the formats of the backward pass: name, output_grad_*, data_in_*, weight_*.
-Quantization parse_quantization(const Value& config, const std::vector<std::string>& operands,
-                                const std::vector<std::string>& required,
-                                const std::vector<std::string>& unsigned_operands,
+// The operands a layer's table may give formats to.
+struct OperandRules {
+  std::vector<std::string> names;
+  std::vector<std::string> required = {};           // whose absence is a problem
+  std::vector<std::string> unsigned_operands = {};  // is_signed = false unless the table says it
+  // `weight` may stand for several parameters; a key of one of them (out_proj.weight_width) wins
+  // over the key for all.
+  std::map<std::string, std::vector<std::string>> parts = {};
+
+  std::vector<std::string> parts_of(const std::string& name) const;  // itself if it has none
+  std::vector<std::string> prefixes() const;                         // of the table's keys
+};
+
+// Reads the flat table; operands without keys stay in float. A name of null or "NA" gives an
+// inactive quantisation. A table `backward` names the formats of the backward pass: name,
+// output_grad_*, data_in_*, weight_*.
+Quantization parse_quantization(const Value& config, const OperandRules& operands,
                                 const std::string& path, Problems& problems);
 
 }  // namespace mase

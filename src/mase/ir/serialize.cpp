@@ -81,24 +81,26 @@ Quantization quantization_from_value(const Value& entry, const OpRecord& op,
                                      const std::string& path) {
   const Value& config = entry["quantization"];
   if (config.is_null()) return {};
+  OperandRules rules = operand_rules(op);
+  const std::vector<std::string> prefixes = rules.prefixes();
   std::vector<std::string> operands;
   if (!entry["quantized_operands"].is_null()) {
     operands = entry["quantized_operands"].as_string_list(path + ".quantized_operands");
     for (const std::string& operand : operands)
-      if (!std::count(op.operands.begin(), op.operands.end(), operand))
+      if (!std::count(prefixes.begin(), prefixes.end(), operand))
         throw Error(entry["quantized_operands"].position(), path,
                     fmt::format("'{}' has no operand '{}'", op.name, printable(operand)));
   } else if (config.is_dict() &&
              std::none_of(config.as_dict().begin(), config.as_dict().end(), [&](const auto& item) {
-               return std::any_of(op.operands.begin(), op.operands.end(), [&](const auto& operand) {
+               return std::any_of(prefixes.begin(), prefixes.end(), [&](const auto& operand) {
                  return starts_with(item.first, operand + "_");
                });
              })) {
     operands = op.required_operands;  // files that did not say: all that such a format rounds
   }
+  rules.required = operands;
   Problems problems;
-  Quantization result =
-      parse_quantization(config, op.operands, operands, op.unsigned_operands, path, problems);
+  Quantization result = parse_quantization(config, rules, path, problems);
   problems.throw_if_any();
   return result;
 }

@@ -2,8 +2,11 @@
 // MultiheadAttention (Vaswani et al., 2017): query, key and value projected, attention in each
 // head, and the heads' results projected together. Results: [N, L, E], and the weights of attention
 // [N, L, S], averaged over the heads. It is made of `linear` and `scaled_dot_product_attention`,
-// whose values and gradients it takes.
+// whose values and gradients it takes. Rounded, it is what these would be: data_in what all three
+// are given, weight and bias those of both projections, `projected` query, key and value as the
+// heads take them, `attended` what the last projection is given.
 #include <cmath>
+#include <limits>
 
 #include "mase/ir/op.h"
 #include "mase/ops/along.h"
@@ -106,7 +109,7 @@ struct Forward {
     for (size_t i = 0; i < 3; ++i) {
       weights.push_back(third(*call.params.at("in_proj_weight"), i));
       biases.push_back(bias == call.params.end() ? Array({sizes.width}) : third(*bias->second, i));
-      projected.push_back(split_heads(project(call, i), sizes));
+      projected.push_back(call.rounded(split_heads(project(call, i), sizes), "projected"));
     }
     options = {{"is_causal", call.attributes["is_causal"].as_bool()}};
     values = projected[2];
@@ -141,7 +144,7 @@ Array eval(const OpCall& call) {
   const Called attention = forward.attention();
   const Array heads = attention.op.eval(attention.call());
   if (checked_result(call.attributes, 2) == 0) {
-    forward.joined = join_heads(heads, forward.sizes);
+    forward.joined = call.rounded(join_heads(heads, forward.sizes), "attended");
     const Called output = forward.output(call);
     return output.op.eval(output.call());
   }
@@ -171,7 +174,7 @@ OpGradients grad(const OpCall& call, const Array&, const Array& up) {
       to_heads.data[i] =
           up.data[i / (sample * count) * sample + i % sample] / static_cast<double>(count);
   } else {
-    forward.joined = join_heads(heads, forward.sizes);
+    forward.joined = call.rounded(join_heads(heads, forward.sizes), "attended");
     const Called output = forward.output(call);
     OpGradients own = output.op.grad(output.call(), up, up);
     to_heads = split_heads(own.inputs[0], forward.sizes);
@@ -210,14 +213,57 @@ OpCost cost(const Value& attributes, const std::vector<Shape>& inputs, const Sha
   return {macs, 2 * macs + 3 * scores * sizes.heads};
 }
 
+std::vector<ProductPart> product_parts(const Value& attributes, const std::vector<Shape>& inputs) {
+  const Sizes sizes(attributes);
+  const int64_t width = sizes.width, batch = inputs[0][sizes.batch_first ? 0 : 1];
+  const int64_t length = inputs[0][sizes.batch_first ? 1 : 0];
+  const int64_t keys = inputs[1][sizes.batch_first ? 1 : 0];
+  std::vector<ProductPart> parts;
+  const auto project = [&](const char* data, const char* weight, const char* bias, int64_t first,
+                           const Shape& in) {
+    const int64_t values = element_count(in);  // as many as come out
+    parts.push_back({data, weight, bias, first, width, in, {}, values * width, values});
+  };
+  for (size_t i = 0; i < 3; ++i)
+    project("data_in", "in_proj_weight", "in_proj_bias", static_cast<int64_t>(i) * width,
+            inputs[i]);
+  const int64_t macs = batch * length * keys * width;
+  const Shape query = {batch, length, width}, key = {batch, keys, width},
+              shares = {batch, sizes.heads, length, keys};
+  parts.push_back(
+      {.data = "projected", .weight = "projected", .in = query, .other = key, .macs = macs});
+  parts.push_back({.weight = "projected", .in = shares, .other = key, .macs = macs});
+  project("attended", "out_proj.weight", "out_proj.bias", 0, query);
+  return parts;
+}
+
+// softmax(q k^T / sqrt(E)) of every head: what each query takes of each key.
+Slot attention_shares(Lowering& lowering, Slot q, Slot k, bool causal) {
+  const Shape queries = lowering.shape(q), keys = lowering.shape(k);
+  if (queries.size() != 4 || keys.size() != 4) return -1;
+  const double scale = 1 / std::sqrt(static_cast<double>(queries[3]));
+  Expr score = Expr::operand(0) * scale;
+  std::vector<Slot> operands = {lowering.matmul(q, lowering.permute(k, {0, 1, 3, 2}))};
+  if (causal) {
+    std::vector<float> hidden;
+    for (int64_t i = 0; i < queries[2]; ++i)
+      for (int64_t j = 0; j < keys[2]; ++j)
+        hidden.push_back(j > i ? -std::numeric_limits<float>::infinity() : 0.0f);
+    operands.push_back(lowering.constant({queries[2], keys[2]}, hidden));
+    score = score + Expr::operand(1);
+  }
+  return lowering.softmax(lowering.map(score, operands), -1, false);
+}
+
 Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
   const Sizes sizes(attributes);
-  if (!sizes.batch_first || checked_result(attributes, 2) == 1) return -1;
+  if (!sizes.batch_first) return -1;
   const auto weight = lowering.parameter("in_proj_weight"),
              bias = lowering.parameter("in_proj_bias");
   const int64_t each = sizes.width / sizes.heads;
+  const bool shares = checked_result(attributes, 2) == 1;
   std::vector<Slot> parts;
-  for (int64_t i = 0; i < 3; ++i) {
+  for (int64_t i = 0; i < (shares ? 2 : 3); ++i) {
     const Slot x = inputs[static_cast<size_t>(i)];
     const auto cut = [&](Slot joint) {
       return lowering.slice(joint, 0, i * sizes.width, 1, sizes.width);
@@ -226,15 +272,20 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
         lowering.linear(x, cut(*weight), bias ? std::optional<Slot>(cut(*bias)) : std::nullopt);
     const Shape shape = lowering.shape(x);
     const Slot heads = lowering.reshape(projected, {shape[0], shape[1], sizes.heads, each});
-    parts.push_back(lowering.permute(heads, {0, 2, 1, 3}));
+    parts.push_back(lowering.rounded(lowering.permute(heads, {0, 2, 1, 3}), "projected"));
+  }
+  const bool causal = attributes["is_causal"].as_bool();
+  if (shares) {
+    const Slot weights = attention_shares(lowering, parts[0], parts[1], causal);
+    return lowering.reduce(ReduceKind::mean, weights, {1}, false);
   }
   const OpRecord& attention = find_op("scaled_dot_product_attention");
-  const Value options = validate(Value(Dict{{"is_causal", attributes["is_causal"].as_bool()}}),
-                                 attention.attributes, "");
+  const Value options = validate(Value(Dict{{"is_causal", causal}}), attention.attributes, "");
   const Slot heads = attention.lower(lowering, options, parts);
   const Slot joined =
       lowering.reshape(lowering.permute(heads, {0, 2, 1, 3}), lowering.shape(inputs[0]));
-  return lowering.linear(joined, *lowering.parameter("out_proj.weight"),
+  return lowering.linear(lowering.rounded(joined, "attended"),
+                         *lowering.parameter("out_proj.weight"),
                          lowering.parameter("out_proj.bias"));
 }
 
@@ -287,8 +338,13 @@ const Register<OpRecord> registered{{
                     result_field()}},
     .min_inputs = 3,
     .max_inputs = 3,
+    .operands = {"data_in", "weight", "bias", "projected", "attended", "data_out"},
+    .required_operands = {"data_in", "weight"},
+    .operand_parts = {{"weight", {"in_proj_weight", "out_proj.weight"}},
+                      {"bias", {"in_proj_bias", "out_proj.bias"}}},
     .results =
         ResultsInfo{.count = [](const Value&, const std::vector<Shape>&) { return int64_t{2}; }},
+    .product_parts = product_parts,
     .params = params,
     .infer = infer,
     .eval = eval,

@@ -114,16 +114,20 @@ std::vector<LayerError> compare_layers(const Graph& original, const Graph& trans
     error.node = id;
     const Module* old_module = original.module_of(*pair.before);
     const Module* new_module = transformed.module_of(*pair.after);
-    if (old_module && new_module && old_module->find("weight") && new_module->find("weight")) {
-      const Tensor before = used_parameter(*old_module, "weight");
-      const Tensor after = used_parameter(*new_module, "weight");
-      if (before.numel() == after.numel()) {
-        error.weight.emplace();
+    if (old_module && new_module) {
+      const OperandRules rules = operand_rules(*op_of(transformed, *pair.after));
+      for (const std::string& name : rules.parts_of("weight")) {
+        if (!old_module->find(name) || !new_module->find(name)) continue;
+        const Tensor before = used_parameter(*old_module, name);
+        const Tensor after = used_parameter(*new_module, name);
+        if (before.numel() != after.numel()) continue;
+        if (!error.weight) error.weight.emplace();
         error.weight->add(before.data<float>(), after.data<float>(), before.numel());
       }
-      for (const char* name : {"weight", "bias"})
-        if (const Tensor* tensor = new_module->find(name))
-          count_saturated(new_module->quantization.find(name), *tensor, error);
+      for (const char* joint : {"weight", "bias"})
+        for (const std::string& name : rules.parts_of(joint))
+          if (const Tensor* tensor = new_module->find(name))
+            count_saturated(new_module->quantization.find(name), *tensor, error);
     }
     place[id] = errors.size();
     errors.push_back(error);

@@ -81,9 +81,8 @@ std::vector<double> exact_bits(const Quantizer* quantizer, const Tensor& weight,
 // The sum over a weight's values of its bits times those of the input it meets. Which channel that
 // is matters only where both differ from value to value; the op says where the weight's input
 // channels are.
-double product_bits(const OpRecord& op, const Tensor& weight,
-                    const std::vector<double>& weight_bits, const OperandBits& input) {
-  const Shape& shape = weight.shape();
+double product_bits(const OpRecord& op, const Shape& shape, const std::vector<double>& weight_bits,
+                    const OperandBits& input) {
   const auto features = static_cast<int64_t>(input.per_group.size());
   const auto axis = static_cast<size_t>(op.product ? op.product->in_axis : 1);
   const bool paired =
@@ -95,7 +94,7 @@ double product_bits(const OpRecord& op, const Tensor& weight,
   const int64_t outputs = std::max<int64_t>(1, columns.outer / std::max<int64_t>(1, groups));
   const double mean = input.mean();
   double sum = 0;
-  for (int64_t i = 0; i < weight.numel(); ++i) {
+  for (int64_t i = 0; i < element_count(shape); ++i) {
     double bits = mean;
     if (paired) {
       const int64_t group = groups > 1 ? i / columns.inner / per_group / outputs : 0;
@@ -107,7 +106,94 @@ double product_bits(const OpRecord& op, const Tensor& weight,
   return sum;
 }
 
-LayerCost layer_cost(const Graph& graph, const Node& node, const std::vector<Shape>& shapes) {
+// The call's products: what the op says, or the one it is.
+std::vector<ProductPart> parts_of(const Graph& graph, const Node& node, const BoundCall& call,
+                                  const std::vector<Shape>& inputs, const Shape& out,
+                                  int64_t macs) {
+  if (call.op->product_parts) return call.op->product_parts(call.attributes, inputs);
+  ProductPart part{.data = "data_in",
+                   .weight = "weight",
+                   .bias = "bias",
+                   .in = inputs[0],
+                   .macs = macs,
+                   .outputs = element_count(out)};
+  if (call.module && call.module->find("weight")) {
+    part.rows = call.module->find("weight")->shape()[0];
+  } else if (inputs.size() > 1) {
+    part.weight = operand_of_input(graph, node, 1);
+    part.other = inputs[1];
+  } else {
+    return {};
+  }
+  return {part};
+}
+
+// Rows [first, first + rows) of all values.
+template <class T>
+std::vector<T> rows_of(const std::vector<T>& values, const ProductPart& part, int64_t all_rows) {
+  const auto row = static_cast<std::ptrdiff_t>(values.size()) / std::max<int64_t>(1, all_rows);
+  return {values.begin() + part.first * row, values.begin() + (part.first + part.rows) * row};
+}
+
+// Adds one product to the cost of its layer. Bits of operands are sums here, not yet averages.
+void add_product(LayerCost& cost, const BoundCall& call, const Quantization& formats,
+                 const ProductPart& part, int64_t batch) {
+  const Quantizer* first = formats.find(part.data);
+  const OperandBits input = operand_bits(first, part.in, true);
+  const double macs = static_cast<double>(part.macs), samples = static_cast<double>(batch);
+  const double data_bits = bits_of(first, part.in);
+  const Tensor* weight = call.module ? call.module->find(part.weight) : nullptr;
+  const Tensor* bias = call.module ? call.module->find(part.bias) : nullptr;
+  double nominal = 0, exact = 0;  // bits of all products of a sample
+  double weight_bits = 32;
+  int64_t weights = 0;
+  if (weight) {
+    const QuantizerPtr quantizer = current_quantizer(formats, call.module, part.weight);
+    const int64_t all_rows = weight->shape()[0], all = weight->numel();
+    Shape shape = weight->shape();
+    shape[0] = part.rows;
+    weights = element_count(shape);
+    weight_bits = bits_of(quantizer.get(), weight->shape());
+    const double uses = weights > 0 ? macs / samples / static_cast<double>(weights) : 0;  // of each
+    const auto bits = [&](const std::vector<double>& of_all, const OperandBits& data) {
+      return product_bits(*call.op, shape, rows_of(of_all, part, all_rows), data) * uses;
+    };
+    const OperandBits widths = operand_bits(quantizer.get(), weight->shape(), true);
+    nominal = bits(widths.each(all), input);
+    exact = bits(exact_bits(quantizer.get(), *weight, widths), input);
+    const OperandBits stored = operand_bits(quantizer.get(), weight->shape(), false);
+    const OperandBits stored_input = operand_bits(first, part.in, false);
+    cost.bitops += stored.uniform() && stored_input.uniform()
+                       ? macs * weight_bits * data_bits
+                       : bits(stored.each(all), stored_input) * samples;
+  } else {  // a product of two activations: the second stands for weights
+    const Quantizer* second = formats.find(part.weight);
+    weights = element_count(part.other);
+    weight_bits = bits_of(second, part.other);
+    nominal = exact = macs / samples * operand_bits(second, part.other, true).mean() * input.mean();
+    cost.bitops += macs * weight_bits * data_bits;
+  }
+  // HGQ2 adds, for each output, the bits of its bias.
+  double bias_term = 0;
+  if (bias) {
+    const std::vector<double> own =
+        rows_of(operand_bits(formats.find(part.bias), bias->shape(), true).each(bias->numel()),
+                part, bias->shape()[0]);
+    double sum = 0;
+    for (const double bits : own) sum += bits;
+    cost.bias_bits = sum / static_cast<double>(std::max<size_t>(1, own.size()));
+    bias_term = cost.bias_bits * static_cast<double>(part.outputs) / samples;
+  }
+  cost.ebops += nominal + bias_term;
+  cost.ebops_exact += exact + bias_term;
+  cost.weights += weights;
+  cost.weight_bits += weight_bits * static_cast<double>(weights);
+  cost.activations += element_count(part.in);
+  cost.activation_bits += data_bits * static_cast<double>(element_count(part.in));
+}
+
+LayerCost layer_cost(const Graph& graph, const Node& node, const std::vector<Shape>& shapes,
+                     int64_t batch) {
   LayerCost cost;
   cost.name = node.name;
   cost.op = mase_op(graph, node);
@@ -122,56 +208,25 @@ LayerCost layer_cost(const Graph& graph, const Node& node, const std::vector<Sha
     cost.macs = op.macs;
     cost.flops = op.flops;
   }
-  const int64_t batch = out.empty() ? 1 : std::max<int64_t>(out[0], 1);
-  cost.activation_bits = inputs.empty() ? 32 : bits_of(formats.find("data_in"), inputs[0]);
   cost.activation_memory =
       static_cast<double>(element_count(out)) * bits_of(formats.find("data_out"), out);
-  const Tensor* weight = call.module ? call.module->find("weight") : nullptr;
-  const Tensor* bias = call.module ? call.module->find("bias") : nullptr;
   if (call.module)
     for (const auto& [name, tensor] : call.module->parameters)
       cost.weight_memory +=
           static_cast<double>(tensor.numel()) * bits_of(formats.find(name), tensor.shape());
-  if (!cost.is_product()) return cost;
-
-  cost.activations = element_count(inputs[0]);
-  const Quantizer* first = formats.find("data_in");
-  const OperandBits input = operand_bits(first, inputs[0], true);
-  const double macs = static_cast<double>(cost.macs), samples = static_cast<double>(batch);
-  double nominal = 0, exact = 0;  // bits of all products of a sample
-  if (weight) {
-    const QuantizerPtr quantizer = current_quantizer(formats, call.module, "weight");
-    cost.weights = weight->numel();
-    cost.weight_bits = bits_of(quantizer.get(), weight->shape());
-    const double uses =
-        cost.weights > 0 ? macs / samples / static_cast<double>(cost.weights) : 0;  // per weight
-    const OperandBits widths = operand_bits(quantizer.get(), weight->shape(), true);
-    nominal = product_bits(*call.op, *weight, widths.each(cost.weights), input) * uses;
-    exact =
-        product_bits(*call.op, *weight, exact_bits(quantizer.get(), *weight, widths), input) * uses;
-    const OperandBits stored = operand_bits(quantizer.get(), weight->shape(), false);
-    const OperandBits stored_input = operand_bits(first, inputs[0], false);
-    cost.bitops = stored.uniform() && stored_input.uniform()
-                      ? macs * cost.weight_bits * cost.activation_bits
-                      : product_bits(*call.op, *weight, stored.each(cost.weights), stored_input) *
-                            uses * samples;
-  } else if (inputs.size() > 1) {  // a product of two activations: the second stands for weights
-    const Quantizer* second = formats.find(operand_of_input(graph, node, 1));
-    cost.weights = element_count(inputs[1]);
-    cost.weight_bits = bits_of(second, inputs[1]);
-    nominal = exact = macs / samples * operand_bits(second, inputs[1], true).mean() * input.mean();
-    cost.bitops = macs * cost.weight_bits * cost.activation_bits;
+  if (!cost.is_product()) {
+    cost.activation_bits = inputs.empty() ? 32 : bits_of(formats.find("data_in"), inputs[0]);
+    return cost;
   }
-  // HGQ2 adds, for each output, the bits of its bias.
-  double bias_term = 0;
-  if (bias) {
-    cost.bias_bits = operand_bits(formats.find("bias"), bias->shape(), true).mean();
-    bias_term = cost.bias_bits * static_cast<double>(element_count(out)) / samples;
-  }
-  cost.ebops = nominal + bias_term;
-  cost.ebops_exact = exact + bias_term;
-  cost.operand_bits = static_cast<double>(cost.activations) * cost.activation_bits +
-                      static_cast<double>(cost.weights) * cost.weight_bits;
+  cost.weight_bits = cost.activation_bits = 0;
+  for (const ProductPart& part : parts_of(graph, node, call, inputs, out, cost.macs))
+    add_product(cost, call, formats, part, std::max<int64_t>(1, batch));
+  cost.operand_bits = cost.activation_bits + cost.weight_bits;
+  const auto average = [](double bits, int64_t values) {
+    return values > 0 ? bits / static_cast<double>(values) : 32;
+  };
+  cost.weight_bits = average(cost.weight_bits, cost.weights);
+  cost.activation_bits = average(cost.activation_bits, cost.activations);
   return cost;
 }
 
@@ -269,7 +324,7 @@ NetworkCost network_cost(const Graph& graph, int64_t batch_size) {
   const std::vector<Shape> shapes = infer_shapes(graph, batch_size);
   for (const NodeId id : graph.order())
     if (op_of(graph, graph.node(id)))
-      cost.layers.push_back(layer_cost(graph, graph.node(id), shapes));
+      cost.layers.push_back(layer_cost(graph, graph.node(id), shapes, batch_size));
   return cost;
 }
 

@@ -25,7 +25,7 @@ struct Rule {
 std::set<std::string> all_operands() {
   std::set<std::string> operands;
   for (const OpRecord* op : Registry<OpRecord>::instance().all())
-    operands.insert(op->operands.begin(), op->operands.end());
+    for (const std::string& prefix : operand_rules(*op).prefixes()) operands.insert(prefix);
   return operands;
 }
 
@@ -164,9 +164,8 @@ class Planner {
   PlannedNode parsed(const Rule& rule, NodeId id, const OpRecord& op) {
     PlannedNode entry{id, rule.key, {}, ""};
     Problems found;
-    entry.quantization = parse_quantization(
-        with_channel_axes(config_for_op(rule.config, op.operands), op), op.operands,
-        op.required_operands, op.unsigned_operands, rule.path, found);
+    entry.quantization = parse_quantization(with_channel_axes(config_for_op(rule.config, op), op),
+                                            operand_rules(op), rule.path, found);
     if (!entry.quantization.backward.empty() && !op.product)
       found.add(Error(rule.config["backward"].position(), rule.path + ".backward",
                       fmt::format("'{}' does not quantise its backward pass", op.name),
@@ -294,8 +293,9 @@ void start_activations(Graph& graph, const Graph& before, const PassContext& con
 
 }  // namespace
 
-Value config_for_op(const Value& config, const std::vector<std::string>& operands) {
+Value config_for_op(const Value& config, const OpRecord& op) {
   if (!config.is_dict()) return config;
+  const std::vector<std::string> operands = operand_rules(op).prefixes();
   const std::set<std::string> known = all_operands();
   Dict kept;
   for (const auto& [key, value] : config.as_dict()) {

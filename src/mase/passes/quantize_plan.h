@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mase/ir/graph.h"
+#include "mase/ir/op.h"
 #include "mase/ir/quantization.h"
 #include "mase/passes/pass.h"
 
@@ -35,6 +36,6 @@ PassResult apply_quantize_plan(Graph& graph, const std::vector<PlannedNode>& pla
 std::string describe_quantize_plan(const Graph& graph, const std::any& plan);
 
 // A config with only the keys that an op has operands for: one table may serve several ops.
-Value config_for_op(const Value& config, const std::vector<std::string>& operands);
+Value config_for_op(const Value& config, const OpRecord& op);
 
 }  // namespace mase

@@ -166,7 +166,7 @@ Graph with_whole_widths(const Graph& trained, const std::vector<RangedLayer>& la
     }
     Problems problems;
     module.quantization =
-        parse_quantization(config, find_op(module.op).operands, {}, {}, layer.path, problems);
+        parse_quantization(config, {.names = find_op(module.op).operands}, layer.path, problems);
     problems.throw_if_any();
     fit_learned_parameters(module);
   }

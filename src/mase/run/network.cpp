@@ -89,18 +89,23 @@ std::string model_to_build(const NetworkSpec& spec, const std::optional<Checkpoi
 TensorTable take_out_quantizer_state(Checkpoint& checkpoint, const Graph& graph) {
   TensorTable taken;
   std::erase_if(checkpoint.tensors, [&](const auto& entry) {
-    const size_t dot = entry.first.rfind('.');
-    if (dot == std::string::npos) return false;
-    const auto module = graph.modules().find(entry.first.substr(0, dot));
-    const std::string name = entry.first.substr(dot + 1);
-    if (module == graph.modules().end() || module->second.op.empty() || module->second.find(name))
-      return false;
-    const std::vector<std::string>& operands = find_op(module->second.op).operands;
-    if (std::none_of(operands.begin(), operands.end(),
-                     [&](const std::string& operand) { return starts_with(name, operand + "_"); }))
-      return false;
-    taken.push_back(entry);
-    return true;
+    // An operand's own name may have a dot: attention.out_proj.weight_scale.
+    for (size_t dot = entry.first.rfind('.'); dot != std::string::npos && dot > 0;
+         dot = entry.first.rfind('.', dot - 1)) {
+      const auto module = graph.modules().find(entry.first.substr(0, dot));
+      if (module == graph.modules().end() || module->second.op.empty()) continue;
+      const std::string name = entry.first.substr(dot + 1);
+      const std::vector<std::string> operands =
+          operand_rules(find_op(module->second.op)).prefixes();
+      if (module->second.find(name) ||
+          std::none_of(operands.begin(), operands.end(), [&](const std::string& operand) {
+            return starts_with(name, operand + "_");
+          }))
+        return false;
+      taken.push_back(entry);
+      return true;
+    }
+    return false;
   });
   return taken;
 }

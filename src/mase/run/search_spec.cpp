@@ -297,7 +297,7 @@ Value seed_of_flag(const std::string& text) {
                     {"bias_frac_width", half}};
   Dict seed{{"default", Dict{{"config", Dict{{"name", List{Value("NA")}}}}}}};
   for (const OpRecord* op : Registry<OpRecord>::instance().all())
-    if (op->product) seed.set(op->name, Dict{{"config", config}});
+    if (op->multiplies_weights()) seed.set(op->name, Dict{{"config", config}});
   return seed;
 }
 

@@ -51,7 +51,7 @@ void set_feature_formats(Module& module, const std::vector<Fixed>& formats) {
   config.set("data_in_granularity", "row");
   Problems problems;
   module.quantization =
-      parse_quantization(config, find_op(module.op).operands, {}, {}, module.op, problems);
+      parse_quantization(config, {.names = find_op(module.op).operands}, module.op, problems);
   problems.throw_if_any();
 }
 

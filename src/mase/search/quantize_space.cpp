@@ -23,7 +23,7 @@ std::string without_operand(const std::string& key, const std::vector<std::strin
 std::vector<std::string> QuantizeSpace::keys() {
   std::set<std::string> operands, all = {"name", "bypass", "backward"};
   for (const OpRecord* op : Registry<OpRecord>::instance().all())
-    operands.insert(op->operands.begin(), op->operands.end());
+    for (const std::string& prefix : operand_rules(*op).prefixes()) operands.insert(prefix);
   for (const FormatRecord* format : Registry<FormatRecord>::instance().all())
     for (const std::string& operand : operands)
       for (const Field& field : format->schema.fields) all.insert(operand + "_" + field.name);
@@ -42,7 +42,7 @@ void QuantizeSpace::add_layer(const Graph& graph, NodeId id, const Value& given,
                               const std::string& path, Problems& problems) {
   const Node& node = graph.node(id);
   const OpRecord& op = *op_of(graph, node);
-  const Value config = config_for_op(given, op.operands);
+  const Value config = config_for_op(given, op);
   const Value* names = config.as_dict().find("name");
   if (!names) {
     const Error missing(given.position(), path, "'name' is missing",
@@ -76,7 +76,8 @@ void QuantizeSpace::add_layer(const Graph& graph, NodeId id, const Value& given,
         if (!formats[f].is_string() || means_none(formats[f])) continue;
         const FormatRecord* format =
             Registry<FormatRecord>::instance().find(formats[f].as_string());
-        if (!format || !format->schema.find(without_operand(key, op.operands))) continue;
+        if (!format || !format->schema.find(without_operand(key, operand_rules(op).prefixes())))
+          continue;
         when.push_back(static_cast<double>(f));
         entry.formats.push_back(formats[f].as_string());
       }

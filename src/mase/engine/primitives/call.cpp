@@ -46,6 +46,11 @@ class CallArguments {
     call.reset(new OpCall{bound_.attributes, {}, {}, training_, 0, nullptr});
     call->seed = seed_ + static_cast<uint64_t>(node_) + run.batch->step * 0x9E3779B97F4A7C15ull;
     if (training_) call->updates = updates;
+    call->round = [this](Array value, const std::string& operand) {
+      const Quantizer* quantizer =
+          bound_.module ? bound_.module->quantization.find(operand) : nullptr;
+      return quantizer ? Array::from(quantize(*quantizer, value.to_tensor())) : value;
+    };
     for (Source& source : inputs_) {
       source.array = read_array(source.data, source.view, run);
       call->inputs.push_back(&source.array);

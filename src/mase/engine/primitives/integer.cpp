@@ -15,7 +15,7 @@ namespace {
 std::optional<Fixed> fixed_point_of(const Plan& plan, int tensor) {
   for (const Primitive& p : plan.primitives) {
     if (p.removed || plan.root(p.out) != plan.root(tensor)) continue;
-    if (p.is<RelayoutPayload>()) return fixed_point_of(plan, p.in[0]);
+    if (p.is<RelayoutPayload>() || p.is<SlicePayload>()) return fixed_point_of(plan, p.in[0]);
     const Quantizer* quantizer = p.is<QuantizePayload>()    ? p.as<QuantizePayload>().quantizer
                                  : p.is<BatchNormPayload>() ? p.as<BatchNormPayload>().out_quantizer
                                                             : nullptr;

@@ -139,8 +139,9 @@ class Placement {
 
   Quantization parsed(const OpRecord& op, const Formats& formats, const std::string& path) const {
     Problems problems;
-    Quantization quantization = parse_quantization(table_of(formats), op.operands, {},
-                                                   op.unsigned_operands, path, problems);
+    OperandRules rules = operand_rules(op);
+    rules.required.clear();
+    Quantization quantization = parse_quantization(table_of(formats), rules, path, problems);
     problems.throw_if_any();
     return quantization;
   }

@@ -230,9 +230,13 @@ std::string WriteContext::rounded(const std::string& name, const std::string& op
   return result;
 }
 
+bool WriteContext::has_format(const std::string& operand) const {
+  return model_.graph.quantization_of(caller()).find(operand) != nullptr;
+}
+
 void WriteContext::check_formats() const {
   const auto is_taken = [&](const std::string& operand) {
-    if (operand == "data_out" || has_parameter(operand)) return true;
+    if (is_activation(operand) || has_parameter(operand)) return true;
     for (size_t i = 0; i < input_count(); ++i)
       if (input_operand(*call_.op, i, call_.module != nullptr) == operand) return true;
     return false;

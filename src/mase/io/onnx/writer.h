@@ -62,6 +62,11 @@ class WriteContext {
   Tensor parameter_tensor(const std::string& name) const;
   std::string parameter(const std::string& name, const TensorView& view = {},
                         const std::string& part = "");
+  // A value inside the op, as the format of that operand rounds it.
+  std::string rounded(const std::string& name, const std::string& operand, const Shape& shape,
+                      const TensorView& view = {});
+  bool has_format(const std::string& operand) const;
+  void leave_out(const std::string& operand) { rounded_.insert(operand); }  // not in this result
   std::string constant(const std::string& name, const Tensor& tensor);
   Tensor table(const Shape& shape, float value = 0) const;  // all of this value, to be filled in
   std::string integers(const std::string& name, const std::vector<int64_t>& values);
@@ -83,9 +88,6 @@ class WriteContext {
   void know(const NodeData& node);
   std::string add_initializer(const std::string& name, TensorData data);
   std::string plain_name(const std::string& name) const;
-  std::string rounded(const std::string& name, const std::string& operand, const Shape& shape,
-                      const TensorView& view);
-
   Export& model_;
   const Node& node_;
   BoundCall call_;

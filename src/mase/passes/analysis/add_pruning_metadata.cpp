@@ -30,7 +30,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   std::vector<NodeId> sources;
   for (const NodeId id : graph.order()) {
     const Module* module = graph.module_of(graph.node(id));
-    if (!module || !op_of(graph, graph.node(id))->product) continue;
+    if (!module || !op_of(graph, graph.node(id))->multiplies_weights()) continue;
     entries.push_back({id});
     sources.push_back(graph.inputs_of(id).front());
   }
@@ -47,10 +47,16 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   Dict layers;
   for (const Entry& entry : entries) {
     Node& node = graph.node(entry.node);
-    const Tensor& weight = *graph.module_of(node)->find("weight");
-    const double of_weight = share(zeros(weight), weight.numel());
+    const Module& module = *graph.module_of(node);
+    int64_t zero_weights = 0, weights = 0;
+    for (const std::string& name : operand_rules(*op_of(graph, node)).parts_of("weight"))
+      if (const Tensor* weight = module.find(name)) {
+        zero_weights += zeros(*weight);
+        weights += weight->numel();
+        node.meta["software"]["args"][name]["sparsity"] = share(zeros(*weight), weight->numel());
+      }
+    const double of_weight = share(zero_weights, weights);
     const double of_input = share(entry.zero_inputs, entry.inputs);
-    node.meta["software"]["args"]["weight"]["sparsity"] = of_weight;
     node.meta["software"]["args"]["data_in_0"]["sparsity"] = of_input;
     table.add({node.name, fmt::format("{:.4f}", of_weight), fmt::format("{:.4f}", of_input)});
     layers.set(node.name, Dict{{"weight_sparsity", of_weight}, {"activation_sparsity", of_input}});

@@ -207,7 +207,7 @@ std::vector<NodeId> targets(const Graph& graph, const Value& args, const std::st
   std::vector<NodeId> nodes;
   for (const NodeId id : graph.order()) {
     const OpRecord* op = op_of(graph, graph.node(id));
-    if (op && op->product) nodes.push_back(id);
+    if (op && op->multiplies_weights()) nodes.push_back(id);
   }
   return nodes;
 }
@@ -226,8 +226,10 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   problems.throw_if_any();
   std::map<NodeId, std::map<std::string, Operand>> operands;
   std::vector<NodeId> sources;
-  const auto operand_of = [&](NodeId id, const std::string& name) -> Operand& {
-    Operand& operand = operands[id][name];
+  // `part`: one of the tensors the operand stands for, or itself.
+  const auto operand_of = [&](NodeId id, const std::string& name,
+                              const std::string& part) -> Operand& {
+    Operand& operand = operands[id][part];
     const OpRecord& op = *op_of(graph, graph.node(id));
     operand.width = static_cast<int>(args[name + "_width"].as_int());
     operand.is_signed =
@@ -244,11 +246,13 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   for (const NodeId id : nodes) {
     const Node& node = graph.node(id);
     if (const Module* module = graph.module_of(node))
-      for (const char* name : {"weight", "bias"})
-        if (const Tensor* tensor = module->find(name)) {
-          const std::vector<std::string>& known = op_of(graph, node)->operands;
-          if (std::count(known.begin(), known.end(), name)) operand_of(id, name).collect(*tensor);
-        }
+      for (const char* name : {"weight", "bias"}) {
+        const OperandRules rules = operand_rules(*op_of(graph, node));
+        if (!std::count(rules.names.begin(), rules.names.end(), name)) continue;
+        for (const std::string& part : rules.parts_of(name))
+          if (const Tensor* tensor = module->find(part))
+            operand_of(id, name, part).collect(*tensor);
+      }
     for (const NodeId input : graph.inputs_of(id)) sources.push_back(input);
   }
   observe_nodes(graph, sample_inputs(graph, context, args["num_samples"].as_int()), sources,
@@ -256,8 +260,10 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
                   for (const NodeId id : nodes) {
                     const std::vector<NodeId> inputs = graph.inputs_of(id);
                     for (size_t i = 0; i < inputs.size(); ++i)
-                      if (inputs[i] == source)
-                        operand_of(id, operand_of_input(graph, graph.node(id), i)).collect(result);
+                      if (inputs[i] == source) {
+                        const std::string name = operand_of_input(graph, graph.node(id), i);
+                        operand_of(id, name, name).collect(result);
+                      }
                   }
                 });
 
@@ -265,7 +271,11 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   Dict rules{{"by", "name"}, {"default", Dict{{"config", Dict{{"name", "NA"}}}}}};
   for (const NodeId id : nodes) {
     Dict config{{"name", "integer"}};
-    for (const char* name : {"data_in", "weight", "bias"}) {
+    const OperandRules known = operand_rules(*op_of(graph, graph.node(id)));
+    std::vector<std::string> names = {"data_in"};
+    for (const char* joint : {"weight", "bias"})
+      for (const std::string& part : known.parts_of(joint)) names.push_back(part);
+    for (const std::string& name : names) {
       const auto found = operands[id].find(name);
       if (found == operands[id].end()) continue;
       Operand& operand = found->second;

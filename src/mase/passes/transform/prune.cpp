@@ -28,7 +28,7 @@ struct Item {
 };
 
 struct Layer {
-  std::string path, node;
+  std::string path, node, weight;  // the weight: one of the layer's
   NodeId id = -1;
   Grouping outputs, inputs;  // of the weight, by channel
   std::vector<Item> weight_items, input_items;
@@ -59,16 +59,21 @@ const Schema settings = {{
      .choices = {"l1-norm", "l1", "random"}},
 }};
 
-bool is_prunable(const Graph& graph, const Node& node) {
+// The weights a node's layer multiplies by; none if it calls no such layer.
+std::vector<std::string> weights_of(const Graph& graph, const Node& node) {
   const Module* module = graph.module_of(node);
-  const OpRecord* op = op_of(graph, node);
-  return module && op->product && module->find("weight");
+  if (!module || !op_of(graph, node)->multiplies_weights()) return {};
+  std::vector<std::string> names = operand_rules(*op_of(graph, node)).parts_of("weight");
+  std::erase_if(names, [&](const std::string& name) { return !module->find(name); });
+  return names;
 }
 
-// Channels of a grouped product meet only some of the weights.
-bool has_groups(const Graph& graph, const Node& node) {
-  const std::string& attribute = op_of(graph, node)->product->groups_attribute;
-  return !attribute.empty() && graph.module_of(node)->attributes[attribute].as_int() > 1;
+// Channels of a grouped product meet only some of the weights, those of several products several.
+bool has_channels(const Graph& graph, const Node& node) {
+  const auto& product = op_of(graph, node)->product;
+  if (!product) return false;
+  const std::string& attribute = product->groups_attribute;
+  return attribute.empty() || graph.module_of(node)->attributes[attribute].as_int() == 1;
 }
 
 std::vector<NodeId> targets(const Graph& graph, const Value& args, const std::string& path,
@@ -82,7 +87,7 @@ std::vector<NodeId> targets(const Graph& graph, const Value& args, const std::st
     const bool shared = std::any_of(nodes.begin(), nodes.end(), [&](NodeId other) {
       return graph.node(other).target == node.target;
     });
-    if (is_prunable(graph, node) && !shared) nodes.push_back(id);
+    if (!weights_of(graph, node).empty() && !shared) nodes.push_back(id);
   }
   return nodes;
 }
@@ -101,11 +106,12 @@ void check(const Graph& graph, const Value& args, const std::string& path, Probl
   const bool channels = granularity.is_string() && granularity.as_string() == "channel";
   if (channels || !args["activation"].is_null())
     for (const NodeId id : nodes)
-      if (has_groups(graph, graph.node(id)))
-        problems.add(Error(args.position(), path,
-                           fmt::format("'{}' multiplies in groups: its channels are not pruned",
-                                       graph.node(id).name),
-                           "leave it out of target_nodes, or prune single weights"));
+      if (!has_channels(graph, graph.node(id)))
+        problems.add(Error(
+            args.position(), path,
+            fmt::format("'{}' multiplies in {}: its channels are not pruned", graph.node(id).name,
+                        op_of(graph, graph.node(id))->product ? "groups" : "several products"),
+            "leave it out of target_nodes, or prune single weights"));
 }
 
 // Marks round(sparsity * n) items as removed, least important first, ties by layer and index.
@@ -185,22 +191,26 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
                                   : validate(args["activation"], settings, "prune.activation");
   for (const NodeId id : targets(graph, args, "prune", problems)) {
     const Node& node = graph.node(id);
-    const Tensor& weight = *graph.module_of(node)->find("weight");
-    const ProductInfo& product = *op_of(graph, node)->product;
+    const std::vector<std::string> names = weights_of(graph, node);
+    const ProductInfo product = op_of(graph, node)->product.value_or(ProductInfo{});
     using Kind = Granularity::Kind;
-    Layer layer{node.target,
-                node.name,
-                id,
-                grouping(weight.shape(), {Kind::axis, product.out_axis}),
-                grouping(weight.shape(), {Kind::axis, product.in_axis}),
-                {},
-                {},
-                Tensor(weight.shape())};
-    std::fill_n(layer.mask.mutable_data<float>(), layer.mask.numel(), 1.0f);
-    if (!weight_options.is_null())
-      layer.weight_items =
-          weight_items(weight, layer.outputs, layers.size(), weight_options, random);
-    layers.push_back(std::move(layer));
+    for (const std::string& name : names) {
+      const Tensor& weight = *graph.module_of(node)->find(name);
+      Layer layer{node.target,
+                  names.size() > 1 ? node.name + "." + name : node.name,
+                  name,
+                  id,
+                  grouping(weight.shape(), {Kind::axis, product.out_axis}),
+                  grouping(weight.shape(), {Kind::axis, product.in_axis}),
+                  {},
+                  {},
+                  Tensor(weight.shape())};
+      std::fill_n(layer.mask.mutable_data<float>(), layer.mask.numel(), 1.0f);
+      if (!weight_options.is_null())
+        layer.weight_items =
+            weight_items(weight, layer.outputs, layers.size(), weight_options, random);
+      layers.push_back(std::move(layer));
+    }
   }
   if (!weight_options.is_null()) {
     const bool channel = weight_options["granularity"].as_string() == "channel";
@@ -232,7 +242,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   int64_t all = 0, all_removed = 0;
   for (const Layer& layer : layers) {
     Module& module = graph.modules().at(layer.path);
-    float* values = module.find("weight")->mutable_data<float>();
+    float* values = module.find(layer.weight)->mutable_data<float>();
     int64_t removed = 0;
     for (int64_t i = 0; i < layer.mask.numel(); ++i) {
       if (layer.mask.data<float>()[i] != 0) continue;
@@ -240,9 +250,9 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
       ++removed;
     }
     const auto old = std::find_if(module.masks.begin(), module.masks.end(),
-                                  [](const auto& entry) { return entry.first == "weight"; });
+                                  [&](const auto& entry) { return entry.first == layer.weight; });
     if (old != module.masks.end()) module.masks.erase(old);
-    if (removed > 0) module.masks.emplace_back("weight", layer.mask);
+    if (removed > 0) module.masks.emplace_back(layer.weight, layer.mask);
     all += layer.mask.numel();
     all_removed += removed;
     const double share = layer.mask.numel() > 0 ? static_cast<double>(removed) /

@@ -31,9 +31,7 @@ class PruneSpace final : public SpacePart {
   PruneSpace(const SpaceSetup& setup, Problems& problems) {
     const Graph& graph = setup.graph;
     const auto takes = [&](const Node& node) {
-      const Module* module = graph.module_of(node);
-      const OpRecord* op = op_of(graph, node);
-      return module && op->product && module->find(op->product->weight);
+      return graph.module_of(node) && op_of(graph, node)->multiplies_weights();
     };
     if (const Value* all = setup.seed.as_dict().find("all")) {
       if (setup.seed.as_dict().size() > 1)

@@ -90,7 +90,15 @@ void multihead_attention(WriteContext& c) {
     std::string x = c.input(static_cast<size_t>(i));
     if (!batch_first) x = turned(c, x, swapped);
     x = reshaped(c, projected(c, x, i, width), {0, 0, heads, width / heads});
-    parts.push_back(turned(c, x, i == 1 ? Shape{0, 2, 3, 1} : Shape{0, 2, 1, 3}));
+    const bool rounds = c.has_format("projected");
+    x = turned(c, x, i == 1 && !rounds ? Shape{0, 2, 3, 1} : Shape{0, 2, 1, 3});
+    if (rounds) {
+      const Shape& given = c.input_shape(static_cast<size_t>(i));
+      const size_t batch = batch_first ? 0 : 1;
+      x = c.rounded(x, "projected", {given[batch], heads, given[1 - batch], width / heads});
+      if (i == 1) x = turned(c, x, {0, 1, 3, 2});
+    }
+    parts.push_back(x);
   }
   const double scale = 1 / std::sqrt(static_cast<double>(width / heads));
   std::string scores = c.add("Mul", {c.add("MatMul", {parts[0], parts[1]}), c.number(scale)});
@@ -98,11 +106,14 @@ void multihead_attention(WriteContext& c) {
   if (c["is_causal"].as_bool())
     scores = without_later(c, scores, c.input_shape(0)[at], c.input_shape(1)[at]);
   const std::string shares = shares_of(c, scores);
-  if (c["result"].as_int() == 1)  // the weights of attention
+  if (c["result"].as_int() == 1) {  // the weights of attention
+    for (const char* operand : {"attended", "out_proj.weight", "out_proj.bias"})
+      c.leave_out(operand);
     return c.result(c.mean(shares, {1}, false));
+  }
   std::string y = turned(c, c.add("MatMul", {shares, parts[2]}), {0, 2, 1, 3});
-  y = c.add("MatMul",
-            {reshaped(c, y, {0, 0, width}), c.parameter("out_proj.weight", {.order = {1, 0}})});
+  y = c.rounded(reshaped(c, y, {0, 0, width}), "attended", c.input_shape(0));
+  y = c.add("MatMul", {y, c.parameter("out_proj.weight", {.order = {1, 0}})});
   if (c.has_parameter("out_proj.bias")) y = c.add("Add", {y, c.parameter("out_proj.bias")});
   c.result(batch_first ? y : turned(c, y, swapped));
 }
