@@ -105,7 +105,12 @@ class Layer:
     @property
     def mask(self) -> Optional[np.ndarray]:
         """Of the weight: 0 where it was pruned."""
-        return self["mask:weight"] if "weight" in self._facts()["masks"] else None
+        return self.masks.get("weight")
+
+    @property
+    def masks(self) -> Dict[str, np.ndarray]:
+        """Of every parameter that was pruned."""
+        return {name: self[f"mask:{name}"] for name in self._facts()["masks"]}
 
     def __repr__(self) -> str:
         return self._facts()["text"]
@@ -373,8 +378,8 @@ class Graph:
         for path, layer in self.modules.items():
             for name, array in layer.tensors().items():
                 tensors[f"{path}.{name}"] = np.array(array)
-            if layer.mask is not None:
-                tensors[f"mask:{path}.weight"] = np.array(layer.mask)
+            for name, mask in layer.masks.items():
+                tensors[f"mask:{path}.{name}"] = np.array(mask)
         return {"description": self.description(), "tensors": tensors, "extra": self._extra}
 
     def __setstate__(self, state: dict) -> None:

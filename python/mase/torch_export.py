@@ -82,9 +82,8 @@ def _layers_of(graph: Graph) -> Tuple[dict, Dict[str, torch.nn.Module]]:
     with torch.random.fork_rng(devices=[]):  # layers draw their initial weights, which are not kept
         layers = {path: _make_layer(description["modules"][path], tensors, path) for path in dict.fromkeys(order)}
     for path, layer in layers.items():
-        mask = graph.modules[path].mask
-        if mask is not None:
-            apply_mask(layer, torch.from_numpy(mask.copy()))
+        for name, mask in graph.modules[path].masks.items():
+            apply_mask(layer, torch.from_numpy(mask.copy()), name)
     return description, layers
 
 

@@ -299,10 +299,11 @@ class _Importer:
             tensor = _parameter(operator.attrgetter(name)(module), f"{path}.{name}")
             entry["parameters" if trainable else "buffers"][name] = {"shape": list(tensor.shape), "dtype": dtype}
             self.tensors[f"{path}.{name}"] = tensor.numpy()
-        mask = pruning_mask(module)
-        if mask is not None:
-            entry["masks"] = {"weight": {"shape": list(mask.shape), "dtype": "float32"}}
-            self.tensors[f"mask:{path}.weight"] = mask.detach().to(torch.float32).contiguous().numpy()
+        for name in entry["parameters"]:
+            mask = pruning_mask(module, name)
+            if mask is not None:
+                entry.setdefault("masks", {})[name] = {"shape": list(mask.shape), "dtype": "float32"}
+                self.tensors[f"mask:{path}.{name}"] = mask.detach().to(torch.float32).contiguous().numpy()
         if isinstance(module, QuantizedLayer):
             entry["quantization"] = {**{k: v for k, v in module.config.items() if v is not None}, "name": module.format}
         return entry

@@ -8,6 +8,7 @@ gradients, by the library's kernels.
 from __future__ import annotations
 
 import base64
+import copy
 import importlib
 import json
 import zlib
@@ -19,6 +20,7 @@ import torch.fx
 
 from mase import _native, torch_stand_ins
 from mase.formats import Format
+from mase.torch_attention import RoundedAttention
 from mase.torch_quantize import linear
 
 MODULES = "chop.passes.graph.transforms.quantize.quantized_modules"
@@ -73,13 +75,15 @@ _ATTRIBUTES = {"data_in": "x_quantizer", "weight": "w_quantizer", "bias": "b_qua
 
 
 class QuantizedLayer:
-    """What all quantised layers have: config, bypass, pruning_masks and one quantizer per operand."""
+    """What all quantised layers have: config, bypass, pruning_masks and one quantizer per operand, by the operand's
+    name (`quantizers`) and, for the four that most layers have, by MASE's."""
 
     mase_op = ""
     format = ""
     config: Dict[str, Any]
     bypass: bool
     pruning_masks: Any
+    quantizers: Dict[str, Format]
     x_quantizer: Optional[Format]
     w_quantizer: Optional[Format]
     b_quantizer: Optional[Format]
@@ -91,6 +95,7 @@ class QuantizedLayer:
         own = self.__dict__  # torch's __setattr__ would look for modules and parameters in each
         own["config"], own["bypass"], own["pruning_masks"] = config, bool(config.get("bypass", False)), None
         own["_kept"] = _Kept()
+        own["quantizers"] = {}
         own["x_quantizer"] = own["w_quantizer"] = own["b_quantizer"] = own["out_quantizer"] = None
         if own["bypass"]:
             return
@@ -98,7 +103,9 @@ class QuantizedLayer:
         flat.pop("bypass", None)
         made = _native.layer_quantizers(self.mase_op, flat, type(self).__name__)
         for operand, quantizer in made.items():
-            own[_ATTRIBUTES[operand]] = Format("", _native_quantizer=quantizer)
+            format = own["quantizers"][operand] = Format("", _native_quantizer=quantizer)
+            if operand in _ATTRIBUTES:
+                own[_ATTRIBUTES[operand]] = format
 
     @classmethod
     def from_layer(cls, layer: torch.nn.Module, config: Dict[str, Any]) -> torch.nn.Module:
@@ -107,7 +114,7 @@ class QuantizedLayer:
         torch.nn.Module.__init__(new)  # type: ignore[arg-type]
         own = new.__dict__
         for name, value in layer.__dict__.items():
-            if name not in own and name not in ("config", "bypass", "_kept"):
+            if name not in own and name not in ("config", "bypass", "_kept", "quantizers"):
                 own[name] = value
         own["training"] = layer.training
         for name, parameter in layer._parameters.items():
@@ -115,6 +122,8 @@ class QuantizedLayer:
                 parameter.detach().clone(), parameter.requires_grad)
         for name, buffer in layer._buffers.items():
             own["_buffers"][name] = None if buffer is None else buffer.detach().clone()
+        for name, part in layer._modules.items():
+            own["_modules"][name] = copy.deepcopy(part)
         own["_non_persistent_buffers_set"] = set(layer._non_persistent_buffers_set)
         new.set_config(config)
         return new  # type: ignore[return-value]
@@ -165,6 +174,22 @@ class _LinearBase(QuantizedLayer, torch.nn.Linear):
         return y if own["out_quantizer"] is None else self.out_quantizer(y)  # type: ignore[misc]
 
 
+class _AttentionBase(QuantizedLayer, RoundedAttention):
+    mase_op = "multihead_attention"
+    is_causal = False  # of layers made from torch's own
+
+    def __init__(self, *args: Any, config: Optional[dict] = None, **keys: Any) -> None:
+        RoundedAttention.__init__(self, *args, **keys)
+        self.set_config(config)
+
+    def rounded(self, x: torch.Tensor, operand: str) -> torch.Tensor:
+        quantizer = self.quantizers.get(operand)
+        return x if quantizer is None else quantizer(x)
+
+    def forward(self, *args: Any, **keys: Any) -> Any:
+        return RoundedAttention.forward(self, *args, **keys) if self.bypass else self.attended(*args, **keys)
+
+
 class _Kept:
     """The library's layer for a module's quantizers, made when first needed; none where operands stay in
     float, or a gradient is not straight through. Copies and files of the module make their own."""
@@ -202,8 +227,9 @@ def _make_class(op: str, format: str) -> type:
     name = record["class_name"] + format_records()[format]["class_suffix"]
     body: Dict[str, Any] = {"mase_op": op, "format": format, "__module__": f"{MODULES}.{op}",
                             "__doc__": f"{record['class_name']} with operands in {format}."}
-    if op == "linear":
-        return type(name, (_LinearBase,), body)
+    special: Dict[str, type] = {"linear": _LinearBase, "multihead_attention": _AttentionBase}
+    if op in special:
+        return type(name, (special[op],), body)
 
     def __init__(self: Any, *args: Any, config: Optional[dict] = None, **keys: Any) -> None:
         base.__init__(self, *args, **keys)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 import torch
 import torch.fx
@@ -58,9 +58,16 @@ def op_of_node(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Opti
     return op_of_target(node.target) if node.op in ("call_function", "call_method") else None
 
 
-def pruning_mask(module: torch.nn.Module) -> Optional[torch.Tensor]:
-    """The mask of a layer whose weight is parametrised by one."""
-    for item in getattr(getattr(module, "parametrizations", {}), "weight", ()) if hasattr(module, "parametrizations") else ():
+def _owner(layer: torch.nn.Module, name: str) -> Tuple[torch.nn.Module, str]:
+    """The module that has this parameter, itself or a part of it (out_proj.weight)."""
+    path, _, last = name.rpartition(".")
+    return layer.get_submodule(path), last
+
+
+def pruning_mask(module: torch.nn.Module, name: str = "weight") -> Optional[torch.Tensor]:
+    """The mask of a layer whose parameter is parametrised by one."""
+    module, name = _owner(module, name)
+    for item in getattr(getattr(module, "parametrizations", {}), name, ()) if hasattr(module, "parametrizations") else ():
         if hasattr(item, "mask"):
             return item.mask
     return None
@@ -77,9 +84,10 @@ class _Mask(torch.nn.Module):
         return weight * self.mask
 
 
-def apply_mask(layer: torch.nn.Module, mask: torch.Tensor) -> None:
+def apply_mask(layer: torch.nn.Module, mask: torch.Tensor, name: str = "weight") -> None:
     import torch.nn.utils.parametrize as parametrize
 
-    if parametrize.is_parametrized(layer, "weight"):
-        parametrize.remove_parametrizations(layer, "weight", leave_parametrized=False)
-    parametrize.register_parametrization(layer, "weight", _Mask(mask))
+    layer, name = _owner(layer, name)
+    if parametrize.is_parametrized(layer, name):
+        parametrize.remove_parametrizations(layer, name, leave_parametrized=False)
+    parametrize.register_parametrization(layer, name, _Mask(mask))

@@ -405,25 +405,42 @@ def _additive(mask, allowed):
     return torch.where(mask, seen, hidden) if allowed else torch.where(mask, hidden, seen)
 
 
+def _rounded(layer, x, operand):
+    """As the quantised layer rounds this operand, by a layer of its own."""
+    quantizer = getattr(layer, "quantizers", {}).get(operand)
+    if quantizer is None:
+        return x
+    from mase.torch_layers import quantized_class
+
+    config = {f"data_in_{key}": value for key, value in quantizer.config.items()}
+    return x.through(quantized_class("identity", quantizer.name)(config=config))
+
+
 @_layer("MultiheadAttention")
 def _heads(layer, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True,
            is_causal=False):
     plain = layer.in_proj_weight is not None and layer.bias_k is None and not layer.add_zero_attn and average_attn_weights
     if plain and attn_mask is None and key_padding_mask is None and not layer.dropout:
         return layer.call(query, key, value, need_weights=need_weights)
-    if layer.bias_k is not None or layer.add_zero_attn or not average_attn_weights:
+    if layer.bias_k is not None or layer.add_zero_attn:
         raise Unsupported
     width, heads = layer.embed_dim, layer.num_heads
+    query, key, value = (_rounded(layer, x, "data_in") for x in (query, key, value))
     if not layer.batch_first:
         query, key, value = (torch.transpose(x, 0, 1) for x in (query, key, value))
-    biases = [None] * 3 if layer.in_proj_bias is None else [layer.in_proj_bias[i * width:(i + 1) * width] for i in range(3)]
-    weights = ([layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight] if layer.in_proj_weight is None else
-               [layer.in_proj_weight[i * width:(i + 1) * width] for i in range(3)])
+    joint = None if layer.in_proj_bias is None else _rounded(layer, layer.in_proj_bias, "in_proj_bias")
+    biases = [None] * 3 if joint is None else [joint[i * width:(i + 1) * width] for i in range(3)]
+    if layer.in_proj_weight is None:
+        weights = [layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight]
+    else:
+        whole = _rounded(layer, layer.in_proj_weight, "in_proj_weight")
+        weights = [whole[i * width:(i + 1) * width] for i in range(3)]
     parts = []
     for x, weight, bias in zip((query, key, value), weights, biases):
         n, length = x.shape[0], x.shape[1]
         projected = F.linear(x, weight) if bias is None else F.linear(x, weight, bias)
-        parts.append(torch.permute(_reshape(projected, [n, length, heads, width // heads]), [0, 2, 1, 3]))
+        projected = torch.permute(_reshape(projected, [n, length, heads, width // heads]), [0, 2, 1, 3])
+        parts.append(_rounded(layer, projected, "projected"))
     q, k, v = parts
     masks = []
     if attn_mask is not None:
@@ -442,8 +459,8 @@ def _heads(layer, query, key, value, key_padding_mask=None, need_weights=True, a
     else:
         mixed = q.called(scaled_dot_product_attention, k, v, *([sum(masks[1:], masks[0])] if masks else []))
     joined = torch.permute(mixed, [0, 2, 1, 3])
-    out = layer.out_proj
     y = _reshape(joined, [joined.shape[0], joined.shape[1], width])
-    y = F.linear(y, out.weight) if out.bias is None else F.linear(y, out.weight, out.bias)
-    y = y if layer.batch_first else torch.transpose(y, 0, 1)
-    return y, (torch.mean(seen, 1) if need_weights else None)
+    y = _rounded(layer, y if layer.batch_first else torch.transpose(y, 0, 1), "attended")
+    weight, bias = _rounded(layer, layer.out_proj.weight, "out_proj.weight"), layer.out_proj.bias
+    y = F.linear(y, weight) if bias is None else F.linear(y, weight, _rounded(layer, bias, "out_proj.bias"))
+    return _rounded(layer, y, "data_out"), (torch.mean(seen, 1) if average_attn_weights else seen) if need_weights else None

@@ -32,7 +32,7 @@ Value op_value(const OpRecord& op) {
               {"class_name", op.class_name},
               {"function", op.function},
               {"mase_type", op.mase_type},
-              {"operands", Value::of(op.operands)},
+              {"operands", Value::of(operand_rules(op).prefixes())},
               {"unsigned_operands", Value::of(op.unsigned_operands)},
               {"product", op.product.has_value()},
               {"attributes", schema_value(op.attributes)}};

@@ -163,7 +163,7 @@ void Lowerer::add_node(const Node& node, const Shape& shape, Layout layout) {
     out = bound->op->lower(*this, bound->attributes, inputs);
   if (out < 0 || plan_.at(out).shape != shape || plan_.at(out).layout != layout)
     out = call(bound, inputs, shape, layout);
-  out = quantized(out, quantization, "data_out");
+  if (gives_first_result(*bound)) out = quantized(out, quantization, "data_out");
   plan_.node_result[static_cast<size_t>(node.id)] = out;
 }
 

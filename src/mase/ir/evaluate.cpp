@@ -123,6 +123,12 @@ BoundCall bind_value(const Graph& graph, const Node& node) {
   return call;
 }
 
+bool gives_first_result(const BoundCall& call) {
+  if (!call.op->results || call.op->operands.empty()) return true;
+  const int64_t result = call.attributes["result"].as_int();
+  return result == 0 || result == -call.op->results->count(call.attributes, {});
+}
+
 std::vector<Array> evaluate(const Graph& graph, const std::vector<Array>& inputs,
                             const EvaluateOptions& options) {
   std::vector<Array> results(graph.id_limit());
@@ -162,7 +168,9 @@ std::vector<Array> evaluate(const Graph& graph, const std::vector<Array>& inputs
       };
       for (const Array& argument : arguments) call.inputs.push_back(&argument);
       for (const auto& [name, array] : params) call.params[name] = &array;
-      results[static_cast<size_t>(id)] = quantized(bound.op->eval(call), quantizer("data_out"));
+      Array& result = results[static_cast<size_t>(id)];
+      result = bound.op->eval(call);
+      if (gives_first_result(bound)) result = quantized(result, quantizer("data_out"));
     }
     if (options.observe) options.observe(node, results[static_cast<size_t>(id)]);
   }

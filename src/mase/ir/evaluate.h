@@ -32,6 +32,9 @@ bool has_value(const Graph& graph, const Node& node);
 // them, with its attribute `result` set.
 BoundCall bind_value(const Graph& graph, const Node& node);
 
+// Whether the call gives the first of its results, or the only one: that is data_out.
+bool gives_first_result(const BoundCall& call);
+
 // The operand that input `index` of a call is. MASE's rule: the first input is data_in; the second
 // is `weight` for products, and the third their bias; else they are data_in too.
 std::string input_operand(const OpRecord& op, size_t index, bool is_module);

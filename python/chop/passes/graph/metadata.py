@@ -88,9 +88,8 @@ def describe_formats(meta: MaseMetadata, target: Any) -> None:
     common = meta.parameters["common"]
     args = common.get("args", {})
     if isinstance(target, QuantizedLayer):
-        by_name = {"weight": target.w_quantizer, "bias": target.b_quantizer}
         for name, entry in args.items():
-            quantized_entry(entry, target.x_quantizer if name.startswith("data_in") else by_name.get(name))
+            quantized_entry(entry, target.quantizers.get("data_in" if name.startswith("data_in") else name))
         for entry in common.get("results", {}).values():
             quantized_entry(entry, target.out_quantizer)
     elif isinstance(target, QuantizedFunction):

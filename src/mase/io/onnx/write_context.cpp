@@ -194,7 +194,9 @@ std::string WriteContext::mean(const std::string& x, const std::vector<int64_t>&
 void WriteContext::result(const std::string& name) {
   if (model_.elements[static_cast<size_t>(node_.id)] == DType::f32)
     model_.known[name] = {shape(), model_.further[static_cast<size_t>(node_.id)]};
-  model_.names[node_.id] = rounded(name, "data_out", shape(), {});
+  if (!gives_first_result(call_)) leave_out("data_out");
+  model_.names[node_.id] =
+      gives_first_result(call_) ? rounded(name, "data_out", shape(), {}) : name;
 }
 
 std::string WriteContext::rounded(const std::string& name, const std::string& operand,
