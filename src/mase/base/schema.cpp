@@ -135,11 +135,20 @@ Value validate(const Value& given, const Schema& schema, const std::string& path
   }
   static const Dict nothing;
   const Dict& dict = given.is_null() ? nothing : given.as_dict();
+  // A misspelt key is one mistake: the key that was meant is not told as missing too.
+  std::vector<std::string> meant;
+  if (!schema.open)
+    for (const auto& [key, value] : dict) {
+      if (schema.find(key)) continue;
+      problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
+                         suggestion(key, schema.names())));
+      for (std::string& name : nearest_names(key, schema.names(), 1)) meant.push_back(name);
+    }
   Dict result;
   for (const Field& field : schema.fields) {
     const Value* value = dict.find(field.name);
     if (!value || is_absent(*value, field)) {
-      if (field.required)
+      if (field.required && std::find(meant.begin(), meant.end(), field.name) == meant.end())
         problems.add(
             Error(given.position(), path, fmt::format("'{}' is missing", field.name), field.help));
       result.set(field.name, field.default_value);
@@ -149,14 +158,9 @@ Value validate(const Value& given, const Schema& schema, const std::string& path
       problems.add(Error(value->position(), inner(field.name), wrong->first, wrong->second));
     result.set(field.name, *value);
   }
-  for (const auto& [key, value] : dict) {
-    if (schema.find(key)) continue;
-    if (schema.open)
-      result.set(key, value);
-    else
-      problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
-                         suggestion(key, schema.names())));
-  }
+  if (schema.open)
+    for (const auto& [key, value] : dict)
+      if (!schema.find(key)) result.set(key, value);
   Value out(std::move(result));
   out.set_position(given.position());
   return out;

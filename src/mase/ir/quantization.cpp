@@ -34,6 +34,17 @@ std::map<std::string, QuantizerPtr> parse_backward(const Value& config, const st
   return parsed.bypass ? std::map<std::string, QuantizerPtr>() : std::move(parsed.operands);
 }
 
+// Problems name the keys as they were written, with their operand.
+void add_problems(const Value& table, const Schema& schema, const std::string& operand,
+                  const std::string& path, Problems& problems) {
+  Value written = Dict{};
+  for (const auto& [key, value] : table.as_dict()) written.dict().set(operand + "_" + key, value);
+  written.set_position(table.position());
+  Schema prefixed = schema;
+  for (Field& field : prefixed.fields) field.name = operand + "_" + field.name;
+  validate(written, prefixed, path, problems);
+}
+
 }  // namespace
 
 bool is_activation(const std::string& operand) {
@@ -69,6 +80,13 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
   }
   const Value& name = config["name"];
   if (!config.as_dict().contains("name")) {
+    // Without the format nobody knows its keys, but a word near `name` is that.
+    for (const auto& [key, value] : config.as_dict())
+      if (nearest_names(key, {"name"}, 1).size() == 1) {
+        problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
+                           "did you mean 'name'?"));
+        return result;
+      }
     problems.add(Error(config.position(), path, "'name' is missing",
                        "give the number format, or \"NA\" to leave the layer alone"));
     return result;
@@ -122,14 +140,10 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
       if (!is_activation(operand) && record.schema.find("skip_first_dim") &&
           !table.as_dict().contains("skip_first_dim"))
         table.dict().set("skip_first_dim", false);
-      // Problems name the key as it was written, with its operand.
       Problems inner;
-      const Value checked = validate(table, record.schema, path + "." + operand, inner);
+      validate(table, record.schema, path + "." + operand, inner);
       if (!inner.empty()) {
-        for (const Error& error : inner.errors())
-          problems.add(Error(
-              replace_all(error.place(), path + "." + operand + ".", path + "." + operand + "_"),
-              error.cause(), error.remedy()));
+        add_problems(table, record.schema, operand, path, problems);
         continue;
       }
       QuantizerPtr quantizer = make_quantizer(format, table, path + "." + operand);
