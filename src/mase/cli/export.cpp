@@ -71,8 +71,7 @@ const Register<CommandRecord> registered{{
     .help = "The network is built and loaded, and the passes of --config are run on it, as "
             "everywhere. A layer or number format that the chosen flavour cannot express exactly "
             "is an error that says which and why: nothing is approximated.",
-    .positionals = {{"model", "a built-in network, a .toml that describes one, or an .onnx file",
-                     false}},
+    .positionals = {network_word()},
     .options = {without(general_options(),
                         {"task", "batch_size", "threads", "project", "project_dir"}) +
                 config_options() + own_options()},

@@ -218,7 +218,7 @@ const Register<CommandRecord> registered{{
             "with many seeds over one space. Any number of processes may share a study: under "
             "mpirun, or started anywhere with --worker and the same --storage; what a killed one "
             "had begun is taken over.",
-    .positionals = {{"model", "a built-in network or a .toml that describes one", false},
+    .positionals = {network_word(),
                     {"dataset", "a data set or the path of a table", false},
                     {"further", "compare: the data set, after 'compare' and the network", false}},
     .options = {general_options() + config_options() + data_options() + trainer_options() +

@@ -44,6 +44,9 @@ struct Network {
   std::vector<std::string> taken = {};  // tensors of the file that were loaded
 };
 
+// Whether a word where a network is named is a file or folder that holds one, with its weights.
+bool is_network_file(const std::string& word);
+
 // The file that the spec names, or nothing. Its kind is found out from its content. A checkpoint of
 // ours describes its network too: it then has a graph, as an .mz has.
 std::optional<Checkpoint> open_checkpoint(const NetworkSpec& spec);
@@ -58,6 +61,8 @@ std::optional<Graph> outline_network(const NetworkSpec& spec,
 // tensors that only quantised layers have wait in `quantizer_state`.
 Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& checkpoint,
                      const Dataset* dataset, bool passes_follow, const Observer& observer);
+// What such a file holds, for whoever needs the graph alone.
+Graph graph_of_file(const std::string& path, const std::vector<Shape>& input_shapes = {});
 // After the passes: what the quantisers of the file had learned.
 void take_quantizer_state(Network& network, const Observer& observer);
 

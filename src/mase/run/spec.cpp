@@ -9,6 +9,7 @@
 #include "mase/io/table_source.h"
 #include "mase/models/model.h"
 #include "mase/run/metric_options.h"
+#include "mase/run/network.h"
 #include "mase/run/record_options.h"
 #include "mase/train/loss.h"
 #include "mase/train/optimizer.h"
@@ -62,13 +63,8 @@ NetworkSpec network_spec(const Settings& settings) {
   spec.model_position = settings["model"].position();
   spec.load = found_path(settings, "load");
   spec.load_position = settings["load"].position();
-  if (settings.has("load_type"))
-    spec.load_type = checkpoint_type_from_name(settings["load_type"].as_string());
-  if (spec.load.empty() && spec.load_type)
-    throw Error(settings["load_type"].position(), "--load-type", "is given without --load",
-                "add --load FILE");
-  // A file that is a whole network may stand in the place of the model's name.
-  if (ends_with(lower_case(spec.model), ".onnx")) {
+  // A file that holds a network may stand in the place of the model's name.
+  if (!Registry<ModelRecord>::instance().find(spec.model) && is_network_file(spec.model)) {
     if (!spec.load.empty())
       throw Error(spec.model_position, spec.model_position ? "model" : "MODEL",
                   fmt::format("'{}' is a network with its weights; --load names others",
@@ -77,6 +73,11 @@ NetworkSpec network_spec(const Settings& settings) {
     spec.load = std::exchange(spec.model, "");
     spec.load_position = spec.model_position;
   }
+  if (settings.has("load_type"))
+    spec.load_type = checkpoint_type_from_name(settings["load_type"].as_string());
+  if (spec.load.empty() && spec.load_type)
+    throw Error(settings["load_type"].position(), "--load-type", "is given without --load",
+                "add --load FILE");
   spec.load_partial = is_set(settings, "load_partial");
   spec.seed = seed_of(settings);
   return spec;
