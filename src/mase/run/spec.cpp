@@ -119,9 +119,9 @@ DataSpec data_spec(const Settings& settings) {
     if (settings.given(option)) spec.given.push_back(option);
   spec.given_arguments = given_record_options(settings, "dataset");
   if (!spec.name.empty()) {
-    const Value own = record_options(settings, "dataset", spec.name);
-    // The record fills in its defaults itself; a table has no options of its own.
-    if (record_set("dataset").find(spec.name)) options.arguments = own;
+    const DatasetRecord* record = find_dataset(spec.name);
+    const Value own = record_options(settings, "dataset", record ? record->name : spec.name);
+    if (record) options.arguments = own;  // a table has none of its own
   }
   return spec;
 }
@@ -150,7 +150,8 @@ void check_pass_arguments(const std::vector<PassCall>& calls, Problems& problems
     if (!record)
       problems.add(Error(call.args.position(), call.path,
                          fmt::format("unknown pass '{}'", printable(call.name)),
-                         suggestion(call.name, Registry<PassRecord>::instance().names())));
+                         suggestion(call.name, Registry<PassRecord>::instance().names()))
+                       .as(Mistake::unknown_name));
     else
       validate(call.args, record->schema, call.path, problems);
   }
