@@ -11,6 +11,7 @@
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
+#include "mase/ir/parameter_counts.h"
 #include "mase/models/model.h"
 #include "mase/run/network.h"
 #include "mase/train/loss.h"
@@ -106,6 +107,8 @@ std::string summary_text(const Graph& graph, int64_t batch_size) {
   text += fmt::format("Total params: {}\n", with_thousands(parameters));
   text += fmt::format("Trainable params: {}\n", with_thousands(totals.trainable));
   text += fmt::format("Non-trainable params: {}\n", with_thousands(totals.frozen));
+  if (const int64_t pruned = count_parameters(graph).pruned; pruned > 0)
+    text += fmt::format("Pruned params, counted above: {}\n", with_thousands(pruned));
   text += fmt::format("Total mult-adds: {}\n", with_thousands(totals.macs));
   text += fmt::format("Total FLOPs: {}\n", with_thousands(totals.flops));
   text += rule + "\n";
