@@ -37,7 +37,9 @@ int run(const Arguments& arguments) {
   options.flavour = is_quantized(graph) ? onnx::Flavour::qonnx : onnx::Flavour::plain;
   if (settings.has("flavour"))
     options.flavour = onnx::flavour_from_name(settings["flavour"].as_string());
-  const onnx::Model model = onnx::export_graph(graph, options);
+  onnx::Model model = onnx::export_graph(graph, options);
+  for (auto& [name, text] : notes_for_others(experiment.network().notes))
+    model.metadata.emplace_back(name, text);
   onnx::write_model(path, model);
   log.info(fmt::format("Wrote {} to {}: {} nodes, {} tensors, operator set {}, {}", graph.name,
                        path, model.graph.nodes.size(), model.graph.initializers.size(),

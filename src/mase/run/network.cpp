@@ -27,7 +27,8 @@ bool is_description(const std::string& model) {
   else
     remedy += " (or the path of a .toml file)";
   throw Error(spec.model_position, spec.model_position ? "model" : "",
-              fmt::format("unknown model '{}'", printable(spec.model)), remedy);
+              fmt::format("unknown model '{}'", printable(spec.model)), remedy)
+      .as(Mistake::unknown_name);
 }
 
 // What the model's name stands for, as graphs call it.
