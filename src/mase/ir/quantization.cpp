@@ -21,7 +21,8 @@ std::map<std::string, QuantizerPtr> parse_backward(const Value& config, const st
     return {};
   }
   if (!config["backward"].is_null()) {
-    problems.add(Error(config["backward"].position(), path, "unknown key 'backward'"));
+    problems.add(Error(config["backward"].position(), path, "unknown key 'backward'")
+                     .as(Mistake::unknown_key));
     return {};
   }
   Quantization parsed = parse_quantization(config, {"output_grad", "data_in", "weight", "bias"}, {},
@@ -84,11 +85,13 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
     for (const auto& [key, value] : config.as_dict())
       if (nearest_names(key, {"name"}, 1).size() == 1) {
         problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
-                           "did you mean 'name'?"));
+                           "did you mean 'name'?")
+                         .as(Mistake::unknown_key));
         return result;
       }
     problems.add(Error(config.position(), path, "'name' is missing",
-                       "give the number format, or \"NA\" to leave the layer alone"));
+                       "give the number format, or \"NA\" to leave the layer alone")
+                     .as(Mistake::missing_key));
     return result;
   }
   if (means_none(name)) return result;
@@ -113,7 +116,8 @@ Quantization parse_quantization(const Value& config, const std::vector<std::stri
           for (const std::string& field : record.schema.names())
             known.push_back(operand + "_" + field);
         problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
-                           suggestion(key, known)));
+                           suggestion(key, known))
+                         .as(Mistake::unknown_key));
         continue;
       }
       tables[*owner].dict().set(key.substr(owner->size() + 1), value);
