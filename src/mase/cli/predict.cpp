@@ -262,7 +262,7 @@ const Register<CommandRecord> registered{{
     .examples = {"ch predict --load best.mz --input rows.csv --classes",
                  "ch predict jsc-10x --load best.ckpt --input rows.npy --output logits.npy",
                  "ch predict --load best.mz --input photographs --probabilities",
-                 "ch predict best.mz --input monday.csv tuesday.csv --output both.csv",
+                 "ch predict best.mz --input rows.csv rows.npy --output both.csv",
                  "ch predict bert.onnx --input ids.npy types.npy --output out.npy"},
     .word_lists = {"input"},
     .run = run,
