@@ -143,7 +143,7 @@ bool is_nameless(const std::string& path, const Preprocessing& preprocessing) {
 // Rows of an array with a missing or infinite value: left out and told, or the first is an error.
 Tensor clean_rows(const Tensor& x, const std::string& path, const DatasetOptions& options,
                   std::vector<int64_t>& left_out) {
-  const int64_t rows = x.shape().at(0), width = row_width(x);
+  const int64_t rows = x.shape().at(0), width = width_of_rows(x);
   const float* values = x.data<float>();
   std::vector<std::string> places;
   const auto bad = [&](int64_t row) {
