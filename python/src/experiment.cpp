@@ -140,7 +140,7 @@ nb::dict Session::evaluate(const std::string& split) {
 nb::list Session::predict(const std::vector<std::string>& inputs, const std::string& tensor,
                           bool preprocess, bool keep_places) {
   std::vector<Tensor> outputs;
-  run([&] { outputs = experiment().predict({inputs, tensor, preprocess, keep_places}); });
+  run([&] { outputs = experiment().predict({inputs, tensor, preprocess, keep_places}).outputs; });
   nb::list arrays;
   for (Tensor& output : outputs) arrays.append(owned_array(std::move(output)));
   return arrays;

@@ -39,6 +39,10 @@ TEST(Schema, SaysWhereWhatAndHow) {
   EXPECT_EQ(fault("rate = 1\nmode = \"c\""),
             "f.toml:2: t.mode: unknown choice 'c'; choose one of: a, b, none");
   EXPECT_NE(fault("width = 3").find("'rate' is missing"), std::string::npos);
+  // A misspelt key is told as one, not as the lack of the key that was meant.
+  EXPECT_EQ(fault("rats = 1"), "f.toml:1: t: unknown key 'rats'; did you mean 'rate'?");
+  const std::string both = fault("colour = 1");
+  EXPECT_LT(both.find("unknown key 'colour'"), both.find("'rate' is missing")) << both;
   // All problems at once.
   const std::string several = fault("width = 0\nmode = 3");
   EXPECT_EQ(std::count(several.begin(), several.end(), '\n'), 2) << several;

@@ -32,6 +32,21 @@ TEST(InternalError, ACallWithoutInputsLeavesTheCallerAlive) {
   EXPECT_EQ(evaluate(graph, {Array({2, 16}, 0.5)})[0].shape, (Shape{2, 5}));  // and still usable
 }
 
+TEST(Error, KnowsItsKindAndItsParts) {
+  const Error unknown = Error("a", "no such key").as(Mistake::unknown_key), other("b", "too large");
+  EXPECT_EQ(unknown.mistake(), Mistake::unknown_key);
+  EXPECT_STREQ(unknown.what(), "a: no such key");
+  EXPECT_EQ(other.mistake(), Mistake::other);
+  // What is merged twice is told apart all the same.
+  const Error all = Error::all({Error::all({unknown, other}), Error("c", "missing")});
+  EXPECT_EQ(all.count(), 3);
+  ASSERT_EQ(all.parts().size(), 3u);
+  EXPECT_EQ(all.parts()[0].mistake(), Mistake::unknown_key);
+  EXPECT_STREQ(all.parts()[2].what(), "c: missing");
+  EXPECT_EQ(other.count(), 1);
+  EXPECT_STREQ(other.parts().at(0).what(), "b: too large");
+}
+
 TEST(Error, SaysPlaceCauseAndRemedyOnOneLine) {
   EXPECT_STREQ(Error("a.toml:3", "no such key", "did you mean 'b'?").what(),
                "a.toml:3: no such key; did you mean 'b'?");

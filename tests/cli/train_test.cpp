@@ -419,6 +419,21 @@ TEST_F(Trained, PredictTakesPictures) {
   RunResult result =
       ch({"train", "lenet", "pictures", "--max-steps", "1", "--project", "run"}, folder());
   ASSERT_EQ(result.exit_code, 0) << result.err;
+  // A path and the name with a folder are the same data, and both may be flipped.
+  const auto trained = [&](std::vector<std::string> words, const std::string& project) {
+    words.insert(words.begin(), {"train", "lenet"});
+    words.insert(words.end(), {"--dataset-flip", "--dataset-crop", "2", "--max-epochs", "3",
+                               "--batch-size", "2", "--project", project});
+    const RunResult own = ch(words, folder());
+    EXPECT_EQ(own.exit_code, 0) << own.err;
+    std::string figures;  // without the last column, which is the time it took
+    for (const std::string& line :
+         split(test::read(folder() + "/mase_output/" + project + "/software/metrics.csv"), '\n'))
+      figures += line.substr(0, line.rfind(',')) + "\n";
+    return figures;
+  };
+  EXPECT_EQ(trained({"pictures"}, "path"),
+            trained({"images", "--dataset-folder", "pictures"}, "name"));
   EXPECT_NE(result.out.find("--input picture.png --classes"), std::string::npos) << result.out;
   const auto predict = [&](const std::string& input) {
     const RunResult own = ch(
@@ -427,10 +442,40 @@ TEST_F(Trained, PredictTakesPictures) {
     EXPECT_EQ(own.exit_code, 0) << own.err;
     return own.out;
   };
-  EXPECT_EQ(predict("pictures/cat"), predict("cats.safetensors"));
+  const auto named = [](const std::string& csv, const std::vector<std::string>& files) {
+    std::vector<std::string> lines = split(strip(csv), '\n');
+    for (size_t i = 0; i < lines.size(); ++i)
+      lines[i] = (i == 0 ? "file" : files.at(i - 1)) + "," + lines[i];
+    return join(lines, "\n") + "\n";
+  };
+  const std::vector<std::string> cats = {"pictures/cat/0.pgm", "pictures/cat/1.pgm",
+                                         "pictures/cat/2.pgm"};
+  EXPECT_EQ(predict("pictures/cat"), named(predict("cats.safetensors"), cats));
+  // Several files are taken one after another, and each row says whose it is.
+  const auto predict_all = [&](std::vector<std::string> inputs,
+                               const std::vector<std::string>& options = {}) {
+    inputs.insert(inputs.begin(),
+                  {"predict", "mase_output/run/software/training_ckpts/best.mz", "--input"});
+    inputs.insert(inputs.end(), options.begin(), options.end());
+    const RunResult own = ch(inputs, folder());
+    EXPECT_EQ(own.exit_code, 0) << own.err;
+    return own.out;
+  };
+  EXPECT_EQ(predict_all({cats[0], cats[1], cats[2]}), predict("pictures/cat"));
+  const std::vector<std::string> both =
+      split(strip(predict_all({"cats.safetensors", "pictures/dog/1.pgm"}, {"--classes"})), '\n');
+  ASSERT_EQ(both.size(), 5u);
+  EXPECT_TRUE(starts_with(both[0], "file,class,name")) << both[0];
+  EXPECT_TRUE(starts_with(both[1], "cats.safetensors,")) << both[1];
+  EXPECT_TRUE(starts_with(both[4], "pictures/dog/1.pgm,")) << both[4];
+  predict_all({"pictures/cat"}, {"--output", "named.safetensors"});
+  Dict metadata;
+  load_safetensors(folder() + "/named.safetensors", &metadata);
+  EXPECT_EQ(metadata["files"].as_string(),
+            R"(["pictures/cat/0.pgm","pictures/cat/1.pgm","pictures/cat/2.pgm"])");
   const std::vector<float> second(pixels.begin() + 784, pixels.begin() + 2 * 784);
   save_safetensors(folder() + "/one.safetensors", {{"x", Tensor::of({1, 784}, second)}});
-  EXPECT_EQ(predict("pictures/cat/1.pgm"), predict("one.safetensors"));
+  EXPECT_EQ(predict("pictures/cat/1.pgm"), named(predict("one.safetensors"), {cats[1]}));
   test::write(folder() + "/small.ppm", "P6 2 2 255\n123456123456");
   for (const char* input : {"small.ppm", "pictures"}) {
     result = ch(

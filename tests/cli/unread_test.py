@@ -112,6 +112,19 @@ def effects():
     said = ch("test", "--load", best, "--no-output", "--split", "validation", "--val-split", "0.5")
     whole = ch("test", "--load", best, "--no-output", "--split", "validation")
     expect(said.split("Data set")[0] != whole.split("Data set")[0], "--val-split is not read beside --load")
+    # A pass run by itself takes the table of the file, and --set changes it.
+    rules = write("rules.toml", 'model = "jsc-toy"\n' + PASSES)
+    said = ch("pass", "quantize", "--config", rules)
+    expect("weight integer 8/4" in re.sub(r"'\s+'", "", said), f"ch pass does not read [passes.quantize]: {said[-300:]}")
+    said = ch("pass", "quantize", "--config", rules, "--set", "linear.config.weight_width=6")
+    expect("weight integer 6/4, bias integer 8/4" in re.sub(r"'\s+'", "", said),
+           f"--set does not change the file's table: {said[-300:]}")
+    expect("'bath_size'" in ch("pass", "report_graph", "--config",
+                               write("other.toml", 'model = "jsc-toy"\n[passes.calculate_flops]\nbath_size = 8\n'),
+                               code=2), "ch pass leaves the tables of other passes unread")
+    twice = write("twice.toml", 'model = "jsc-toy"\n' + 2 * '[[passes.run]]\nname = "report_graph"\n')
+    expect("more than once" in ch("pass", "report_graph", "--config", twice, code=2),
+           "ch pass chooses among the calls of a file")
     table = write("metrics.toml", "[metrics.top_k_accuracy]\nk = 4\n")
     ch(*TRAIN, "--config", table, "--project", "table")
     said = ch("train", "--config", os.path.join(scratch, "mase_output/table/software/config.toml"),

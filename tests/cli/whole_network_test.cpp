@@ -309,6 +309,32 @@ TEST_F(WholeNetwork, FilesOfOurOwnAreAcceptedEverywhere) {
             0);
 }
 
+TEST_F(WholeNetwork, AFileStandsWhereANetworkIsNamed) {
+  for (const char* name : {"best.mz", "best.ckpt"})
+    EXPECT_EQ(test_accuracy({file(name)}), test_accuracy({"--load", file(name)})) << name;
+  EXPECT_EQ(test_accuracy({file("best.mz"), "table.csv", "--target", "kind"}),
+            test_accuracy({"--load", file("best.mz")}));
+  EXPECT_EQ(ch({"predict", file("best.ckpt"), "--input", "table.csv"}).out,
+            ch({"predict", "--load", file("best.ckpt"), "--input", "table.csv"}).out);
+  EXPECT_EQ(ch({"summary", file("best.ckpt")}).out, ch({"summary", file("best.mz")}).out);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"train", file("best.ckpt"), "--max-epochs", "1", "--project",
+                                 "on"},
+        {"transform", file("best.mz"), "--config", "qat.toml", "--project", "by-word"},
+        {"pass", "report_graph", file("best.mz")},
+        {"export", file("best.mz"), "--to", "word.onnx"},
+        {"summary", "word.onnx"}}) {
+    const RunResult result = ch(words);
+    EXPECT_EQ(result.exit_code, 0) << join(words, " ") << result.err;
+  }
+  const std::string quantised = "mase_output/by-word/software/transform/transformed.mz";
+  EXPECT_EQ(ch({"estimate", quantised}).err, ch({"estimate", "--load", quantised}).err);
+  EXPECT_NE(ch({"test", "nowhere.mz"}).err.find("no such file: nowhere.mz"), std::string::npos);
+  EXPECT_NE(ch({"test", file("best.mz"), "--load", file("best.ckpt")}).err.find("leave one of"),
+            std::string::npos);
+  EXPECT_NE(ch({"estimate", "jsc-toy"}).err.find("--load"), std::string::npos);
+}
+
 TEST_F(WholeNetwork, OptionsOfTheRecordsReachFlagsAndTables) {
   const std::string help = ch({"train", "--help"}).out;
   for (const char* flag : {"--optimizer-beta1", "--optimizer-eps", "--schedule-pct-start",

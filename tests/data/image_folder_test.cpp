@@ -51,6 +51,24 @@ TEST(ImageFolder, ClassesAreFolders) {
   EXPECT_EQ(whole.test.rows(), 1);
 }
 
+TEST(ImageFolder, APathIsTheDataSetOfThatFolder) {
+  const std::string root = folder_of(true);
+  DatasetOptions by_path = unscaled(), by_name = unscaled();
+  by_path.arguments = Dict{{"flip", true}, {"crop", 1}};
+  by_name.arguments = Dict{{"flip", true}, {"crop", 1}, {"folder", root}};
+  const Dataset path = load_dataset(root, by_path), name = load_dataset("images", by_name);
+  EXPECT_TRUE(path.augmentation.flip);
+  EXPECT_EQ(path.augmentation.crop, 1);
+  EXPECT_EQ(path.augmentation.flip, name.augmentation.flip);
+  EXPECT_EQ(path.augmentation.crop, name.augmentation.crop);
+  EXPECT_EQ(path.name, name.name);
+  EXPECT_EQ(path.identity, name.identity);
+  by_path.arguments = Dict{{"flop", true}};
+  EXPECT_THROW(load_dataset(root, by_path), Error);
+  by_path.arguments = Dict{{"folder", root + "/elsewhere"}};
+  EXPECT_THROW(load_dataset(root, by_path), Error);
+}
+
 TEST(ImageFolder, ColoursAndFormatsMix) {
   const std::string root = folder_of(true);
   fs::copy(test::golden_path("data/colour.png"), root + "/train/cat/x.png");

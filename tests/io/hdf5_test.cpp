@@ -17,6 +17,7 @@ struct Way {
   bool latest = false;
   bool compound = false;
   bool chunked = false, resizable = false, compact = false;
+  bool room = false, early = false;  // may grow to an end; its place is taken at once
   bool deflate = false, shuffle = false, checksum = false;
   bool committed = false, nested = false;
   hsize_t rows = 57;
@@ -49,12 +50,13 @@ std::string write_file(const Way& way) {
   }
   if (way.committed) H5Tcommit2(file, "type", type, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
   const hsize_t extent[2] = {way.rows, width};
-  const hsize_t most[2] = {H5S_UNLIMITED, width};
+  const hsize_t most[2] = {way.room ? 3 * way.rows : H5S_UNLIMITED, way.room ? 2 * width : width};
   const int rank = way.compound ? 1 : 2;
-  const hid_t space = H5Screate_simple(rank, extent, way.resizable ? most : nullptr);
+  const hid_t space = H5Screate_simple(rank, extent, way.resizable || way.room ? most : nullptr);
   const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
   const hsize_t chunk[2] = {10, 2};
   if (way.chunked) H5Pset_chunk(creation, rank, chunk);
+  if (way.early) H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
   if (way.compact) H5Pset_layout(creation, H5D_COMPACT);
   if (way.shuffle) H5Pset_shuffle(creation);
   if (way.deflate) H5Pset_deflate(creation, 4);
@@ -131,6 +133,20 @@ TEST(Hdf5, ReadsWhatLibhdf5Writes) {
   for (const bool compound : {false, true}) {
     const Way compact{.compound = compound, .compact = true};
     EXPECT_EQ(cells_of(write_file(compact)), expected(compact));
+    // Tables that may grow to an end, which their indices have room for.
+    for (const bool latest : {false, true})
+      for (const bool deflate : {false, true})
+        for (const bool checksum : {false, true})
+          for (const hsize_t rows : {7u, 57u, 3000u, 30000u}) {
+            Way roomy{.latest = latest, .compound = compound, .chunked = true, .room = true};
+            roomy.deflate = deflate;
+            roomy.checksum = checksum;
+            roomy.rows = rows;
+            EXPECT_EQ(cells_of(write_file(roomy)), expected(roomy)) << latest << " " << rows;
+            if (deflate || checksum) continue;
+            roomy.early = true;
+            EXPECT_EQ(cells_of(write_file(roomy)), expected(roomy)) << latest << " " << rows;
+          }
     // Tables that may grow, of a few chunks and of many.
     for (const bool latest : {false, true})
       for (const hsize_t rows : {57u, 3000u, 30000u}) {

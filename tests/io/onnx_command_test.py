@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX files through the program: several inputs and outputs, layers that were written in parts, and
 what a user sees of what is not read."""
+import json
 import os
 import shutil
 import subprocess
@@ -52,6 +53,31 @@ class OnnxCommands(unittest.TestCase):
             self.ch("predict", self.golden(name), "--input", self.golden(name, "input_0.npy"), "--output", f"{name}.npy")
             expected = np.load(self.golden(name, "output_0.npy"))
             np.testing.assert_allclose(np.load(self.path(f"{name}.npy")).reshape(expected.shape), expected, atol=1e-6)
+
+    def test_a_written_file_says_how_inputs_are_scaled(self):
+        with open(self.path("table.csv"), "w") as file:
+            file.write("a,b,c,kind\n" + "".join(f"{i},{i % 7},{1000 + i % 5},{'red' if i % 2 else 'blue'}\n"
+                                                for i in range(60)))
+        self.ch("train", "jsc-toy", "table.csv", "--target", "kind", "--max-epochs", "1", "--project", "run")
+        best = self.path("mase_output/run/software/training_ckpts/best.mz")
+        self.ch("export", best, "--to", "net.onnx")
+        facts = json.loads(self.ch("inspect", "net.onnx", "--json"))
+        said = json.dumps(facts)
+        self.assertIn("mase.preprocessing", said)
+        imported = self.ch("import", "net.onnx", "--output", "net.mz")
+        line = [one for one in imported.splitlines() if one.startswith("mase.preprocessing: ")]
+        told = json.loads(line[0].split(": ", 1)[1])
+        self.assertEqual((told["rule"], told["per"]), ("x = (raw - offset) / scale", "feature"))
+        self.assertEqual(told["features"], ["a", "b", "c"])
+        self.assertIn('mase.classes: ["blue","red"]', imported)
+        # By this rule the file gives what the network of ours gives for raw rows.
+        raw = np.array([[3, 1, 1002], [50, 6, 1000]], dtype=np.float32)
+        np.save(self.path("raw.npy"), raw)
+        scaled = (raw - np.float32(told["offset"])) / np.float32(told["scale"])
+        np.save(self.path("scaled.npy"), scaled.astype(np.float32))
+        self.ch("predict", best, "--input", "raw.npy", "--output", "ours.npy")
+        self.ch("predict", "net.onnx", "--input", "scaled.npy", "--output", "theirs.npy")
+        np.testing.assert_allclose(np.load(self.path("ours.npy")), np.load(self.path("theirs.npy")), atol=1e-5)
 
     def test_too_few_inputs(self):
         name = "f29_two_inputs_two_outputs"

@@ -44,6 +44,15 @@ const std::vector<Broken> configs = {
      head + "[[passes.run]]\nwhich = [\"all\"]\n"},
     {"misspelt by", 3, "unknown choice 'typ'",
      head + "[passes.quantize]\nby = \"typ\"\n[passes.quantize.linear.config]\n" + good},
+    {"misspelt key of an operand", 8, "unknown key 'weight_widht'; did you mean 'weight_width'?",
+     head + rule +
+         "name = \"integer\"\ndata_in_width = 8\ndata_in_frac_width = 4\nweight_widht = 8\n"
+         "weight_frac_width = 4\n"},
+    {"key of an operand left out", 4, "'weight_width' is missing",
+     head + rule +
+         "name = \"integer\"\ndata_in_width = 8\ndata_in_frac_width = 4\nweight_frac_width = 4\n"},
+    {"misspelt format key", 5, "unknown key 'nmae'; did you mean 'name'?",
+     head + rule + "nmae = \"integer\"\ndata_in_width = 8\nweight_width = 8\n"},
     {"misspelt operand key", 6, "did you mean 'weight_width'?",
      head + rule + "name = \"integer\"\nweigth_width = 8\ndata_in_width = 8\nweight_width = 8\n"},
     {"key of no operand", 9, "unknown key 'output_width'",

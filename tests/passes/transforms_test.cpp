@@ -216,6 +216,22 @@ TEST(Calibrate, ItsFileIsTakenAndBeatsAGuess) {
   }
 }
 
+// Rows whose values nobody would look at any more are neither drawn nor run: so many would not fit
+// any machine.
+TEST(Calibrate, RowsThatChangeNothingAreNotRun) {
+  const auto file = [](int64_t rows) {
+    Graph graph = make_model("jsc-tiny");
+    PassContext context;
+    context.save_dir = test::temporary_folder();
+    run_pass(graph, "calibrate",
+             Dict{{"num_samples", rows}, {"data_in_granularity", "row"}, {"method", "mse"}},
+             context);
+    return test::read(context.save_dir + "/calibrated.toml");
+  };
+  EXPECT_EQ(file(int64_t{1} << 50), file(100000));
+  EXPECT_NE(file(int64_t{1} << 50), file(3));
+}
+
 // A choice for every row, and for every feature, is closer than one for all of them.
 TEST(Calibrate, FinerIsCloser) {
   std::map<std::string, double> distance;

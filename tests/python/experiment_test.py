@@ -72,8 +72,8 @@ class Experiments(unittest.TestCase):
         np.save(ids, np.arange(32).reshape(2, 16))
         hidden, pooled = mase.predict(None, [ids], load=folder)
         self.assertEqual((hidden.shape, pooled.shape), ((2, 16, 12), (2, 12)))
-        with self.assertRaisesRegex(mase.Error, "takes 1 inputs, 2 are given"):
-            mase.predict(None, [ids, ids], load=folder)
+        twice, _ = mase.predict(None, [ids, ids], load=folder)  # several files are rows one after another
+        np.testing.assert_array_equal(twice, np.concatenate([hidden, hidden]))
 
     def test_nothing_is_written_unless_wanted(self):
         run = self.train(save=False)

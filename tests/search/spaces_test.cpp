@@ -82,6 +82,45 @@ TEST(SearchSpaces, ChannelsChangeWhatTheNetworkCosts) {
   EXPECT_EQ(transformed.exit_code, 0) << transformed.err;
 }
 
+TEST(SearchSpaces, WidthsAreSearchedWithFormatsThatHeedThem) {
+  const std::string mixed = R"(
+[search.search_space]
+name = "graph/quantize/mixed_precision_ptq"
+[search.search_space.setup]
+by = "name"
+[search.search_space.seed.default.config]
+name = ["NA"]
+[search.search_space.seed.seq_blocks_2.config]
+name = ["integer", "binary"]
+data_in_width = [4, 8]
+data_in_frac_width = [2]
+weight_width = [4, 6, 8]
+weight_frac_width = [2]
+bias_width = [8]
+bias_frac_width = [2]
+[search.search_space.seed.seq_blocks_5.config]
+name = ["ternary"]
+data_in_width = [2, 4]
+weight_width = [2, 4]
+)";
+  const RunResult result =
+      search(config(mixed, evaluation, brute, "accuracy.direction = \"maximize\"\n"), "mixed");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  // Six of integers, one of binary numbers; ternary ones have no width either.
+  EXPECT_NE(result.out.find("7 configurations"), std::string::npos) << result.out;
+  std::set<std::string> tried;
+  const Value log = read_json(results("mixed") + "/log.json");
+  for (const auto& [index, row] : log.as_dict())
+    tried.insert(to_json(row["user_attrs_sampled_config"]));
+  EXPECT_EQ(tried.size(), 7u);
+  const std::string all = join({tried.begin(), tried.end()}, "\n");
+  // Every operand is binary all the same, as its keys ask for.
+  EXPECT_NE(all.find(R"("name":"binary")"), std::string::npos) << all;
+  EXPECT_NE(all.find(R"("name":"binary","data_in_width":4,"weight_width":4,"bias_width":8)"),
+            std::string::npos)
+      << all;
+}
+
 TEST(SearchSpaces, ASpaceWithANameOfItsOwnIsKnownByItsSeeds) {
   const std::string renamed =
       replace_all(channels, "graph/quantize/channel_size_modifier", "LAB4/graph_lab4");
@@ -177,6 +216,21 @@ sparsity = [0.0, 0.5]
   const RunResult each = search(config(layers, evaluation, brute, metrics), "p");
   ASSERT_EQ(each.exit_code, 0) << each.err;
   EXPECT_NE(each.out.find("8 configurations"), std::string::npos) << each.out;
+  // Pruned weights are parameters still; what is left is a figure of its own.
+  const RunResult counted =
+      search(config(layers, evaluation, brute,
+                    accuracy_and_size + "unpruned_parameters.direction = \"minimize\"\n"),
+             "left");
+  ASSERT_EQ(counted.exit_code, 0) << counted.err;
+  std::set<double> all_parameters, left;
+  const Value pruned = read_json(results("left") + "/log.json");
+  for (const auto& [index, row] : pruned.as_dict()) {
+    all_parameters.insert(row["user_attrs_hardware_metrics"]["parameters"].as_double());
+    left.insert(row["user_attrs_hardware_metrics"]["unpruned_parameters"].as_double());
+  }
+  EXPECT_EQ(all_parameters, (std::set<double>{327}));
+  EXPECT_EQ(*left.rbegin(), 327);
+  EXPECT_EQ(*left.begin(), 327 - (16 * 8 + 8 * 8 + 8 * 5) / 2);
   const std::string whole = R"(
 [search.search_space]
 name = "graph/prune"

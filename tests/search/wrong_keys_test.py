@@ -132,8 +132,6 @@ def variants(text):
             whole = "\n".join(lines[:number] + [changed] + lines[number + 1:]) + "\n"
             alone = not inside.startswith("[search") or (bool(table) and word in FIGURES)
             told = mistyped(word)
-            if inside.startswith("[passes"):  # keys of a pass are named without their operand
-                told = "'name' is missing" if line.startswith("name") else told.split("_")[-1]
             yield whole, told, number + 1, alone
 
 

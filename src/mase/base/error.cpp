@@ -43,9 +43,20 @@ Error Error::all(const std::vector<Error>& problems) {
     lines += problem.what();
   }
   Error merged("", lines);
-  merged.count_ = static_cast<int>(problems.size());
+  std::vector<Error> parts;  // of merged ones the parts, so that each has one mistake
+  for (const Error& problem : problems)
+    for (const Error& part : problem.parts()) parts.push_back(part);
+  merged.parts_ = std::make_shared<const std::vector<Error>>(std::move(parts));
   return merged;
 }
+
+Error Error::as(Mistake mistake) const {
+  Error result = *this;
+  result.mistake_ = mistake;
+  return result;
+}
+
+std::vector<Error> Error::parts() const { return parts_ ? *parts_ : std::vector<Error>{*this}; }
 
 void Problems::throw_if_any() const {
   if (!errors_.empty()) throw Error::all(errors_);

@@ -24,6 +24,9 @@ struct Position {
   explicit operator bool() const { return file != nullptr; }
 };
 
+// What kind of mistake it is, for whoever tells some before others.
+enum class Mistake { other, unknown_key, unknown_name, missing_key };
+
 class Error : public std::runtime_error {
  public:
   Error(std::string place, std::string cause, std::string remedy = "");
@@ -36,11 +39,16 @@ class Error : public std::runtime_error {
   const std::string& place() const { return place_; }
   const std::string& cause() const { return cause_; }
   const std::string& remedy() const { return remedy_; }
-  int count() const { return count_; }
+  Mistake mistake() const { return mistake_; }
+  Error as(Mistake mistake) const;
+  // The problems it was made of; one: itself.
+  std::vector<Error> parts() const;
+  int count() const { return parts_ ? static_cast<int>(parts_->size()) : 1; }
 
  private:
   std::string place_, cause_, remedy_;
-  int count_ = 1;
+  Mistake mistake_ = Mistake::other;
+  std::shared_ptr<const std::vector<Error>> parts_ = {};
 };
 
 // Collects problems so that a file's mistakes are reported all at once.

@@ -46,7 +46,8 @@ class Registry {
   const Record& get(const std::string& name, const std::string& place = "") const {
     if (const Record* record = find(name)) return *record;
     throw Error(place, fmt::format("unknown {} '{}'", Record::kind, printable(name)),
-                suggestion(name, names()));
+                suggestion(name, names()))
+        .as(Mistake::unknown_name);
   }
 
   std::vector<std::string> names() const {

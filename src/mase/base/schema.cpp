@@ -59,28 +59,32 @@ std::string example_of(const Field& field) {
 std::string number_text(double number) { return fmt::format("{}", number); }
 
 // What is wrong with the value; nothing if it is fine.
-std::optional<std::pair<std::string, std::string>> fault(const Value& value, const Field& field) {
-  using Fault = std::pair<std::string, std::string>;
+struct Fault {
+  std::string cause, remedy = {};
+  Mistake mistake = Mistake::other;
+};
+
+std::optional<Fault> fault(const Value& value, const Field& field) {
   if (!has_type(value, field.type))
-    return Fault(fmt::format("expected {}, got {}", type_name(field.type), value.type_name()),
-                 fmt::format("write {} = {}", field.name, example_of(field)));
+    return Fault{fmt::format("expected {}, got {}", type_name(field.type), value.type_name()),
+                 fmt::format("write {} = {}", field.name, example_of(field))};
   if (!field.choices.empty() && value.is_string()) {
     const std::string& text = value.as_string();
     if (std::find(field.choices.begin(), field.choices.end(), text) == field.choices.end())
-      return Fault(fmt::format("unknown choice '{}'", printable(text)),
-                   "choose one of: " + join(field.choices, ", "));
+      return Fault{fmt::format("unknown choice '{}'", printable(text)),
+                   "choose one of: " + join(field.choices, ", "), Mistake::unknown_name};
   }
   if (value.is_number()) {
     const double number = value.as_double();
     if (field.minimum && !(number >= *field.minimum))
-      return Fault(fmt::format("{} is too small", number_text(number)),
-                   fmt::format("the least is {}", number_text(*field.minimum)));
+      return Fault{fmt::format("{} is too small", number_text(number)),
+                   fmt::format("the least is {}", number_text(*field.minimum))};
     if (field.maximum && !(number <= *field.maximum))
-      return Fault(fmt::format("{} is too large", number_text(number)),
-                   fmt::format("the most is {}", number_text(*field.maximum)));
+      return Fault{fmt::format("{} is too large", number_text(number)),
+                   fmt::format("the most is {}", number_text(*field.maximum))};
   }
   if (field.check)
-    if (auto wrong = field.check(value)) return Fault(*wrong, "");
+    if (auto wrong = field.check(value)) return Fault{*wrong};
   return {};
 }
 
@@ -135,28 +139,35 @@ Value validate(const Value& given, const Schema& schema, const std::string& path
   }
   static const Dict nothing;
   const Dict& dict = given.is_null() ? nothing : given.as_dict();
+  // A misspelt key is one mistake: the key that was meant is not told as missing too.
+  std::vector<std::string> meant;
+  if (!schema.open)
+    for (const auto& [key, value] : dict) {
+      if (schema.find(key)) continue;
+      problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
+                         suggestion(key, schema.names()))
+                       .as(Mistake::unknown_key));
+      for (std::string& name : nearest_names(key, schema.names(), 1)) meant.push_back(name);
+    }
   Dict result;
   for (const Field& field : schema.fields) {
     const Value* value = dict.find(field.name);
     if (!value || is_absent(*value, field)) {
-      if (field.required)
+      if (field.required && std::find(meant.begin(), meant.end(), field.name) == meant.end())
         problems.add(
-            Error(given.position(), path, fmt::format("'{}' is missing", field.name), field.help));
+            Error(given.position(), path, fmt::format("'{}' is missing", field.name), field.help)
+                .as(Mistake::missing_key));
       result.set(field.name, field.default_value);
       continue;
     }
     if (auto wrong = fault(*value, field))
-      problems.add(Error(value->position(), inner(field.name), wrong->first, wrong->second));
+      problems.add(Error(value->position(), inner(field.name), wrong->cause, wrong->remedy)
+                       .as(wrong->mistake));
     result.set(field.name, *value);
   }
-  for (const auto& [key, value] : dict) {
-    if (schema.find(key)) continue;
-    if (schema.open)
-      result.set(key, value);
-    else
-      problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
-                         suggestion(key, schema.names())));
-  }
+  if (schema.open)
+    for (const auto& [key, value] : dict)
+      if (!schema.find(key)) result.set(key, value);
   Value out(std::move(result));
   out.set_position(given.position());
   return out;

@@ -28,6 +28,8 @@ struct Field {
   // A further rule: what is wrong with the value, or nothing.
   std::function<std::optional<std::string>(const Value&)> check = {};
   std::vector<std::string> aliases = {};  // further flags and keys: "cpu" of "num_workers"
+  bool secret = false;  // an address that may carry a password, which is never shown or kept
+  bool idle = false;    // taken from other programs' files, and without effect
 };
 
 const char* type_name(FieldType type);  // "integer", "text", ...

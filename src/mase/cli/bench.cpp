@@ -21,10 +21,10 @@
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/engine/program.h"
-#include "mase/io/checkpoint.h"
 #include "mase/ir/value_type.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
+#include "mase/run/network.h"
 #include "mase/train/loss.h"
 
 namespace mase::bench_command {
@@ -303,9 +303,7 @@ Graph after_passes(const Graph& graph, const std::string& path) {
 
 // A built-in network, a description, or a file that holds a whole network.
 Graph network_of(const std::string& model) {
-  const std::string name = lower_case(model);
-  if (!ends_with(name, ".onnx") && !ends_with(name, ".mz")) return make_model(model);
-  return *load_checkpoint(model).graph;
+  return is_network_file(model) ? graph_of_file(model) : make_model(model);
 }
 
 int run_bench(const Arguments& arguments) {

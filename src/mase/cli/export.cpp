@@ -37,7 +37,9 @@ int run(const Arguments& arguments) {
   options.flavour = is_quantized(graph) ? onnx::Flavour::qonnx : onnx::Flavour::plain;
   if (settings.has("flavour"))
     options.flavour = onnx::flavour_from_name(settings["flavour"].as_string());
-  const onnx::Model model = onnx::export_graph(graph, options);
+  onnx::Model model = onnx::export_graph(graph, options);
+  for (auto& [name, text] : notes_for_others(experiment.network().notes))
+    model.metadata.emplace_back(name, text);
   onnx::write_model(path, model);
   log.info(fmt::format("Wrote {} to {}: {} nodes, {} tensors, operator set {}, {}", graph.name,
                        path, model.graph.nodes.size(), model.graph.initializers.size(),
@@ -71,8 +73,7 @@ const Register<CommandRecord> registered{{
     .help = "The network is built and loaded, and the passes of --config are run on it, as "
             "everywhere. A layer or number format that the chosen flavour cannot express exactly "
             "is an error that says which and why: nothing is approximated.",
-    .positionals = {{"model", "a built-in network, a .toml that describes one, or an .onnx file",
-                     false}},
+    .positionals = {network_word()},
     .options = {without(general_options(),
                         {"task", "batch_size", "threads", "project", "project_dir"}) +
                 config_options() + own_options()},

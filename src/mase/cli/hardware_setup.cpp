@@ -23,7 +23,7 @@ Settings network_settings(const Arguments& arguments) {
 }  // namespace
 
 std::vector<Positional> hardware_positionals() {
-  return {{"model", "the network's name; a .mz or an imported file needs none", false}};
+  return {{"model", "the network's name, or its file (.mz, .ckpt, .onnx, ...)", false}};
 }
 
 std::vector<Field> hardware_network_options() {
@@ -31,8 +31,7 @@ std::vector<Field> hardware_network_options() {
       {.name = "load",
        .type = FieldType::text,
        .help = "the quantised network (.mz), a checkpoint of MODEL, or a file that ch import "
-               "reads (NAME.json beside NAME.safetensors)",
-       .required = true},
+               "reads (NAME.json beside NAME.safetensors)"},
       {.name = "config",
        .type = FieldType::text,
        .help = "passes that quantise it (.toml); they run on the loaded network. The file's keys "
@@ -45,6 +44,8 @@ HardwareSpec read_hardware_spec(const Arguments& arguments) {
   ExperimentSpec read = experiment_spec(network_settings(arguments));
   HardwareSpec spec;
   spec.network = std::move(read.network);
+  if (spec.network.load.empty())
+    throw Error("--load", "is missing", "name the quantised network: --load transformed.mz");
   spec.data = std::move(read.data);
   spec.passes = std::move(read.passes);
   spec.seed = read.seed;

@@ -108,16 +108,13 @@ int train_and_learn_bits(const Arguments& arguments) {
   RunFolder folder = experiment.create_folder(output, "train");
   folder.lock();
   if (observer.started) observer.started({folder.path(), "", true});
-  LearnBitsResult result;
-  try {
-    result = learn_bits(experiment, spec, training, observer, &folder);
-  } catch (const std::exception&) {
-    folder.finish("failed");
-    throw;
-  }
+  const LearnBitsResult result = folder.guard([&] {
+    LearnBitsResult learned = learn_bits(experiment, spec, training, observer, &folder);
+    folder.record()["front"] = front_value(learned);
+    folder.finish(status_name(learned.outcome.status));
+    return learned;
+  });
   display.close();
-  folder.record()["front"] = front_value(result);
-  folder.finish(status_name(result.outcome.status));
   Table table({"EBOPs", "Weights", "Accuracy (val)", "Accuracy (test)", "Overflow", "Network"});
   for (const LearnedPoint& point : result.front)
     table.add({fmt::format("{:.0f}", point.ebops), std::to_string(point.weights),

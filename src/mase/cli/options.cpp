@@ -24,6 +24,14 @@ KnownKeys keys_of_all_commands() {
   return {{keys.begin(), keys.end()}, {tables.begin(), tables.end()}};
 }
 
+Positional network_word(bool required) {
+  return {.name = "model",
+          .help =
+              "a built-in network (ch --info model), a .toml that describes one, or a file that "
+              "holds one (.mz, .ckpt, .onnx, ...)",
+          .required = required};
+}
+
 Settings merge_settings(const std::string& command_name, const Arguments& arguments,
                         Problems& problems) {
   const CommandRecord& command = Registry<CommandRecord>::instance().get(command_name);

@@ -11,6 +11,9 @@ namespace mase {
 // Every key and table that some command reads from a configuration.
 KnownKeys keys_of_all_commands();
 
+// The word that names a network, wherever one is expected.
+Positional network_word(bool required = false);
+
 // Merges what was typed with the file named by --config. A file may serve several commands: keys
 // and tables that another command reads are welcome, all others are errors that name the nearest
 // one.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ch pass: one pass on one network, its arguments given as --set key=value.
+// ch pass: one pass on one network, its arguments taken from [passes.NAME] of a TOML file and given
+// as --set key=value, which wins.
 #include <cstdio>
 
 #include "mase/base/text.h"
@@ -11,12 +12,34 @@
 namespace mase::pass_command {
 namespace {
 
+// The file's call of the pass, changed by --set; other passes of the file are not run.
+PassCall call_of(const std::string& name, const PassList& listed, const Settings& settings) {
+  Problems problems;  // a misspelt table would be nobody's
+  check_pass_arguments(listed.calls, problems);
+  problems.throw_if_any();
+  const Value changes = set_table(settings["set"]);
+  const PassCall* found = nullptr;
+  for (const PassCall& call : listed.calls) {
+    if (call.name != name) continue;
+    if (found)
+      throw Error(call.args.position(), call.path,
+                  fmt::format("{} lists '{}' more than once", settings.config_path, name),
+                  "run them all with ch transform, or leave one");
+    found = &call;
+  }
+  if (!found) return {name, changes, name};
+  Value args = with_changes(found->args, changes, found->path);
+  args.set_position(found->args.position());
+  return {name, std::move(args), found->path};
+}
+
 int run(const Arguments& arguments) {
   const Settings settings = merge_settings("pass", arguments);
   const std::string& name = arguments["name"].as_string();
   Registry<PassRecord>::instance().get(name, "NAME");
   ExperimentSpec spec = experiment_spec(settings);
-  spec.passes = {{{name, set_table(settings["set"]), name}}, ""};
+  // Files that the pass writes go where the user stands, whatever file named them.
+  spec.passes = {{call_of(name, spec.passes, settings)}, ""};
   bool printed = false;  // a pass that says nothing has its result printed
   Observer observer;
   const Logger log(settings, true);
@@ -53,9 +76,11 @@ const Register<CommandRecord> registered{{
     .name = "pass",
     .group = CommandGroup::quantise,
     .summary = "Run one pass on a network",
-    .help = "Arguments are TOML values; text needs no quotes. The passes: ch --info pass.",
+    .help = "The arguments are those of [passes.NAME] in the --config, if it has such a table, and "
+            "what --set says, which wins: TOML values; text needs no quotes. The passes: "
+            "ch --info pass.",
     .positionals = {{.name = "name", .help = "the pass", .required = true},
-                    {.name = "model", .help = "a model, or the path of one", .required = false},
+                    network_word(),
                     {.name = "dataset",
                      .help = "a data set, or the path of one",
                      .required = false}},
@@ -78,7 +103,8 @@ const Register<CommandRecord> registered{{
                  "ch pass calculate_flops jsc-toy10x --set batch_size=8",
                  "ch pass quantize jsc-toy --set linear.config.name=integer "
                  "--set linear.config.data_in_width=8 --set linear.config.weight_width=8 "
-                 "--save toy.mz"},
+                 "--save toy.mz",
+                 "ch pass quantize --config configs/examples/jsc_toy_by_type.toml --save toy.mz"},
     .run = run,
 }};
 

@@ -10,6 +10,7 @@
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
 #include "mase/run/experiment.h"
+#include "mase/run/input_rows.h"
 #include "mase/train/metric.h"
 
 namespace mase::predict_command {
@@ -48,7 +49,9 @@ void write_npy(const std::string& path, const Tensor& tensor) {
   });
 }
 
-std::string csv_text(const Tensor& result, const std::vector<std::string>& names, bool classes) {
+// `files`: of each row, or none.
+std::string csv_text(const Tensor& result, const std::vector<std::string>& names,
+                     const std::vector<std::string>& files, bool classes) {
   const int64_t rows = result.shape().at(0), width = rows ? width_of(result) : 0;
   std::vector<std::string> header;
   if (classes) {
@@ -59,9 +62,11 @@ std::string csv_text(const Tensor& result, const std::vector<std::string>& names
       header.push_back(static_cast<size_t>(c) < names.size() ? names[static_cast<size_t>(c)]
                                                              : std::to_string(c));
   }
+  if (!files.empty()) header.insert(header.begin(), "file");
   Table table(header);
   for (int64_t row = 0; row < rows; ++row) {
     std::vector<std::string> cells;
+    if (!files.empty()) cells.push_back(files[static_cast<size_t>(row)]);
     if (classes) {
       const int64_t index = result.data<int64_t>()[row];
       cells.push_back(std::to_string(index));
@@ -78,16 +83,18 @@ std::string csv_text(const Tensor& result, const std::vector<std::string>& names
 }
 
 void write_result(const std::string& path, const Tensor& result, const std::string& what,
-                  const std::vector<std::string>& names) {
+                  const std::vector<std::string>& names, const std::vector<std::string>& files) {
   const std::string kind = extension_of(path);
+  const bool classes = what == "classes";
   if (path == "-")
-    std::fputs(csv_text(result, names, what == "classes").c_str(), stdout);
+    std::fputs(csv_text(result, names, files, classes).c_str(), stdout);
   else if (kind == ".npy")
     write_npy(path, result);
   else if (kind == ".safetensors")
-    save_safetensors(path, {{what, result}});
+    save_safetensors(path, {{what, result}},
+                     files.empty() ? Dict{} : Dict{{"files", to_json(Value::of(files))}});
   else
-    write_file_atomically(path, csv_text(result, names, what == "classes"));
+    write_file_atomically(path, csv_text(result, names, files, classes));
 }
 
 // The columns a regression was trained to predict.
@@ -108,22 +115,25 @@ int run(const Arguments& arguments) {
                 "name a .npy, .csv or .safetensors file, or - for the terminal");
   if (settings["classes"].as_bool() && settings["probabilities"].as_bool())
     throw Error("--classes", "excludes --probabilities", "choose one");
-  const bool whole =
-      settings.has("model") && ends_with(lower_case(settings["model"].as_string()), ".onnx");
-  if (!settings.has("load") && !whole)
+  ExperimentSpec spec = experiment_spec(settings);
+  if (spec.network.load.empty())
     throw Error("--load", "is missing",
                 "name the network that predicts: --load RUN/software/training_ckpts/best.mz");
   if (!settings.has("input"))
     throw Error("--input", "is missing",
                 "name the rows to predict: --input rows.csv, rows.npy or picture.png");
-  ExperimentSpec spec = experiment_spec(settings);
   spec.data.name.clear();
   const std::vector<std::string> rows_files = settings["input"].as_string_list("input");
-  // Sentences of any length, images of any size: the network is built for those that are given.
-  if ((std::filesystem::is_directory(spec.network.load) && rows_files.size() == 1) ||
-      ends_with(lower_case(spec.network.load), ".onnx"))
+  InputOptions reading;
+  if (settings.has("tensor")) reading.tensor = settings["tensor"].as_string();
+  if (settings.has("vocabulary")) reading.vocabulary = settings["vocabulary"].as_string();
+  // Sentences of any length, images of any size: the network is built for those that are given. One
+  // that has a single input takes the size of the first file.
+  if (std::filesystem::is_directory(spec.network.load))
+    spec.network.input_shapes.push_back(input_shape(rows_files.at(0), reading));
+  else if (ends_with(lower_case(spec.network.load), ".onnx"))
     for (const std::string& file : rows_files)
-      spec.network.input_shapes.push_back(input_shape(file));
+      spec.network.input_shapes.push_back(input_shape(file, reading));
   // Predictions on stdout leave no place for log lines, but warnings go to stderr.
   const Logger warnings(settings, true);
   Observer observer = log.observer();
@@ -134,9 +144,10 @@ int run(const Arguments& arguments) {
   Experiment experiment(spec, observer);
   experiment.prepare();
   PredictSpec wanted{.inputs = rows_files,
+                     .tensor = reading.tensor,
                      .preprocess = settings["preprocess"].as_bool(),
-                     .keep_places = settings["keep_places"].as_bool()};
-  if (settings.has("tensor")) wanted.tensor = settings["tensor"].as_string();
+                     .keep_places = settings["keep_places"].as_bool(),
+                     .vocabulary = reading.vocabulary};
   // A network of another tool says nothing about features, and nobody expects it to.
   const bool foreign = ends_with(lower_case(experiment.spec().network.load), ".onnx");
   const Graph& graph = experiment.graph();
@@ -144,7 +155,8 @@ int run(const Arguments& arguments) {
   if (wanted.preprocess && !foreign && !tokens && !experiment.network().notes.preprocessing)
     warnings.warning(fmt::format("{} does not say how features are scaled: rows go in as they are",
                                  experiment.spec().network.load));
-  std::vector<Tensor> results = experiment.predict(wanted);
+  const Prediction prediction = experiment.predict(wanted);
+  const std::vector<Tensor>& results = prediction.outputs;
   Tensor result = results.at(0);
   if (results.size() > 1 && output == "-")
     throw Error("--output", fmt::format("the network has {} outputs", results.size()),
@@ -174,13 +186,16 @@ int run(const Arguments& arguments) {
     }
     result = classes;
   }
-  write_result(output, result, what, numbers ? target_names(notes) : notes.class_names);
+  write_result(output, result, what, numbers ? target_names(notes) : notes.class_names,
+               prediction.files);
+  if (kind == ".npy" && !prediction.files.empty())
+    log.info("A .npy has no place for the names of the files: its rows are in their order");
   // Further outputs in files beside it: out_1.npy, out_2.npy.
   for (size_t i = 1; i < results.size(); ++i) {
     std::filesystem::path path(output);
     path.replace_filename(
         fmt::format("{}_{}{}", path.stem().string(), i, path.extension().string()));
-    write_result(path.string(), results[i], fmt::format("output_{}", i), {});
+    write_result(path.string(), results[i], fmt::format("output_{}", i), {}, prediction.files);
     log.info(fmt::format("Wrote output {} to {}", i, path.string()));
   }
   if (output != "-") log.info(fmt::format("Wrote {} of {} rows to {}", what, rows, output));
@@ -193,9 +208,10 @@ std::vector<Field> own_options() {
       {.name = "input",
        .type = FieldType::list,
        .help =
-           "rows: .npy, .npz, .safetensors, .csv (with or without names), .arff or .h5; a .png, "
-           ".ppm or .pgm or a folder of them, taken by name; for a network of several inputs "
-           "one for each, in the graph's order",
+           "files of rows: .npy, .npz, .safetensors, .csv (with or without names), .arff or .h5; "
+           ".png, .ppm or .pgm or folders of them, taken by name; .txt with a sentence on each "
+           "line. Several are taken one after another; a network of several inputs takes one for "
+           "each, in the graph's order",
        .group = group},
       {.name = "output",
        .type = FieldType::text,
@@ -204,7 +220,12 @@ std::vector<Field> own_options() {
        .group = group},
       {.name = "tensor",
        .type = FieldType::text,
-       .help = "which tensor of a .safetensors file (default: x, or the only one)",
+       .help = "which array of a .safetensors or .npz file (default: x, or the only one)",
+       .group = group},
+      {.name = "vocabulary",
+       .type = FieldType::text,
+       .help = "of a .txt: a text with a token on each line (default: the one the network was "
+               "trained with; without any, words are token ids)",
        .group = group},
       {.name = "classes",
        .type = FieldType::boolean,
@@ -234,14 +255,14 @@ const Register<CommandRecord> registered{{
     .summary = "Run a trained network on rows of a file",
     .help = "Files of ch train (best.mz, best.ckpt) hold the network and how features are scaled, "
             "and raw rows are scaled that way; other checkpoints take rows as they are.",
-    .positionals = {{"model", "a built-in network, a .toml that describes one, or an .onnx file",
-                     false}},
+    .positionals = {network_word()},
     .options = {without(general_options(), {"task", "seed", "project", "project_dir"}) +
                 config_options() + only(data_options(), {"drop_bad_rows"}) + own_options()},
     .tables = {"passes"},
     .examples = {"ch predict --load best.mz --input rows.csv --classes",
                  "ch predict jsc-10x --load best.ckpt --input rows.npy --output logits.npy",
                  "ch predict --load best.mz --input photographs --probabilities",
+                 "ch predict best.mz --input rows.csv rows.npy --output both.csv",
                  "ch predict bert.onnx --input ids.npy types.npy --output out.npy"},
     .word_lists = {"input"},
     .run = run,

@@ -65,19 +65,13 @@ std::string shared_address(Communicator& processes, const std::string& leading, 
   return address;
 }
 
-int search_once(const Arguments& arguments, const Prepared& prepared, Communicator& processes) {
+// `storage` null: a study of its own in the folder.
+int search_in(RunFolder& folder, std::unique_ptr<search::Storage> storage, const Prepared& prepared,
+              Communicator& processes) {
   const Settings& settings = prepared.settings;
   const Logger& log = prepared.log;
   SearchExperiment& search = *prepared.search;
   const bool alone = processes.size() == 1;
-  if (!processes.leads()) {
-    const std::string address = shared_address(processes, "", settings.has("storage"));
-    return work_along(prepared, address);
-  }
-  // A storage that cannot be opened leaves no folder behind.
-  std::unique_ptr<search::Storage> storage;
-  if (settings.has("storage")) storage = search::open_storage(settings["storage"].as_string());
-  RunFolder folder = prepared.create_folder(arguments);
   const std::string results = folder.software("search_ckpts");
   const std::string address =
       settings.has("storage") ? settings["storage"].as_string() : results + "/study.db";
@@ -103,13 +97,7 @@ int search_once(const Arguments& arguments, const Prepared& prepared, Communicat
     if (live.due()) live.draw(progress.str());
     record.take(trials);
   };
-  search::StudyEnd end;
-  try {
-    end = search.run(storage.get(), study, observer);
-  } catch (const std::exception&) {
-    folder.finish("failed");
-    throw;
-  }
+  const search::StudyEnd end = search.run(storage.get(), study, observer);
   progress.take_all(search.trials());
   live.finish(progress.str());
   search.write_log(results + "/log.json");
@@ -141,6 +129,19 @@ int search_once(const Arguments& arguments, const Prepared& prepared, Communicat
   return stopped ? 130 : 0;
 }
 
+int search_once(const Arguments& arguments, const Prepared& prepared, Communicator& processes) {
+  const Settings& settings = prepared.settings;
+  if (!processes.leads()) {
+    const std::string address = shared_address(processes, "", settings.has("storage"));
+    return work_along(prepared, address);
+  }
+  // A storage that cannot be opened leaves no folder behind.
+  std::unique_ptr<search::Storage> storage;
+  if (settings.has("storage")) storage = search::open_storage(settings["storage"].as_string());
+  RunFolder folder = prepared.create_folder(arguments);
+  return folder.guard([&] { return search_in(folder, std::move(storage), prepared, processes); });
+}
+
 // ch search compare MODEL DATASET
 Arguments without_word(const Arguments& arguments, const std::string& word, bool& found) {
   found = arguments["model"].is_string() && arguments["model"].as_string() == word;
@@ -168,9 +169,10 @@ int run(const Arguments& given) {
   check_pass_arguments(pass_list(settings).calls, problems);  // they run in other commands
   // What a mistyped word stood for is missing elsewhere: the word is told alone.
   Problems mistyped;
-  for (const Error& error : problems.errors())
-    if (starts_with(error.cause(), "unknown ") || ends_with(error.cause(), "is not available"))
-      mistyped.add(error);
+  for (const Error& problem : problems.errors())
+    for (const Error& error : problem.parts())
+      if (error.mistake() == Mistake::unknown_key || error.mistake() == Mistake::unknown_name)
+        mistyped.add(error);
   mistyped.throw_if_any();
   problems.throw_if_any();
   if (settings.has("further"))
@@ -218,7 +220,7 @@ const Register<CommandRecord> registered{{
             "with many seeds over one space. Any number of processes may share a study: under "
             "mpirun, or started anywhere with --worker and the same --storage; what a killed one "
             "had begun is taken over.",
-    .positionals = {{"model", "a built-in network or a .toml that describes one", false},
+    .positionals = {network_word(),
                     {"dataset", "a data set or the path of a table", false},
                     {"further", "compare: the data set, after 'compare' and the network", false}},
     .options = {general_options() + config_options() + data_options() + trainer_options() +

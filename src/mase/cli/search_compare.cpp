@@ -8,17 +8,26 @@
 
 namespace mase::search_command {
 
-int compare_samplers(const Arguments& arguments, const Prepared& prepared) {
+namespace {
+
+std::string sampler_names(const Settings& settings) {
+  return settings.has("samplers") ? settings["samplers"].as_string() : "random,tpe";
+}
+
+// A name that nobody knows leaves no folder behind.
+std::vector<const search::SamplerRecord*> compared(const Settings& settings) {
+  std::vector<const search::SamplerRecord*> samplers;
+  for (const std::string& name : split(sampler_names(settings), ','))
+    samplers.push_back(&search::find_sampler(strip(name), "--samplers"));
+  return samplers;
+}
+
+int compare_in(RunFolder& folder, const std::vector<const search::SamplerRecord*>& samplers,
+               const Prepared& prepared) {
   const Settings& settings = prepared.settings;
   const Logger& log = prepared.log;
-  std::vector<const search::SamplerRecord*> samplers;
-  const std::string names =
-      settings.has("samplers") ? settings["samplers"].as_string() : "random,tpe";
-  for (const std::string& name : split(names, ','))
-    samplers.push_back(&search::find_sampler(strip(name), "--samplers"));
   constexpr int64_t usual_seeds = 10;
   const int64_t seeds = settings.has("seeds") ? settings["seeds"].as_int() : usual_seeds;
-  RunFolder folder = prepared.create_folder(arguments);
   LiveLine live(log.shows_info());
   int64_t done = 0;
   search::StudyObserver observer;
@@ -28,13 +37,7 @@ int compare_samplers(const Arguments& arguments, const Prepared& prepared) {
     if (live.due())
       live.draw(fmt::format("{} trials  {}", with_thousands(done), trials.study_name()));
   };
-  Comparison comparison;
-  try {
-    comparison = prepared.search->compare(samplers, seeds, observer);
-  } catch (const std::exception&) {
-    folder.finish("failed");
-    throw;
-  }
+  const Comparison comparison = prepared.search->compare(samplers, seeds, observer);
   live.finish(fmt::format("{} trials of {} samplers with {} seeds; {} configurations measured",
                           with_thousands(done), samplers.size(), seeds,
                           with_thousands(comparison.configurations)));
@@ -45,7 +48,7 @@ int compare_samplers(const Arguments& arguments, const Prepared& prepared) {
   }
   for (const std::string& reason : comparison.left_out) log.warning(reason);
   const search::Trials none(prepared.search->space(), prepared.search->maximise(), "comparison");
-  Value record = search_record(*prepared.search, none, names);
+  Value record = search_record(*prepared.search, none, sampler_names(settings));
   record["comparison"] = comparison_record(comparison);
   record["total"] = done;
   const std::string results = folder.software("search_ckpts");
@@ -57,6 +60,14 @@ int compare_samplers(const Arguments& arguments, const Prepared& prepared) {
   folder.finish("finished");
   log.info(fmt::format("Figure: ch report {}", printable(folder.path())));
   return 0;
+}
+
+}  // namespace
+
+int compare_samplers(const Arguments& arguments, const Prepared& prepared) {
+  const std::vector<const search::SamplerRecord*> samplers = compared(prepared.settings);
+  RunFolder folder = prepared.create_folder(arguments);
+  return folder.guard([&] { return compare_in(folder, samplers, prepared); });
 }
 
 }  // namespace mase::search_command

@@ -48,13 +48,10 @@ void check_passes(ExperimentSpec parts) {
   parts.data = {};
   Problems found, mistyped, missing;
   Experiment(std::move(parts)).check(found);
-  for (const Error& error : found.errors())
-    for (const std::string& line : split(error.what(), '\n')) {  // one may stand for many
-      if (line.find("passes.") == std::string::npos) continue;
-      if (line.find(": unknown key '") != std::string::npos)
-        mistyped.add(Error("", line));
-      else if (line.find("' is missing") != std::string::npos)
-        missing.add(Error("", line));
+  for (const Error& problem : found.errors())
+    for (const Error& error : problem.parts()) {  // one may stand for many
+      if (error.mistake() == Mistake::unknown_key) mistyped.add(error);
+      if (error.mistake() == Mistake::missing_key) missing.add(error);
     }
   mistyped.throw_if_any();
   missing.throw_if_any();
@@ -133,7 +130,8 @@ std::vector<Field> search_options() {
            .type = FieldType::text,
            .help = "where trials are kept: sqlite:///FILE.db, postgresql://USER@HOST/DATABASE or "
                    "journal:FILE (default: study.db in the run folder)",
-           .group = group},
+           .group = group,
+           .secret = true},
           {.name = "study",
            .type = FieldType::text,
            .help = "name of the study in the storage; one that is there goes on",

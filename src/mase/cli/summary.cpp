@@ -6,13 +6,14 @@
 
 #include "mase/base/table.h"
 #include "mase/base/text.h"
-#include "mase/cli/command.h"
+#include "mase/cli/options.h"
 #include "mase/engine/program.h"
-#include "mase/io/checkpoint.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
+#include "mase/ir/parameter_counts.h"
 #include "mase/models/model.h"
+#include "mase/run/network.h"
 #include "mase/train/loss.h"
 
 namespace mase::summary_command {
@@ -106,6 +107,8 @@ std::string summary_text(const Graph& graph, int64_t batch_size) {
   text += fmt::format("Total params: {}\n", with_thousands(parameters));
   text += fmt::format("Trainable params: {}\n", with_thousands(totals.trainable));
   text += fmt::format("Non-trainable params: {}\n", with_thousands(totals.frozen));
+  if (const int64_t pruned = count_parameters(graph).pruned; pruned > 0)
+    text += fmt::format("Pruned params, counted above: {}\n", with_thousands(pruned));
   text += fmt::format("Total mult-adds: {}\n", with_thousands(totals.macs));
   text += fmt::format("Total FLOPs: {}\n", with_thousands(totals.flops));
   text += rule + "\n";
@@ -130,7 +133,7 @@ int run(const Arguments& arguments) {
       }
   inputs.outputs = arguments["outputs"].as_int();
   const std::string& model = arguments["model"].as_string();
-  const bool is_file = ends_with(lower_case(model), ".onnx") || ends_with(lower_case(model), ".mz");
+  const bool is_file = is_network_file(model);
   if (is_file && inputs.outputs > 0)
     throw Error("MODEL", fmt::format("'{}' is a whole network: its sizes are its own", model),
                 "leave out --outputs");
@@ -139,8 +142,7 @@ int run(const Arguments& arguments) {
     shapes = {inputs.sample_shape};
     shapes[0].insert(shapes[0].begin(), 0);
   }
-  const Graph graph =
-      is_file ? *load_checkpoint(model, {}, {}, shapes).graph : make_model(model, inputs);
+  const Graph graph = is_file ? graph_of_file(model, shapes) : make_model(model, inputs);
   verify(graph);
   std::fputs(summary_text(graph, arguments["batch_size"].as_int()).c_str(), stdout);
   if (arguments["graph"].as_bool()) std::fputs(("\n" + graph.text()).c_str(), stdout);
@@ -160,8 +162,7 @@ const Register<CommandRecord> registered{{
     .name = "summary",
     .group = CommandGroup::start,
     .summary = "a network layer by layer: shapes, parameters, multiply-adds, sizes",
-    .positionals =
-        {{"model", "a built-in network, the path of a .toml description, an .onnx or a .mz file"}},
+    .positionals = {network_word(true)},
     .options = {{
         {.name = "batch_size",
          .type = FieldType::integer,

@@ -148,8 +148,7 @@ const Register<CommandRecord> registered{{
     .summary = "Evaluate a network on the test rows of a data set",
     .help = "Features are scaled and classes numbered as the checkpoint says, where it says so. "
             "Files of ch train name their data set too: --load best.mz is enough.",
-    .positionals = {{"model", "a built-in network or a .toml that describes one", false},
-                    {"dataset", "a data set or the path of a table", false}},
+    .positionals = {network_word(), {"dataset", "a data set or the path of a table", false}},
     .options = {general_options() + config_options() + data_options() + own_options() +
                 machine_options()},
     .tables = {"passes"},

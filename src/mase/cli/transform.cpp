@@ -86,7 +86,7 @@ const Register<CommandRecord> registered{{
     .help = "The tables [passes.NAME] run in the order of the file; [[passes.run]] entries with a\n"
             "name may list a pass more than once. Results go to\n"
             "mase_output/PROJECT/software/transform: results.json, transformed.mz, quantize/*.csv.",
-    .positionals = {{.name = "model", .help = "a model, or the path of one", .required = false},
+    .positionals = {network_word(),
                     {.name = "dataset",
                      .help = "a data set, or the path of one",
                      .required = false}},

@@ -63,6 +63,13 @@ std::string extension_of(const std::string& path) {
 
 }  // namespace
 
+std::string input_array(const std::vector<std::string>& names) {
+  if (names.size() == 1) return names[0];
+  const Names found = find_names(names);
+  // x_train beside x_test: nobody knows which is meant.
+  return found.x.empty() == found.test_x.empty() ? "" : found.x.empty() ? found.test_x : found.x;
+}
+
 bool is_array_file(const std::string& path, const DatasetOptions& options) {
   const std::string extension = extension_of(path);
   std::error_code ignored;

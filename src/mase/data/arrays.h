@@ -28,6 +28,10 @@ struct ArrayData {
 // are scaled value by value (--scaling). Whole numbers as targets are classes, others regression.
 Dataset array_dataset(ArrayData data, const DatasetOptions& options);
 
+// Which of an archive's arrays holds the inputs, by their names or as the only one; "": nobody can
+// tell.
+std::string input_array(const std::vector<std::string>& names);
+
 // A .npz that has inputs and targets as arrays of their own (x and y; x_train, y_train, x_test,
 // y_test; ...), or a .npy of inputs with another one named as its --target. Such a .npz with a
 // --target is a table.

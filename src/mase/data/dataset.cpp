@@ -6,7 +6,6 @@
 
 #include "mase/data/arrays.h"
 #include "mase/data/described.h"
-#include "mase/data/images.h"
 
 namespace mase {
 
@@ -36,19 +35,35 @@ int64_t Dataset::outputs() const {
   return classification ? static_cast<int64_t>(class_names.size()) : train.targets.dim(-1);
 }
 
+const DatasetRecord* find_dataset(const std::string& name_or_path) {
+  const auto& registry = Registry<DatasetRecord>::instance();
+  if (const DatasetRecord* record = registry.find(name_or_path)) return record;
+  for (const DatasetRecord* record : registry.all())
+    if (record->reads && record->reads(name_or_path)) return record;
+  return nullptr;
+}
+
 Dataset load_dataset(const std::string& name_or_path, const DatasetOptions& options) {
   const auto& registry = Registry<DatasetRecord>::instance();
-  if (const DatasetRecord* record = registry.find(name_or_path)) {
+  if (const DatasetRecord* record = find_dataset(name_or_path)) {
     DatasetOptions checked = options;
-    checked.arguments = validate(options.arguments, record->options, "dataset");
+    if (!registry.find(name_or_path)) {
+      Value& path = checked.arguments[record->path_option];
+      if (!means_none(path))
+        throw Error("dataset",
+                    fmt::format("{} is named, and {} = {} too", printable(name_or_path),
+                                record->path_option, printable(to_json(path))),
+                    "leave one of them out");
+      path = name_or_path;
+    }
+    checked.arguments = validate(checked.arguments, record->options, "dataset");
     return record->load(checked);
   }
   if (options.arguments.is_dict() && !options.arguments.as_dict().empty())
     throw Error("dataset",
                 fmt::format("{} has no option '{}'", printable(name_or_path),
                             printable(options.arguments.as_dict().keys().front())),
-                "tables and folders have none of their own");
-  if (is_image_folder(name_or_path)) return load_image_folder(name_or_path, options);
+                "tables have none of their own");
   if (ends_with(lower_case(name_or_path), ".toml")) return load_toml_dataset(name_or_path, options);
   if (is_array_file(name_or_path, options)) return load_array_file(name_or_path, options);
   std::error_code ignored;

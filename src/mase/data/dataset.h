@@ -96,7 +96,13 @@ struct DatasetRecord {
   // Where its files are, or an empty text; null: it needs none.
   std::function<std::string(const DatasetOptions& options)> where = {};
   std::function<Dataset(const DatasetOptions& options)> load;
+  // A path that it reads may stand in the place of its name, as the value of this option.
+  std::string path_option = {};
+  std::function<bool(const std::string& path)> reads = {};
 };
+
+// The record of a name, or of a path that stands for one; null: a table, or nothing we know.
+const DatasetRecord* find_dataset(const std::string& name_or_path);
 
 // Gives the classes these numbers: labels are changed so that class i is names[i]. A class of the
 // data that is not among the names is an error that `owner` ("the network") helps to explain; names
@@ -104,8 +110,8 @@ struct DatasetRecord {
 void order_classes(Dataset& dataset, const std::vector<std::string>& names,
                    const std::string& owner);
 
-// A registered name, or the path of a table (.csv, .arff, .npy, .npz, .h5) or of a data set
-// described in TOML.
+// A registered name, the path of what a registered one reads (a folder of images), of a table
+// (.csv, .arff, .npy, .npz, .h5) or of a data set described in TOML.
 Dataset load_dataset(const std::string& name_or_path, const DatasetOptions& options);
 
 }  // namespace mase

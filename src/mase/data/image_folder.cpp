@@ -135,8 +135,8 @@ const Register<DatasetRecord> registered{
     {.name = "images",
      .summary = "A folder of PNG, PPM or PGM files, one folder for each class",
      .help = "Reads FOLDER/train/CLASS/* and FOLDER/test/CLASS/*, or FOLDER/CLASS/*, of which a "
-             "fifth becomes the test images. The folder's path alone is a data set too; by this "
-             "name its images can be flipped and cropped.",
+             "fifth becomes the test images. The folder's path may stand in the place of this "
+             "name and --dataset-folder.",
      .options = options(),
      .where = [](const DatasetOptions&) { return "--dataset-folder"; },
      .load =
@@ -144,7 +144,9 @@ const Register<DatasetRecord> registered{
            if (!given.arguments["folder"].is_string())
              throw Error("images", "no folder is named", "give --dataset-folder");
            return load_image_folder(given.arguments["folder"].as_string(), given);
-         }}};
+         },
+     .path_option = "folder",
+     .reads = is_image_folder}};
 
 }  // namespace
 }  // namespace mase::image_folder_dataset

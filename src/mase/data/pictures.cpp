@@ -81,7 +81,13 @@ Picture read_ppm(const std::string& path, const std::string& bytes) {
   return picture;
 }
 
-// The file itself, or those of a folder.
+}  // namespace
+
+bool is_picture(const std::string& path) {
+  const std::string ending = lower_case(fs::path(path).extension().string());
+  return ending == ".png" || ending == ".ppm" || ending == ".pgm";
+}
+
 std::vector<std::string> pictures_of(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return {path};
@@ -89,13 +95,6 @@ std::vector<std::string> pictures_of(const std::string& path) {
   if (files.empty())
     throw Error(path, "holds no pictures", ".png, .ppm and .pgm that lie in it are read");
   return files;
-}
-
-}  // namespace
-
-bool is_picture(const std::string& path) {
-  const std::string ending = lower_case(fs::path(path).extension().string());
-  return ending == ".png" || ending == ".ppm" || ending == ".pgm";
 }
 
 Picture read_picture(const std::string& path) {

@@ -19,6 +19,9 @@ Picture read_picture(const std::string& path);
 // The pictures that lie in a folder, by name.
 std::vector<std::string> picture_files(const std::string& folder);
 
+// The file itself, or the pictures of a folder, which has to hold some.
+std::vector<std::string> pictures_of(const std::string& path);
+
 // The pixels of one file, or of all of a folder by name, 0 to 255: float32 [pictures, channels,
 // height, width]. A grey picture has `channels` equal ones; otherwise all must be of this sample.
 Tensor read_pictures(const std::string& path, const Shape& sample);

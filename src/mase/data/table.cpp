@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/data/table.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <unordered_map>
 
+#include "mase/base/memory.h"
 #include "mase/data/row_hash.h"
 
 namespace mase {
@@ -152,12 +151,16 @@ class Encoder {
 
 void check_memory(const std::string& path, int64_t rows, size_t width) {
   const double needed = static_cast<double>(rows) * static_cast<double>(width) * sizeof(float);
-  const double memory =
-      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-  if (needed > 0.8 * memory || rows > int64_t{1} << 31)
+  if (rows > int64_t{1} << 31)
+    throw Error(path, fmt::format("{} rows are more than 2^31", with_thousands(rows)),
+                "split the table");
+  const auto memory = available_memory();
+  if (memory && needed > static_cast<double>(*memory))
     throw Error(path,
-                fmt::format("{} rows of {} features need {}, the machine has {}",
-                            with_thousands(rows), width, human_bytes(needed), human_bytes(memory)));
+                fmt::format("{} rows of {} features need {}, and {} of memory are free",
+                            with_thousands(rows), width, human_bytes(needed),
+                            human_bytes(static_cast<double>(*memory))),
+                "read fewer rows, or use a machine with more memory");
 }
 
 // One numeric target column: whole numbers of few kinds are classes.

@@ -3,12 +3,14 @@
 // with a token on each line, whose id is the line's number from 0 on.
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
 #include "mase/base/file.h"
 #include "mase/base/text.h"
 #include "mase/data/arrays.h"
+#include "mase/data/tokens.h"
 #include "mase/io/numpy_tensors.h"
 
 namespace mase::tokens_dataset {
@@ -76,7 +78,21 @@ class Vocabulary {
   std::unordered_map<std::string, int32_t> ids_;
 };
 
-Tensor ids_of_text(const std::string& path, const Vocabulary& vocabulary, int64_t length,
+constexpr int64_t most_ids = int64_t{1} << 24;
+
+int32_t id_of(const std::string& word, const std::string& place) {
+  const std::optional<int64_t> id = parse_integer(word);
+  if (!id)
+    throw Error(place,
+                fmt::format("'{}' is no token id, and words need a vocabulary", printable(word)),
+                "name a text with a token on each line: --vocabulary tokens.txt");
+  if (*id < 0 || *id >= most_ids)
+    throw Error(place, fmt::format("{} is no token id", *id), "ids are 0 to 16777215");
+  return static_cast<int32_t>(*id);
+}
+
+// `vocabulary` null: the words are ids.
+Tensor ids_of_text(const std::string& path, const Vocabulary* vocabulary, int64_t length,
                    std::string& notice) {
   constexpr size_t longest_word = 200, longest_line = 1 << 16;
   std::vector<std::vector<int32_t>> rows;
@@ -87,7 +103,10 @@ Tensor ids_of_text(const std::string& path, const Vocabulary& vocabulary, int64_
     for (const std::string& word : split(replace_all(line, "\t", " "), ' ')) {
       if (word.empty()) continue;
       if (word.size() > longest_word) throw Error(place, "has a word of more than 200 bytes");
-      vocabulary.append(word, place, rows.back());
+      if (vocabulary)
+        vocabulary->append(word, place, rows.back());
+      else
+        rows.back().push_back(id_of(word, place));
       if (rows.back().size() > longest_line) throw Error(place, "has more than 65536 tokens");
     }
     longest = std::max(longest, rows.back().size());
@@ -96,20 +115,21 @@ Tensor ids_of_text(const std::string& path, const Vocabulary& vocabulary, int64_
   const auto shorter = [&](const std::vector<int32_t>& row) { return row.size() < width; };
   const auto cut =
       std::count_if(rows.begin(), rows.end(), [&](const auto& row) { return row.size() > width; });
-  const std::optional<int32_t> padding = vocabulary.padding();
+  const std::optional<int32_t> padding =
+      vocabulary ? vocabulary->padding() : std::optional<int32_t>();
   if (!padding && std::any_of(rows.begin(), rows.end(), shorter))
-    throw Error(path, "has samples of several lengths, and the vocabulary no [PAD] or <pad>",
-                "add one, or make the samples equally long");
+    throw Error(
+        path,
+        fmt::format("has samples of fewer than {} tokens, and {}", width,
+                    vocabulary ? "the vocabulary no [PAD] or <pad>"
+                               : "without a vocabulary nobody knows the padding"),
+        vocabulary ? "add one, or make the samples equally long" : "make the samples equally long");
   if (cut > 0) notice = fmt::format("{} of {} samples cut to {} tokens", cut, rows.size(), width);
   Tensor ids({static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)}, DType::i32);
   auto* out = ids.mutable_data<int32_t>();
   for (const std::vector<int32_t>& row : rows)
     for (size_t i = 0; i < width; ++i) *out++ = i < row.size() ? row[i] : *padding;
   return ids;
-}
-
-bool is_text(const std::string& path) {
-  return lower_case(std::filesystem::path(path).extension().string()) == ".txt";
 }
 
 Tensor array_of(const std::string& path) {
@@ -130,9 +150,9 @@ Dataset load(const DatasetOptions& options) {
   ArrayData data;
   data.name = std::filesystem::path(file).stem().string();
   data.place = file;
-  if (is_text(file)) {
+  if (is_sentence_file(file)) {
     if (words.empty()) throw Error(file, "words need a vocabulary", "give --dataset-vocabulary");
-    data.train.inputs = ids_of_text(file, Vocabulary(words), length, data.notice);
+    data.train.inputs = read_sentences(file, words, length, data.notice);
   } else {
     data.train.inputs = array_of(file);
     if (length > 0 && (data.train.inputs.shape().size() != 2 || data.train.inputs.dim(1) != length))
@@ -140,7 +160,7 @@ Dataset load(const DatasetOptions& options) {
           "--dataset-length",
           fmt::format("{} has ids of shape {}", file, shape_text(data.train.inputs.shape())),
           "only texts are cut and filled up");
-    const int64_t known = words.empty() ? int64_t{1} << 24 : Vocabulary(words).size();
+    const int64_t known = words.empty() ? most_ids : Vocabulary(words).size();
     for (int64_t i = 0; i < data.train.inputs.numel(); ++i) {
       const double id = data.train.inputs.item(i);
       if (!(id >= 0 && id < static_cast<double>(known)) || id != static_cast<double>(int64_t(id)))
@@ -148,7 +168,7 @@ Dataset load(const DatasetOptions& options) {
     }
     data.train.inputs = data.train.inputs.to(DType::i32);
   }
-  if (is_text(labels)) {
+  if (is_sentence_file(labels)) {
     const std::vector<std::string> names = lines_of(labels);
     const std::set<std::string> different(names.begin(), names.end());
     data.classes.assign(different.begin(), different.end());
@@ -191,3 +211,18 @@ const Register<DatasetRecord> registered{
 
 }  // namespace
 }  // namespace mase::tokens_dataset
+
+namespace mase {
+
+bool is_sentence_file(const std::string& path) {
+  return lower_case(std::filesystem::path(path).extension().string()) == ".txt";
+}
+
+Tensor read_sentences(const std::string& path, const std::string& vocabulary, int64_t length,
+                      std::string& notice) {
+  if (vocabulary.empty()) return tokens_dataset::ids_of_text(path, nullptr, length, notice);
+  const tokens_dataset::Vocabulary words(vocabulary);
+  return tokens_dataset::ids_of_text(path, &words, length, notice);
+}
+
+}  // namespace mase

@@ -13,6 +13,10 @@ uint64_t blocks_of(uint64_t count, uint64_t size) { return count / size + (count
 
 }  // namespace
 
+uint64_t Rows::most_across() const {
+  return set_.most.size() == 2 ? blocks_of(set_.most[1], chunk_width_) : 1;
+}
+
 // Fixed array: a header, a block of entries, in pages each with its checksum if there are many.
 void Rows::index_fixed_array() {
   const uint64_t at = set_.layout.address;
@@ -28,7 +32,11 @@ void Rows::index_fixed_array() {
   const uint64_t count = file_.length(reader);
   const uint64_t block = file_.address(reader);
   const size_t size_bytes = filtered ? entry - offset_size - 4 : 0;
-  if (count != chunks_.size() || block == undefined_address ||
+  // It has room for the largest extent, of which the table may fill a part.
+  const uint64_t across = most_across(), wanted = blocks_of(rows_, chunk_rows_) * across;
+  if (across == 0 || across > most_chunks_across || count % across != 0 || count < wanted ||
+      set_.most[0] == ~uint64_t{0} || count / across != blocks_of(set_.most[0], chunk_rows_) ||
+      block == undefined_address ||
       (filtered ? entry < offset_size + 5 || size_bytes > 8 : entry != offset_size))
     reader.fail("the index of its chunks does not fit", "the file is damaged");
   const auto read_entries = [&](ByteReader& items, uint64_t first, uint64_t number) {
@@ -38,7 +46,9 @@ void Rows::index_fixed_array() {
         chunk.size = items.number(size_bytes);
         chunk.mask = items.u32();
       }
-      if (chunk.address != undefined_address) put_chunk(first + i, chunk);
+      const uint64_t row = (first + i) / across, column = (first + i) % across;
+      if (chunk.address != undefined_address && first + i < wanted && column < across_)
+        put_chunk(row * across_ + column, chunk);
     }
   };
   const uint64_t pages = count > page ? blocks_of(count, page) : 0;
@@ -51,7 +61,7 @@ void Rows::index_fixed_array() {
   if (pages == 0) return read_entries(items, 0, count);
   const auto written = items.take(blocks_of(pages, 8));
   uint64_t next = block + front;
-  for (uint64_t i = 0; i < pages; ++i) {
+  for (uint64_t i = 0; i * page < wanted; ++i) {
     const uint64_t number = std::min(page, count - i * page), size = number * entry + 4;
     const bool there = (std::to_integer<int>(written[i / 8]) >> (7 - i % 8)) & 1;
     if (there) {
@@ -76,8 +86,7 @@ void Rows::index_extensible_array() {
   if (!downwards)
     throw Error(place_, "may grow in a direction that is not read here",
                 "write it again in the usual form: h5py.File(..., libver='earliest')");
-  const uint64_t most_across = set_.most.size() == 2 ? blocks_of(set_.most[1], chunk_width_) : 1;
-  const uint64_t wanted = blocks_of(rows_, chunk_rows_) * most_across;
+  const uint64_t across = most_across(), wanted = blocks_of(rows_, chunk_rows_) * across;
 
   const std::vector<std::byte> head = file_.structure(at, 12 + 6 * length_size + offset_size + 4);
   ByteReader reader(head, place_, at);
@@ -95,7 +104,7 @@ void Rows::index_extensible_array() {
   if (bits < 1 || bits > 63 || page_bits > 40 || !std::has_single_bit(least) ||
       !std::has_single_bit(pointers) || pointers < 2 || index_block == undefined_address ||
       (filtered ? entry < offset_size + 5 || size_bytes > 8 : entry != offset_size) ||
-      most_across == 0 || most_across > most_chunks_across)
+      across == 0 || across > most_chunks_across)
     damaged("the index of its chunks does not fit");
   const size_t block_offset = static_cast<size_t>(bits + 7) / 8;
   const uint64_t page = uint64_t{1} << page_bits;
@@ -108,9 +117,9 @@ void Rows::index_extensible_array() {
         chunk.size = items.number(size_bytes);
         chunk.mask = items.u32();
       }
-      const uint64_t column = next % most_across;
+      const uint64_t column = next % across;
       if (chunk.address != undefined_address && column < across_)
-        put_chunk(next / most_across * across_ + column, chunk);
+        put_chunk(next / across * across_ + column, chunk);
     }
   };
   const auto read_data_block = [&](uint64_t address, uint64_t entries) {

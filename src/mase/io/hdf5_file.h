@@ -142,6 +142,8 @@ class Rows {
   void check_filters() const;
   void size_chunks();
   void index_tree(uint64_t address, int level, uint64_t& entries);
+  // Chunks side by side at the largest extent, by which some indices number them.
+  uint64_t most_across() const;
   void index_fixed_array();
   void index_extensible_array();
   void put_chunk(uint64_t number, const Chunk& chunk);

@@ -176,8 +176,11 @@ void Rows::size_chunks() {
                     layout.filtered_single ? layout.filter_mask : 0});
       break;
     case ChunkIndex::implicit:
-      for (uint64_t i = 0; i < count; ++i)
-        put_chunk(i, {layout.address + i * chunk_bytes_, chunk_bytes_, 0});
+      if (most_across() < across_ || most_across() > most_chunks_across) impossible();
+      for (uint64_t i = 0; i < count; ++i) {  // numbered along the largest extent
+        const uint64_t place = i / across_ * most_across() + i % across_;
+        put_chunk(i, {layout.address + place * chunk_bytes_, chunk_bytes_, 0});
+      }
       break;
     case ChunkIndex::fixed_array:
       index_fixed_array();

@@ -22,7 +22,8 @@ std::map<std::string, QuantizerPtr> parse_backward(const Value& config, const st
     return {};
   }
   if (!config["backward"].is_null()) {
-    problems.add(Error(config["backward"].position(), path, "unknown key 'backward'"));
+    problems.add(Error(config["backward"].position(), path, "unknown key 'backward'")
+                     .as(Mistake::unknown_key));
     return {};
   }
   Quantization parsed = parse_quantization(
@@ -33,6 +34,17 @@ std::map<std::string, QuantizerPtr> parse_backward(const Value& config, const st
       problems.add(Error(config.position(), path, "nothing is learned in the backward pass",
                          fmt::format("leave out {}_{}", operand, quantizer->learned->name)));
   return parsed.bypass ? std::map<std::string, QuantizerPtr>() : std::move(parsed.operands);
+}
+
+// Problems name the keys as they were written, with their operand.
+void add_problems(const Value& table, const Schema& schema, const std::string& operand,
+                  const std::string& path, Problems& problems) {
+  Value written = Dict{};
+  for (const auto& [key, value] : table.as_dict()) written.dict().set(operand + "_" + key, value);
+  written.set_position(table.position());
+  Schema prefixed = schema;
+  for (Field& field : prefixed.fields) field.name = operand + "_" + field.name;
+  validate(written, prefixed, path, problems);
 }
 
 }  // namespace
@@ -79,8 +91,17 @@ Quantization parse_quantization(const Value& config, const OperandRules& operand
   }
   const Value& name = config["name"];
   if (!config.as_dict().contains("name")) {
+    // Without the format nobody knows its keys, but a word near `name` is that.
+    for (const auto& [key, value] : config.as_dict())
+      if (nearest_names(key, {"name"}, 1).size() == 1) {
+        problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
+                           "did you mean 'name'?")
+                         .as(Mistake::unknown_key));
+        return result;
+      }
     problems.add(Error(config.position(), path, "'name' is missing",
-                       "give the number format, or \"NA\" to leave the layer alone"));
+                       "give the number format, or \"NA\" to leave the layer alone")
+                     .as(Mistake::missing_key));
     return result;
   }
   if (means_none(name)) return result;
@@ -106,7 +127,8 @@ Quantization parse_quantization(const Value& config, const OperandRules& operand
           for (const std::string& field : record.schema.names())
             known.push_back(operand + "_" + field);
         problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
-                           suggestion(key, known)));
+                           suggestion(key, known))
+                         .as(Mistake::unknown_key));
         continue;
       }
       tables[*owner].dict().set(key.substr(owner->size() + 1), value);
@@ -148,20 +170,16 @@ Quantization parse_quantization(const Value& config, const OperandRules& operand
       if (!is_activation(operand) && record.schema.find("skip_first_dim") &&
           !table.as_dict().contains("skip_first_dim"))
         table.dict().set("skip_first_dim", false);
-      // Problems name the key as it was written, with its operand.
-      const std::string place =
-          path + "." + (written.count(operand) ? written.at(operand) : operand);
-      if (refused.count(place)) continue;
+      const std::string prefix = written.count(operand) ? written.at(operand) : operand;
+      if (refused.count(prefix)) continue;
       Problems inner;
-      const Value checked = validate(table, record.schema, place, inner);
+      validate(table, record.schema, path + "." + prefix, inner);
       if (!inner.empty()) {
-        for (const Error& error : inner.errors())
-          problems.add(Error(replace_all(error.place(), place + ".", place + "_"), error.cause(),
-                             error.remedy()));
-        refused.insert(place);
+        add_problems(table, record.schema, prefix, path, problems);
+        refused.insert(prefix);
         continue;
       }
-      QuantizerPtr quantizer = make_quantizer(format, table, place);
+      QuantizerPtr quantizer = make_quantizer(format, table, path + "." + prefix);
       if (is_activation(operand) && quantizer->learned && !quantizer->learned->whole) {
         problems.add(Error(table.position(), path + "." + operand + "_granularity",
                            "activations learn one number for the tensor",

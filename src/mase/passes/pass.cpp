@@ -16,7 +16,9 @@ PassCall listed_call(const Value& entry, const std::string& path) {
   if (!entry.is_dict())
     throw Error(entry.position(), path, fmt::format("expected a table, got {}", entry.type_name()));
   const Value* name = entry.as_dict().find("name");
-  if (!name) throw Error(entry.position(), path, "'name' is missing", "give the pass to run here");
+  if (!name)
+    throw Error(entry.position(), path, "'name' is missing", "give the pass to run here")
+        .as(Mistake::missing_key);
   Dict args = entry.as_dict();
   args.erase("name");
   PassCall call{name->as_string(path + ".name"), Value(std::move(args)), path};
@@ -99,7 +101,8 @@ std::vector<PreparedCall> prepare_passes(const Graph& graph, const std::vector<P
     if (!record) {
       problems.add(Error(call.args.position(), call.path,
                          fmt::format("unknown pass '{}'", printable(call.name)),
-                         suggestion(call.name, registry().names())));
+                         suggestion(call.name, registry().names()))
+                       .as(Mistake::unknown_name));
       continue;
     }
     try {

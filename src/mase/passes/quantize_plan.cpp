@@ -52,7 +52,8 @@ bool read_rule(const std::string& key, const Value& value, const std::string& pa
   const std::string inner = path + "." + key;
   if (!value.is_dict()) {
     problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
-                       "rules are tables: write [" + inner + ".config]"));
+                       "rules are tables: write [" + inner + ".config]")
+                     .as(Mistake::unknown_key));
     return false;
   }
   for (const auto& [name, item] : value.as_dict()) {
@@ -60,13 +61,15 @@ bool read_rule(const std::string& key, const Value& value, const std::string& pa
     problems.add(Error(item.position(), inner, fmt::format("unknown key '{}'", printable(name)),
                        nearest_names(name, {"config"}).empty()
                            ? "put it below [" + inner + ".config]"
-                           : "did you mean 'config'?"));
+                           : "did you mean 'config'?")
+                     .as(Mistake::unknown_key));
   }
   const Value* config = value.as_dict().find("config");
   if (!config) {
     if (value.as_dict().empty())
       problems.add(
-          Error(value.position(), inner, "'config' is missing", "write [" + inner + ".config]"));
+          Error(value.position(), inner, "'config' is missing", "write [" + inner + ".config]")
+              .as(Mistake::missing_key));
     return false;
   }
   rule = {key, *config, inner + ".config"};
@@ -158,7 +161,8 @@ class Planner {
     if (!Registry<FormatRecord>::instance().find(format))
       add_once(Error(rule.config["name"].position(), rule.path + ".name",
                      fmt::format("unknown format '{}'", printable(format)),
-                     suggestion(format, Registry<FormatRecord>::instance().names())));
+                     suggestion(format, Registry<FormatRecord>::instance().names()))
+                   .as(Mistake::unknown_name));
   }
 
   PlannedNode parsed(const Rule& rule, NodeId id, const OpRecord& op) {

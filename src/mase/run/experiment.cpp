@@ -36,7 +36,8 @@ void check_data_name(const DataSpec& spec) {
   throw Error(spec.position, spec.position ? "dataset" : "",
               fmt::format("unknown data set '{}'", printable(spec.name)),
               suggestion(spec.name, known.names()) +
-                  " (or the path of a table: .csv, .arff, .npy, .npz, .h5, or a .toml)");
+                  " (or the path of a table: .csv, .arff, .npy, .npz, .h5, or a .toml)")
+      .as(Mistake::unknown_name);
 }
 
 void need_data(const DataSpec& spec) {
@@ -63,7 +64,7 @@ DatasetOptions as_noted(const DataSpec& noted, const DataSpec& asked) {
   take("scaling", &DatasetOptions::scaling);
   take("class_weights", &DatasetOptions::class_weighting);
   if (asked.given_arguments.empty()) return options;
-  const DatasetRecord* record = Registry<DatasetRecord>::instance().find(noted.name);
+  const DatasetRecord* record = find_dataset(noted.name);
   for (const auto& [name, value] : asked.given_arguments) {
     if (!record || !record->options.find(name))
       throw Error(value.position(), name,

@@ -44,23 +44,28 @@ struct TrainResult {
 };
 
 struct PredictSpec {
-  // A file of rows; for a network of several inputs one for each, in the graph's order.
+  // Files of rows, one after another; for a network of several inputs one for each, in the graph's
+  // order.
   std::vector<std::string> inputs;
-  std::string tensor = {};  // which tensor of a .safetensors file
+  std::string tensor = {};  // which array of a .safetensors or .npz file
   bool preprocess = true;   // scale raw rows as the network's file says
   // Rows left out for missing or infinite values (the data's drop_bad_rows) keep their places:
   // their outputs are NaN.
   bool keep_places = false;
+  // Of sentences in a .txt; empty: the one the network was trained with, or words that are ids.
+  std::string vocabulary = {};
+};
+
+struct Prediction {
+  std::vector<Tensor> outputs;  // of every row, one for each output of the network
+  // The file of each row, where there are pictures or several files; else empty.
+  std::vector<std::string> files = {};
 };
 
 struct TransformResult {
   std::vector<PassOutcome> outcomes;
   Value record;  // for pages: nodes, histograms, costs and accuracies before and after
 };
-
-// The shape of what a file without names (.npy, .npz) holds, rows in front (0: not known): what a
-// network that takes several sizes is built for when it is to predict them.
-Shape input_shape(const std::string& path);
 
 class Experiment {
  public:
@@ -82,7 +87,7 @@ class Experiment {
   // Runs the passes, if that did not happen, and trains. `folder` null: nothing is written.
   TrainResult train(const TrainSpec& spec, RunFolder* folder = nullptr, bool resume = false);
   Evaluation evaluate(const std::string& split = "test");
-  std::vector<Tensor> predict(const PredictSpec& spec);  // of every row, one for each output
+  Prediction predict(const PredictSpec& spec);
   // Runs the passes and describes what they did.
   TransformResult transform(RunFolder* folder = nullptr);
 

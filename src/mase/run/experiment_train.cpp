@@ -72,20 +72,15 @@ TrainResult Experiment::train(const TrainSpec& spec, RunFolder* folder, bool res
   if (folder) result.folder = folder->path();
   if (!processes_->leads()) folder = nullptr;  // the others only read where a resumed run stands
   if (folder) folder->lock();
-  try {
+  const auto train = [&] {
     result.outcome = train_in(spec, folder, resume, result);
     if (folder) finish_training(spec, *folder, result);
-    return result;
-  } catch (const std::exception&) {
-    // Say so in the run record if the disk lets us; the error itself goes to the caller either way.
-    if (folder) {
-      try {
-        folder->finish("failed");
-      } catch (const Error&) {
-      }
-    }
-    throw;
-  }
+  };
+  if (folder)
+    folder->guard(train);
+  else
+    train();
+  return result;
 }
 
 TrainOutcome Experiment::train_in(const TrainSpec& spec, RunFolder* folder, bool resume,

@@ -63,7 +63,7 @@ void save_results(const RunFolder& folder, const Graph& graph, const Value& cont
 
 TransformResult Experiment::transform(RunFolder* folder) {
   TransformResult result;
-  try {
+  const auto transform = [&] {
     const std::vector<PassCall> calls = with_summary(spec_.passes.calls);
     PassContext context = pass_context(folder ? folder->software("transform") : "");
     observer_.info(fmt::format("Transforming {} with {} passes", network_.name, calls.size()));
@@ -86,10 +86,11 @@ TransformResult Experiment::transform(RunFolder* folder) {
       folder->record()["transform"] = result.record;
       folder->finish("finished");
     }
-  } catch (const std::exception&) {
-    if (folder) folder->finish("failed");
-    throw;
-  }
+  };
+  if (folder)
+    folder->guard(transform);
+  else
+    transform();
   return result;
 }
 

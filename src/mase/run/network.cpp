@@ -27,7 +27,8 @@ bool is_description(const std::string& model) {
   else
     remedy += " (or the path of a .toml file)";
   throw Error(spec.model_position, spec.model_position ? "model" : "",
-              fmt::format("unknown model '{}'", printable(spec.model)), remedy);
+              fmt::format("unknown model '{}'", printable(spec.model)), remedy)
+      .as(Mistake::unknown_name);
 }
 
 // What the model's name stands for, as graphs call it.
@@ -61,7 +62,7 @@ std::string model_to_build(const NetworkSpec& spec, const std::optional<Checkpoi
   if (models.find(spec.model) || is_description(spec.model)) return spec.model;
   if (!checkpoint) {
     if (!spec.model.empty()) unknown_model(spec);
-    throw Error("MODEL", "no network is named", "see ch --info model, or give --load graph.mz");
+    throw Error("MODEL", "no network is named", "see ch --info model, or name a file: graph.mz");
   }
   if (!spec.model.empty() && !spec.model_position) unknown_model(spec);
   if (spec.model.empty() && models.find(notes.model)) return notes.model;
@@ -236,6 +237,14 @@ std::string guess_model(const TensorTable& tensors) {
   return "";
 }
 
+bool is_network_file(const std::string& word) {
+  for (const char* extension : {".mz", ".ckpt", ".pt", ".pth", ".safetensors", ".onnx"})
+    if (ends_with(lower_case(word), extension)) return true;
+  std::error_code none;  // a Hugging Face folder
+  return !word.empty() &&
+         std::filesystem::exists(std::filesystem::path(word) / "config.json", none);
+}
+
 std::optional<Checkpoint> open_checkpoint(const NetworkSpec& spec) {
   if (spec.load.empty()) return {};
   std::error_code failure;  // a name that cannot be, no permission: opening it says which
@@ -313,6 +322,13 @@ Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& c
   network.taken = report.taken;
   tell_what_was_taken(spec, report, state_dict(network.graph).size(), observer);
   return network;
+}
+
+Graph graph_of_file(const std::string& path, const std::vector<Shape>& input_shapes) {
+  NetworkSpec spec;
+  spec.load = path;
+  spec.input_shapes = input_shapes;
+  return make_network(spec, open_checkpoint(spec), nullptr, false, {}).graph;
 }
 
 void take_quantizer_state(Network& network, const Observer& observer) {

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mase/data/dataset.h"
@@ -31,6 +32,9 @@ struct NetworkNotes {
 NetworkNotes notes_of(const Checkpoint& checkpoint);
 // The "mase" table of a file.
 Value notes_value(const NetworkNotes& notes);
+// What files of other programs can carry of it, names and plain JSON: how raw inputs are scaled
+// ("mase.preprocessing") and what the outputs are called ("mase.classes").
+std::vector<std::pair<std::string, std::string>> notes_for_others(const NetworkNotes& notes);
 NetworkNotes notes_about(const std::string& model, const std::string& task, const DataSpec& data,
                          const Dataset& dataset);
 
@@ -43,6 +47,9 @@ struct Network {
   Value extra = {};                     // what an .mz carries beside its graph
   std::vector<std::string> taken = {};  // tensors of the file that were loaded
 };
+
+// Whether a word where a network is named is a file or folder that holds one, with its weights.
+bool is_network_file(const std::string& word);
 
 // The file that the spec names, or nothing. Its kind is found out from its content. A checkpoint of
 // ours describes its network too: it then has a graph, as an .mz has.
@@ -58,6 +65,8 @@ std::optional<Graph> outline_network(const NetworkSpec& spec,
 // tensors that only quantised layers have wait in `quantizer_state`.
 Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& checkpoint,
                      const Dataset* dataset, bool passes_follow, const Observer& observer);
+// What such a file holds, for whoever needs the graph alone.
+Graph graph_of_file(const std::string& path, const std::vector<Shape>& input_shapes = {});
 // After the passes: what the quantisers of the file had learned.
 void take_quantizer_state(Network& network, const Observer& observer);
 

@@ -2,6 +2,7 @@
 // What a file says about its network beside the weights, as plain values and back. The file may be
 // anybody's: what is not as we write it is left out or refused, never trusted.
 #include <algorithm>
+#include <optional>
 
 #include "mase/run/network.h"
 
@@ -39,7 +40,52 @@ DataSpec data_from_value(const Value& value) {
   return data;
 }
 
+// One number for each of `groups` equal parts; nothing if they differ within one.
+std::optional<List> one_for_each(const std::vector<float>& numbers, size_t groups) {
+  List list;
+  if (groups == 0 || numbers.size() % groups != 0) return {};
+  const size_t size = numbers.size() / groups;
+  for (size_t group = 0; group < groups; ++group) {
+    for (size_t i = 1; i < size; ++i)
+      if (numbers[group * size + i] != numbers[group * size]) return {};
+    list.emplace_back(double{numbers[group * size]});
+  }
+  return list;
+}
+
+// For whoever reads it with no program of ours: every number is written out.
+Value plain_preprocessing(const Preprocessing& preprocessing, const Shape& sample) {
+  Dict plain{{"rule", "x = (raw - offset) / scale"}};
+  const size_t channels = sample.size() == 3 ? static_cast<size_t>(sample[0]) : 0;
+  auto offset = one_for_each(preprocessing.offset, channels);
+  auto scale = one_for_each(preprocessing.scale, channels);
+  const bool by_channel = offset && scale;
+  plain.set("per", by_channel ? "channel" : "feature");
+  if (!by_channel) {
+    offset = one_for_each(preprocessing.offset, preprocessing.offset.size());
+    scale = one_for_each(preprocessing.scale, preprocessing.scale.size());
+    List names;
+    for (size_t i = 0; i < preprocessing.feature_names.size(); ++i)
+      names.emplace_back(preprocessing.feature_names[i]);
+    plain.set("features", std::move(names));
+  }
+  plain.set("offset", offset.value_or(List{}));
+  plain.set("scale", scale.value_or(List{}));
+  if (preprocessing.description.is_dict()) plain.set("description", preprocessing.description);
+  return plain;
+}
+
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> notes_for_others(const NetworkNotes& notes) {
+  std::vector<std::pair<std::string, std::string>> properties;
+  if (notes.preprocessing)
+    properties.emplace_back("mase.preprocessing",
+                            to_json(plain_preprocessing(*notes.preprocessing, notes.sample_shape)));
+  if (!notes.class_names.empty())
+    properties.emplace_back("mase.classes", to_json(Value::of(notes.class_names)));
+  return properties;
+}
 
 NetworkNotes notes_of(const Checkpoint& checkpoint) {
   NetworkNotes notes;

@@ -177,6 +177,14 @@ void RunFolder::lock() {
     throw Error(path_, "another process is training this run", "wait for it, or stop it first");
 }
 
+void RunFolder::note_failure() noexcept {
+  if (status() == "finished") return;
+  try {
+    finish("failed");
+  } catch (const std::exception&) {  // a full disk: the error that is under way says more
+  }
+}
+
 void RunFolder::finish(const std::string& status) {
   record_["status"] = status;
   record_["finished"] = utc_now();

@@ -27,6 +27,16 @@ class RunFolder {
   const Value& record() const { return record_; }
   void save() const;  // run.json, atomically
   void finish(const std::string& status);
+  // What `step` gives. If it throws, the record says that the run failed.
+  template <class Step>
+  auto guard(Step&& step) {
+    try {
+      return step();
+    } catch (...) {
+      note_failure();
+      throw;
+    }
+  }
   std::string status() const;  // "running", "finished", "interrupted", "diverged", "failed"
 
   // Two processes must not write one run: the lock goes away with this object, and with the
@@ -34,6 +44,8 @@ class RunFolder {
   void lock();
 
  private:
+  void note_failure() noexcept;
+
   std::string path_;
   Value record_;
   std::shared_ptr<const void> lock_;

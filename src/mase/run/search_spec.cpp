@@ -62,7 +62,8 @@ std::string split_of(const Value& loader, Problems& problems, const std::string&
                                                             {"train_dataloader", "train"}};
   if (const auto known = splits.find(name); known != splits.end()) return known->second;
   problems.add(Error(loader.position(), path, fmt::format("unknown loader '{}'", printable(name)),
-                     "known: val_dataloader, test_dataloader, train_dataloader"));
+                     "known: val_dataloader, test_dataloader, train_dataloader")
+                   .as(Mistake::unknown_name));
   return "validation";
 }
 
@@ -78,7 +79,8 @@ void read_software(const Value& runners, SearchSpec& spec, Problems& problems) {
     if (name != "basic_evaluation") {
       problems.add(Error(table.position(), inner,
                          fmt::format("'{}' is not available", printable(name)),
-                         "known: basic_evaluation, basic_train"));
+                         "known: basic_evaluation, basic_train")
+                       .as(Mistake::unknown_name));
       continue;
     }
     const Schema schema{{{.name = "data_loader", .type = FieldType::text},
@@ -102,7 +104,8 @@ void read_hardware(const Value& runners, SearchSpec& spec, Problems& problems) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       problems.add(Error(table.position(), inner,
                          fmt::format("'{}' is not available", printable(name)),
-                         suggestion(name, known)));
+                         suggestion(name, known))
+                       .as(Mistake::unknown_name));
       continue;
     }
     const Schema schema{{{.name = "compare_to", .type = FieldType::number, .minimum = 1}}};
@@ -169,7 +172,8 @@ const SamplerRecord* choose_sampler(const Value& name, const Value& sampler, Sea
   if (const SamplerRecord* found = all.find(wanted)) return found;
   problems.add(Error(sampler.position(), "search.strategy.setup.sampler",
                      fmt::format("unknown sampler '{}'", printable(wanted)),
-                     suggestion(wanted, all.names())));
+                     suggestion(wanted, all.names()))
+                   .as(Mistake::unknown_name));
   return nullptr;
 }
 
@@ -247,7 +251,8 @@ const search::SpaceRecord* choose_space(const Value& name, const Value& seed, Se
   }
   problems.add(Error(name.position(), "search.search_space.name",
                      fmt::format("unknown search space '{}'", printable(name.as_string())),
-                     suggestion(wanted, all.names())));
+                     suggestion(wanted, all.names()))
+                   .as(Mistake::unknown_name));
   return nullptr;
 }
 
@@ -358,7 +363,7 @@ void check_search_keys(const Settings& settings, Problems& problems) {
   } catch (const Error&) {  // of a value, which only a search is to judge
   }
   for (const Error& error : found.errors())
-    if (starts_with(error.cause(), "unknown key")) problems.add(error);
+    if (error.mistake() == Mistake::unknown_key) problems.add(error);
 }
 
 Value chosen_members(const SearchSpec& spec) {

@@ -82,7 +82,8 @@ void read_basic_train(const Value& table, const std::string& path, SearchSpec& s
                                      [&](const auto& one) { return one.field.name == name; });
     if (option == options.end()) {
       problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
-                         suggestion(key, known)));
+                         suggestion(key, known))
+                       .as(Mistake::unknown_key));
       continue;
     }
     given.set(name, key == "lr_scheduler" ? own_schedule(value) : value);

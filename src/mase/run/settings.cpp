@@ -102,7 +102,8 @@ Dict flattened(const Dict& given, Problems& problems) {
       if (option.empty())
         problems.add(Error(content.position(), key,
                            fmt::format("unknown key '{}'", printable(inner)),
-                           suggestion(inner, set->keys())));
+                           suggestion(inner, set->keys()))
+                         .as(Mistake::unknown_key));
       else
         flat.add(option, content);
     }
@@ -122,7 +123,8 @@ Value options_of_file(const SettingsRequest& request, const Value& file, Problem
       std::vector<std::string> tables = request.elsewhere.tables;
       for (const RecordSet& set : record_sets()) tables.push_back(set.prefix);
       tables.emplace_back("metrics");
-      problems.add(Error(value.position(), key, "unknown table", suggestion(key, tables)));
+      problems.add(Error(value.position(), key, "unknown table", suggestion(key, tables))
+                       .as(Mistake::unknown_key));
       continue;
     }
     if (!field && !is_positional) {
@@ -131,7 +133,8 @@ Value options_of_file(const SettingsRequest& request, const Value& file, Problem
       for (const std::string& own : request.options.names()) names.push_back(own);
       std::sort(names.begin(), names.end());
       names.erase(std::unique(names.begin(), names.end()), names.end());
-      problems.add(Error(value.position(), key, "unknown key", suggestion(key, names)));
+      problems.add(Error(value.position(), key, "unknown key", suggestion(key, names))
+                       .as(Mistake::unknown_key));
       continue;
     }
     const std::string name = field ? field->name : key;
@@ -231,25 +234,24 @@ Settings read_settings(const SettingsRequest& request, Problems& problems) {
     values.set(name, value);
   }
   settings.values = std::move(values);
-  const auto add_row = [&](const std::string& name, const Value& fallback) {
+  const auto add_row = [&](const std::string& name, const Value& fallback, bool secret) {
     const Value* written = from_file.as_dict().find(name);
     const Value* typed = typed_options.find(name);
     // Rows are shown and kept in the run folder.
     const auto shown = [&](const Value* value) {
       if (!value) return Value();
-      return name == "storage" && value->is_string()
-                 ? Value(search::without_password(value->as_string()))
-                 : *value;
+      return secret && value->is_string() ? Value(search::without_password(value->as_string()))
+                                          : *value;
     };
     settings.rows.push_back(
         {shown_name(name), fallback, shown(written), shown(typed), shown(&settings.values[name])});
   };
   for (const Field& field : request.options.fields) {
-    add_row(field.name, field.default_value);
+    add_row(field.name, field.default_value, field.secret);
     const std::string warning = warning_for(field.name, settings.values[field.name]);
     if (!warning.empty()) settings.warnings.push_back(warning);
   }
-  for (const std::string& name : request.positionals) add_row(name, {});
+  for (const std::string& name : request.positionals) add_row(name, {}, false);
   show_record_defaults(settings);
   return settings;
 }

@@ -9,6 +9,7 @@
 #include "mase/io/table_source.h"
 #include "mase/models/model.h"
 #include "mase/run/metric_options.h"
+#include "mase/run/network.h"
 #include "mase/run/record_options.h"
 #include "mase/train/loss.h"
 #include "mase/train/optimizer.h"
@@ -62,13 +63,8 @@ NetworkSpec network_spec(const Settings& settings) {
   spec.model_position = settings["model"].position();
   spec.load = found_path(settings, "load");
   spec.load_position = settings["load"].position();
-  if (settings.has("load_type"))
-    spec.load_type = checkpoint_type_from_name(settings["load_type"].as_string());
-  if (spec.load.empty() && spec.load_type)
-    throw Error(settings["load_type"].position(), "--load-type", "is given without --load",
-                "add --load FILE");
-  // A file that is a whole network may stand in the place of the model's name.
-  if (ends_with(lower_case(spec.model), ".onnx")) {
+  // A file that holds a network may stand in the place of the model's name.
+  if (!Registry<ModelRecord>::instance().find(spec.model) && is_network_file(spec.model)) {
     if (!spec.load.empty())
       throw Error(spec.model_position, spec.model_position ? "model" : "MODEL",
                   fmt::format("'{}' is a network with its weights; --load names others",
@@ -77,6 +73,11 @@ NetworkSpec network_spec(const Settings& settings) {
     spec.load = std::exchange(spec.model, "");
     spec.load_position = spec.model_position;
   }
+  if (settings.has("load_type"))
+    spec.load_type = checkpoint_type_from_name(settings["load_type"].as_string());
+  if (spec.load.empty() && spec.load_type)
+    throw Error(settings["load_type"].position(), "--load-type", "is given without --load",
+                "add --load FILE");
   spec.load_partial = is_set(settings, "load_partial");
   spec.seed = seed_of(settings);
   return spec;
@@ -118,9 +119,9 @@ DataSpec data_spec(const Settings& settings) {
     if (settings.given(option)) spec.given.push_back(option);
   spec.given_arguments = given_record_options(settings, "dataset");
   if (!spec.name.empty()) {
-    const Value own = record_options(settings, "dataset", spec.name);
-    // The record fills in its defaults itself; a table has no options of its own.
-    if (record_set("dataset").find(spec.name)) options.arguments = own;
+    const DatasetRecord* record = find_dataset(spec.name);
+    const Value own = record_options(settings, "dataset", record ? record->name : spec.name);
+    if (record) options.arguments = own;  // a table has none of its own
   }
   return spec;
 }
@@ -149,7 +150,8 @@ void check_pass_arguments(const std::vector<PassCall>& calls, Problems& problems
     if (!record)
       problems.add(Error(call.args.position(), call.path,
                          fmt::format("unknown pass '{}'", printable(call.name)),
-                         suggestion(call.name, Registry<PassRecord>::instance().names())));
+                         suggestion(call.name, Registry<PassRecord>::instance().names()))
+                       .as(Mistake::unknown_name));
     else
       validate(call.args, record->schema, call.path, problems);
   }

@@ -66,7 +66,8 @@ void check_seed_keys(const Value& seed, const std::string& path, Problems& probl
   const auto unknown = [&](const std::string& key, const Value& value, const std::string& where,
                            const std::vector<std::string>& names) {
     problems.add(Error(value.position(), where, fmt::format("unknown key '{}'", printable(key)),
-                       suggestion(key, names)));
+                       suggestion(key, names))
+                     .as(Mistake::unknown_key));
   };
   for (const auto& [name, rule] : seed.as_dict()) {
     const std::string inner = path + "." + name;

@@ -161,7 +161,8 @@ Distribution distribution_from_json(const std::string& text, const std::string& 
   if (name == "float")
     return Distribution::real(from["low"].as_double(), from["high"].as_double(), flag("log"),
                               number("step", 0), place);
-  throw Error(place, fmt::format("unknown distribution '{}'", printable(named.as_string())));
+  throw Error(place, fmt::format("unknown distribution '{}'", printable(named.as_string())))
+      .as(Mistake::unknown_name);
 }
 
 }  // namespace mase::search

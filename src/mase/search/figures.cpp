@@ -31,8 +31,9 @@ std::vector<std::string> software_figures(bool classification) {
 
 std::vector<std::string> hardware_figures() {
   std::vector<std::string> names = {
-      "average_bitwidth", "memory_density", "average_activation_bitwidth",
-      "parameters",       "area_luts",      "latency"};
+      "average_bitwidth", "memory_density",      "average_activation_bitwidth",
+      "parameters",       "unpruned_parameters", "area_luts",
+      "latency"};
   for (const CostQuantity& quantity : cost_quantities()) names.emplace_back(quantity.key);
   return names;
 }
@@ -47,12 +48,14 @@ Dict software_of(const Score& score, bool classification) {
   return figures;
 }
 
-Dict hardware_of(const NetworkCost& cost, int64_t parameters, const FigureOptions& options) {
+Dict hardware_of(const NetworkCost& cost, const ParameterCounts& parameters,
+                 const FigureOptions& options) {
   const double bits = cost.average_weight_bits();
   Dict figures{{"average_bitwidth", bits},
                {"memory_density", bits > 0 ? options.compare_to / bits : 0.0},
                {"average_activation_bitwidth", cost.average_activation_bits()},
-               {"parameters", static_cast<double>(parameters)}};
+               {"parameters", static_cast<double>(parameters.all)},
+               {"unpruned_parameters", static_cast<double>(parameters.all - parameters.pruned)}};
   const LayerCost total = cost.total();
   for (const CostQuantity& quantity : cost_quantities())
     figures.add(quantity.key, quantity.of(total));
@@ -60,7 +63,7 @@ Dict hardware_of(const NetworkCost& cost, int64_t parameters, const FigureOption
 }
 
 Dict hardware_of(const Graph& graph, const FigureOptions& options) {
-  Dict figures = hardware_of(network_cost(graph, 1), graph.parameter_count(false), options);
+  Dict figures = hardware_of(network_cost(graph, 1), count_parameters(graph), options);
   if (options.design) {
     if (const std::vector<std::string> left = layers_in_software(graph); !left.empty())
       throw Error("area_luts, latency",

@@ -8,6 +8,7 @@
 
 #include "mase/data/dataset.h"
 #include "mase/ir/graph.h"
+#include "mase/ir/parameter_counts.h"
 #include "mase/passes/costs.h"
 #include "mase/train/evaluation.h"
 
@@ -38,7 +39,8 @@ Dict software_of(const Score& score, bool classification);
 // An Error if figures of a design are wanted and the network does not become integers.
 Dict hardware_of(const Graph& graph, const FigureOptions& options);
 // The same from the costs of a network with so many parameters, without those of a design.
-Dict hardware_of(const NetworkCost& cost, int64_t parameters, const FigureOptions& options);
+Dict hardware_of(const NetworkCost& cost, const ParameterCounts& parameters,
+                 const FigureOptions& options);
 
 Score score_network(const Graph& graph, const Dataset& dataset, const Split& split, int64_t rows,
                     int64_t batch_size);

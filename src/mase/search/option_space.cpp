@@ -52,7 +52,8 @@ OptionSpace::OptionSpace(const Value& table, const std::string& path,
         if (selectors)
           problems.add(Error(value.position(), path,
                              fmt::format("unknown key '{}'", printable(key)),
-                             suggestion(key, names)));
+                             suggestion(key, names))
+                           .as(Mistake::unknown_key));
         continue;
       }
       if (is_selector(option->field.name) == selectors)

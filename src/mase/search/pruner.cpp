@@ -16,7 +16,8 @@ std::unique_ptr<Pruner> make_pruner(const Value& table, const std::string& path)
     for (const auto& [key, value] : table.as_dict())
       if (!known.count(key))
         throw Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
-                    suggestion(key, {known.begin(), known.end()}));
+                    suggestion(key, {known.begin(), known.end()}))
+            .as(Mistake::unknown_key);
     throw Error(table.position(), path, "'name' is missing", "say which: name = \"median\"");
   }
   const Value& name = named ? table : table["name"];

@@ -15,7 +15,7 @@ PtqEvaluator::PtqEvaluator(const Graph& graph, const QuantizeSpace& space, Evalu
       rows_(rows),
       batch_size_(batch_size),
       figures_(figures),
-      parameters_(graph.parameter_count(false)) {
+      parameters_(count_parameters(graph)) {
   check_split(*rows_.split, *rows_.dataset, graph_);
   rows_.rows = std::min(rows_.rows, rows_.split->rows());
 }

@@ -52,7 +52,7 @@ class PtqEvaluator {
   EvaluationRows rows_;
   int64_t batch_size_;
   FigureOptions figures_;
-  int64_t parameters_;  // of the network
+  ParameterCounts parameters_;  // of the network
 };
 
 }  // namespace mase::search

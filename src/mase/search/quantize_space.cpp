@@ -49,7 +49,7 @@ void QuantizeSpace::add_layer(const Graph& graph, NodeId id, const Value& given,
                         "say which formats: name = [\"integer\"]");
     // One table may be that of many layers.
     if (problems.empty() || problems.errors().back().place() != missing.place())
-      problems.add(missing);
+      problems.add(missing.as(Mistake::missing_key));
     return;
   }
   const List formats = choices_of(*names);
@@ -68,26 +68,33 @@ void QuantizeSpace::add_layer(const Graph& graph, NodeId id, const Value& given,
       problems.add(Error(value.position(), path + "." + key, "the list is empty"));
       continue;
     }
-    Key entry{key, choices.size() == 1 ? choices[0] : Value(), -1, {}};
+    Key entry{key, choices[0], -1, {}};
+    // The key exists only with formats that know it, and is searched with those that heed it: with
+    // a binary number every width is the same configuration.
     std::vector<double> when;
+    std::vector<std::string> known;
+    for (size_t f = 0; f < formats.size(); ++f) {
+      if (!formats[f].is_string() || means_none(formats[f])) continue;
+      const FormatRecord* format = Registry<FormatRecord>::instance().find(formats[f].as_string());
+      const Field* field =
+          format ? format->schema.find(without_operand(key, operand_rules(op).prefixes()))
+                 : nullptr;
+      if (!field) continue;
+      known.push_back(formats[f].as_string());
+      if (field->idle) continue;
+      when.push_back(static_cast<double>(f));
+    }
+    const bool searched = choices.size() > 1 && (known.empty() || !when.empty());
     if (formats.size() > 1) {
-      // The key exists only with formats that know it.
-      for (size_t f = 0; f < formats.size(); ++f) {
-        if (!formats[f].is_string() || means_none(formats[f])) continue;
-        const FormatRecord* format =
-            Registry<FormatRecord>::instance().find(formats[f].as_string());
-        if (!format || !format->schema.find(without_operand(key, operand_rules(op).prefixes())))
-          continue;
-        when.push_back(static_cast<double>(f));
-        entry.formats.push_back(formats[f].as_string());
-      }
-      if (when.empty()) {
+      entry.formats = known;
+      if (known.empty()) {
         problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
-                           "no format of 'name' has it"));
+                           "no format of 'name' has it")
+                         .as(Mistake::unknown_key));
         continue;
       }
     }
-    if (choices.size() > 1) {
+    if (searched) {
       Parameter parameter{prefix + key, Distribution::categorical(choices, path + "." + key)};
       if (formats.size() > 1) {
         parameter.parent = name.parameter;
@@ -106,15 +113,13 @@ Dict QuantizeSpace::sampled_config(const Point& point) const {
     Dict config;
     std::string format;
     for (const Key& key : layer.keys) {
-      Value value = key.fixed;
-      if (key.parameter >= 0) {
-        const auto index = static_cast<size_t>(key.parameter);
-        if (std::isnan(point[index])) continue;
-        value = space_.parameters()[index].distribution.external(point[index]);
-      } else if (!key.formats.empty() &&
-                 std::find(key.formats.begin(), key.formats.end(), format) == key.formats.end()) {
+      if (!key.formats.empty() &&
+          std::find(key.formats.begin(), key.formats.end(), format) == key.formats.end())
         continue;
-      }
+      Value value = key.fixed;
+      const auto index = static_cast<size_t>(std::max(key.parameter, 0));
+      if (key.parameter >= 0 && !std::isnan(point[index]))
+        value = space_.parameters()[index].distribution.external(point[index]);
       if (key.name == "name") {
         if (means_none(value)) break;  // this layer stays as it is
         format = value.as_string(layer.node + ".name");

@@ -35,7 +35,7 @@ class QuantizeSpace final : public SpacePart {
  private:
   struct Key {
     std::string name;                       // "weight_width"
-    Value fixed;                            // the only value
+    Value fixed;                            // the only value, or the first where it is not searched
     int parameter = -1;                     // in the space; -1: fixed
     std::vector<std::string> formats = {};  // that have it; empty: all
   };

@@ -4,9 +4,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <optional>
 
+#include "mase/base/memory.h"
 #include "mase/base/text.h"
 #include "mase/io/onnx/tensor.h"
 
@@ -34,16 +33,6 @@ std::vector<std::string> components_of(const std::string& location, const std::s
   }
   if (parts.empty()) refuse(place, location, "no file is named");
   return parts;
-}
-
-// Bytes that the system can still give without taking them from others; nothing where it does not
-// say.
-std::optional<uint64_t> available_memory() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string word; file >> word;)
-    if (uint64_t kilobytes = 0; word == "MemAvailable:" && file >> kilobytes)
-      return kilobytes << 10;
-  return {};
 }
 
 }  // namespace

@@ -156,6 +156,9 @@ Imported import_file(const std::string& path, const ReadLimits& limits, bool par
       std::rethrow_exception(with_free_batch);
     }
   }
+  for (const auto& [name, text] : model.metadata)
+    if (starts_with(name, "mase.") && name != graph_property)
+      imported.properties.emplace_back(name, text);
   imported.graph.meta.set("onnx", Dict{{"producer", model.producer}});
   imported.graph.name = model.producer == own_producer && !model.graph.name.empty()
                             ? model.graph.name

@@ -15,6 +15,7 @@ namespace mase::onnx {
 struct Imported {
   Graph graph;
   std::vector<std::string> notes = {};  // what became of the model that its reader should know
+  Properties properties = {};           // what a file of ours says beside the graph
 };
 
 // Every node that cannot be converted is a line of the Error: operator, domain, version, place.

@@ -31,6 +31,12 @@ ImportedNetwork read(const std::string& path, const Value& options) {
   limits.memory = static_cast<size_t>(options["memory"].as_int()) << 20;
   onnx::Imported imported = onnx::import_file(path, limits, options["partial"].as_bool(),
                                               shapes_of(options["input_shape"]));
+  constexpr size_t longest = 400;
+  for (const auto& [name, text] : imported.properties)
+    imported.notes.push_back(name + ": " +
+                             (text.size() <= longest
+                                  ? text
+                                  : text.substr(0, longest) + " ... (ch inspect shows all of it)"));
   return {.graph = std::move(imported.graph), .notes = std::move(imported.notes)};
 }
 

@@ -46,7 +46,8 @@ void check_statistics(const Value& statistics, const std::string& path, Problems
     if (!record)
       problems.add(Error(args.position(), path,
                          fmt::format("unknown statistic '{}'", printable(name)),
-                         suggestion(name, registry.names())));
+                         suggestion(name, registry.names()))
+                       .as(Mistake::unknown_name));
     else
       validate(args, record->schema, path + "." + name, problems);
   }

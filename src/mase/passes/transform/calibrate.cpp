@@ -54,6 +54,15 @@ struct Operand {
       values.insert(values.end(), data + at, data + at + std::min(room, count));
     });
   }
+  // How many rows of this shape it takes until every group has its values; further ones are not
+  // looked at.
+  int64_t useful_rows(const Shape& row) const {
+    const int64_t elements = element_count(row), sharing = mase::grouping(row, groups).groups;
+    const int64_t wanted =
+        std::max<int64_t>(1, int64_t{most_values} / std::max<int64_t>(1, sharing));
+    const int64_t given = std::max<int64_t>(1, elements / std::max<int64_t>(1, sharing));
+    return (wanted + given - 1) / given;
+  }
   // Root mean square, relative to the values'.
   double error() const {
     double squares = 0, power = 0;
@@ -174,9 +183,11 @@ void choose(Values& operand, const Value& args) {
     operand.frac = start;
     // The divergence knows no distances: left alone it would clip the tails that matter most, so it
     // may choose only where all but a thousandth of the values stay in range.
-    const auto [inner_low, inner_high] = range_of(operand, 0.999);
-    const int last = method == "kl" ? frac_for_range(operand, inner_low, inner_high, least, most)
-                                    : std::min(most, start + operand.width);
+    int last = std::min(most, start + operand.width);
+    if (method == "kl") {
+      const auto [inner_low, inner_high] = range_of(operand, 0.999);
+      last = frac_for_range(operand, inner_low, inner_high, least, most);
+    }
     for (int frac = start; frac <= last; ++frac) {
       const double cost =
           method == "mse" ? squared_error(operand, frac) : divergence(operand, frac);
@@ -255,17 +266,28 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
       }
     for (const NodeId input : graph.inputs_of(id)) sources.push_back(input);
   }
-  observe_nodes(graph, sample_inputs(graph, context, args["num_samples"].as_int()), sources,
-                [&](NodeId source, const Tensor& result) {
-                  for (const NodeId id : nodes) {
-                    const std::vector<NodeId> inputs = graph.inputs_of(id);
-                    for (size_t i = 0; i < inputs.size(); ++i)
-                      if (inputs[i] == source) {
-                        const std::string name = operand_of_input(graph, graph.node(id), i);
-                        operand_of(id, name, name).collect(result);
-                      }
-                  }
-                });
+  const auto operand_at = [&](NodeId id, size_t input) -> Operand& {
+    const std::string name = operand_of_input(graph, graph.node(id), input);
+    return operand_of(id, name, name);
+  };
+  const std::vector<Shape> shapes = infer_shapes(graph, 1);
+  int64_t useful = 1;
+  for (const NodeId id : nodes) {
+    const std::vector<NodeId> inputs = graph.inputs_of(id);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      useful =
+          std::max(useful, operand_at(id, i).useful_rows(shapes[static_cast<size_t>(inputs[i])]));
+  }
+  const std::vector<Tensor> samples =
+      sample_inputs(graph, context, std::min(args["num_samples"].as_int(), useful));
+  const int64_t rows = samples.at(0).dim(0);
+  observe_nodes(graph, samples, sources, [&](NodeId source, const Tensor& result) {
+    for (const NodeId id : nodes) {
+      const std::vector<NodeId> inputs = graph.inputs_of(id);
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (inputs[i] == source) operand_at(id, i).collect(result);
+    }
+  });
 
   Table table({"Node", "Operand", "Width", "Fraction bits", "Relative error"});
   Dict rules{{"by", "name"}, {"default", Dict{{"config", Dict{{"name", "NA"}}}}}};
@@ -295,7 +317,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   const std::string path =
       save_text(context, args["file_name"].as_string(),
                 fmt::format("# Fraction bits chosen by calibrate (method {}, {} rows).\n",
-                            args["method"].as_string(), args["num_samples"].as_int()) +
+                            args["method"].as_string(), rows) +
                     to_toml(file));
   print(context, fmt::format("written to {}\n", path));
   Dict result{{"config", rules}, {"file", path}};

@@ -38,7 +38,8 @@ Value joined_config(const Value& config, const std::string& path, Problems& prob
   for (const auto& [key, value] : given)
     if (key != "forward" && key != "backward")
       problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
-                         "the config has a table forward and a table backward"));
+                         "the config has a table forward and a table backward")
+                       .as(Mistake::unknown_key));
   const Value forward = direction(config, "forward", path, problems);
   const Value backward = direction(config, "backward", path, problems);
   Value result = forward;

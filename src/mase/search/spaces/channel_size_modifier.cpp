@@ -97,7 +97,8 @@ class ChannelSpace final : public SpacePart {
     if (name != "output_only" && name != "both")
       problems.add(Error(config["name"].position(), seeded.path + ".name",
                          fmt::format("unknown kind '{}'", printable(name)),
-                         "known: output_only, both, input_only, NA"));
+                         "known: output_only, both, input_only, NA")
+                       .as(Mistake::unknown_name));
     Layer layer{node.name, name, {}, output_channels(graph, node), {}, -1};
     const Value* list = nullptr;
     for (const char* key : {"channel_multiplier", "channel_multiplier_output", "channels"})

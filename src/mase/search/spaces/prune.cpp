@@ -104,7 +104,8 @@ class PruneSpace final : public SpacePart {
       const List choices = choices_of(value);
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
         problems.add(Error(value.position(), path, fmt::format("unknown key '{}'", printable(key)),
-                           suggestion(key, keys)));
+                           suggestion(key, keys))
+                         .as(Mistake::unknown_key));
       } else if (choices.empty()) {
         problems.add(Error(value.position(), path + "." + key, "the list is empty"));
       } else if (choices.size() == 1) {
