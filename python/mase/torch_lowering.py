@@ -14,7 +14,7 @@ import torch.fx
 
 import mase.torch_recurrent  # noqa: F401 - its rewrites
 from mase.torch_ops import op_of_node
-from mase.torch_rewrites import FUNCTIONS, LAYERS, Unsupported
+from mase.torch_rewrites import FUNCTIONS, LAYERS, NEEDED, Unsupported
 from mase.torch_stand_ins import evaluating, opaque
 
 SAMPLES = (2, 3)
@@ -147,7 +147,8 @@ def rewrite_of(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Opti
     attribute = _reads_a_tensor(node)
     if attribute is not None:
         return FUNCTIONS.get(attribute) if attribute in ("T", "mT") else None
-    return FUNCTIONS.get(name_of(node.target))
+    name = name_of(node.target)
+    return FUNCTIONS.get(name) if name not in NEEDED or NEEDED[name](node) else None
 
 
 class Lowering(torch.fx.proxy.GraphAppendingTracer):

@@ -4,16 +4,19 @@ the function's own parameters; a layer's has the layer in front of the inputs. A
 as near as another order of sums is. Sizes that they ask for are known (torch_lowering runs the network)."""
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 import torch
+import torch.fx
 import torch.nn.functional as F
 
 from mase.torch_stand_ins import scaled_dot_product_attention
 
 Rewrite = Callable[..., Any]
 FUNCTIONS: Dict[str, Rewrite] = {}  # functions, methods and operators by name
+NEEDED: Dict[str, Callable[[torch.fx.Node], bool]] = {}  # of functions that the library has for other arguments
 LAYERS: Dict[type, Rewrite] = {}
 
 
@@ -21,9 +24,11 @@ class Unsupported(Exception):
     """These arguments have no rewrite: the node is reported as torch's own."""
 
 
-def _function(*names: str) -> Callable[[Rewrite], Rewrite]:
+def _function(*names: str, when: Optional[Callable[[torch.fx.Node], bool]] = None) -> Callable[[Rewrite], Rewrite]:
     def add(rewrite: Rewrite) -> Rewrite:
         FUNCTIONS.update({name: rewrite for name in names})
+        if when is not None:
+            NEEDED.update({name: when for name in names})
         return rewrite
 
     return add
@@ -55,6 +60,18 @@ def _same(x, *args, **keys):
 @_function("float")
 def _in_float(x, **keys):
     return x if x.dtype is torch.float32 else x * 1.0
+
+
+@_function("long", "int")
+def _whole(x, **keys):
+    if x.dtype.is_floating_point:
+        raise Unsupported
+    return x * 1 if x.dtype is torch.bool else x
+
+
+@_function("bool")
+def _as_truth(x, **keys):
+    return _true(x)
 
 
 @_function("to", "type", "type_as")
@@ -157,9 +174,122 @@ def _padded(layer, x):
     return F.pad(x, list(layer.padding), "constant", float(getattr(layer, "value", 0.0)))
 
 
-@_layer("ReflectionPad1d", "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d")
-def _padded_by_values(layer, x):
-    return F.pad(x, list(layer.padding), "reflect" if "Reflection" in type(layer).__name__ else "replicate")
+@_layer("ReflectionPad1d", "ReflectionPad2d")
+def _mirrored(layer, x):
+    return F.pad(x, list(layer.padding), "reflect")
+
+
+@_layer("ReplicationPad1d", "ReplicationPad2d")
+def _edges_again(layer, x):
+    return F.pad(x, list(layer.padding), "replicate")
+
+
+@_layer("CircularPad1d", "CircularPad2d")
+def _from_the_other_end(layer, x):
+    return F.pad(x, list(layer.padding), "circular")
+
+
+# Indices in another order.
+
+def _picked(x, dim, numbers):
+    """Entries of a dimension by numbers that are known."""
+    if not isinstance(x.shape[dim], int):
+        raise Unsupported  # of the batch
+    return torch.index_select(x, dim, torch.tensor([n % x.shape[dim] for n in numbers]))
+
+
+@_function("flip")
+def _flipped(x, *dims):
+    for dim in dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims:
+        x = _picked(x, dim % len(x.shape), range(x.shape[dim] - 1, -1, -1))
+    return x
+
+
+@_function("fliplr")
+def _flipped_left(x):
+    return _flipped(x, 1)
+
+
+@_function("roll")
+def _rolled(x, shifts, dims=None):
+    if dims is None:
+        raise Unsupported
+    pairs = [(shifts, dims)] if isinstance(shifts, int) else zip(shifts, dims)
+    for shift, dim in pairs:
+        x = _picked(x, dim % len(x.shape), range(-shift, x.shape[dim] - shift))
+    return x
+
+
+@_function("repeat_interleave")
+def _each_repeated(x, repeats, dim=None):
+    if dim is None or not isinstance(repeats, int):
+        raise Unsupported
+    return _picked(x, dim % len(x.shape), [i for i in range(x.shape[dim]) for _ in range(repeats)])
+
+
+@_function("tensor_split")
+def _nearly_even(x, indices_or_sections, dim=0):
+    size, at = x.shape[dim], indices_or_sections
+    if isinstance(at, int):
+        return torch.split(x, [size // at + (i < size % at) for i in range(at)], dim)
+    places = [0, *(min(p % size if p < 0 else p, size) for p in at), size]
+    return torch.split(x, [b - a for a, b in zip(places, places[1:])], dim)
+
+
+def _by_numbers(node: torch.fx.Node) -> bool:
+    index = node.args[1] if isinstance(node.args[1], tuple) else (node.args[1],)
+    return any(isinstance(entry, (list, torch.fx.Node)) for entry in index)
+
+
+@_function("getitem", when=_by_numbers)
+def _chosen(x, index):
+    """One dimension by a list of numbers, the others by slices."""
+    index = list(index) if isinstance(index, tuple) else [index]
+    lists = [i for i, entry in enumerate(index) if isinstance(entry, (list, torch.Tensor)) or hasattr(entry, "dtype")]
+    if not lists:
+        return x[tuple(index)]  # sizes that were computed
+    place = lists[0]
+    if len(lists) > 1 or any(isinstance(entry, int) for entry in index):
+        raise Unsupported
+    chosen, index[place] = index[place], slice(None)
+    dim = place if Ellipsis not in index[:place] else place - len(index)
+    if isinstance(chosen, list):
+        if not all(type(n) is int for n in chosen):
+            raise Unsupported
+        return _picked(x[tuple(index)], dim % len(x.shape), chosen)
+    if chosen.dtype not in (torch.int32, torch.int64) or len(chosen.shape) != 1:
+        raise Unsupported
+    return torch.index_select(x[tuple(index)], dim, chosen)
+
+
+@_function("max_pool2d_with_indices")
+def _largest_places(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=True):
+    return x.through(torch.nn.MaxPool2d(kernel_size, stride, padding, dilation, True, ceil_mode))
+
+
+@_function("max_pool1d_with_indices")
+def _largest_places_1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=True):
+    return x.through(torch.nn.MaxPool1d(kernel_size, stride, padding, dilation, True, ceil_mode))
+
+
+@_function("adaptive_max_pool2d_with_indices")
+def _adaptive_places(x, output_size, return_indices=True):
+    return x.through(torch.nn.AdaptiveMaxPool2d(output_size, True))
+
+
+@_layer("PixelUnshuffle")
+def _pixels_apart(layer, x):
+    n, c, h, w = x.shape
+    r = layer.downscale_factor
+    x = torch.permute(_reshape(x, [n, c, h // r, r, w // r, r]), [0, 1, 3, 5, 2, 4])
+    return _reshape(x, [n, c * r * r, h // r, w // r])
+
+
+@_layer("ChannelShuffle")
+def _channels_mixed(layer, x):
+    sizes = list(x.shape)
+    x = torch.transpose(_reshape(x, [sizes[0], layer.groups, sizes[1] // layer.groups, *sizes[2:]]), 1, 2)
+    return _reshape(x, sizes)
 
 
 @_function("pixel_shuffle")
@@ -176,6 +306,116 @@ def _pixel_layer(layer, x):
 
 
 # Arithmetic.
+
+def _several_tensors(node: torch.fx.Node) -> bool:
+    return any(isinstance(v, torch.fx.Node) for v in (*node.args[1:], *node.kwargs.values()))
+
+
+@_function("clamp", "clamp_", "clip", "clip_", when=_several_tensors)
+def _between(x, min=None, max=None):
+    if min is not None:
+        x = torch.clamp(x, min=min) if _number(min) else torch.maximum(x, min)
+    if max is not None:
+        x = torch.clamp(x, max=max) if _number(max) else torch.minimum(x, max)
+    return x
+
+
+@_function("clamp_min", "clamp_min_")
+def _at_least(x, min):
+    return _between(x, min)
+
+
+@_function("clamp_max", "clamp_max_")
+def _at_most(x, max):
+    return _between(x, None, max)
+
+
+@_function("max", when=_several_tensors)
+def _larger(x, other):
+    return torch.maximum(x, other)
+
+
+@_function("min", when=_several_tensors)
+def _smaller(x, other):
+    return torch.minimum(x, other)
+
+
+@_function("argmin")
+def _where_least(x, dim=None, keepdim=False):
+    return torch.argmax(-x, dim, keepdim)
+
+
+@_function("sort")
+def _sorted(x, dim=-1, descending=False, stable=False):
+    return torch.topk(x, x.shape[dim], dim, descending)
+
+
+@_function("erfc")
+def _erfc(x):
+    return 1.0 - torch.erf(x)
+
+
+@_function("threshold", "_threshold", "threshold_")
+def _above(x, threshold, value, inplace=False):
+    return torch.where(x > threshold, x, x.constant(value))
+
+
+@_layer("Threshold")
+def _threshold_layer(layer, x):
+    return _above(x, layer.threshold, layer.value)
+
+
+# Truth.
+
+def _true(x):
+    return x if x.dtype is torch.bool else torch.ne(x, 0)
+
+
+def _truths(a, b, bitwise):
+    if bitwise and not all(v.dtype is torch.bool for v in (a, b)):
+        raise Unsupported  # bits of numbers
+    return _true(a), _true(b)
+
+
+def _both(a, b, bitwise=True):
+    a, b = _truths(a, b, bitwise)
+    return torch.mul(a, b)
+
+
+def _either(a, b, bitwise=True):
+    a, b = _truths(a, b, bitwise)
+    return torch.maximum(a, b)
+
+
+def _one_of_both(a, b, bitwise=True):
+    a, b = _truths(a, b, bitwise)
+    return torch.ne(a, b)
+
+
+def _neither(a, bitwise=True):
+    if bitwise and a.dtype is not torch.bool:
+        raise Unsupported
+    return torch.eq(_true(a), 0)
+
+
+_LOGIC: Dict[str, Rewrite] = {"and": _both, "or": _either, "xor": _one_of_both, "not": _neither}
+for _name, _rewrite in _LOGIC.items():
+    FUNCTIONS[f"bitwise_{_name}"] = _rewrite
+    FUNCTIONS[f"logical_{_name}"] = functools.partial(_rewrite, bitwise=False)
+FUNCTIONS.update({"and_": _both, "or_": _either, "xor": _one_of_both, "invert": _neither, "inv": _neither})
+
+
+@_function("any")
+def _any_true(x, dim=None, keepdim=False):
+    x = _true(x)
+    return torch.gt(torch.sum(x) if dim is None else torch.sum(x, dim, keepdim), 0)
+
+
+@_function("all")
+def _all_true(x, dim=None, keepdim=False):
+    x = torch.eq(_true(x), 0)
+    return torch.eq(torch.sum(x) if dim is None else torch.sum(x, dim, keepdim), 0)
+
 
 @_function("where")
 def _where(condition, input, other):
@@ -242,9 +482,9 @@ def _deviation(x, *args, **keys):
 
 @_function("norm")
 def _norm(x, p=2, dim=None, keepdim=False):
-    if p not in (2, 2.0, "fro", None) or dim is None:
+    if p not in (1, 2, "fro", None) or dim is None:
         raise Unsupported
-    return torch.sqrt(torch.sum(x * x, dim, keepdim))
+    return torch.sum(torch.abs(x), dim, keepdim) if p == 1 else torch.sqrt(torch.sum(x * x, dim, keepdim))
 
 
 @_function("normalize")
@@ -290,24 +530,86 @@ def _einsum(equation, *operands):
         x = torch.permute(x, [name.index(c) for group in (batch, *groups) for c in group])
         return _reshape(x, [size[c] for c in batch] + [math.prod(size[c] for c in group) for group in groups])
 
+    if not batch and len(columns) == 1 and len(summed) == 1:  # a table for all: the rows stay what they are
+        table = arranged(operands[1], second, summed, columns)
+        y = torch.permute(operands[0], [first.index(c) for c in rows + summed])
+        y = torch.matmul(y, table)
+        return torch.permute(y, [(rows + columns).index(c) for c in out])
     y = torch.matmul(arranged(operands[0], first, rows, summed), arranged(operands[1], second, summed, columns))
     letters = batch + rows + columns
     return torch.permute(_reshape(y, [size[c] for c in letters]), [letters.index(c) for c in out])
 
 
 @_function("interpolate", "upsample")
-def _resized(input, size=None, scale_factor=None, mode="nearest", align_corners=None, **keys):
-    return input.through(torch.nn.Upsample(size, scale_factor, mode, align_corners))
+def _resized(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
+             antialias=False):
+    if antialias:
+        raise Unsupported
+    if len(input.shape) == 3:  # a plane of height 1
+        if not (size is None or isinstance(size, int)):
+            size = size[0]
+        factor = scale_factor[0] if isinstance(scale_factor, (tuple, list)) else scale_factor
+        flat = _resized(input.unsqueeze(2), None if size is None else (1, size), None if factor is None else (1.0, float(factor)),
+                        "bilinear" if mode == "linear" else mode, align_corners, recompute_scale_factor)
+        return flat.squeeze(2)
+    return input.through(torch.nn.Upsample(size, scale_factor, mode, align_corners, recompute_scale_factor))
 
 
 @_function("log1p")
 def _log1p(x):
-    return torch.log(1.0 + x)
+    """Near 0 by its series: 1 + x would lose the digits of x."""
+    series = 1.0 / 9
+    for n in range(8, 0, -1):
+        series = (1.0 / n if n % 2 else -1.0 / n) + series * x
+    return torch.where(torch.abs(x) < 0.1, series * x, torch.log(1.0 + x))
 
 
 @_function("expm1")
 def _expm1(x):
-    return torch.exp(x) - 1.0
+    """Below 1 by a tangent, which keeps the digits of small x."""
+    t = torch.tanh(torch.clamp(x, max=1.0) * 0.5)
+    return torch.where(x < 1.0, 2.0 * t / (1.0 - t), torch.exp(x) - 1.0)
+
+
+@_function("log2")
+def _log2(x):
+    return torch.log(x) * (1 / math.log(2))
+
+
+@_function("log10")
+def _log10(x):
+    return torch.log(x) * (1 / math.log(10))
+
+
+@_function("logsumexp")
+def _log_sum(x, dim, keepdim=False):
+    largest = _extreme(torch.max, x, dim, True)
+    total = torch.log(torch.sum(torch.exp(x - largest), dim, True)) + largest
+    return total if keepdim else torch.sum(total, dim, False)
+
+
+def _scaled(node: torch.fx.Node) -> bool:
+    return node.kwargs.get("alpha", 1) != 1
+
+
+@_function("add", "add_", when=_scaled)
+def _scaled_sum(x, other, alpha=1):
+    return x + other * alpha
+
+
+@_function("sub", "sub_", when=_scaled)
+def _scaled_difference(x, other, alpha=1):
+    return x - other * alpha
+
+
+@_function("addcmul")
+def _add_scaled_product(x, a, b, value=1):
+    return x + a * b * value
+
+
+@_function("lerp")
+def _line(x, end, weight):
+    return x + (end - x) * weight
 
 
 @_function("celu")
@@ -336,11 +638,52 @@ def _softmin(x, dim, **keys):
     return F.softmax(-x, dim)
 
 
+@_layer("Softmin")
+def _softmin_layer(layer, x):
+    return _softmin(x, layer.dim)
+
+
+@_layer("Softmax2d")
+def _softmax_channels(layer, x):
+    return F.softmax(x, -3)
+
+
 @_function("layer_norm")
 def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05):
     y = F.layer_norm(input, tuple(normalized_shape), eps=eps)
     y = y if weight is None else y * weight
     return y if bias is None else y + bias
+
+
+def _along_channels(x, numbers):
+    return _reshape(numbers, [-1] + [1] * (len(x.shape) - 2))
+
+
+def _shifted(x, weight, bias):
+    x = x if weight is None else x * _along_channels(x, weight)
+    return x if bias is None else x + _along_channels(x, bias)
+
+
+@_function("group_norm")
+def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
+    y = input.through(torch.nn.GroupNorm(num_groups, input.shape[1], eps, affine=False))
+    return _shifted(y, weight, bias)
+
+
+@_function("instance_norm")
+def _instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05):
+    if running_mean is not None or not use_input_stats:
+        raise Unsupported
+    kind = {3: torch.nn.InstanceNorm1d, 4: torch.nn.InstanceNorm2d}.get(len(input.shape))
+    if kind is None:
+        raise Unsupported
+    return _shifted(input.through(kind(input.shape[1], eps)), weight, bias)
+
+
+@_function("prelu")
+def _prelu(x, weight):
+    slope = weight if len(x.shape) < 2 or weight.shape in ((), (1,)) else _along_channels(x, weight)
+    return torch.where(x > 0, x, x * slope)
 
 
 @_function("batch_norm")

@@ -125,6 +125,7 @@ void rms_norm(WriteContext& c) {
 }
 
 void instance_norm(WriteContext& c) {
+  if (c.has_parameter("running_mean")) return batch_norm(c);
   const int64_t channels = c.input_shape(0).at(1);
   const auto given = [&](const char* name, float fallback) {
     if (c.has_parameter(name)) return c.parameter(name);
@@ -155,8 +156,13 @@ void group_norm(WriteContext& c) {
 void upsample(WriteContext& c) {
   const Shape &from = c.input_shape(0), &to = c.shape();
   std::vector<float> scales = {1, 1};
+  const Value& factor = c["scale_factor"];
+  const bool by_factor = !factor.is_null() && !c["recompute_scale_factor"].as_bool();
   for (size_t i = 2; i < 4; ++i) {
-    scales.push_back(static_cast<float>(to[i]) / static_cast<float>(from[i]));
+    // Places go by the factor itself, which need not be the ratio of the sizes.
+    const Value& given = factor.is_list() ? factor.as_list().at(i - 2) : factor;
+    scales.push_back(by_factor ? static_cast<float>(given.as_double())
+                               : static_cast<float>(to[i]) / static_cast<float>(from[i]));
     if (static_cast<int64_t>(std::floor(static_cast<float>(from[i]) * scales[i])) != to[i])
       c.fail("no scale gives its size exactly");
   }
@@ -172,7 +178,14 @@ void upsample(WriteContext& c) {
        text_attribute("nearest_mode", "floor")}));
 }
 
+// ONNX counts places through the whole tensor, we through a plane.
+void check_result(WriteContext& c) {
+  if (c["result"].is_int() && c["result"].as_int() != 0) c.fail("where a maximum stands");
+}
+
 void pool(WriteContext& c, size_t dims, bool maximum) {
+  check_result(c);
+  if (!c["divisor_override"].is_null()) c.fail("a divisor of its own");
   const std::vector<int64_t> kernel = c.numbers("kernel_size", dims);
   std::vector<Attribute> attributes = {
       integers_attribute("kernel_shape", kernel),
@@ -192,6 +205,7 @@ OnnxWriter pool_writer(const char* op, size_t dims, bool maximum) {
 
 // One position, or windows of one size.
 void adaptive_pool(WriteContext& c, size_t dims, bool maximum) {
+  check_result(c);
   const Shape &from = c.input_shape(0), &to = c.shape();
   std::vector<int64_t> kernel;
   bool whole = true;
