@@ -168,7 +168,8 @@ def to_torch(graph: Graph) -> torch.fx.GraphModule:
         elif target in ("gather", "index_select") and kind != "placeholder":  # torch has the dimension between them
             keys["index"] = args.pop()
             target = _function(target) if kind == "call_function" else target
-        elif kind == "call_function":
+        elif kind == "call_function" or (kind == "call_method" and node.get("quantization")):
+            kind = "call_function"  # a method cannot round
             if target == "getitem":
                 args[1:] = [_index(item) for item in args[1:]]
             first = keys.pop("input", None)  # 1 - x

@@ -180,6 +180,19 @@ class Calls(unittest.TestCase):
             graph.load_state_dict(module.state_dict())
         self.step(Tied(), torch.randint(0, 11, (6, 7)))
 
+    def test_quantised_in_both(self):
+        """Blocks and scales go by all dimensions of an operand; methods round as functions do."""
+        torch.manual_seed(0)
+        networks = (nn.Sequential(nn.Linear(6, 5)), Call(lambda m, x: x.softmax(2)), Call(lambda m, x: x.matmul(x.transpose(2, 3))))
+        for module in networks:
+            graph = mase.from_torch(module, torch.randn(2, 4, 7, 6))
+            for name in ("binary", "block_fp", "ternary", "e4m3", "binary_residual"):
+                with self.subTest(f"{module} {name}"):
+                    quantized = graph.quantize(default=getattr(mase.formats, name)())
+                    x = torch.randn(3, 4, 7, 6)
+                    self.close(quantized(x), mase.to_torch(quantized)(x))
+                    self.assertFalse(torch.allclose(quantized(x), graph(x), rtol=0, atol=1e-6))
+
     def test_what_is_not_kept_to_is_refused(self):
         for module, words in ((nn.Embedding(11, 5, max_norm=1.0), "max_norm"),
                               (nn.Embedding(11, 5, scale_grad_by_freq=True), "scale_grad_by_freq")):
