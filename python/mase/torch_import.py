@@ -38,7 +38,10 @@ def _size_of(node: torch.fx.Node) -> Optional[tuple]:
 
 def _is_direct(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> bool:
     """Whether the library has the operation as it is called here."""
-    if node.op in ("placeholder", "get_attr", "output"):
+    if node.op == "output":
+        ops = [op_of_node(result, modules) for result in node.all_input_nodes]
+        return not any(field["name"] == "result" for op in ops if op for field in op_records()[op]["attributes"])
+    if node.op in ("placeholder", "get_attr"):
         return True
     size = _size_of(node)
     if size is not None:
@@ -347,7 +350,8 @@ class _Importer:
             value = self.constants[target]
         else:
             owner = self.traced.get_submodule(path)
-            value, kind = getattr(owner, name), "parameters" if name in owner._parameters else "buffers"
+            value = getattr(owner, name)
+            kind = "parameters" if name in owner._parameters and value.requires_grad else "buffers"
             kept = self.owners.setdefault(id(value), target) if kind == "parameters" else target
             if kept != target:
                 raise _native.Error(f"{target}: it is the same tensor as {kept}; read it by that name")
@@ -366,6 +370,12 @@ class _Importer:
             tensor = _parameter(operator.attrgetter(name)(module), f"{path}.{name}")
             entry["parameters" if trainable else "buffers"][name] = {"shape": list(tensor.shape), "dtype": dtype}
             self.tensors[f"{path}.{name}"] = tensor.numpy()
+        trained = {name: operator.attrgetter(name)(module).requires_grad for name in entry["parameters"]}
+        if len(set(trained.values())) > 1:
+            kept = ", ".join(name for name, trains in trained.items() if not trains)
+            raise _native.Error(f"{path}: {kept} is not to be trained and the rest of the layer is; layers are frozen as a whole")
+        if trained and not any(trained.values()):
+            entry["frozen"] = True
         mask = pruning_mask(module)
         if mask is not None:
             entry["masks"] = {"weight": {"shape": list(mask.shape), "dtype": "float32"}}

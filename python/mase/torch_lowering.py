@@ -112,6 +112,15 @@ class Value(torch.fx.Proxy):
         return len(self.runs[0])
 
 
+def _opened(value: Any) -> Any:
+    """All results of what has several, one by one."""
+    if isinstance(value, Value):
+        return tuple(value) if isinstance(value.runs[0], (tuple, list)) else value
+    if isinstance(value, dict):
+        return {key: _opened(item) for key, item in value.items()}
+    return type(value)(map(_opened, value)) if type(value) in (tuple, list) else value
+
+
 class _Layer:
     """A layer as rewrites see it: its tensors are values of the graph, its parts are layers."""
 
@@ -293,7 +302,7 @@ class Lowering(torch.fx.proxy.GraphAppendingTracer):
                     if self._batch is None:
                         self._batch = value
                 elif node.op == "output":
-                    self.graph.create_node("output", "output", (self.create_arg(settled(node.args[0])),))
+                    self.graph.create_node("output", "output", (self.create_arg(_opened(settled(node.args[0]))),))
                 elif not name_of(node.target).startswith("_assert"):
                     args, kwargs = settled(node.args), settled(node.kwargs)
                     self._prefix = ""

@@ -52,7 +52,7 @@ def _reshape(x, sizes):
 
 # The same values under other shapes and names.
 
-@_function("contiguous", "clone", "detach", "cpu", "requires_grad_")
+@_function("contiguous", "clone", "cpu", "requires_grad_")
 def _same(x, *args, **keys):
     return x
 
