@@ -12,7 +12,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 import torch
 import torch.fx
 
-import mase.torch_recurrent  # noqa: F401 - its rewrites
+import mase.torch_choices  # noqa: F401 - their rewrites
+import mase.torch_indices  # noqa: F401
+import mase.torch_recurrent  # noqa: F401
 from mase.torch_ops import op_of_node
 from mase.torch_rewrites import FUNCTIONS, LAYERS, NEEDED, Unsupported
 from mase.torch_stand_ins import evaluating, opaque

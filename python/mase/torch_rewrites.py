@@ -4,7 +4,6 @@ the function's own parameters; a layer's has the layer in front of the inputs. A
 as near as another order of sums is. Sizes that they ask for are known (torch_lowering runs the network)."""
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, Callable, Dict, List, Optional
 
@@ -42,11 +41,14 @@ def _layer(*kinds: str) -> Callable[[Rewrite], Rewrite]:
     return add
 
 
-def _number(value: Any) -> bool:
+rewrites, rewrites_layers = _function, _layer  # in the other files of rewrites too
+
+
+def is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float))
 
 
-def _reshape(x, sizes):
+def reshape(x, sizes):
     return x.reshape(sizes) if isinstance(x, torch.Tensor) else x.reshaped(list(sizes))
 
 
@@ -67,11 +69,6 @@ def _whole(x, **keys):
     if x.dtype.is_floating_point:
         raise Unsupported
     return x * 1 if x.dtype is torch.bool else x
-
-
-@_function("bool")
-def _as_truth(x, **keys):
-    return _true(x)
 
 
 @_function("to", "type", "type_as")
@@ -116,7 +113,7 @@ def _moved(x, source, destination):
 @_function("unflatten")
 def _unflattened(x, dim, sizes):
     dim %= len(x.shape)
-    return _reshape(x, [*x.shape[:dim], *sizes, *x.shape[dim + 1:]])
+    return reshape(x, [*x.shape[:dim], *sizes, *x.shape[dim + 1:]])
 
 
 @_layer("Unflatten")
@@ -126,7 +123,7 @@ def _unflatten_layer(layer, x):
 
 @_function("view_as", "reshape_as")
 def _shaped_as(x, other):
-    return _reshape(x, list(other.shape))
+    return reshape(x, list(other.shape))
 
 
 @_function("select")
@@ -156,7 +153,7 @@ def _repeated(x, *times):
     times = list(times[0]) if len(times) == 1 and not isinstance(times[0], int) else list(times)
     own = [1] * (len(times) - len(x.shape)) + list(x.shape)
     if any(o != 1 and t != 1 for o, t in zip(own, times)):
-        return _copies(_reshape(x, own), times)
+        return _copies(reshape(x, own), times)
     return x.filled([o if t == 1 else t for o, t in zip(own, times)])
 
 
@@ -189,246 +186,7 @@ def _from_the_other_end(layer, x):
     return F.pad(x, list(layer.padding), "circular")
 
 
-# Indices in another order.
-
-def _picked(x, dim, numbers):
-    """Entries of a dimension by numbers that are known."""
-    if not isinstance(x.shape[dim], int):
-        raise Unsupported  # of the batch
-    return torch.index_select(x, dim, torch.tensor([n % x.shape[dim] for n in numbers]))
-
-
-@_function("flip")
-def _flipped(x, *dims):
-    for dim in dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims:
-        x = _picked(x, dim % len(x.shape), range(x.shape[dim] - 1, -1, -1))
-    return x
-
-
-@_function("fliplr")
-def _flipped_left(x):
-    return _flipped(x, 1)
-
-
-@_function("roll")
-def _rolled(x, shifts, dims=None):
-    if dims is None:
-        raise Unsupported
-    pairs = [(shifts, dims)] if isinstance(shifts, int) else zip(shifts, dims)
-    for shift, dim in pairs:
-        x = _picked(x, dim % len(x.shape), range(-shift, x.shape[dim] - shift))
-    return x
-
-
-@_function("repeat_interleave")
-def _each_repeated(x, repeats, dim=None):
-    if dim is None or not isinstance(repeats, int):
-        raise Unsupported
-    return _picked(x, dim % len(x.shape), [i for i in range(x.shape[dim]) for _ in range(repeats)])
-
-
-@_function("tensor_split")
-def _nearly_even(x, indices_or_sections, dim=0):
-    size, at = x.shape[dim], indices_or_sections
-    if isinstance(at, int):
-        return torch.split(x, [size // at + (i < size % at) for i in range(at)], dim)
-    places = [0, *(min(p % size if p < 0 else p, size) for p in at), size]
-    return torch.split(x, [b - a for a, b in zip(places, places[1:])], dim)
-
-
-def _by_numbers(node: torch.fx.Node) -> bool:
-    index = node.args[1] if isinstance(node.args[1], tuple) else (node.args[1],)
-    return any(isinstance(entry, (list, torch.fx.Node)) for entry in index)
-
-
-@_function("getitem", when=_by_numbers)
-def _chosen(x, index):
-    """One dimension by a list of numbers, the others by slices."""
-    index = list(index) if isinstance(index, tuple) else [index]
-    lists = [i for i, entry in enumerate(index) if isinstance(entry, (list, torch.Tensor)) or hasattr(entry, "dtype")]
-    if not lists:
-        return x[tuple(index)]  # sizes that were computed
-    place = lists[0]
-    if len(lists) > 1 or any(isinstance(entry, int) for entry in index):
-        raise Unsupported
-    chosen, index[place] = index[place], slice(None)
-    dim = place if Ellipsis not in index[:place] else place - len(index)
-    if isinstance(chosen, list):
-        if not all(type(n) is int for n in chosen):
-            raise Unsupported
-        return _picked(x[tuple(index)], dim % len(x.shape), chosen)
-    if chosen.dtype not in (torch.int32, torch.int64) or len(chosen.shape) != 1:
-        raise Unsupported
-    return torch.index_select(x[tuple(index)], dim, chosen)
-
-
-@_function("max_pool2d_with_indices")
-def _largest_places(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=True):
-    return x.through(torch.nn.MaxPool2d(kernel_size, stride, padding, dilation, True, ceil_mode))
-
-
-@_function("max_pool1d_with_indices")
-def _largest_places_1d(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=True):
-    return x.through(torch.nn.MaxPool1d(kernel_size, stride, padding, dilation, True, ceil_mode))
-
-
-@_function("adaptive_max_pool2d_with_indices")
-def _adaptive_places(x, output_size, return_indices=True):
-    return x.through(torch.nn.AdaptiveMaxPool2d(output_size, True))
-
-
-@_layer("PixelUnshuffle")
-def _pixels_apart(layer, x):
-    n, c, h, w = x.shape
-    r = layer.downscale_factor
-    x = torch.permute(_reshape(x, [n, c, h // r, r, w // r, r]), [0, 1, 3, 5, 2, 4])
-    return _reshape(x, [n, c * r * r, h // r, w // r])
-
-
-@_layer("ChannelShuffle")
-def _channels_mixed(layer, x):
-    sizes = list(x.shape)
-    x = torch.transpose(_reshape(x, [sizes[0], layer.groups, sizes[1] // layer.groups, *sizes[2:]]), 1, 2)
-    return _reshape(x, sizes)
-
-
-@_function("pixel_shuffle")
-def _pixels(x, upscale_factor):
-    n, c, h, w = x.shape
-    r = upscale_factor
-    x = torch.permute(_reshape(x, [n, c // (r * r), r, r, h, w]), [0, 1, 4, 2, 5, 3])
-    return _reshape(x, [n, c // (r * r), h * r, w * r])
-
-
-@_layer("PixelShuffle")
-def _pixel_layer(layer, x):
-    return _pixels(x, layer.upscale_factor)
-
-
 # Arithmetic.
-
-def _several_tensors(node: torch.fx.Node) -> bool:
-    return any(isinstance(v, torch.fx.Node) for v in (*node.args[1:], *node.kwargs.values()))
-
-
-@_function("clamp", "clamp_", "clip", "clip_", when=_several_tensors)
-def _between(x, min=None, max=None):
-    if min is not None:
-        x = torch.clamp(x, min=min) if _number(min) else torch.maximum(x, min)
-    if max is not None:
-        x = torch.clamp(x, max=max) if _number(max) else torch.minimum(x, max)
-    return x
-
-
-@_function("clamp_min", "clamp_min_")
-def _at_least(x, min):
-    return _between(x, min)
-
-
-@_function("clamp_max", "clamp_max_")
-def _at_most(x, max):
-    return _between(x, None, max)
-
-
-@_function("max", when=_several_tensors)
-def _larger(x, other):
-    return torch.maximum(x, other)
-
-
-@_function("min", when=_several_tensors)
-def _smaller(x, other):
-    return torch.minimum(x, other)
-
-
-@_function("argmin")
-def _where_least(x, dim=None, keepdim=False):
-    return torch.argmax(-x, dim, keepdim)
-
-
-@_function("sort")
-def _sorted(x, dim=-1, descending=False, stable=False):
-    return torch.topk(x, x.shape[dim], dim, descending)
-
-
-@_function("erfc")
-def _erfc(x):
-    return 1.0 - torch.erf(x)
-
-
-@_function("threshold", "_threshold", "threshold_")
-def _above(x, threshold, value, inplace=False):
-    return torch.where(x > threshold, x, x.constant(value))
-
-
-@_layer("Threshold")
-def _threshold_layer(layer, x):
-    return _above(x, layer.threshold, layer.value)
-
-
-# Truth.
-
-def _true(x):
-    return x if x.dtype is torch.bool else torch.ne(x, 0)
-
-
-def _truths(a, b, bitwise):
-    if bitwise and not all(v.dtype is torch.bool for v in (a, b)):
-        raise Unsupported  # bits of numbers
-    return _true(a), _true(b)
-
-
-def _both(a, b, bitwise=True):
-    a, b = _truths(a, b, bitwise)
-    return torch.mul(a, b)
-
-
-def _either(a, b, bitwise=True):
-    a, b = _truths(a, b, bitwise)
-    return torch.maximum(a, b)
-
-
-def _one_of_both(a, b, bitwise=True):
-    a, b = _truths(a, b, bitwise)
-    return torch.ne(a, b)
-
-
-def _neither(a, bitwise=True):
-    if bitwise and a.dtype is not torch.bool:
-        raise Unsupported
-    return torch.eq(_true(a), 0)
-
-
-_LOGIC: Dict[str, Rewrite] = {"and": _both, "or": _either, "xor": _one_of_both, "not": _neither}
-for _name, _rewrite in _LOGIC.items():
-    FUNCTIONS[f"bitwise_{_name}"] = _rewrite
-    FUNCTIONS[f"logical_{_name}"] = functools.partial(_rewrite, bitwise=False)
-FUNCTIONS.update({"and_": _both, "or_": _either, "xor": _one_of_both, "invert": _neither, "inv": _neither})
-
-
-@_function("any")
-def _any_true(x, dim=None, keepdim=False):
-    x = _true(x)
-    return torch.gt(torch.sum(x) if dim is None else torch.sum(x, dim, keepdim), 0)
-
-
-@_function("all")
-def _all_true(x, dim=None, keepdim=False):
-    x = torch.eq(_true(x), 0)
-    return torch.eq(torch.sum(x) if dim is None else torch.sum(x, dim, keepdim), 0)
-
-
-@_function("where")
-def _where(condition, input, other):
-    like = next((v for v in (input, other) if not _number(v)), None)
-    dtype = torch.float32 if like is None else like.dtype
-    a, b = (torch.tensor(v, dtype=dtype) if _number(v) else v for v in (input, other))
-    return torch.where(condition, a, b)
-
-
-@_function("masked_fill", "masked_fill_")
-def _masked(x, mask, value):
-    return torch.where(mask, torch.tensor(value, dtype=x.dtype) if _number(value) else value, x)
-
 
 @_function("full_like")
 def _full_like(x, fill_value, **keys):
@@ -528,7 +286,7 @@ def _einsum(equation, *operands):
 
     def arranged(x, name, *groups):
         x = torch.permute(x, [name.index(c) for group in (batch, *groups) for c in group])
-        return _reshape(x, [size[c] for c in batch] + [math.prod(size[c] for c in group) for group in groups])
+        return reshape(x, [size[c] for c in batch] + [math.prod(size[c] for c in group) for group in groups])
 
     if not batch and len(columns) == 1 and len(summed) == 1:  # a table for all: the rows stay what they are
         table = arranged(operands[1], second, summed, columns)
@@ -537,7 +295,7 @@ def _einsum(equation, *operands):
         return torch.permute(y, [(rows + columns).index(c) for c in out])
     y = torch.matmul(arranged(operands[0], first, rows, summed), arranged(operands[1], second, summed, columns))
     letters = batch + rows + columns
-    return torch.permute(_reshape(y, [size[c] for c in letters]), [letters.index(c) for c in out])
+    return torch.permute(reshape(y, [size[c] for c in letters]), [letters.index(c) for c in out])
 
 
 @_function("interpolate", "upsample")
@@ -656,7 +414,7 @@ def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05):
 
 
 def _along_channels(x, numbers):
-    return _reshape(numbers, [-1] + [1] * (len(x.shape) - 2))
+    return reshape(numbers, [-1] + [1] * (len(x.shape) - 2))
 
 
 def _shifted(x, weight, bias):
@@ -697,7 +455,7 @@ def _batch_norm(input, running_mean, running_var, weight=None, bias=None, traini
     shift = -running_mean * scale
     if bias is not None:
         shift = shift + bias
-    return input * _reshape(scale, along) + _reshape(shift, along)
+    return input * reshape(scale, along) + reshape(shift, along)
 
 
 # What is left out in training.
@@ -766,12 +524,12 @@ def _heads(layer, query, key, value, key_padding_mask=None, need_weights=True, a
     for x, weight, bias in zip((query, key, value), weights, biases):
         n, length = x.shape[0], x.shape[1]
         projected = F.linear(x, weight) if bias is None else F.linear(x, weight, bias)
-        parts.append(torch.permute(_reshape(projected, [n, length, heads, width // heads]), [0, 2, 1, 3]))
+        parts.append(torch.permute(reshape(projected, [n, length, heads, width // heads]), [0, 2, 1, 3]))
     q, k, v = parts
     masks = []
     if attn_mask is not None:
         if len(attn_mask.shape) == 3:
-            attn_mask = _reshape(attn_mask, [-1, heads, *attn_mask.shape[1:]])
+            attn_mask = reshape(attn_mask, [-1, heads, *attn_mask.shape[1:]])
         masks.append(_additive(attn_mask, allowed=False))
     if getattr(layer, "is_causal", False):
         masks.append(torch.full((q.shape[2], k.shape[2]), -math.inf).triu(1))
@@ -786,7 +544,7 @@ def _heads(layer, query, key, value, key_padding_mask=None, need_weights=True, a
         mixed = q.called(scaled_dot_product_attention, k, v, *([sum(masks[1:], masks[0])] if masks else []))
     joined = torch.permute(mixed, [0, 2, 1, 3])
     out = layer.out_proj
-    y = _reshape(joined, [joined.shape[0], joined.shape[1], width])
+    y = reshape(joined, [joined.shape[0], joined.shape[1], width])
     y = F.linear(y, out.weight) if out.bias is None else F.linear(y, out.weight, out.bias)
     y = y if layer.batch_first else torch.transpose(y, 0, 1)
     return y, (torch.mean(seen, 1) if need_weights else None)
