@@ -134,6 +134,11 @@ def _where(condition, input, other):
     return torch.where(condition, a, b)
 
 
+@rewrites(".where")
+def _kept_where(x, condition, other):
+    return _where(condition, x, other)
+
+
 @rewrites("masked_fill", "masked_fill_")
 def _masked(x, mask, value):
     return torch.where(mask, torch.tensor(value, dtype=x.dtype) if is_number(value) else value, x)

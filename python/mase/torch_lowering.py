@@ -159,6 +159,8 @@ def rewrite_of(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Opti
     if attribute is not None:
         return FUNCTIONS.get(attribute) if attribute in ("T", "mT") else None
     name = name_of(node.target)
+    if node.op == "call_method" and f".{name}" in FUNCTIONS:
+        return FUNCTIONS[f".{name}"]
     return FUNCTIONS.get(name) if name not in NEEDED or NEEDED[name](node) else None
 
 

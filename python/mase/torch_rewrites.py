@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from mase.torch_stand_ins import scaled_dot_product_attention
 
 Rewrite = Callable[..., Any]
-FUNCTIONS: Dict[str, Rewrite] = {}  # functions, methods and operators by name
+FUNCTIONS: Dict[str, Rewrite] = {}  # functions, methods and operators by name; ".name": a method with other arguments
 NEEDED: Dict[str, Callable[[torch.fx.Node], bool]] = {}  # of functions that the library has for other arguments
 LAYERS: Dict[type, Rewrite] = {}
 
@@ -228,6 +228,8 @@ def _add_product(x, a, b, *, beta=1, alpha=1):
 def _variance(x, dim=None, unbiased=True, keepdim=False, *, correction=None):
     dims = list(range(len(x.shape))) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     count = math.prod(x.shape[d] for d in dims)
+    if not isinstance(count, int):
+        raise Unsupported  # over the batch
     off = x - torch.mean(x, dims, True)
     taken = int(unbiased) if correction is None else correction
     return torch.mean(off * off, dims, keepdim) * (count / (count - taken))

@@ -55,6 +55,7 @@ def calls():
         "interpolate a line": lambda m, x: F.interpolate(x[:, :, 0], scale_factor=1.6, mode="linear"),
         "larger": lambda m, x: torch.max(x, x * x) - torch.min(x, -x),
         "clamp by tensors": lambda m, x: torch.clamp(x, x.mean(1, keepdim=True), x.mean(1, keepdim=True) + 0.3),
+        "where as a method": lambda m, x: x.where(x > 1, x * 0.5) + x.where(x < 0, torch.tensor(0.25)),
         "argmin": lambda m, x: x.argmin(2),
         "truth": lambda m, x: ((x > 0) & (x < 1) | ~(x > -1)).float() * x,
         "logic": lambda m, x: torch.logical_xor(x > 0, torch.logical_not(x > 1)).float() + x,
@@ -230,6 +231,8 @@ class Calls(unittest.TestCase):
         with self.assertRaisesRegex(mase.Error, "interpolate"):
             mase.from_torch(Call(lambda m, x: F.interpolate(x, scale_factor=0.5, mode="bilinear", antialias=True)),
                             torch.randn(2, 4, 8, 8))
+        with self.assertRaisesRegex(mase.Error, "std"):
+            mase.from_torch(Call(lambda m, x: x - x.std()), torch.randn(2, 4))
         norms = nn.Sequential(nn.BatchNorm2d(4), nn.BatchNorm2d(4))
         norms[1].weight = norms[0].weight
         with self.assertRaisesRegex(mase.Error, "shares 0.weight"):
