@@ -376,6 +376,10 @@ class _Importer:
             raise _native.Error(f"{path}: {kept} is not to be trained and the rest of the layer is; layers are frozen as a whole")
         if trained and not any(trained.values()):
             entry["frozen"] = True
+        further = [name for name, _ in module.named_parameters(recurse=False) if name not in trained]
+        if further and not isinstance(module, QuantizedLayer):
+            raise _native.Error(f"{path}: {', '.join(further)} is no parameter of {type(module).__name__}; take such a "
+                                "parametrisation off first (torch.nn.utils.remove_weight_norm)")
         mask = pruning_mask(module)
         if mask is not None:
             entry["masks"] = {"weight": {"shape": list(mask.shape), "dtype": "float32"}}

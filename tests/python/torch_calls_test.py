@@ -231,6 +231,8 @@ class Calls(unittest.TestCase):
         with self.assertRaisesRegex(mase.Error, "interpolate"):
             mase.from_torch(Call(lambda m, x: F.interpolate(x, scale_factor=0.5, mode="bilinear", antialias=True)),
                             torch.randn(2, 4, 8, 8))
+        with self.assertRaisesRegex(mase.Error, "weight_g"):
+            mase.from_torch(nn.Sequential(nn.utils.weight_norm(nn.Linear(6, 5))), torch.randn(2, 6))
         with self.assertRaisesRegex(mase.Error, "std"):
             mase.from_torch(Call(lambda m, x: x - x.std()), torch.randn(2, 4))
         norms = nn.Sequential(nn.BatchNorm2d(4), nn.BatchNorm2d(4))
