@@ -41,8 +41,9 @@ def case(op, attributes, fn, shapes, module=None, training=False, xs=None):
     y = fn(*xs)
     if isinstance(y, tuple):
         y = y[attributes.get("result", 0)]
-    g = torch.randn_like(y)
-    y.backward(g)
+    g = torch.randn_like(y) if y.is_floating_point() else torch.zeros(y.shape)
+    if y.requires_grad:
+        y.backward(g)
     result = {
         "op": op, "attributes": attributes, "training": training,
         "inputs": [plain(x) for x in xs], "params": params, "output": plain(y),
@@ -309,8 +310,9 @@ def picked(op, attributes, fn, x, index):
     """Values by whole numbers."""
     x = x.clone().requires_grad_()
     y = fn(x, index)
-    g = torch.randn_like(y)
-    y.backward(g)
+    g = torch.randn_like(y) if y.is_floating_point() else torch.zeros(y.shape)
+    if y.requires_grad:
+        y.backward(g)
     inputs = [plain(x), plain(index.double())]
     zeros = plain(torch.zeros_like(index.double()))
     cases.append({"op": op, "attributes": attributes, "training": False, "inputs": inputs,
@@ -345,6 +347,34 @@ for attributes, shapes in (
     for k in (0, 1):
         case("multihead_attention", {**attributes, "result": k}, None, shapes,
              nn.MultiheadAttention(**given))
+for mode in ("reflect", "replicate", "circular"):
+    for pads in ((2, 1), (-1, 2), (1, 0, 2, 1), (-1, 2, 1, -2), (3, -1, 0, 0)):
+        case("pad", {"pad": list(pads), "mode": mode}, lambda x: F.pad(x, pads, mode),
+             [(2, 3, 4, 5)] if len(pads) == 4 else [(2, 3, 4)])
+for attributes in (dict(kernel_size=2, divisor_override=3),
+                   dict(kernel_size=[3, 2], stride=2, padding=1, ceil_mode=True, divisor_override=-2)):
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in attributes.items()}
+    case("avg_pool2d", attributes, None, [(2, 2, 5, 6)], nn.AvgPool2d(**given))
+for k in (0, 1):
+    case("max_pool2d", dict(kernel_size=3, stride=2, padding=1, ceil_mode=True, return_indices=True, result=k), None,
+         [(2, 2, 5, 6)], nn.MaxPool2d(3, 2, 1, return_indices=True, ceil_mode=True))
+    case("max_pool1d", dict(kernel_size=2, dilation=2, return_indices=True, result=k), None,
+         [(2, 2, 7)], nn.MaxPool1d(2, dilation=2, return_indices=True))
+    case("adaptive_max_pool2d", dict(output_size=[3, 4], return_indices=True, result=k), None,
+         [(2, 2, 5, 6)], nn.AdaptiveMaxPool2d((3, 4), return_indices=True))
+for training in (False, True):
+    for attributes in (dict(track_running_stats=True), dict(track_running_stats=True, affine=True, momentum=0.3)):
+        case("instance_norm2d", {"num_features": 3, **attributes}, None, [(2, 3, 3, 2)],
+             nn.InstanceNorm2d(3, **attributes), training)
+        case("instance_norm1d", {"num_features": 3, **attributes}, None, [(2, 3, 4)],
+             nn.InstanceNorm1d(3, **attributes), training)
+for attributes in (dict(scale_factor=1.7), dict(scale_factor=1.7, mode="bilinear"), dict(scale_factor=[0.6, 2.3])):
+    attributes = {**attributes, "recompute_scale_factor": True}
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in attributes.items()}
+    case("upsample", attributes, None, [(1, 2, 5, 4)], nn.Upsample(**given))
+whole = torch.tensor([[-2.0, -0.5, 0.0, 0.5], [1.0, 1.5, -1.25, 0.0]])
+for exponent in (17, 20, 1.5, 2.5):
+    case("pow", {"other": exponent}, lambda x: torch.pow(x, exponent), [], xs=[whole if exponent > 3 else whole.abs()])
 
 path = pathlib.Path(__file__).parent.parent / "tests" / "golden" / "ops" / "torch.json"
 path.parent.mkdir(parents=True, exist_ok=True)

@@ -322,9 +322,9 @@ class Graph:
         return self._native.state_dict()
 
     def load_state_dict(self, tensors: Mapping[str, Any]) -> None:
-        """Takes these values; every name must be there, and none besides."""
+        """Takes these values; every name must be there, and none besides but further names of shared parameters."""
         own = self.state_dict()
-        missing, unknown = own.keys() - tensors.keys(), tensors.keys() - own.keys()
+        missing, unknown = own.keys() - tensors.keys(), tensors.keys() - own.keys() - self.meta.get("tied", {}).keys()
         if missing or unknown:
             raise _native.Error(f"state dict: missing {sorted(missing)}, unexpected {sorted(unknown)}")
         arrays = {name: np.array(host_array(tensors[name], own[name].dtype)) for name in own}

@@ -46,6 +46,8 @@ def _make_layer(entry: dict, tensors: Dict[str, Any], path: str) -> torch.nn.Mod
             if value is not None and key != "result"}
     if keys.get("mode") == "nearest":  # torch refuses it there
         keys.pop("align_corners", None)
+    if keys.get("momentum") == "cumulative":
+        keys["momentum"] = None
     config = entry.get("quantization")
     if config is not None:
         layer = quantized_class(op, config["name"])(**keys, config=config)
@@ -103,16 +105,21 @@ def network_of(graph: Graph) -> torch.nn.Module:
     return network
 
 
+def _owner(tree: torch.nn.Module, path: str) -> torch.nn.Module:
+    """The module of this path, made where there is none."""
+    for part in path.split(".") if path else ():
+        if part not in tree._modules:
+            tree.add_module(part, torch.nn.Module())
+        tree = tree._modules[part]  # type: ignore[assignment]
+    return tree
+
+
 def _add_constants(tree: torch.nn.Module, description: dict, graph: Graph) -> None:
     """The tensors that nodes read, where they were."""
     for path, entry in description["modules"].items():
         if entry.get("op"):
             continue
-        owner = tree
-        for part in path.split(".") if path else ():
-            if part not in owner._modules:
-                owner.add_module(part, torch.nn.Module())
-            owner = owner._modules[part]  # type: ignore[assignment]
+        owner = _owner(tree, path)
         for name in entry.get("parameters", {}):
             owner.register_parameter(name, torch.nn.Parameter(torch.from_numpy(graph.modules[path][name].copy())))
         for name in entry.get("buffers", {}):
@@ -157,7 +164,11 @@ def to_torch(graph: Graph) -> torch.fx.GraphModule:
             kind, target = "call_module", f"_{node['name']}"
             layers[target] = torch.nn.Dropout(*args[1:], **keys)
             args, keys = args[:1], {}
-        elif kind == "call_function":
+        elif target in ("gather", "index_select") and kind != "placeholder":  # torch has the dimension between them
+            keys["index"] = args.pop()
+            target = _function(target) if kind == "call_function" else target
+        elif kind == "call_function" or (kind == "call_method" and node.get("quantization")):
+            kind = "call_function"  # a method cannot round
             if target == "getitem":
                 args[1:] = [_index(item) for item in args[1:]]
             first = keys.pop("input", None)  # 1 - x
@@ -176,6 +187,8 @@ def to_torch(graph: Graph) -> torch.fx.GraphModule:
     tree = _tree(layers)
     _add_constants(tree, description, graph)
     module = torch.fx.GraphModule(tree, fx_graph, "GraphModule")
+    for other, kept in description.get("meta", {}).get("tied", {}).items():  # a parameter's further names
+        _owner(module, other.rpartition(".")[0]).register_parameter(other.rpartition(".")[2], module.get_parameter(kept))
     # What was computed from sizes is no part of the network's state (torch_lowering).
     module._non_persistent_buffers_set.update(name for name in module._buffers if name.startswith("_tensor_constant"))
     module.mase_name = graph.name  # type: ignore[assignment]

@@ -11,14 +11,14 @@ import torch.fx
 
 from mase import _native
 from mase.graph import Graph
-from mase.torch_layers import QuantizedFunction, QuantizedLayer, op_records
+from mase.torch_layers import QuantizedFunction, QuantizedLayer, layer_class, op_records
 from mase.torch_lowering import Lowering, name_of, rewrite_of
 from mase.torch_ops import op_of_node, pruning_mask
 from mase.torch_trace import trace
 
 # Arguments that say nothing about what is computed, or whose one value here is this; ...: any.
 _NEUTRAL: Dict[str, Any] = {
-    "inplace": ..., "_stacklevel": ..., "memory_format": ..., "device": ..., "layout": ..., "sparse": ..., "scale_grad_by_freq": ...,
+    "inplace": ..., "_stacklevel": ..., "memory_format": ..., "device": ..., "layout": ..., "sparse": ..., "scale_grad_by_freq": False,
     "training": True, "return_indices": False, "alpha": 1, "dropout_p": 0.0, "average_attn_weights": True, "norm_type": 2.0,
     "dtype": torch.float32, "antialias": False, "enable_gqa": False, "need_weights": ..., "generator": None}
 
@@ -38,7 +38,10 @@ def _size_of(node: torch.fx.Node) -> Optional[tuple]:
 
 def _is_direct(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> bool:
     """Whether the library has the operation as it is called here."""
-    if node.op in ("placeholder", "get_attr", "output"):
+    if node.op == "output":
+        ops = [op_of_node(result, modules) for result in node.all_input_nodes]
+        return not any(field["name"] == "result" for op in ops if op for field in op_records()[op]["attributes"])
+    if node.op in ("placeholder", "get_attr"):
         return True
     size = _size_of(node)
     if size is not None:
@@ -58,6 +61,8 @@ def layer_attributes(module: torch.nn.Module, op: str) -> Dict[str, Any]:
                 attributes["bias"] = module.in_proj_bias is not None
             continue
         value = getattr(module, name)
+        if name == "momentum" and value is None:
+            value = "cumulative" if op.startswith("batch_norm") else 0.0
         if isinstance(value, torch.Tensor) or (value is None and name == "bias"):
             value = value is not None  # whether there is one
         elif isinstance(field["default"], bool):
@@ -67,6 +72,18 @@ def layer_attributes(module: torch.nn.Module, op: str) -> Dict[str, Any]:
         if value is not None:
             attributes[name] = value
     return attributes
+
+
+def _check_settings(module: torch.nn.Module, op: str, path: str) -> None:
+    """What a layer was given that the operation knows nothing of must say nothing."""
+    if op == "multihead_attention":  # its rewrite looks at all of them
+        return
+    known = {field["name"] for field in op_records()[op]["attributes"]}
+    for name, parameter in inspect.signature(layer_class(op)).parameters.items():
+        value = getattr(module, name, parameter.default)
+        if name in known or _NEUTRAL.get(name) is ... or value is parameter.default or value == parameter.default:
+            continue
+        raise _native.Error(f"{path}: {type(module).__name__} takes no {name}={value!r} here")
 
 
 def _argument(value: Any, place: str) -> dict:
@@ -126,6 +143,8 @@ def _call(node: torch.fx.Node, op: str) -> Tuple[List[dict], Dict[str, dict]]:
     schema = {field["name"] for field in op_records()[op]["attributes"]}
     if "input" in schema and len(args) == 2 and not _has_node(args[0]):  # 1 - x
         args, kwargs = [args[1]], {"input": args[0], **kwargs}
+    if "other" in schema:  # mask == False
+        args = [int(v) if isinstance(v, bool) else v for v in args]
     mixed = any(v is None for v in args) or any(_has_node(v) for v in kwargs.values())
     mixed = mixed or any(_has_node(b) and not _has_node(a) for a, b in zip(args, args[1:]))
     if op == "getitem":
@@ -197,6 +216,13 @@ def _parameter(tensor: torch.Tensor, name: str) -> torch.Tensor:
     return tensor.contiguous()
 
 
+# Layers whose function takes weight and bias as inputs, and its other arguments.
+_TIED: Dict[str, Tuple[str, ...]] = {
+    "linear": (), "embedding": ("padding_idx",), "conv1d": ("stride", "padding", "dilation", "groups"),
+    "conv2d": ("stride", "padding", "dilation", "groups"),
+    "conv_transpose1d": ("stride", "padding", "output_padding", "groups", "dilation"),
+    "conv_transpose2d": ("stride", "padding", "output_padding", "groups", "dilation")}
+
 _ELEMENTS = {torch.int64: "int64", torch.int32: "int64", torch.int16: "int64", torch.uint8: "int64", torch.bool: "bool"}
 
 
@@ -208,6 +234,8 @@ class _Importer:
         self.nodes: List[dict] = []
         self.layers: Dict[str, dict] = {}
         self.tensors: Dict[str, Any] = {}
+        self.owners: Dict[int, str] = {}  # parameters by identity: under which name they were met first
+        self.others: Dict[str, str] = {}  # their further names
         self.unknown: List[str] = []
 
     def lower(self) -> None:
@@ -261,8 +289,12 @@ class _Importer:
             self.unknown.append(f"{node.name} ({name_of(what)})")
             return None
         if node.op == "call_module":
-            if node.target not in self.layers:
-                self.layers[str(node.target)] = self.layer(self.modules[str(node.target)], op, str(node.target))
+            path = str(node.target)
+            if "op" not in self.layers.get(path, {}):
+                names = self.tied(self.modules[path], op, path)
+                if names is not None:
+                    return self.tied_call(node, op, names)
+                self.layers[path] = self.layer(self.modules[path], op, path)
             entry["args"] = [_argument(value, node.name) for value in node.args]
             kwargs = _keywords(node, dict(node.kwargs), {field["name"] for field in op_records()[op]["attributes"]})
         else:
@@ -276,15 +308,53 @@ class _Importer:
             entry["kwargs"] = kwargs
         return entry
 
+    def tied(self, module: torch.nn.Module, op: str, path: str) -> Optional[Dict[str, str]]:
+        """Under which names a layer's parameters are kept, if one of them is another layer's too."""
+        names = {}
+        for name, trainable, _ in _native.parameter_names(op, layer_attributes(module, op)):
+            value = operator.attrgetter(name)(module)
+            own = f"{path}.{name}"
+            names[name] = self.owners.setdefault(id(value), own) if trainable and isinstance(value, torch.nn.Parameter) else own
+        return names if any(kept != f"{path}.{name}" for name, kept in names.items()) else None
+
+    def tied_call(self, node: torch.fx.Node, op: str, names: Dict[str, str]) -> dict:
+        """A layer that shares a parameter with an earlier one is the function of it, which reads that parameter."""
+        module = self.modules[str(node.target)]
+        settings = layer_attributes(module, op)
+        others = {f"{node.target}.{name}": kept for name, kept in names.items() if kept != f"{node.target}.{name}"}
+        if op not in _TIED or settings.get("padding_mode", "zeros") != "zeros":
+            raise _native.Error(f"{node.target}: it shares {next(iter(others.values()))} with another layer, and {type(module).__name__} has no "
+                                "function that could read it")
+        _check_settings(module, op, str(node.target))
+        read = []
+        self.others.update(others)
+        for kept in names.values():
+            name = f"{node.name}_{kept.replace('.', '_')}"
+            self.nodes.append({"name": name, "kind": "get_attr", "target": kept})
+            read.append({"node": name})
+            self.constant(kept)
+        kwargs = {key: {"literal": settings[key]} for key in _TIED[op] if settings.get(key) is not None}
+        entry: Dict[str, Any] = {"name": node.name, "kind": "call_function", "target": op, "kwargs": kwargs,
+                                 "args": [_argument(value, node.name) for value in node.args] + read}
+        if isinstance(module, QuantizedLayer):
+            entry["quantization"] = {**{k: v for k, v in module.config.items() if v is not None}, "name": module.format}
+        return entry
+
     def constant(self, target: str) -> None:
         """A tensor of the module's own, which nodes read."""
         path, _, name = target.rpartition(".")
+        if name in self.layers.get(path, {}).get("parameters", {}):
+            return
         kind = "buffers"
         if target in self.constants:
             value = self.constants[target]
         else:
             owner = self.traced.get_submodule(path)
-            value, kind = getattr(owner, name), "parameters" if name in owner._parameters else "buffers"
+            value = getattr(owner, name)
+            kind = "parameters" if name in owner._parameters and value.requires_grad else "buffers"
+            kept = self.owners.setdefault(id(value), target) if kind == "parameters" else target
+            if kept != target:
+                raise _native.Error(f"{target}: it is the same tensor as {kept}; read it by that name")
         tensor = _parameter(value, target)
         if tensor.dtype in _ELEMENTS and tensor.dtype is not torch.bool:
             tensor = tensor.to(torch.int64)
@@ -293,12 +363,23 @@ class _Importer:
         self.tensors[f"{path}.{name}"] = tensor.numpy()
 
     def layer(self, module: torch.nn.Module, op: str, path: str) -> dict:
+        _check_settings(module, op, path)
         attributes = layer_attributes(module, op)
         entry: Dict[str, Any] = {"op": op, "attributes": attributes, "parameters": {}, "buffers": {}}
         for name, trainable, dtype in _native.parameter_names(op, attributes):
             tensor = _parameter(operator.attrgetter(name)(module), f"{path}.{name}")
             entry["parameters" if trainable else "buffers"][name] = {"shape": list(tensor.shape), "dtype": dtype}
             self.tensors[f"{path}.{name}"] = tensor.numpy()
+        trained = {name: operator.attrgetter(name)(module).requires_grad for name in entry["parameters"]}
+        if len(set(trained.values())) > 1:
+            kept = ", ".join(name for name, trains in trained.items() if not trains)
+            raise _native.Error(f"{path}: {kept} is not to be trained and the rest of the layer is; layers are frozen as a whole")
+        if trained and not any(trained.values()):
+            entry["frozen"] = True
+        further = [name for name, _ in module.named_parameters(recurse=False) if name not in trained]
+        if further and not isinstance(module, QuantizedLayer):
+            raise _native.Error(f"{path}: {', '.join(further)} is no parameter of {type(module).__name__}; take such a "
+                                "parametrisation off first (torch.nn.utils.remove_weight_norm)")
         for name in entry["parameters"]:
             mask = pruning_mask(module, name)
             if mask is not None:
@@ -331,4 +412,6 @@ def from_torch(module: torch.nn.Module, example: Any = None, *, name: Optional[s
     if importer.unknown and not partial:
         raise _native.Error(f"{type(module).__name__}: there is no operation for {', '.join(importer.unknown)}")
     description = {"name": name or getattr(module, "mase_name", None) or type(module).__name__, "nodes": nodes, "modules": layers}
+    if importer.others:
+        description["meta"] = {"tied": importer.others}
     return Graph(_native.described_graph(description, tensors))

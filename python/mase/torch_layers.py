@@ -164,7 +164,7 @@ class _LinearBase(QuantizedLayer, torch.nn.Linear):
         if not kept.fits(own):
             kept.make(self)
         y = None
-        if kept.layer is not None:
+        if kept.layer is not None and (kept.one_by_one or x.dim() == 2):
             parameters = own["_parameters"]
             weight = parameters.get("weight")
             y = linear(x, self.weight if weight is None else weight, parameters.get("bias"), kept.layer)
@@ -194,12 +194,13 @@ class _Kept:
     """The library's layer for a module's quantizers, made when first needed; none where operands stay in
     float, or a gradient is not straight through. Copies and files of the module make their own."""
 
-    __slots__ = ("layer", "x", "weight", "bias", "made")
+    __slots__ = ("layer", "x", "weight", "bias", "made", "one_by_one")
 
     def __init__(self) -> None:
         self.layer: Any = None
         self.x = self.weight = self.bias = None
         self.made = False
+        self.one_by_one = False  # each value of x by itself: the layer takes rows, blocks want to know all dimensions
 
     def fits(self, module: Dict[str, Any]) -> bool:
         return (self.made and module["x_quantizer"] is self.x and module["w_quantizer"] is self.weight
@@ -212,6 +213,7 @@ class _Kept:
         plain = plain and all(q is None or q.straight_through for q in formats)
         x, weight, bias = formats
         self.layer = _native.LinearLayer(x, weight, bias, module.in_features, module.out_features) if plain else None
+        self.one_by_one = x is not None and x.elementwise
         self.made = True
 
     def __deepcopy__(self, memo: dict) -> "_Kept":

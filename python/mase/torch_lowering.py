@@ -12,9 +12,12 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 import torch
 import torch.fx
 
-import mase.torch_recurrent  # noqa: F401 - its rewrites
+import mase.torch_attention_rewrites  # noqa: F401 - their rewrites
+import mase.torch_choices  # noqa: F401
+import mase.torch_indices  # noqa: F401
+import mase.torch_recurrent  # noqa: F401
 from mase.torch_ops import op_of_node
-from mase.torch_rewrites import FUNCTIONS, LAYERS, Unsupported
+from mase.torch_rewrites import FUNCTIONS, LAYERS, NEEDED, Unsupported
 from mase.torch_stand_ins import evaluating, opaque
 
 SAMPLES = (2, 3)
@@ -112,6 +115,15 @@ class Value(torch.fx.Proxy):
         return len(self.runs[0])
 
 
+def _opened(value: Any) -> Any:
+    """All results of what has several, one by one."""
+    if isinstance(value, Value):
+        return tuple(value) if isinstance(value.runs[0], (tuple, list)) else value
+    if isinstance(value, dict):
+        return {key: _opened(item) for key, item in value.items()}
+    return type(value)(map(_opened, value)) if type(value) in (tuple, list) else value
+
+
 class _Layer:
     """A layer as rewrites see it: its tensors are values of the graph, its parts are layers."""
 
@@ -147,7 +159,10 @@ def rewrite_of(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Opti
     attribute = _reads_a_tensor(node)
     if attribute is not None:
         return FUNCTIONS.get(attribute) if attribute in ("T", "mT") else None
-    return FUNCTIONS.get(name_of(node.target))
+    name = name_of(node.target)
+    if node.op == "call_method" and f".{name}" in FUNCTIONS:
+        return FUNCTIONS[f".{name}"]
+    return FUNCTIONS.get(name) if name not in NEEDED or NEEDED[name](node) else None
 
 
 class Lowering(torch.fx.proxy.GraphAppendingTracer):
@@ -292,7 +307,7 @@ class Lowering(torch.fx.proxy.GraphAppendingTracer):
                     if self._batch is None:
                         self._batch = value
                 elif node.op == "output":
-                    self.graph.create_node("output", "output", (self.create_arg(settled(node.args[0])),))
+                    self.graph.create_node("output", "output", (self.create_arg(_opened(settled(node.args[0]))),))
                 elif not name_of(node.target).startswith("_assert"):
                     args, kwargs = settled(node.args), settled(node.kwargs)
                     self._prefix = ""

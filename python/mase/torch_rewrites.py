@@ -5,15 +5,15 @@ as near as another order of sums is. Sizes that they ask for are known (torch_lo
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 import torch
+import torch.fx
 import torch.nn.functional as F
 
-from mase.torch_stand_ins import scaled_dot_product_attention
-
 Rewrite = Callable[..., Any]
-FUNCTIONS: Dict[str, Rewrite] = {}  # functions, methods and operators by name
+FUNCTIONS: Dict[str, Rewrite] = {}  # functions, methods and operators by name; ".name": a method with other arguments
+NEEDED: Dict[str, Callable[[torch.fx.Node], bool]] = {}  # of functions that the library has for other arguments
 LAYERS: Dict[type, Rewrite] = {}
 
 
@@ -21,9 +21,11 @@ class Unsupported(Exception):
     """These arguments have no rewrite: the node is reported as torch's own."""
 
 
-def _function(*names: str) -> Callable[[Rewrite], Rewrite]:
+def _function(*names: str, when: Optional[Callable[[torch.fx.Node], bool]] = None) -> Callable[[Rewrite], Rewrite]:
     def add(rewrite: Rewrite) -> Rewrite:
         FUNCTIONS.update({name: rewrite for name in names})
+        if when is not None:
+            NEEDED.update({name: when for name in names})
         return rewrite
 
     return add
@@ -37,17 +39,20 @@ def _layer(*kinds: str) -> Callable[[Rewrite], Rewrite]:
     return add
 
 
-def _number(value: Any) -> bool:
+rewrites, rewrites_layers = _function, _layer  # in the other files of rewrites too
+
+
+def is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float))
 
 
-def _reshape(x, sizes):
+def reshape(x, sizes):
     return x.reshape(sizes) if isinstance(x, torch.Tensor) else x.reshaped(list(sizes))
 
 
 # The same values under other shapes and names.
 
-@_function("contiguous", "clone", "detach", "cpu", "requires_grad_")
+@_function("contiguous", "clone", "cpu", "requires_grad_")
 def _same(x, *args, **keys):
     return x
 
@@ -55,6 +60,13 @@ def _same(x, *args, **keys):
 @_function("float")
 def _in_float(x, **keys):
     return x if x.dtype is torch.float32 else x * 1.0
+
+
+@_function("long", "int")
+def _whole(x, **keys):
+    if x.dtype.is_floating_point:
+        raise Unsupported
+    return x * 1 if x.dtype is torch.bool else x
 
 
 @_function("to", "type", "type_as")
@@ -99,7 +111,7 @@ def _moved(x, source, destination):
 @_function("unflatten")
 def _unflattened(x, dim, sizes):
     dim %= len(x.shape)
-    return _reshape(x, [*x.shape[:dim], *sizes, *x.shape[dim + 1:]])
+    return reshape(x, [*x.shape[:dim], *sizes, *x.shape[dim + 1:]])
 
 
 @_layer("Unflatten")
@@ -109,7 +121,7 @@ def _unflatten_layer(layer, x):
 
 @_function("view_as", "reshape_as")
 def _shaped_as(x, other):
-    return _reshape(x, list(other.shape))
+    return reshape(x, list(other.shape))
 
 
 @_function("select")
@@ -139,7 +151,7 @@ def _repeated(x, *times):
     times = list(times[0]) if len(times) == 1 and not isinstance(times[0], int) else list(times)
     own = [1] * (len(times) - len(x.shape)) + list(x.shape)
     if any(o != 1 and t != 1 for o, t in zip(own, times)):
-        return _copies(_reshape(x, own), times)
+        return _copies(reshape(x, own), times)
     return x.filled([o if t == 1 else t for o, t in zip(own, times)])
 
 
@@ -157,38 +169,22 @@ def _padded(layer, x):
     return F.pad(x, list(layer.padding), "constant", float(getattr(layer, "value", 0.0)))
 
 
-@_layer("ReflectionPad1d", "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d")
-def _padded_by_values(layer, x):
-    return F.pad(x, list(layer.padding), "reflect" if "Reflection" in type(layer).__name__ else "replicate")
+@_layer("ReflectionPad1d", "ReflectionPad2d")
+def _mirrored(layer, x):
+    return F.pad(x, list(layer.padding), "reflect")
 
 
-@_function("pixel_shuffle")
-def _pixels(x, upscale_factor):
-    n, c, h, w = x.shape
-    r = upscale_factor
-    x = torch.permute(_reshape(x, [n, c // (r * r), r, r, h, w]), [0, 1, 4, 2, 5, 3])
-    return _reshape(x, [n, c // (r * r), h * r, w * r])
+@_layer("ReplicationPad1d", "ReplicationPad2d")
+def _edges_again(layer, x):
+    return F.pad(x, list(layer.padding), "replicate")
 
 
-@_layer("PixelShuffle")
-def _pixel_layer(layer, x):
-    return _pixels(x, layer.upscale_factor)
+@_layer("CircularPad1d", "CircularPad2d")
+def _from_the_other_end(layer, x):
+    return F.pad(x, list(layer.padding), "circular")
 
 
 # Arithmetic.
-
-@_function("where")
-def _where(condition, input, other):
-    like = next((v for v in (input, other) if not _number(v)), None)
-    dtype = torch.float32 if like is None else like.dtype
-    a, b = (torch.tensor(v, dtype=dtype) if _number(v) else v for v in (input, other))
-    return torch.where(condition, a, b)
-
-
-@_function("masked_fill", "masked_fill_")
-def _masked(x, mask, value):
-    return torch.where(mask, torch.tensor(value, dtype=x.dtype) if _number(value) else value, x)
-
 
 @_function("full_like")
 def _full_like(x, fill_value, **keys):
@@ -230,6 +226,8 @@ def _add_product(x, a, b, *, beta=1, alpha=1):
 def _variance(x, dim=None, unbiased=True, keepdim=False, *, correction=None):
     dims = list(range(len(x.shape))) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     count = math.prod(x.shape[d] for d in dims)
+    if not isinstance(count, int):
+        raise Unsupported  # over the batch
     off = x - torch.mean(x, dims, True)
     taken = int(unbiased) if correction is None else correction
     return torch.mean(off * off, dims, keepdim) * (count / (count - taken))
@@ -242,9 +240,9 @@ def _deviation(x, *args, **keys):
 
 @_function("norm")
 def _norm(x, p=2, dim=None, keepdim=False):
-    if p not in (2, 2.0, "fro", None) or dim is None:
+    if p not in (1, 2, "fro", None) or dim is None:
         raise Unsupported
-    return torch.sqrt(torch.sum(x * x, dim, keepdim))
+    return torch.sum(torch.abs(x), dim, keepdim) if p == 1 else torch.sqrt(torch.sum(x * x, dim, keepdim))
 
 
 @_function("normalize")
@@ -288,26 +286,88 @@ def _einsum(equation, *operands):
 
     def arranged(x, name, *groups):
         x = torch.permute(x, [name.index(c) for group in (batch, *groups) for c in group])
-        return _reshape(x, [size[c] for c in batch] + [math.prod(size[c] for c in group) for group in groups])
+        return reshape(x, [size[c] for c in batch] + [math.prod(size[c] for c in group) for group in groups])
 
+    if not batch and len(columns) == 1 and len(summed) == 1:  # a table for all: the rows stay what they are
+        table = arranged(operands[1], second, summed, columns)
+        y = torch.permute(operands[0], [first.index(c) for c in rows + summed])
+        y = torch.matmul(y, table)
+        return torch.permute(y, [(rows + columns).index(c) for c in out])
     y = torch.matmul(arranged(operands[0], first, rows, summed), arranged(operands[1], second, summed, columns))
     letters = batch + rows + columns
-    return torch.permute(_reshape(y, [size[c] for c in letters]), [letters.index(c) for c in out])
+    return torch.permute(reshape(y, [size[c] for c in letters]), [letters.index(c) for c in out])
 
 
 @_function("interpolate", "upsample")
-def _resized(input, size=None, scale_factor=None, mode="nearest", align_corners=None, **keys):
-    return input.through(torch.nn.Upsample(size, scale_factor, mode, align_corners))
+def _resized(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
+             antialias=False):
+    if antialias:
+        raise Unsupported
+    if len(input.shape) == 3:  # a plane of height 1
+        if not (size is None or isinstance(size, int)):
+            size = size[0]
+        factor = scale_factor[0] if isinstance(scale_factor, (tuple, list)) else scale_factor
+        flat = _resized(input.unsqueeze(2), None if size is None else (1, size), None if factor is None else (1.0, float(factor)),
+                        "bilinear" if mode == "linear" else mode, align_corners, recompute_scale_factor)
+        return flat.squeeze(2)
+    return input.through(torch.nn.Upsample(size, scale_factor, mode, align_corners, recompute_scale_factor))
 
 
 @_function("log1p")
 def _log1p(x):
-    return torch.log(1.0 + x)
+    """Near 0 by its series: 1 + x would lose the digits of x."""
+    series = 1.0 / 9
+    for n in range(8, 0, -1):
+        series = (1.0 / n if n % 2 else -1.0 / n) + series * x
+    return torch.where(torch.abs(x) < 0.1, series * x, torch.log(1.0 + x))
 
 
 @_function("expm1")
 def _expm1(x):
-    return torch.exp(x) - 1.0
+    """Below 1 by a tangent, which keeps the digits of small x."""
+    t = torch.tanh(torch.clamp(x, max=1.0) * 0.5)
+    return torch.where(x < 1.0, 2.0 * t / (1.0 - t), torch.exp(x) - 1.0)
+
+
+@_function("log2")
+def _log2(x):
+    return torch.log(x) * (1 / math.log(2))
+
+
+@_function("log10")
+def _log10(x):
+    return torch.log(x) * (1 / math.log(10))
+
+
+@_function("logsumexp")
+def _log_sum(x, dim, keepdim=False):
+    largest = _extreme(torch.max, x, dim, True)
+    total = torch.log(torch.sum(torch.exp(x - largest), dim, True)) + largest
+    return total if keepdim else torch.sum(total, dim, False)
+
+
+def _scaled(node: torch.fx.Node) -> bool:
+    return node.kwargs.get("alpha", 1) != 1
+
+
+@_function("add", "add_", when=_scaled)
+def _scaled_sum(x, other, alpha=1):
+    return x + other * alpha
+
+
+@_function("sub", "sub_", when=_scaled)
+def _scaled_difference(x, other, alpha=1):
+    return x - other * alpha
+
+
+@_function("addcmul")
+def _add_scaled_product(x, a, b, value=1):
+    return x + a * b * value
+
+
+@_function("lerp")
+def _line(x, end, weight):
+    return x + (end - x) * weight
 
 
 @_function("celu")
@@ -336,11 +396,52 @@ def _softmin(x, dim, **keys):
     return F.softmax(-x, dim)
 
 
+@_layer("Softmin")
+def _softmin_layer(layer, x):
+    return _softmin(x, layer.dim)
+
+
+@_layer("Softmax2d")
+def _softmax_channels(layer, x):
+    return F.softmax(x, -3)
+
+
 @_function("layer_norm")
 def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05):
     y = F.layer_norm(input, tuple(normalized_shape), eps=eps)
     y = y if weight is None else y * weight
     return y if bias is None else y + bias
+
+
+def _along_channels(x, numbers):
+    return reshape(numbers, [-1] + [1] * (len(x.shape) - 2))
+
+
+def _shifted(x, weight, bias):
+    x = x if weight is None else x * _along_channels(x, weight)
+    return x if bias is None else x + _along_channels(x, bias)
+
+
+@_function("group_norm")
+def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
+    y = input.through(torch.nn.GroupNorm(num_groups, input.shape[1], eps, affine=False))
+    return _shifted(y, weight, bias)
+
+
+@_function("instance_norm")
+def _instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05):
+    if running_mean is not None or not use_input_stats:
+        raise Unsupported
+    kind = {3: torch.nn.InstanceNorm1d, 4: torch.nn.InstanceNorm2d}.get(len(input.shape))
+    if kind is None:
+        raise Unsupported
+    return _shifted(input.through(kind(input.shape[1], eps)), weight, bias)
+
+
+@_function("prelu")
+def _prelu(x, weight):
+    slope = weight if len(x.shape) < 2 or weight.shape in ((), (1,)) else _along_channels(x, weight)
+    return torch.where(x > 0, x, x * slope)
 
 
 @_function("batch_norm")
@@ -354,7 +455,7 @@ def _batch_norm(input, running_mean, running_var, weight=None, bias=None, traini
     shift = -running_mean * scale
     if bias is not None:
         shift = shift + bias
-    return input * _reshape(scale, along) + _reshape(shift, along)
+    return input * reshape(scale, along) + reshape(shift, along)
 
 
 # What is left out in training.
@@ -375,92 +476,3 @@ def _channels_left_out(x, p=0.5, training=True, inplace=False):
 @_layer("Dropout1d", "Dropout2d", "Dropout3d")
 def _channel_layer(layer, x):
     return _channels_left_out(x, layer.p)
-
-
-# Attention.
-
-@_function("scaled_dot_product_attention")
-def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    if enable_gqa:
-        raise Unsupported
-    if not dropout_p:
-        keys = {"is_causal": is_causal, **({} if scale is None else {"scale": scale})}
-        masks = [] if attn_mask is None else [_additive(attn_mask, allowed=True)]
-        return query.called(scaled_dot_product_attention, key, value, *masks, **keys)
-    scores = torch.matmul(query, torch.transpose(key, -2, -1)) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
-    if is_causal:
-        rows, keys = query.shape[-2], key.shape[-2]
-        scores = scores + torch.full((rows, keys), -math.inf).triu(1)
-    if attn_mask is not None:
-        scores = scores + _additive(attn_mask, allowed=True)
-    weights = torch.softmax(scores, -1)
-    return torch.matmul(F.dropout(weights, dropout_p), value)
-
-
-def _additive(mask, allowed):
-    """0 where a key may be seen, minus infinity elsewhere; a mask of numbers is added as it is."""
-    if mask.dtype is not torch.bool:
-        return mask
-    seen, hidden = torch.tensor(0.0), torch.tensor(-math.inf)
-    return torch.where(mask, seen, hidden) if allowed else torch.where(mask, hidden, seen)
-
-
-def _rounded(layer, x, operand):
-    """As the quantised layer rounds this operand, by a layer of its own."""
-    quantizer = getattr(layer, "quantizers", {}).get(operand)
-    if quantizer is None:
-        return x
-    from mase.torch_layers import quantized_class
-
-    config = {f"data_in_{key}": value for key, value in quantizer.config.items()}
-    return x.through(quantized_class("identity", quantizer.name)(config=config))
-
-
-@_layer("MultiheadAttention")
-def _heads(layer, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True,
-           is_causal=False):
-    plain = layer.in_proj_weight is not None and layer.bias_k is None and not layer.add_zero_attn and average_attn_weights
-    if plain and attn_mask is None and key_padding_mask is None and not layer.dropout:
-        return layer.call(query, key, value, need_weights=need_weights)
-    if layer.bias_k is not None or layer.add_zero_attn:
-        raise Unsupported
-    width, heads = layer.embed_dim, layer.num_heads
-    query, key, value = (_rounded(layer, x, "data_in") for x in (query, key, value))
-    if not layer.batch_first:
-        query, key, value = (torch.transpose(x, 0, 1) for x in (query, key, value))
-    joint = None if layer.in_proj_bias is None else _rounded(layer, layer.in_proj_bias, "in_proj_bias")
-    biases = [None] * 3 if joint is None else [joint[i * width:(i + 1) * width] for i in range(3)]
-    if layer.in_proj_weight is None:
-        weights = [layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight]
-    else:
-        whole = _rounded(layer, layer.in_proj_weight, "in_proj_weight")
-        weights = [whole[i * width:(i + 1) * width] for i in range(3)]
-    parts = []
-    for x, weight, bias in zip((query, key, value), weights, biases):
-        n, length = x.shape[0], x.shape[1]
-        projected = F.linear(x, weight) if bias is None else F.linear(x, weight, bias)
-        projected = torch.permute(_reshape(projected, [n, length, heads, width // heads]), [0, 2, 1, 3])
-        parts.append(_rounded(layer, projected, "projected"))
-    q, k, v = parts
-    masks = []
-    if attn_mask is not None:
-        if len(attn_mask.shape) == 3:
-            attn_mask = _reshape(attn_mask, [-1, heads, *attn_mask.shape[1:]])
-        masks.append(_additive(attn_mask, allowed=False))
-    if getattr(layer, "is_causal", False):
-        masks.append(torch.full((q.shape[2], k.shape[2]), -math.inf).triu(1))
-    if key_padding_mask is not None:
-        masks.append(torch.unsqueeze(torch.unsqueeze(_additive(key_padding_mask, allowed=False), 1), 1))
-    seen = None
-    if need_weights or layer.dropout:
-        scores = torch.matmul(q, torch.transpose(k, -2, -1)) * (1 / math.sqrt(width // heads))
-        seen = torch.softmax(sum(masks, scores), -1)
-        mixed = torch.matmul(F.dropout(seen, layer.dropout) if layer.dropout else seen, v)
-    else:
-        mixed = q.called(scaled_dot_product_attention, k, v, *([sum(masks[1:], masks[0])] if masks else []))
-    joined = torch.permute(mixed, [0, 2, 1, 3])
-    y = _reshape(joined, [joined.shape[0], joined.shape[1], width])
-    y = _rounded(layer, y if layer.batch_first else torch.transpose(y, 0, 1), "attended")
-    weight, bias = _rounded(layer, layer.out_proj.weight, "out_proj.weight"), layer.out_proj.bias
-    y = F.linear(y, weight) if bias is None else F.linear(y, weight, _rounded(layer, bias, "out_proj.bias"))
-    return _rounded(layer, y, "data_out"), (torch.mean(seen, 1) if average_attn_weights else seen) if need_weights else None

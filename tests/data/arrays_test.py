@@ -101,6 +101,18 @@ class Case(unittest.TestCase):
         np.save(self.path("x.npy"), x)
         self.assertIn("sample 7", self.ch("data", "info", "x.npy", "--target", "y.npy", code=2))
 
+    def test_one_number_a_sample_and_the_other_byte_order(self):
+        x = self.random.normal(3, 2, (50, 4))
+        np.savez(self.path("flat.npz"), x=x[:, 0].astype("f4"), y=np.arange(50) % 2)
+        self.assertEqual(self.info("flat.npz")["Sample"], "[1]")
+        for kind in ("f4", "f8", "f2", "i4", "u2"):
+            values = (np.abs(x) * 10).astype(kind)
+            np.savez(self.path("little.npz"), x=values, y=np.arange(50) % 2)
+            np.savez(self.path("big.npz"), x=values.astype(">" + kind), y=(np.arange(50) % 2).astype(">i8"))
+            little, big = self.info("little.npz"), self.info("big.npz")
+            self.assertEqual(big["table"], little["table"])
+            self.check_figures(big["table"][1], values[:, 1].astype(float))
+
     def words(self):
         with open(self.path("vocab.txt"), "w") as file:
             file.write("\n".join(["[PAD]", "[UNK]", "good", "bad", "film", "##s", "un"]) + "\n")
@@ -123,6 +135,12 @@ class Case(unittest.TestCase):
         array = self.info("tokens", "--dataset-file", "ids.npy", "--dataset-vocabulary", "vocab.txt",
                           "--dataset-labels", "labels.txt")
         self.assertEqual(array, info)  # its identity too: the ids are the data
+        for name in ("text.txt", "vocab.txt", "labels.txt"):  # as an editor on Windows writes them
+            with open(self.path(name), "rb") as file:
+                plain = file.read()
+            with open(self.path(name), "wb") as file:
+                file.write(b"\xef\xbb\xbf" + plain.replace(b"\n", b"\r\n"))
+        self.assertEqual(self.info("tokens", *text), info)
         cut = self.info("tokens", *text, "--dataset-length", "2")
         self.assertIn("16 of 40 samples cut to 2 tokens", cut["notice"])
         with open(self.path("net.toml"), "w") as file:
@@ -150,6 +168,10 @@ seq_blocks = [
         with open(self.path("vocab.txt"), "a") as file:
             file.write("##good\nwhat\n")
         self.assertIn("[PAD]", self.ch(*text, "--dataset-file", "text.txt", code=2))
+        with open(self.path("blank.txt"), "w") as file:
+            file.write("yes\nno\n\n" + "yes\n" * 37)
+        self.assertIn("blank.txt:3", self.ch("data", "info", "tokens", "--dataset-labels", "blank.txt", "--dataset-file", "ids.npy",
+                                             code=2))
         self.assertIn("--dataset-vocabulary", self.ch("data", "info", "tokens", "--dataset-file", "text.txt",
                                                       "--dataset-labels", "labels.txt", code=2))
         self.assertIn("--dataset-labels", self.ch("data", "info", "tokens", "--dataset-file", "text.txt", code=2))

@@ -71,6 +71,37 @@ TEST(OnnxExport, FloatNetworksComeBackWithTheirLayers) {
   }
 }
 
+// Layers of one image [3, 7, 6] whose arguments ONNX says otherwise: the same numbers.
+TEST(OnnxExport, UnusualArgumentsComeBack) {
+  const Dict convolution{{"in_channels", 3}, {"out_channels", 4}, {"kernel_size", List{2, 3}}};
+  std::vector<std::pair<std::string, Dict>> layers;
+  for (const char* mode : {"reflect", "replicate", "circular"})
+    for (const Value& padding : {Value(List{1, 2}), Value("same")}) {
+      Dict attributes = convolution;
+      attributes.set("padding", padding);
+      attributes.set("padding_mode", mode);
+      layers.emplace_back("conv2d", attributes);
+    }
+  for (const char* mode : {"nearest", "bilinear"})
+    for (const bool recompute : {false, true})
+      layers.emplace_back(
+          "upsample",
+          Dict{{"scale_factor", 1.7}, {"mode", mode}, {"recompute_scale_factor", recompute}});
+  layers.emplace_back("instance_norm2d",
+                      Dict{{"num_features", 3}, {"affine", true}, {"track_running_stats", true}});
+  for (const auto& [op, attributes] : layers) {
+    Graph graph;
+    graph.name = "one";
+    const NodeId x = graph.add_placeholder("x", {3, 7, 6});
+    graph.add_output(
+        {graph.add_module("layer", make_module(op, Value(attributes), 3, "layer"), {x})});
+    const std::vector<Tensor> inputs = inputs_of(graph, 0);
+    const Graph again = read_again(onnx::export_graph(graph));
+    EXPECT_LE(largest_difference(run(graph, inputs).at(0), run(again, inputs).at(0)), 1e-6)
+        << op << " " << python_repr(Value(attributes));
+  }
+}
+
 std::map<std::string, int> op_counts(const Graph& graph) {
   std::map<std::string, int> counts;
   for (const NodeId id : graph.order()) {

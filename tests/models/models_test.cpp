@@ -81,6 +81,16 @@ TEST(Models, StateDictIsInPyTorchsOrder) {
                        "seq_blocks.2.weight", "seq_blocks.2.bias"}));
 }
 
+TEST(Models, SamplesThatAreTooSmallAreNamed) {
+  try {
+    make_model("lenet", {.sample_shape = {1, 5, 5}, .outputs = 3});
+    FAIL() << "took an image of 5 x 5";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.place(), "lenet");
+    EXPECT_NE(error.cause().find("[1, 5, 5]"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Models, UnknownNamesSuggest) {
   try {
     make_model("jsc-tinny");

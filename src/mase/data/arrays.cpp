@@ -112,9 +112,18 @@ std::vector<float> numbers_of(const Tensor& targets, const std::string& place) {
 
 }  // namespace
 
+// A list of numbers is one number for each sample.
+void add_sample_axis(ArrayRows& rows) {
+  if (rows.inputs.shape().size() == 1) rows.inputs = rows.inputs.reshaped({rows.rows(), 1});
+}
+
 Dataset array_dataset(ArrayData data, const DatasetOptions& options) {
+  add_sample_axis(data.train);
   check_rows(data.train, data.place);
-  if (data.test) check_rows(*data.test, data.place);
+  if (data.test) {
+    add_sample_axis(*data.test);
+    check_rows(*data.test, data.place);
+  }
   const Shape sample = sample_of(data.train.inputs);
   const DType element = data.train.inputs.dtype();
   if (data.test && (sample_of(data.test->inputs) != sample || data.test->inputs.dtype() != element))

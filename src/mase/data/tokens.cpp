@@ -18,8 +18,8 @@ namespace {
 
 std::vector<std::string> lines_of(const std::string& path) {
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
-                              file->bytes().size());
+  std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  if (starts_with(text, "\xEF\xBB\xBF")) text.remove_prefix(3);  // some editors mark UTF-8 so
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -170,6 +170,10 @@ Dataset load(const DatasetOptions& options) {
   }
   if (is_sentence_file(labels)) {
     const std::vector<std::string> names = lines_of(labels);
+    if (const auto blank = std::find(names.begin(), names.end(), ""); blank != names.end())
+      throw Error(fmt::format("{}:{}", labels, blank - names.begin() + 1),
+                  "an empty line is no class",
+                  "there is a class on each line, one for each sample");
     const std::set<std::string> different(names.begin(), names.end());
     data.classes.assign(different.begin(), different.end());
     data.train.targets = Tensor({static_cast<int64_t>(names.size())}, DType::i32);

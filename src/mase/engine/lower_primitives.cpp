@@ -320,14 +320,16 @@ Slot Lowerer::slice(Slot x, int64_t dim, int64_t start, int64_t step, int64_t co
              plan_.at(x).layout, plan_.at(x).axes);
 }
 
-Slot Lowerer::take(Slot table, Slot indices) {
+Slot Lowerer::take(Slot table, Slot indices) { return take_rows(table, indices, -1); }
+
+Slot Lowerer::take_rows(Slot table, Slot indices, int64_t untrained) {
   if (!is_fixed(table) || !is_batch(indices) || shape(table).size() != 2) return -1;
   Shape result = shape(indices);
   result.push_back(shape(table)[1]);
   // The numbers as one row of all lanes.
   const size_t rank = shape(indices).size();
   indices = relayout(indices, Axes::sequence(rank, 0));
-  return add("take", {.in = {indices}, .weight = table, .payload = TakePayload{}}, result,
+  return add("take", {.in = {indices}, .weight = table, .payload = TakePayload{untrained}}, result,
              Layout::batch, Axes::sequence(result.size()));
 }
 

@@ -32,6 +32,8 @@ class Lowerer : public Lowering {
   Slot concat(const std::vector<Slot>& parts, int64_t dim) override;
   Slot slice(Slot x, int64_t dim, int64_t start, int64_t step, int64_t count) override;
   Slot take(Slot table, Slot indices) override;
+  Slot take_rows(Slot table, Slot indices,
+                 int64_t untrained);  // a row that gets no gradient, or -1
   Slot convolution(Slot x, Slot weight, std::optional<Slot> bias,
                    const Convolution& options) override;
   Slot transposed_convolution(Slot x, Slot weight, std::optional<Slot> bias,

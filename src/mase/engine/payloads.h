@@ -74,7 +74,9 @@ struct SlicePayload {
   size_t dim = 0;
   int64_t start = 0, step = 1;
 };
-struct TakePayload {};
+struct TakePayload {
+  int64_t untrained = -1;  // a row that gets no gradient
+};
 
 // What a step's kernel is called that also keeps its results between these.
 inline const char* limits_text(float low, float high) {

@@ -2,6 +2,9 @@
 #include "mase/io/numpy_tensors.h"
 
 #include <algorithm>
+#include <memory>
+#include <span>
+#include <vector>
 
 #include "mase/base/file.h"
 #include "mase/base/text.h"
@@ -31,6 +34,18 @@ std::optional<DType> dtype_of(const NpyField& field) {
   return dtype_from_name(fmt::format("{}{}", kind, 8 * field.size));
 }
 
+// Numbers of the other byte order, turned.
+std::shared_ptr<const std::vector<std::byte>> turned(std::span<const std::byte> bytes, size_t size,
+                                                     MemoryBudget& budget,
+                                                     const std::string& place) {
+  budget.charge(bytes.size(), place);
+  auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  for (size_t i = 0; i + size <= copy->size(); i += size)
+    std::reverse(copy->begin() + static_cast<std::ptrdiff_t>(i),
+                 copy->begin() + static_cast<std::ptrdiff_t>(i + size));
+  return copy;
+}
+
 void add_array(const std::string& name, std::span<const std::byte> bytes,
                const std::shared_ptr<const void>& owner, const std::string& place,
                MemoryBudget& budget, TensorTable& tensors, Dict* skipped) {
@@ -45,12 +60,16 @@ void add_array(const std::string& name, std::span<const std::byte> bytes,
   const NpyField& field = header.fields[0];
   const bool records = header.fields.size() > 1 || !field.name.empty();
   const auto dtype = dtype_of(field);
-  if (records || field.swapped || !field.problem.empty() || !dtype) {
-    if (skipped)
-      skipped->set(name, records         ? "an array of records"
-                         : field.swapped ? "an array of another byte order"
-                                         : field.problem);
+  if (records || !field.problem.empty() || !dtype) {
+    if (skipped) skipped->set(name, records ? "an array of records" : field.problem);
     return;
+  }
+  std::span<const std::byte> numbers = bytes.subspan(header.data_offset);
+  std::shared_ptr<const void> keeper = owner;
+  if (field.swapped) {
+    const auto copy = turned(numbers, field.size, budget, place);
+    numbers = *copy;
+    keeper = copy;
   }
   std::vector<int64_t> strides(header.shape.size(), 1);
   int64_t step = 1;
@@ -60,8 +79,7 @@ void add_array(const std::string& name, std::span<const std::byte> bytes,
     step *= std::max<int64_t>(1, header.shape[axis]);
   }
   tensors.emplace_back(
-      name, view_or_gather(header.shape, strides, *dtype, bytes.subspan(header.data_offset), owner,
-                           budget, place));
+      name, view_or_gather(header.shape, strides, *dtype, numbers, keeper, budget, place));
 }
 
 }  // namespace

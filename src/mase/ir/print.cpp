@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph as torch.fx prints it:
 //   %seq_blocks_0 : [num_users=1] = call_module[target=seq_blocks.0](args = (%x,), kwargs = {})
+#include <optional>
+
 #include "mase/base/text.h"
 #include "mase/ir/graph.h"
 #include "mase/ir/op.h"
@@ -41,6 +43,17 @@ std::string target_text(const Node& node) {
   return op && !op->function.empty() ? op->function : node.target;
 }
 
+// Where PyTorch writes a number among the tensors that we hold by name: 1 - x has its `input`
+// first; functions that take numbers along a dimension have the dimension before the numbers.
+std::optional<size_t> position_of(const Node& node, const std::string& key) {
+  if (node.kind != NodeKind::call_function && node.kind != NodeKind::call_method) return {};
+  const OpRecord* op = Registry<OpRecord>::instance().find(node.target);
+  if (!op) return {};
+  if (key == "input" && node.args.size() == 1) return 0;
+  const bool by_numbers = op->index_inputs == std::vector<size_t>{1} && node.args.size() == 2;
+  return key == "dim" && by_numbers ? std::optional<size_t>(1) : std::nullopt;
+}
+
 std::string call_text(const Graph& graph, const Node& node) {
   std::vector<std::string> args, kwargs;
   const bool indexed = node.kind == NodeKind::call_function && node.target == "getitem";
@@ -48,8 +61,13 @@ std::string call_text(const Graph& graph, const Node& node) {
     const Value* literal = std::get_if<Value>(&argument.data);
     args.push_back(indexed && literal ? index_text(*literal) : argument_text(graph, argument));
   }
-  for (const auto& [key, argument] : node.kwargs)
-    kwargs.push_back(key + ": " + argument_text(graph, argument));
+  for (const auto& [key, argument] : node.kwargs) {
+    const std::string text = argument_text(graph, argument);
+    if (const auto place = position_of(node, key))
+      args.insert(args.begin() + static_cast<std::ptrdiff_t>(*place), text);
+    else
+      kwargs.push_back(key + ": " + text);
+  }
   return fmt::format("(args = ({}{}), kwargs = {{{}}})", fmt::join(args, ", "),
                      args.size() == 1 ? "," : "", fmt::join(kwargs, ", "));
 }

@@ -437,7 +437,18 @@ class Description {
 
 Graph make_model(const std::string& name_or_path, const ModelInputs& inputs) {
   const Registry<ModelRecord>& models = Registry<ModelRecord>::instance();
-  if (const ModelRecord* model = models.find(name_or_path)) return model->build(inputs);
+  if (const ModelRecord* model = models.find(name_or_path)) {
+    try {
+      return model->build(inputs);
+    } catch (const Error& error) {
+      // An op knows its own sizes only; its remedy is for those who choose them.
+      if (!error.place().empty() || inputs.sample_shape.empty()) throw;
+      throw Error(
+          model->name,
+          fmt::format("is not for samples {}: {}", shape_text(inputs.sample_shape), error.cause()),
+          "take another network (ch --info model), or samples of another shape");
+    }
+  }
   const bool is_file =
       ends_with(name_or_path, ".toml") || name_or_path.find('/') != std::string::npos;
   if (!is_file)

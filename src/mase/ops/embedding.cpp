@@ -107,9 +107,10 @@ const Register<OpRecord> registered{{
         },
     .lower = [](Lowering& lowering, const Value& attributes,
                 const std::vector<Slot>& inputs) -> Slot {
-      if (!attributes["padding_idx"].is_null()) return -1;
-      return lowering.take(inputs.size() > 1 ? inputs[1] : *lowering.parameter("weight"),
-                           inputs[0]);
+      const Slot table = inputs.size() > 1 ? inputs[1] : *lowering.parameter("weight");
+      if (attributes["padding_idx"].is_null()) return lowering.take(table, inputs[0]);
+      return lowering.primitive("take", Dict{{"untrained", attributes["padding_idx"]}},
+                                {table, inputs[0]});
     },
 }};
 

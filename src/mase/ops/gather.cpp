@@ -74,6 +74,11 @@ const Register<OpRecord> registered{{
     .eval = eval,
     .grad = grad,
     .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
+    .lower =
+        [](Lowering& to, const Value& attributes, const std::vector<Slot>& inputs) {
+          const int64_t dim = checked_dim(attributes["dim"].as_int(), to.shape(inputs[0]).size());
+          return to.primitive("gather_rows", Dict{{"dim", dim}}, inputs);
+        },
 }};
 
 }  // namespace

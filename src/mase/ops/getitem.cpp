@@ -9,6 +9,7 @@ namespace {
 
 struct Range {
   int64_t start, step, count;
+  bool all = false;  // whatever the size is: the batch is not known when an index is read
 };
 
 // What the index makes of the dimensions of x: a range of each, and the result's shape.
@@ -38,7 +39,8 @@ Range range_of(const List& slice, int64_t size) {
     return std::clamp<int64_t>(given < 0 ? given + size : given, 0, size);
   };
   const int64_t start = limit(slice[0], 0), stop = limit(slice[1], size);
-  return {start, step, stop > start ? (stop - start - 1) / step + 1 : 0};
+  return {start, step, stop > start ? (stop - start - 1) / step + 1 : 0,
+          start == 0 && step == 1 && slice[1].is_null()};
 }
 
 void Selection::take(const Value& entry, int64_t size) {
@@ -117,6 +119,7 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   Slot slot = inputs[0];
   for (size_t i = 0; i < x.size(); ++i) {
     const Range& range = selection.ranges[i];
+    if (range.all) continue;
     slot = lowering.slice(slot, static_cast<int64_t>(i), range.start, range.step, range.count);
   }
   return lowering.shape(slot) == selection.out ? slot : lowering.reshape(slot, selection.out);

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools: the maximum or mean of each window of each channel of [N, C, positions...]. Adaptive ones
-// choose their windows so that the result has a given size.
+// choose their windows so that the result has a given size. A maximum also says where in its plane
+// it stands, if it is asked to.
 #include "mase/ops/pooling.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 
+#include "mase/ops/along.h"
 #include "mase/ops/windows.h"
 
 namespace mase {
@@ -22,6 +26,7 @@ struct Span {
 struct Pooling {
   Shape y;
   std::function<Span(size_t dim, int64_t index)> span;
+  std::optional<double> divisor = {};  // what a mean divides by, whatever its window counts
 };
 
 struct Kind {
@@ -76,6 +81,8 @@ Pooling sliding(const Value& attributes, const Shape& x, const Kind& kind) {
     if (ceil && (result - 1) * w.stride[i] >= size + pad) --result;  // begins in the padding
     pooling.y.push_back(result);
   }
+  if (const Value& divisor = attributes["divisor_override"]; !divisor.is_null())
+    pooling.divisor = divisor.as_double();
   const bool padding = counts_padding(attributes);
   pooling.span = [w, x, padding](size_t dim, int64_t index) {
     const int64_t size = x[dim + 2], pad = w.padding_before[dim], step = w.dilation[dim];
@@ -124,26 +131,92 @@ void each_window(const Pooling& pooling, const Shape& x, const Visit& visit, con
         for (int64_t i = down.begin; i < down.end; i += down.step)
           for (int64_t j = across.begin; j < across.end; j += across.step)
             visit(at, static_cast<size_t>((plane * height + i) * width + j));
-        done(at, static_cast<double>(down.count * across.count));
+        done(at, pooling.divisor.value_or(static_cast<double>(down.count * across.count)));
       }
 }
 
-Array eval(const Pooling& pooling, const Array& x, PoolKind kind) {
-  const bool maximum = kind == PoolKind::max;
-  Array y(pooling.y, maximum ? -std::numeric_limits<double>::infinity() : 0.0);
+Array mean(const Pooling& pooling, const Array& x) {
+  Array y(pooling.y);
+  each_window(
+      pooling, x.shape, [&](size_t at, size_t from) { y.data[at] += x.data[from]; },
+      [&](size_t at, double count) { y.data[at] /= count; });
+  return y;
+}
+
+// The largest values, or where in their planes they stand: of equal ones the first, of NaNs the
+// last, as PyTorch's.
+Array largest(const Pooling& pooling, const Array& x, bool places) {
+  Array y(pooling.y, -std::numeric_limits<double>::infinity());
+  std::vector<size_t> place(y.data.size());
+  std::vector<bool> seen(y.data.size(), false);
   each_window(
       pooling, x.shape,
       [&](size_t at, size_t from) {
         const double value = x.data[from];
-        if (!maximum)
-          y.data[at] += value;
-        else if (value > y.data[at] || std::isnan(value))
-          y.data[at] = value;
+        if (seen[at] && !(value > y.data[at] || std::isnan(value))) return;
+        y.data[at] = value;
+        place[at] = from;
+        seen[at] = true;
       },
-      [&](size_t at, double count) {
-        if (!maximum) y.data[at] /= count;
-      });
+      [](size_t, double) {});
+  if (!places) return y;
+  size_t plane = 1;
+  for (size_t i = 2; i < x.shape.size(); ++i) plane *= static_cast<size_t>(x.shape[i]);
+  for (size_t at = 0; at < place.size(); ++at) y.data[at] = static_cast<double>(place[at] % plane);
   return y;
+}
+
+// Which result is meant: without `return_indices` there is one.
+bool asks_for_places(const Value& attributes) {
+  if (attributes["result"].is_null()) return false;
+  const bool several = attributes["return_indices"].as_bool();
+  return checked_result(attributes, several ? 2 : 1) == 1;
+}
+
+// A mean is a sum with known weights, one dimension after the other.
+Slot lower_mean(Lowering& lowering, const Pooling& pooling, Slot y) {
+  for (size_t dim = 2; dim < pooling.y.size(); ++dim) {
+    List taps;
+    for (int64_t k = 0; k < pooling.y[dim]; ++k) {
+      const Span span = pooling.span(dim - 2, k);
+      double weight = 1.0 / static_cast<double>(span.count);
+      if (pooling.divisor) weight = dim == 2 ? 1.0 / *pooling.divisor : 1.0;
+      List window;
+      for (int64_t i = span.begin; i < span.end; i += span.step)
+        window.emplace_back(List{i, weight});
+      taps.emplace_back(window);
+    }
+    y = lowering.primitive(
+        "resample", Dict{{"dim", static_cast<int64_t>(dim)}, {"taps", taps}, {"fill", 0.0}}, {y});
+  }
+  return y;
+}
+
+// Windows of different sizes are laid side by side, the shorter ones filled up with their last
+// position, which is a maximum only where it was one.
+Slot lower_largest(Lowering& lowering, const Pooling& pooling, Slot y) {
+  Windows windows;
+  for (size_t dim = 2; dim < pooling.y.size(); ++dim) {
+    int64_t longest = 1;
+    for (int64_t k = 0; k < pooling.y[dim]; ++k) {
+      const Span span = pooling.span(dim - 2, k);
+      longest = std::max(longest, span.end - span.begin);
+    }
+    List taps;
+    for (int64_t k = 0; k < pooling.y[dim]; ++k) {
+      const Span span = pooling.span(dim - 2, k);
+      for (int64_t i = 0; i < longest; ++i)
+        taps.emplace_back(List{List{std::min(span.begin + i, span.end - 1), 1.0}});
+    }
+    y = lowering.primitive(
+        "resample", Dict{{"dim", static_cast<int64_t>(dim)}, {"taps", taps}, {"fill", 0.0}}, {y});
+    windows.kernel.push_back(longest);
+    windows.padding_before.push_back(0);
+    windows.dilation.push_back(1);
+  }
+  windows.stride = windows.kernel;
+  windows.padding_after = windows.padding_before;
+  return lowering.pool(PoolKind::max, y, windows, true, {pooling.y.begin() + 2, pooling.y.end()});
 }
 
 OpGradients grad(const Pooling& pooling, const Array& x, const Array& y, const Array& g,
@@ -168,21 +241,45 @@ OpGradients grad(const Pooling& pooling, const Array& x, const Array& y, const A
   return result;
 }
 
+std::optional<std::string> not_zero(const Value& value) {
+  if (value.is_int() && value.as_int() == 0) return "a divisor cannot be 0";
+  return {};
+}
+
 using Choose = Pooling (*)(const Value& attributes, const Shape& x, const Kind& kind);
 
 OpRecord common(OpRecord record, const Kind& kind, Choose choose) {
   record.mase_type = "module_related_func";
   record.operands = {"data_in", "data_out"};
   record.required_operands = {"data_in"};
+  if (kind.pool == PoolKind::max) {
+    record.attributes.fields.push_back({.name = "return_indices",
+                                        .type = FieldType::boolean,
+                                        .default_value = false,
+                                        .help = "a second result: where in its plane each stands"});
+    record.attributes.fields.push_back(result_field());
+    record.results = ResultsInfo{
+        .count = [](const Value&, const std::vector<Shape>&) { return int64_t{2}; },
+        .several = [](const Value& attributes) { return attributes["return_indices"].as_bool(); },
+        .elements = {ElementRule::promoted, ElementRule::integer}};
+  }
   record.infer = [=](const Value& attributes, const std::vector<Shape>& inputs) {
+    asks_for_places(attributes);
     return choose(attributes, inputs[0], kind).y;
   };
   record.eval = [=](const OpCall& call) {
     const Array& x = *call.inputs[0];
-    return eval(choose(call.attributes, x.shape, kind), x, kind.pool);
+    const Pooling pooling = choose(call.attributes, x.shape, kind);
+    return kind.pool == PoolKind::mean ? mean(pooling, x)
+                                       : largest(pooling, x, asks_for_places(call.attributes));
   };
   record.grad = [=](const OpCall& call, const Array& y, const Array& g) {
     const Array& x = *call.inputs[0];
+    if (asks_for_places(call.attributes)) {  // a place has no gradient
+      OpGradients none;
+      none.inputs.emplace_back(x.shape);
+      return none;
+    }
     return grad(choose(call.attributes, x.shape, kind), x, y, g, kind.pool);
   };
   record.cost = [](const Value&, const std::vector<Shape>& inputs, const Shape&) {
@@ -215,6 +312,12 @@ OpRecord pool_record(OpRecord record, size_t dims, PoolKind pool) {
                                         .type = FieldType::boolean,
                                         .default_value = true,
                                         .help = "the mean counts the padding"});
+    if (dims == 2)  // PyTorch's AvgPool1d has none
+      record.attributes.fields.push_back({.name = "divisor_override",
+                                          .type = FieldType::integer,
+                                          .help = "what the sum is divided by; the window's size "
+                                                  "if not given",
+                                          .check = not_zero});
   }
   record = common(std::move(record), kind, sliding);
   record.repr = [=](const Value& attributes) {
@@ -233,8 +336,11 @@ OpRecord pool_record(OpRecord record, size_t dims, PoolKind pool) {
                           python_repr(attributes["ceil_mode"]));
     return line;
   };
-  record.lower = [=](Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
+  record.lower = [=](Lowering& lowering, const Value& attributes,
+                     const std::vector<Slot>& inputs) -> Slot {
+    if (asks_for_places(attributes)) return -1;
     const Pooling pooling = sliding(attributes, lowering.shape(inputs[0]), kind);
+    if (pooling.divisor) return lower_mean(lowering, pooling, inputs[0]);
     return lowering.pool(pool, inputs[0], windows_of(attributes, kind), counts_padding(attributes),
                          {pooling.y.begin() + 2, pooling.y.end()});
   };
@@ -265,13 +371,17 @@ OpRecord adaptive_pool_record(OpRecord record, size_t dims, PoolKind pool) {
   };
   record.lower = [=](Lowering& lowering, const Value& attributes,
                      const std::vector<Slot>& inputs) -> Slot {
-    const Shape& x = lowering.shape(inputs[0]);
-    const Shape y = adaptive(attributes, x, kind).y;
+    if (asks_for_places(attributes)) return -1;
+    const Shape x = lowering.shape(inputs[0]);
+    const Pooling pooling = adaptive(attributes, x, kind);
+    const Shape& y = pooling.y;
     Windows windows;
     bool whole = pool == PoolKind::mean;
     for (size_t i = 2; i < x.size(); ++i) {
       whole = whole && y[i] == 1;
-      if (x[i] % y[i] != 0) return -1;  // windows of different sizes
+      if (x[i] % y[i] != 0)  // windows of different sizes
+        return pool == PoolKind::mean ? lower_mean(lowering, pooling, inputs[0])
+                                      : lower_largest(lowering, pooling, inputs[0]);
       windows.kernel.push_back(x[i] / y[i]);
       windows.padding_before.push_back(0);
       windows.dilation.push_back(1);

@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// pow: x to the power of y. Small whole exponents are products, so that negative x have powers;
-// others are exp(y log x). With two tensors the exponents are known only when it runs: the engine
-// calls the reference value, which is the C library's power.
+// pow: x to the power of y. Small whole exponents are products, larger ones exp(y log |x|) with x's
+// sign, so that negative x have powers; others are exp(y log x). With two tensors the exponents are
+// known only when it runs: the engine calls the reference value, which is the C library's power.
 #include <cmath>
+#include <limits>
 
 #include "mase/base/broadcast.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::pow_op {
 namespace {
+
+// exp(y log x), at 0 apart: there log x is infinite and so would be the slope, which is 0 where y
+// > 1.
+Expr by_logarithm(const Expr& x, double y) {
+  const Expr apart = less(x, 0.0) + less(0.0, x);
+  const double at_zero = y > 0 ? 0.0 : std::numeric_limits<double>::infinity();
+  return select(apart, exp(y * log(select(apart, x, 1.0))), (x - x) + at_zero);  // NaN stays NaN
+}
 
 Expr power(const Expr& x, const Expr& y) {
   if (y.node().op == ScalarOp::constant) {
@@ -20,6 +29,10 @@ Expr power(const Expr& x, const Expr& y) {
       for (int i = 0; i < static_cast<int>(std::abs(exponent)); ++i) result = result * x;
       return exponent < 0 ? 1.0 / result : result;
     }
+    if (exponent != std::floor(exponent)) return by_logarithm(x, exponent);
+    const Expr size = by_logarithm(abs(x), exponent);
+    const bool odd = std::fmod(exponent, 2) != 0;
+    return odd ? select(less(x, 0.0), -size, size) : size;
   }
   return exp(y * log(x));
 }

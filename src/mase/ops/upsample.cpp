@@ -32,10 +32,11 @@ struct Resize {
         if (!(factor > 0 && factor < 1e6)) throw Error("", "a scale_factor must be above 0");
         out.push_back(static_cast<int64_t>(std::floor(static_cast<double>(x[i + 2]) * factor)));
       }
+      const bool recomputed = attributes["recompute_scale_factor"].as_bool();
       const auto from = static_cast<double>(x[i + 2]), to = static_cast<double>(out[i + 2]);
-      scale[i] = bilinear && corners ? (to > 1 ? (from - 1) / (to - 1) : 0)
-                 : factor > 0        ? 1 / factor
-                                     : from / to;
+      scale[i] = bilinear && corners         ? (to > 1 ? (from - 1) / (to - 1) : 0)
+                 : factor > 0 && !recomputed ? 1 / factor
+                                             : from / to;
     }
     if (x[2] < 1 || x[3] < 1 || out[2] < 1 || out[3] < 1)
       throw Error("", "Upsample wants at least one position");
@@ -158,7 +159,11 @@ const Register<OpRecord> registered{{
                     {.name = "align_corners",
                      .type = FieldType::boolean,
                      .default_value = false,
-                     .help = "bilinear: the corners of both images are the same"}}},
+                     .help = "bilinear: the corners of both images are the same"},
+                    {.name = "recompute_scale_factor",
+                     .type = FieldType::boolean,
+                     .default_value = false,
+                     .help = "places go by the sizes, not by the factor they came from"}}},
     .operands = {"data_in", "data_out"},
     .infer = [](const Value& attributes,
                 const std::vector<Shape>& inputs) { return Resize(attributes, inputs[0]).out; },

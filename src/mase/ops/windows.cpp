@@ -67,15 +67,17 @@ WindowPlane::WindowPlane(const Windows& windows, const Shape& x, const Shape& ou
   }
 }
 
-int64_t WindowPlane::source(int64_t index, int axis) const {
-  const int64_t length = size[axis];
-  int64_t at = index - before[axis];
-  if (at >= 0 && at < length) return at;
+int64_t padded_source(int64_t index, int64_t length, PaddingMode mode) {
+  if (index >= 0 && index < length) return index;
   if (mode == PaddingMode::zeros || length == 0) return -1;
-  if (mode == PaddingMode::replicate) return std::clamp<int64_t>(at, 0, length - 1);
-  if (mode == PaddingMode::circular) return (at % length + length) % length;
-  at = at < 0 ? -at : 2 * (length - 1) - at;
-  return at >= 0 && at < length ? at : -1;
+  if (mode == PaddingMode::replicate) return std::clamp<int64_t>(index, 0, length - 1);
+  if (mode == PaddingMode::circular) return (index % length + length) % length;
+  const int64_t mirrored = index < 0 ? -index : 2 * (length - 1) - index;
+  return mirrored >= 0 && mirrored < length ? mirrored : -1;
+}
+
+int64_t WindowPlane::source(int64_t index, int axis) const {
+  return padded_source(index - before[axis], size[axis], mode);
 }
 
 }  // namespace mase

@@ -19,6 +19,8 @@ std::string tuple_text(const std::vector<int64_t>& values);
 
 PaddingMode padding_mode_of(const std::string& name);
 Field padding_mode_field();
+// The index inside [0, length) that stands at an index beside it; -1: none, a zero or a value.
+int64_t padded_source(int64_t index, int64_t length, PaddingMode mode);
 
 // Everything as two dimensions, a single one being a plane of height 1; plain loops for references.
 struct WindowPlane {

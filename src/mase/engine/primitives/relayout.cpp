@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "mase/engine/kernels/kernels.h"
+#include "mase/engine/lowerer.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
 #include "mase/engine/reference.h"
@@ -135,13 +136,16 @@ void take_gradient(Backward& backward, const Primitive& p, int gradient) {
   Step step{"take_gradient", "", {p.in[0], gradient}, {t.tensor}};
   const int64_t width = plan.at(p.weight).shape[1], stride = plan.row_stride(p.out);
   const size_t floats = plan.floats(t.tensor);
+  const int64_t untrained = p.as<TakePayload>().untrained;
   step.bind = [=, &plan, in = p.in[0], out = p.out](const Memory& memory) -> Kernel {
     return [=, &plan, numbers = memory[in], g = memory[gradient],
             to = memory[t.tensor]](const Run& run) {
       if (!t.accumulate) std::fill_n(to, floats, 0.0f);
       const int64_t lanes = plan.lanes(out, run);
       for (int64_t l = 0; l < lanes; ++l) {
-        float* row = to + static_cast<int64_t>(numbers[l]) * width;
+        const auto number = static_cast<int64_t>(numbers[l]);
+        if (number == untrained) continue;
+        float* row = to + number * width;
         for (int64_t d = 0; d < width; ++d) row[d] += g[d * stride + l];
       }
     };
@@ -230,6 +234,11 @@ const Register<PrimitiveRecord> take_record{{
     .gradient = take_gradient,
     .generate = generate_take,
     .sample_by_sample = each_sample_alone,
+    // By name, with a row that is not trained. Operands: table, numbers.
+    .lower =
+        [](Lowerer& to, const Value& attributes, const std::vector<Slot>& operands) {
+          return to.take_rows(operands[0], operands[1], attributes["untrained"].as_int());
+        },
 }};
 
 }  // namespace

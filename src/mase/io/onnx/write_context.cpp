@@ -27,6 +27,14 @@ Shape WriteContext::open_shape() const {
   return open;
 }
 
+std::string WriteContext::padding_mode(const std::string& mode) const {
+  constexpr int64_t wraps_since = 19;
+  if (mode == "replicate") return "edge";
+  if (mode != "circular") return mode;
+  if (operator_set() < wraps_since) fail("padding from the other end came with operator set 19");
+  return "wrap";
+}
+
 std::vector<int64_t> WriteContext::numbers(const char* attribute, size_t count) const {
   const Value& value = call_.attributes[attribute];
   if (value.is_int()) return std::vector<int64_t>(count, value.as_int());

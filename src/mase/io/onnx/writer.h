@@ -54,6 +54,7 @@ class WriteContext {
   // A size of this shape of a node with -1 for what the batch is in.
   Shape open_shape() const;
   std::vector<int64_t> numbers(const char* attribute, size_t count) const;  // one for each
+  std::string padding_mode(const std::string& mode) const;  // PyTorch's, as Pad calls it
 
   // Names of ONNX values: an input, and a parameter, as the layer's formats round them. A part of a
   // parameter has a name of its own.

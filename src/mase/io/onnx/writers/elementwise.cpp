@@ -199,7 +199,7 @@ const Register<OnnxWriter> writers[] = {
     Register<OnnxWriter>({.name = "hardsigmoid", .write = hardsigmoid}),
     Register<OnnxWriter>({.name = "log_sigmoid", .write = log_sigmoid}),
     Register<OnnxWriter>({.name = "where", .write = where}),
-    Register<OnnxWriter>({.name = "identity", .write = same}),
+    Register<OnnxWriter>({.name = "identity", .aliases = {"detach"}, .write = same}),
     Register<OnnxWriter>({.name = "dropout", .write = same}),
 };
 

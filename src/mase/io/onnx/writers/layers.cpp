@@ -29,16 +29,35 @@ std::vector<int64_t> twice(const std::vector<int64_t>& pads) {
   return both;
 }
 
+// The input with values of its own around it, as no Conv has them.
+std::string padded(WriteContext& c, size_t dims) {
+  std::vector<int64_t> before(2 + dims, 0), after(2 + dims, 0);
+  for (size_t i = 0; i < dims; ++i) {
+    if (!c["padding"].is_string()) {
+      before[2 + i] = after[2 + i] = c.numbers("padding", dims)[i];
+    } else if (c["padding"].as_string() == "same") {
+      const int64_t whole =
+          c.numbers("dilation", dims)[i] * (c.numbers("kernel_size", dims)[i] - 1);
+      before[2 + i] = whole / 2;
+      after[2 + i] = whole - whole / 2;
+    }
+  }
+  before.insert(before.end(), after.begin(), after.end());
+  return c.add("Pad", {c.input(0), c.integers("pads", before), c.number(0)},
+               {text_attribute("mode", c.padding_mode(c["padding_mode"].as_string()))});
+}
+
 void convolution(WriteContext& c, size_t dims, bool transposed) {
   if (!c.has_parameter("weight")) c.fail("a convolution with computed weights is not written");
-  if (c["padding_mode"].as_string() != "zeros")
-    c.fail(fmt::format("padding of mode '{}'", c["padding_mode"].as_string()));
+  const bool apart = c["padding_mode"].as_string() != "zeros";
   std::vector<Attribute> attributes = {
       integers_attribute("strides", c.numbers("stride", dims)),
       integers_attribute("dilations", c.numbers("dilation", dims)),
       integer_attribute("group", c["groups"].as_int()),
       integers_attribute("kernel_shape", c.numbers("kernel_size", dims))};
-  if (c["padding"].is_string()) {
+  if (apart) {
+    attributes.push_back(integers_attribute("pads", std::vector<int64_t>(2 * dims, 0)));
+  } else if (c["padding"].is_string()) {
     attributes.push_back(
         text_attribute("auto_pad", c["padding"].as_string() == "same" ? "SAME_UPPER" : "VALID"));
   } else {
@@ -46,7 +65,7 @@ void convolution(WriteContext& c, size_t dims, bool transposed) {
   }
   if (transposed)
     attributes.push_back(integers_attribute("output_padding", c.numbers("output_padding", dims)));
-  std::vector<std::string> inputs = {c.input(0), c.parameter("weight")};
+  std::vector<std::string> inputs = {apart ? padded(c, dims) : c.input(0), c.parameter("weight")};
   if (c.has_parameter("bias")) inputs.push_back(c.parameter("bias"));
   c.result(c.add(transposed ? "ConvTranspose" : "Conv", inputs, attributes));
 }
@@ -125,6 +144,7 @@ void rms_norm(WriteContext& c) {
 }
 
 void instance_norm(WriteContext& c) {
+  if (c.has_parameter("running_mean")) return batch_norm(c);
   const int64_t channels = c.input_shape(0).at(1);
   const auto given = [&](const char* name, float fallback) {
     if (c.has_parameter(name)) return c.parameter(name);
@@ -153,26 +173,45 @@ void group_norm(WriteContext& c) {
 }
 
 void upsample(WriteContext& c) {
+  constexpr int64_t axes_since = 18;
   const Shape &from = c.input_shape(0), &to = c.shape();
-  std::vector<float> scales = {1, 1};
-  for (size_t i = 2; i < 4; ++i) {
-    scales.push_back(static_cast<float>(to[i]) / static_cast<float>(from[i]));
-    if (static_cast<int64_t>(std::floor(static_cast<float>(from[i]) * scales[i])) != to[i])
-      c.fail("no scale gives its size exactly");
-  }
+  const Value& factor = c["scale_factor"];
+  const bool by_factor = !factor.is_null() && !c["recompute_scale_factor"].as_bool();
   const bool bilinear = c["mode"].as_string() == "bilinear";
   const char* positions = !bilinear                      ? "asymmetric"
                           : c["align_corners"].as_bool() ? "align_corners"
                                                          : "half_pixel";
+  std::vector<Attribute> attributes = {text_attribute("mode", bilinear ? "linear" : "nearest"),
+                                       text_attribute("coordinate_transformation_mode", positions),
+                                       text_attribute("nearest_mode", "floor")};
+  if (!by_factor && c.operator_set() >= axes_since) {
+    attributes.push_back(integers_attribute("axes", {2, 3}));
+    return c.result(
+        c.add("Resize", {c.input(0), "", "", c.integers("sizes", {to[2], to[3]})}, attributes));
+  }
+  std::vector<float> scales = {1, 1};
+  for (size_t i = 2; i < 4; ++i) {
+    // Places go by the factor itself, which need not be the ratio of the sizes.
+    const Value& given = factor.is_list() ? factor.as_list().at(i - 2) : factor;
+    scales.push_back(by_factor ? static_cast<float>(given.as_double())
+                               : static_cast<float>(to[i]) / static_cast<float>(from[i]));
+    const double size = static_cast<double>(from[i]) * static_cast<double>(scales[i]);
+    if (static_cast<int64_t>(std::floor(size)) != to[i]) c.fail("no scale gives its size exactly");
+  }
   c.result(c.add(
       "Resize",
       {c.input(0), "", c.constant(fmt::format("{}.scales", c.place()), Tensor::of({4}, scales))},
-      {text_attribute("mode", bilinear ? "linear" : "nearest"),
-       text_attribute("coordinate_transformation_mode", positions),
-       text_attribute("nearest_mode", "floor")}));
+      attributes));
+}
+
+// ONNX counts places through the whole tensor, we through a plane.
+void check_result(WriteContext& c) {
+  if (c["result"].is_int() && c["result"].as_int() != 0) c.fail("where a maximum stands");
 }
 
 void pool(WriteContext& c, size_t dims, bool maximum) {
+  check_result(c);
+  if (!c["divisor_override"].is_null()) c.fail("a divisor of its own");
   const std::vector<int64_t> kernel = c.numbers("kernel_size", dims);
   std::vector<Attribute> attributes = {
       integers_attribute("kernel_shape", kernel),
@@ -192,6 +231,7 @@ OnnxWriter pool_writer(const char* op, size_t dims, bool maximum) {
 
 // One position, or windows of one size.
 void adaptive_pool(WriteContext& c, size_t dims, bool maximum) {
+  check_result(c);
   const Shape &from = c.input_shape(0), &to = c.shape();
   std::vector<int64_t> kernel;
   bool whole = true;

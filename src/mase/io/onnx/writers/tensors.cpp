@@ -104,7 +104,13 @@ void pad(WriteContext& c) {
     pads[rank - 1 - i] = pairs[2 * i];
     pads[2 * rank - 1 - i] = pairs[2 * i + 1];
   }
-  c.result(c.add("Pad", {c.input(0), c.integers("pads", pads), c.number(c["value"].as_double())}));
+  const std::string mode = c["mode"].as_string();
+  if (mode == "circular" && *std::min_element(pads.begin(), pads.end()) < 0)
+    c.fail("padding from the other end of what is also cut");  // ONNX does not say what it means
+  std::vector<Attribute> attributes;
+  if (mode != "constant") attributes.push_back(text_attribute("mode", c.padding_mode(mode)));
+  c.result(c.add("Pad", {c.input(0), c.integers("pads", pads), c.number(c["value"].as_double())},
+                 attributes));
 }
 
 // The rows of the positions that are there, added.

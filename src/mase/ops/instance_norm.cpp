@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// InstanceNorm: each channel of each sample normalised over its positions (Ulyanov et al., 2016).
+// With `track_running_stats`, evaluation takes the means over the batches of training instead.
+#include "mase/ops/instance_norm.h"
+
+#include <cmath>
+#include <utility>
+
+#include "mase/ops/group_norm.h"
+
+namespace mase {
+namespace instance_norm_op {
+namespace {
+
+const Array* find(const OpCall& call, const char* name) {
+  const auto found = call.params.find(name);
+  return found == call.params.end() ? nullptr : found->second;
+}
+
+bool takes_running(const OpCall& call) { return !call.training && find(call, "running_mean"); }
+
+struct Planes {
+  size_t samples, channels, positions;
+  explicit Planes(const Shape& x)
+      : samples(static_cast<size_t>(x[0])), channels(static_cast<size_t>(x[1])), positions(1) {
+    for (size_t i = 2; i < x.size(); ++i) positions *= static_cast<size_t>(x[i]);
+  }
+  size_t channel(size_t place) const { return place / positions % channels; }
+};
+
+double inverse_deviation(const OpCall& call, size_t channel) {
+  return 1.0 /
+         std::sqrt(find(call, "running_var")->data[channel] + call.attributes["eps"].as_double());
+}
+
+Array by_running(const OpCall& call) {
+  const Array &x = *call.inputs[0], &mean = *find(call, "running_mean");
+  const Array *weight = find(call, "weight"), *bias = find(call, "bias");
+  const Planes planes(x.shape);
+  Array y(x.shape);
+  for (size_t i = 0; i < x.data.size(); ++i) {
+    const size_t c = planes.channel(i);
+    y.data[i] =
+        (x.data[i] - mean.data[c]) * inverse_deviation(call, c) * (weight ? weight->data[c] : 1.0) +
+        (bias ? bias->data[c] : 0.0);
+  }
+  return y;
+}
+
+OpGradients gradient_by_running(const OpCall& call, const Array& up) {
+  const Array &x = *call.inputs[0], &mean = *find(call, "running_mean");
+  const Array* weight = find(call, "weight");
+  const Planes planes(x.shape);
+  Array gx(x.shape), gw({x.shape[1]}), gb({x.shape[1]});
+  for (size_t i = 0; i < x.data.size(); ++i) {
+    const size_t c = planes.channel(i);
+    const double inverse = inverse_deviation(call, c);
+    gx.data[i] = up.data[i] * inverse * (weight ? weight->data[c] : 1.0);
+    gw.data[c] += up.data[i] * (x.data[i] - mean.data[c]) * inverse;
+    gb.data[c] += up.data[i];
+  }
+  OpGradients result;
+  result.inputs.push_back(std::move(gx));
+  if (weight) {
+    result.params["weight"] = std::move(gw);
+    result.params["bias"] = std::move(gb);
+  }
+  return result;
+}
+
+// Means over the samples of each one's mean and unbiased variance. PyTorch counts no batches here,
+// and without a momentum nothing moves.
+void update_running(const OpCall& call) {
+  const Array *old_mean = find(call, "running_mean"), *old_var = find(call, "running_var");
+  const Value& momentum = call.attributes["momentum"];
+  if (!old_mean || !old_var || !momentum.is_number()) return;
+  const Array& x = *call.inputs[0];
+  const Planes planes(x.shape);
+  Array mean = *old_mean, variance = *old_var;
+  const auto count = static_cast<double>(planes.positions);
+  for (size_t c = 0; c < planes.channels; ++c) {
+    double means = 0, variances = 0;
+    for (size_t n = 0; n < planes.samples; ++n) {
+      const double* values = x.data.data() + (n * planes.channels + c) * planes.positions;
+      double sum = 0, squares = 0;
+      for (size_t i = 0; i < planes.positions; ++i) sum += values[i];
+      for (size_t i = 0; i < planes.positions; ++i)
+        squares += (values[i] - sum / count) * (values[i] - sum / count);
+      means += sum / count;
+      variances += squares / (count - 1);
+    }
+    const auto samples = static_cast<double>(planes.samples);
+    mean.data[c] += momentum.as_double() * (means / samples - mean.data[c]);
+    variance.data[c] += momentum.as_double() * (variances / samples - variance.data[c]);
+  }
+  (*call.updates)["running_mean"] = std::move(mean);
+  (*call.updates)["running_var"] = std::move(variance);
+}
+
+std::vector<Field> fields() {
+  return {{.name = "num_features",
+           .type = FieldType::integer,
+           .help = "channels, the size of dim 1",
+           .required = true,
+           .minimum = 1},
+          {.name = "eps",
+           .type = FieldType::number,
+           .default_value = 1e-5,
+           .help = "added to the variance",
+           .minimum = 0},
+          {.name = "momentum",
+           .type = FieldType::number,
+           .default_value = 0.1,
+           .help = "share of the batch in the running statistics; none: they stay"},
+          {.name = "affine",
+           .type = FieldType::boolean,
+           .default_value = false,
+           .help = "learn a scale and a shift"},
+          {.name = "track_running_stats",
+           .type = FieldType::boolean,
+           .default_value = false,
+           .help = "keep running statistics, which evaluation then takes"}};
+}
+
+std::string printed(const Value& attributes) {
+  return fmt::format("{}, eps={}, momentum={}, affine={}, track_running_stats={}",
+                     attributes["num_features"].as_int(), python_repr(attributes["eps"]),
+                     python_repr(attributes["momentum"]), python_repr(attributes["affine"]),
+                     python_repr(attributes["track_running_stats"]));
+}
+
+}  // namespace
+}  // namespace instance_norm_op
+
+OpRecord instance_norm_record(std::string name, std::string class_name) {
+  using namespace instance_norm_op;
+  OpRecord record = group_norm_record(
+      {.name = std::move(name),
+       .class_name = std::move(class_name),
+       .mase_type = {},
+       .summary = "normalises each channel of each sample",
+       .attributes = {fields()},
+       .repr = printed},
+      [](const Value&, int64_t channels) { return channels; }, "num_features");
+  record.params = [plain = record.params](const Value& attributes) {
+    std::vector<ParamSpec> specs = plain(attributes);
+    if (!attributes["track_running_stats"].as_bool()) return specs;
+    const Shape shape = {attributes["num_features"].as_int()};
+    specs.push_back({"running_mean", shape, false, 0});
+    specs.push_back({"running_var", shape, false, 1});
+    specs.push_back({"num_batches_tracked", {}, false, 0, 0, DType::i64});
+    return specs;
+  };
+  record.eval = [plain = record.eval](const OpCall& call) {
+    if (takes_running(call)) return by_running(call);
+    if (call.training && call.updates) update_running(call);
+    return plain(call);
+  };
+  record.grad = [plain = record.grad](const OpCall& call, const Array& y, const Array& up) {
+    return takes_running(call) ? gradient_by_running(call, up) : plain(call, y, up);
+  };
+  record.lower = [plain = record.lower](Lowering& lowering, const Value& attributes,
+                                        const std::vector<Slot>& inputs) -> Slot {
+    if (!attributes["track_running_stats"].as_bool()) return plain(lowering, attributes, inputs);
+    if (lowering.training()) return -1;
+    return lowering.batch_norm(inputs[0], {.weight = lowering.parameter("weight"),
+                                           .bias = lowering.parameter("bias"),
+                                           .running_mean = lowering.parameter("running_mean"),
+                                           .running_var = lowering.parameter("running_var"),
+                                           .eps = attributes["eps"].as_double()});
+  };
+  return record;
+}
+
+}  // namespace mase
