@@ -31,6 +31,16 @@ HWY_INLINE V LoadBlocks(const Rows& rows, int64_t i, int64_t offset) {
 #endif
 }
 
+#if HWY_MAX_BYTES >= 64
+// As many of four rows, four apart.
+template <class Rows>
+HWY_INLINE hn::Vec<hn::FixedTag<float, 16>> LoadFourBlocks(const Rows& rows, int64_t i,
+                                                           int64_t offset) {
+  return hn::Combine(hn::FixedTag<float, 16>(), LoadBlocks(rows, i + 8, offset),
+                     LoadBlocks(rows, i, offset));
+}
+#endif
+
 // A 4 x 4 transposition inside each block of four lanes.
 template <class D_, class V_>
 HWY_INLINE void TransposeBlocks(D_ d, V_& a, V_& b, V_& c, V_& e) {
