@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_TARGET == HWY_SCALAR || HWY_MAX_BYTES >= 64
+#if HWY_TARGET == HWY_SCALAR || (HWY_ARCH_X86 && HWY_MAX_BYTES >= 64)
 using Wide = hn::ScalableTag<float>;
 #else
 using Wide = D;
@@ -59,7 +59,7 @@ struct Consecutive {
 #if HWY_TARGET != HWY_SCALAR
 template <class Rows>
 HWY_INLINE WideV LoadRows(const Rows& at, int64_t i, int64_t f) {
-#if HWY_MAX_BYTES >= 64
+#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
   return LoadFourBlocks(at, i, f);
 #else
   return LoadBlocks(at, i, f);
@@ -171,7 +171,7 @@ HWY_INLINE void Multiply(const Layer& layer, bool whole, const float* tile, floa
   functions[layer.out - 1](layer, whole, tile, y, stride);
 }
 
-#if HWY_MAX_BYTES >= 64
+#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
 constexpr int kHidden = 8;  // outputs of every layer but the last that stay in registers
 
 // kOut outputs of kHidden inputs.
@@ -299,7 +299,7 @@ auto TilesFor(int64_t out) {
 }
 
 bool LayersInRegisters([[maybe_unused]] const int64_t* sizes, [[maybe_unused]] int64_t layers) {
-#if HWY_MAX_BYTES >= 64
+#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
   if (sizes[0] != kJets || sizes[layers] < 1 || sizes[layers] > kMostOutputs) return false;
   for (int64_t i = 1; i < layers; ++i)
     if (sizes[i] != kHidden) return false;
@@ -315,7 +315,7 @@ int64_t GatherInRegisters([[maybe_unused]] const Samples& samples,
                           [[maybe_unused]] const Layer* layers, [[maybe_unused]] int64_t count,
                           [[maybe_unused]] float* y, [[maybe_unused]] int64_t stride,
                           [[maybe_unused]] int64_t begin, [[maybe_unused]] int64_t end) {
-#if HWY_MAX_BYTES >= 64
+#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
   for (int64_t i = 0; i < count; ++i)
     if (!layers[i].RowByRow() || layers[i].in != (i == 0 ? kJets : kHidden)) return 0;
   const int64_t n = (end - begin) / kLanes * kLanes, out = layers[count - 1].out;
