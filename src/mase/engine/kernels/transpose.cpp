@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row-major samples to rows of features and back. Eight samples by four features at a time are
 // transposed in registers; the samples of a shuffled batch are spread over the memory, so those to
-// come are prefetched.
+// come are prefetched. Back with AVX-512 sixteen samples at a time, by permutations of two rows.
 #include <algorithm>
 #include <cstring>
 
