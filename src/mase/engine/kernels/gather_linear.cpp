@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gathering, normalising and a small linear layer in one sweep. Two vectors of samples at a time
-// are transposed into a tile of a few kilobytes on the stack and multiplied from there: the
-// shuffles of one tile fill the pipes that the multiply-adds of the tile before leave free, and the
-// transposed batch is never written. Each result is summed in the order of `linear`.
+// Gathering, normalising and small linear layers in one sweep. Two vectors of samples at a time are
+// transposed into a tile of a few kilobytes on the stack and multiplied from there: the shuffles of
+// one tile fill the pipes that the multiply-adds of the tile before leave free, and the transposed
+// batch is never written. With 32 registers the samples of jets go through all layers without a
+// tile. Each result is summed in the order of `linear`.
 #include <algorithm>
 #include <limits>
 
@@ -19,31 +20,38 @@ HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_TARGET == HWY_SCALAR || (HWY_ARCH_X86 && HWY_MAX_BYTES >= 64)
-using Wide = hn::ScalableTag<float>;
-#else
-using Wide = D;
+#if HWY_TARGET == HWY_SCALAR
+using D = hn::CappedTag<float, 1>;
+using V = hn::Vec<D>;
 #endif
-using WideV = hn::Vec<Wide>;
 constexpr int64_t kMostFeatures = 64, kMostOutputs = 8;
-constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(Wide()));
+constexpr int64_t kJets = 16;  // features of the data sets all of these networks are for
+constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
 constexpr int64_t kTile = 2 * kLanes;  // samples
-constexpr int64_t kJets = 16;          // features of the data sets all of these networks are for
+
+struct Task {
+  Samples samples;
+  const Normalizer* normalizer;
+  LinearShape shape;
+  const float *w, *bias;
+  float low;  // max(low, result): 0 is a relu, -inf none
+  float* y;
+};
 
 // max(low, x * scale + shift), in an order that keeps NaN.
-HWY_INLINE WideV Normalized(const Normalizer& by, int64_t feature, WideV x) {
-  const Wide d;
+HWY_INLINE V Normalized(const Normalizer& by, int64_t feature, V x) {
+  const D d;
   return hn::Max(hn::Set(d, by.low),
                  hn::MulAdd(x, hn::Set(d, by.scale[feature]), hn::Set(d, by.shift[feature])));
 }
 
-// Features [begin, features) of a tile, one by one.
-HWY_NOINLINE void FillSlowly(const float* const* at, int64_t begin, int64_t features,
+// Features [begin, features) of `count` samples, one by one; the others of the tile become 0.
+HWY_NOINLINE void FillSlowly(const float* const* at, int64_t count, int64_t begin, int64_t features,
                              const Normalizer* by, float* HWY_RESTRICT tile) {
-  const Wide d;
+  const D d;
   for (int64_t f = begin; f < features; ++f) {
     float* row = tile + f * kTile;
-    for (int64_t i = 0; i < kTile; ++i) row[i] = at[i][f];
+    for (int64_t i = 0; i < kTile; ++i) row[i] = i < count ? at[i][f] : 0.0f;
     for (int64_t i = 0; by && i < kTile; i += kLanes)
       hn::Store(Normalized(*by, f, hn::Load(d, row + i)), d, row + i);
   }
@@ -56,38 +64,27 @@ struct Consecutive {
   HWY_INLINE const float* operator[](int64_t i) const { return first + i * features; }
 };
 
-#if HWY_TARGET != HWY_SCALAR
-template <class Rows>
-HWY_INLINE WideV LoadRows(const Rows& at, int64_t i, int64_t f) {
-#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
-  return LoadFourBlocks(at, i, f);
-#else
-  return LoadBlocks(at, i, f);
-#endif
-}
-#endif
-
-// All features but the last one, two or three; how many is returned.
+// All features but the last one, two or three of a whole tile; how many is returned.
 template <bool kNormalize, class Rows>
 HWY_INLINE int64_t Fill([[maybe_unused]] const Rows& at, [[maybe_unused]] int64_t features,
                         [[maybe_unused]] const Normalizer* normalizer,
                         [[maybe_unused]] float* HWY_RESTRICT tile) {
   int64_t f = 0;
 #if HWY_TARGET != HWY_SCALAR
-  const Wide d;
+  const D d;
   // Own copies: nothing that is stored can change them.
   const Normalizer by = kNormalize ? *normalizer : Normalizer{};
-  const WideV low = hn::Set(d, by.low);
+  const V low = hn::Set(d, by.low);
   for (; f + 4 <= features; f += 4) {
-    WideV v[2][4];
+    V v[2][4];
     for (int64_t k = 0; k < 2; ++k) {
-      for (int64_t i = 0; i < 4; ++i) v[k][i] = LoadRows(at, k * kLanes + i, f);
+      for (int64_t i = 0; i < 4; ++i) v[k][i] = LoadBlocks(at, k * kLanes + i, f);
       TransposeBlocks(d, v[k][0], v[k][1], v[k][2], v[k][3]);
     }
     for (int64_t i = 0; i < 4; ++i) {
       float* row = tile + (f + i) * kTile;
       if (kNormalize) {
-        const WideV scale = hn::Set(d, by.scale[f + i]), shift = hn::Set(d, by.shift[f + i]);
+        const V scale = hn::Set(d, by.scale[f + i]), shift = hn::Set(d, by.shift[f + i]);
         for (auto& half : v) half[i] = hn::Max(low, hn::MulAdd(half[i], scale, shift));
       }
       hn::Store(v[0][i], d, row);
@@ -98,6 +95,92 @@ HWY_INLINE int64_t Fill([[maybe_unused]] const Rows& at, [[maybe_unused]] int64_
   return f;
 }
 
+// kRows outputs of a tile.
+template <int kRows>
+HWY_INLINE void Multiply(const LinearShape& s, const float* w, const float* bias, float least,
+                         const float* HWY_RESTRICT tile, float* HWY_RESTRICT y) {
+  const D d;
+  const float* weights[kRows];
+  for (int r = 0; r < kRows; ++r) weights[r] = w + r * s.out_step;
+  V sum[kRows][2];
+  for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = bias ? hn::Set(d, bias[r]) : hn::Zero(d);
+  for (int64_t k = 0, at = 0; k < s.in; ++k, at += s.in_step) {
+    V a = hn::Load(d, tile + k * kTile), b = hn::Load(d, tile + k * kTile + kLanes);
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+    asm("" : "+x"(a.raw));  // else GCC reads them from memory in each multiply-add
+    asm("" : "+x"(b.raw));
+#endif
+    for (int r = 0; r < kRows; ++r) {
+      const V weight = hn::Set(d, weights[r][at]);
+      sum[r][0] = hn::MulAdd(weight, a, sum[r][0]);
+      sum[r][1] = hn::MulAdd(weight, b, sum[r][1]);
+    }
+  }
+  const V low = hn::Set(d, least);
+  for (int r = 0; r < kRows; ++r) {
+    hn::Store(hn::Max(low, sum[r][0]), d, y + r * s.stride);
+    hn::Store(hn::Max(low, sum[r][1]), d, y + r * s.stride + kLanes);
+  }
+}
+
+// kFirst + kSecond outputs for samples [begin, end). With kFeatures > 0 the samples are consecutive
+// ones of so many features and the weights lie row by row: with known distances the addresses need
+// no instructions, which is a sixth of all.
+template <bool kNormalize, int64_t kFeatures, int kFirst, int kSecond>
+void Tiles(const Task& task, int64_t begin, int64_t end) {
+  HWY_ALIGN float tile[kMostFeatures * kTile];
+  LinearShape s = task.shape;
+  if (kFeatures > 0) s.in = s.out_step = kFeatures, s.in_step = 1;
+  const Samples samples = task.samples;
+  const float *w = task.w, *bias = task.bias, *more = bias ? bias + kFirst : nullptr;
+  float* y = task.y;
+  const auto row_at = [=](int64_t b) {
+    return samples.source +
+           (samples.rows ? static_cast<int64_t>(samples.rows[b]) : samples.first + b) * s.in;
+  };
+  for (int64_t b = begin; b < end; b += kTile) {
+    const int64_t count = std::min(kTile, end - b);
+    if (kFeatures > 0 && count == kTile) {
+      const float* first = samples.source + (samples.first + b) * s.in;
+      Fill<kNormalize>(Consecutive{first, s.in}, s.in, task.normalizer, tile);
+    } else {
+      constexpr int64_t ahead = 32;
+      const float* at[kTile];
+      for (int64_t i = 0; i < count; ++i) at[i] = row_at(b + i);
+      for (int64_t i = b + ahead; samples.rows && i < std::min(b + ahead + kTile, end); ++i)
+        for (int64_t f = 0; f < s.in; f += 16) hwy::Prefetch(row_at(i) + f);
+      const int64_t done = count == kTile ? Fill<kNormalize>(at, s.in, task.normalizer, tile) : 0;
+      if (done < s.in) FillSlowly(at, count, done, s.in, task.normalizer, tile);
+    }
+    Multiply<kFirst>(s, w, bias, task.low, tile, y + b);
+    if constexpr (kSecond > 0)
+      Multiply<kSecond>(s, w + kFirst * s.out_step, more, task.low, tile,
+                        y + kFirst * s.stride + b);
+  }
+}
+
+template <bool kNormalize, int64_t kFeatures>
+void AnyOutputs(const Task& task, int64_t begin, int64_t end) {
+  switch (task.shape.out) {
+    case 1:
+      return Tiles<kNormalize, kFeatures, 1, 0>(task, begin, end);
+    case 2:
+      return Tiles<kNormalize, kFeatures, 2, 0>(task, begin, end);
+    case 3:
+      return Tiles<kNormalize, kFeatures, 3, 0>(task, begin, end);
+    case 4:
+      return Tiles<kNormalize, kFeatures, 4, 0>(task, begin, end);
+    case 5:
+      return Tiles<kNormalize, kFeatures, 5, 0>(task, begin, end);
+    case 6:
+      return Tiles<kNormalize, kFeatures, 6, 0>(task, begin, end);
+    case 7:
+      return Tiles<kNormalize, kFeatures, 4, 3>(task, begin, end);
+    default:
+      return Tiles<kNormalize, kFeatures, 4, 4>(task, begin, end);
+  }
+}
+
 struct Layer {
   int64_t in, out, out_step, in_step;
   const float *w, *bias;
@@ -106,72 +189,9 @@ struct Layer {
   HWY_INLINE bool RowByRow() const { return out_step == in && in_step == 1; }
 };
 
-// kRows outputs of kVectors vectors of a tile. kIn > 0: so many inputs, whose weights lie row by
-// row: with known distances the addresses need no instructions, which is a sixth of all.
-template <int kRows, int kVectors, int64_t kIn>
-HWY_INLINE void MultiplyRows(const Layer& layer, int64_t first, const float* HWY_RESTRICT tile,
-                             float* HWY_RESTRICT y, int64_t stride) {
-  const Wide d;
-  const int64_t in = kIn > 0 ? kIn : layer.in, in_step = kIn > 0 ? 1 : layer.in_step,
-                out_step = kIn > 0 ? kIn : layer.out_step;
-  const float* weights[kRows];
-  for (int r = 0; r < kRows; ++r) weights[r] = layer.w + (first + r) * out_step;
-  WideV sum[kRows][kVectors];
-  for (int r = 0; r < kRows; ++r)
-    for (WideV& v : sum[r]) v = layer.bias ? hn::Set(d, layer.bias[first + r]) : hn::Zero(d);
-  for (int64_t k = 0, at = 0; k < in; ++k, at += in_step) {
-    WideV value[kVectors];
-    for (int v = 0; v < kVectors; ++v) {
-      value[v] = hn::Load(d, tile + k * kTile + v * kLanes);
-#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-      asm("" : "+v"(value[v].raw));  // else GCC reads it from memory in each multiply-add
-#endif
-    }
-    for (int r = 0; r < kRows; ++r) {
-      const WideV weight = hn::Set(d, weights[r][at]);
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
-    }
-  }
-  const WideV low = hn::Set(d, layer.low);
-  for (int r = 0; r < kRows; ++r)
-    for (int v = 0; v < kVectors; ++v)
-      hn::Store(hn::Max(low, sum[r][v]), d, y + (first + r) * stride + v * kLanes);
-}
-
-// All kOut outputs: as many at a time as there are registers for.
-template <int kOut, int kVectors, int64_t kIn>
-HWY_INLINE void MultiplyAll(const Layer& layer, const float* HWY_RESTRICT tile,
-                            float* HWY_RESTRICT y, int64_t stride) {
-  constexpr int most = HWY_MAX_BYTES >= 64 ? 8 : 6;
-  if constexpr (kOut <= most) {
-    MultiplyRows<kOut, kVectors, kIn>(layer, 0, tile, y, stride);
-  } else {
-    MultiplyRows<4, kVectors, kIn>(layer, 0, tile, y, stride);
-    MultiplyRows<kOut - 4, kVectors, kIn>(layer, 4, tile, y, stride);
-  }
-}
-
-template <int kOut>
-HWY_NOINLINE void MultiplyNext(const Layer& layer, bool whole, const float* HWY_RESTRICT tile,
-                               float* HWY_RESTRICT y, int64_t stride) {
-  if (!whole)
-    MultiplyAll<kOut, 1, 0>(layer, tile, y, stride);
-  else if (layer.RowByRow() && layer.in == kMostOutputs)
-    MultiplyAll<kOut, 2, kMostOutputs>(layer, tile, y, stride);
-  else
-    MultiplyAll<kOut, 2, 0>(layer, tile, y, stride);
-}
-
-// A layer behind the first: of a tile or, if not `whole`, of its first half.
-HWY_INLINE void Multiply(const Layer& layer, bool whole, const float* tile, float* y,
-                         int64_t stride) {
-  constexpr decltype(&MultiplyNext<1>) functions[] = {
-      MultiplyNext<1>, MultiplyNext<2>, MultiplyNext<3>, MultiplyNext<4>,
-      MultiplyNext<5>, MultiplyNext<6>, MultiplyNext<7>, MultiplyNext<8>};
-  functions[layer.out - 1](layer, whole, tile, y, stride);
-}
-
 #if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
+using Wide = hn::FixedTag<float, 16>;
+using WideV = hn::Vec<Wide>;
 constexpr int kHidden = 8;  // outputs of every layer but the last that stay in registers
 
 // kOut outputs of kHidden inputs.
@@ -205,7 +225,7 @@ void InRegisters(const float* HWY_RESTRICT samples, const Normalizer* normalizer
               *shifts = kNormalize ? normalizer->shift : nullptr;
   const WideV low = hn::Set(d, layers[0].low),
               least = hn::Set(d, kNormalize ? normalizer->low : 0.0f);
-  for (int64_t b = 0; b < n; b += kLanes) {
+  for (int64_t b = 0; b < n; b += 16) {
     const Consecutive at{samples + b * kJets, kJets};
     WideV sum[first];
     for (int r = 0; r < first; ++r) sum[r] = bias ? hn::Set(d, bias[r]) : hn::Zero(d);
@@ -246,58 +266,6 @@ auto InRegistersFor(int64_t out) {
 }
 #endif
 
-// Samples [begin, end) through all layers, a tile at a time; the first has kOut outputs. kKnown:
-// consecutive samples of kJets features, and weights row by row; kAlone: no layer behind it, so
-// that nothing of its loop is kept in memory over a call.
-template <bool kNormalize, bool kKnown, bool kAlone, int kOut>
-void Tiles(const Samples& samples, const Normalizer* normalizer, const Layer* layers, int64_t count,
-           float* y, int64_t stride, int64_t begin, int64_t end) {
-  HWY_ALIGN float tile[kMostFeatures * kTile];
-  HWY_ALIGN float between[2][kMostOutputs * kTile];
-  const Layer first = layers[0];
-  const int64_t features = kKnown ? kJets : first.in;
-  const auto row_at = [=](int64_t b) {
-    return samples.source +
-           (samples.rows ? static_cast<int64_t>(samples.rows[b]) : samples.first + b) * features;
-  };
-  for (int64_t b = begin; b < end; b += kTile) {
-    if (kKnown && b + kTile <= end) {
-      Fill<kNormalize>(Consecutive{row_at(b), features}, features, normalizer, tile);
-    } else {
-      constexpr int64_t ahead = 32;
-      const float* at[kTile];  // missing samples repeat the last one
-      for (int64_t i = 0; i < kTile; ++i) at[i] = row_at(std::min(b + i, end - 1));
-      for (int64_t i = b + ahead; samples.rows && i < std::min(b + ahead + kTile, end); ++i)
-        for (int64_t f = 0; f < features; f += 16) hwy::Prefetch(row_at(i) + f);
-      const int64_t done = Fill<kNormalize>(at, features, normalizer, tile);
-      if (done < features) FillSlowly(at, done, features, normalizer, tile);
-    }
-    // Rows of results end with a whole vector of 16.
-    const bool whole = kTile <= 16 || end - b > kLanes;
-    float* to = kAlone ? y + b : between[0];
-    const int64_t step = kAlone ? stride : kTile;
-    if (whole)
-      MultiplyAll<kOut, 2, kKnown ? kJets : 0>(first, tile, to, step);
-    else
-      MultiplyAll<kOut, 1, kKnown ? kJets : 0>(first, tile, to, step);
-    for (int64_t i = 1; !kAlone && i < count; ++i) {
-      const float* from = between[(i + 1) % 2];
-      to = i + 1 == count ? y + b : between[i % 2];
-      Multiply(layers[i], whole, from, to, i + 1 == count ? stride : kTile);
-    }
-  }
-}
-
-template <bool kNormalize, bool kKnown, bool kAlone>
-auto TilesFor(int64_t out) {
-  constexpr decltype(&Tiles<kNormalize, kKnown, kAlone, 1>) functions[] = {
-      Tiles<kNormalize, kKnown, kAlone, 1>, Tiles<kNormalize, kKnown, kAlone, 2>,
-      Tiles<kNormalize, kKnown, kAlone, 3>, Tiles<kNormalize, kKnown, kAlone, 4>,
-      Tiles<kNormalize, kKnown, kAlone, 5>, Tiles<kNormalize, kKnown, kAlone, 6>,
-      Tiles<kNormalize, kKnown, kAlone, 7>, Tiles<kNormalize, kKnown, kAlone, 8>};
-  return functions[out - 1];
-}
-
 bool LayersInRegisters([[maybe_unused]] const int64_t* sizes, [[maybe_unused]] int64_t layers) {
 #if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
   if (sizes[0] != kJets || sizes[layers] < 1 || sizes[layers] > kMostOutputs) return false;
@@ -318,7 +286,7 @@ int64_t GatherInRegisters([[maybe_unused]] const Samples& samples,
 #if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
   for (int64_t i = 0; i < count; ++i)
     if (!layers[i].RowByRow() || layers[i].in != (i == 0 ? kJets : kHidden)) return 0;
-  const int64_t n = (end - begin) / kLanes * kLanes, out = layers[count - 1].out;
+  const int64_t n = (end - begin) / 16 * 16, out = layers[count - 1].out;
   const auto run =
       normalizer  ? count > 1 ? InRegistersFor<true, true>(out) : InRegistersFor<true, false>(out)
        : count > 1 ? InRegistersFor<false, true>(out)
@@ -329,6 +297,43 @@ int64_t GatherInRegisters([[maybe_unused]] const Samples& samples,
 #else
   return 0;
 #endif
+}
+
+using TilesFunction = void (*)(const Task&, int64_t, int64_t);
+
+template <int kOut>
+HWY_NOINLINE void MultiplyTile(const Layer& layer, const float* HWY_RESTRICT tile,
+                               float* HWY_RESTRICT y, int64_t stride) {
+  const LinearShape s{layer.out, layer.in, layer.out_step, layer.in_step, stride, kTile};
+  constexpr int first = kOut <= 6 ? kOut : 4;
+  Multiply<first>(s, layer.w, layer.bias, layer.low, tile, y);
+  if constexpr (kOut > first)
+    Multiply<kOut - first>(s, layer.w + first * s.out_step,
+                           layer.bias ? layer.bias + first : nullptr, layer.low, tile,
+                           y + first * stride);
+}
+
+// Samples [begin, end) through several layers, a tile at a time: of the first, `outputs`.
+void Chain(const Task& task, TilesFunction outputs, const Layer* layers, int64_t count,
+           int64_t begin, int64_t end) {
+  constexpr decltype(&MultiplyTile<1>) functions[] = {
+      MultiplyTile<1>, MultiplyTile<2>, MultiplyTile<3>, MultiplyTile<4>,
+      MultiplyTile<5>, MultiplyTile<6>, MultiplyTile<7>, MultiplyTile<8>};
+  HWY_ALIGN float between[2][kMostOutputs * kTile];
+  Task part = task;
+  part.shape.stride = kTile;
+  part.y = between[0];
+  for (int64_t b = begin; b < end; b += kTile) {
+    part.samples.first = task.samples.first + b;
+    if (task.samples.rows) part.samples.rows = task.samples.rows + b;
+    outputs(part, 0, std::min(kTile, end - b));
+    for (int64_t i = 1; i < count; ++i) {
+      const bool last = i + 1 == count;
+      functions[layers[i].out - 1](layers[i], between[(i + 1) % 2],
+                                   last ? task.y + b : between[i % 2],
+                                   last ? task.shape.stride : kTile);
+    }
+  }
 }
 
 void GatherLinear(const Samples& samples, const Normalizer* normalizer, const LinearShape& shape,
@@ -343,18 +348,18 @@ void GatherLinear(const Samples& samples, const Normalizer* normalizer, const Li
     layers[i + 1] = {layers[i].out, next[i].out,  next[i].out_step, next[i].in_step,
                      next[i].w,     next[i].bias, low(next[i].relu)};
   ++count;
-  const bool known = layers[0].in == kJets && layers[0].RowByRow() && !samples.rows;
+  const bool known = shape.in == kJets && layers[0].RowByRow() && !samples.rows;
   if (known)
     begin += GatherInRegisters(samples, normalizer, layers, count, y, shape.stride, begin, end);
   if (begin == end) return;
-  const auto tiles_for = [&]<bool kNormalize>() {
-    if (count > 1) return TilesFor<kNormalize, false, false>(shape.out);
-    return known ? TilesFor<kNormalize, true, true>(shape.out)
-                 : TilesFor<kNormalize, false, true>(shape.out);
-  };
-  const auto tiles =
-      normalizer ? tiles_for.template operator()<true>() : tiles_for.template operator()<false>();
-  tiles(samples, normalizer, layers, count, y, shape.stride, begin, end);
+  const Task task{samples, normalizer, shape, w, bias, layers[0].low, y};
+  const TilesFunction outputs = normalizer ? known ? AnyOutputs<true, kJets> : AnyOutputs<true, 0>
+                                : known ? AnyOutputs<false, kJets>
+                                           : AnyOutputs<false, 0>;
+  if (count == 1)
+    outputs(task, begin, end);
+  else
+    Chain(task, outputs, layers, count, begin, end);
 }
 
 }  // namespace mase::kernels::HWY_NAMESPACE
