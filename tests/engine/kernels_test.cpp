@@ -13,6 +13,7 @@
 #include <limits>
 #include <vector>
 
+#include "engine/instruction_sets.h"
 #include "mase/base/random.h"
 #include "mase/base/tensor.h"
 #include "mase/engine/kernels/optimizer.h"
@@ -65,12 +66,13 @@ void expect_rows(const Rows& got, const Rows& wanted, double tolerance, const st
 
 // With hostile values single precision may overflow where the reference's double does not: only
 // what is a number on both sides, and which results are NaN, can be compared.
-void expect_same_kind(const Rows& got, const Rows& wanted, const std::string& where) {
+void expect_same_kind(const Rows& got, const Rows& wanted, const std::string& where,
+                      double tolerance = 2e-5) {
   for (int64_t r = 0; r < got.rows; ++r)
     for (int64_t b = 0; b < got.n; ++b) {
       const float a = got.data[r * got.stride + b], e = wanted.data[r * wanted.stride + b];
       if (std::isfinite(e) && std::abs(e) < 1e30f && std::isfinite(a))
-        expect_close(a, e, 2e-5, where);
+        expect_close(a, e, tolerance, where);
       if (std::isnan(e)) {
         EXPECT_TRUE(std::isnan(a)) << where << " row " << r << " sample " << b;
       }
@@ -133,9 +135,9 @@ TEST(Kernels, LargeLinearMatchesReference) {
         }
 }
 
-TEST(Kernels, LinearGradientMatchesReference) {
-  for (const int64_t n : sizes)
-    for (const int64_t out : {1, 2, 3, 4, 13})
+void linear_gradient_matches_reference(std::span<const int64_t> widths) {
+  for (const int64_t n : widths)
+    for (const int64_t out : {1, 2, 3, 4, 5, 6, 13})
       for (const int64_t in : {1, 2, 3, 4, 5, 16}) {
         const Rows x(in, n, 1), g(out, n, 2);
         for (const bool accumulate : {false, true}) {
@@ -148,6 +150,14 @@ TEST(Kernels, LinearGradientMatchesReference) {
           for (size_t i = 0; i < c.size(); ++i) expect_close(c[i], e[i], 2e-5, "bias gradient");
         }
       }
+}
+
+TEST(Kernels, LinearGradientMatchesReference) {
+  linear_gradient_matches_reference(sizes);
+  // Long rows have taller tiles where there are registers for them.
+  with_every_instruction_set([] {
+    for (const int64_t n : {100, 511, 512, 525}) linear_gradient_matches_reference({&n, 1});
+  });
 }
 
 TEST(Kernels, BatchNormMatchesReference) {
@@ -327,7 +337,7 @@ TEST(Kernels, GatherLinearMatchesReference) {
             const Samples samples{source.data, mode == 4 ? order.data() : nullptr, 2};
             const auto run = [&](auto* kernel, float* y) {
               kernel(samples, mode == 1 ? nullptr : &by, shape, w.data,
-                     mode == 5 ? nullptr : bias.data, mode != 3, y);
+                     mode == 5 ? nullptr : bias.data, mode != 3, y, {});
             };
             run(gather_linear, fast.data);
             run(reference::gather_linear, plain.data);
@@ -347,6 +357,71 @@ TEST(Kernels, GatherLinearMatchesReference) {
             expect_rows(fast, y, 0, where + " in two steps");
           }
         }
+}
+
+TEST(Kernels, LayersBehindGatherLinearMatchReference) {
+  with_every_instruction_set([] {
+    for (const int64_t n : {1, 5, 15, 16, 17, 31, 32, 33, 64, 257})
+      for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{16, 8, 5},
+                                                {16, 8, 8, 5},
+                                                {16, 8, 8, 8, 1},
+                                                {16, 8, 7, 8},
+                                                {16, 5, 8, 3},
+                                                {7, 8, 8, 2},
+                                                {64, 1, 8, 6, 4, 2, 3, 8, 7}})
+        for (const bool hostile : {false, true})
+          for (const int mode : {0, 1, 2, 3, 4, 5}) {
+            const int64_t features = sizes[0], out = sizes.back();
+            const bool transposed = mode == 2, relu = mode != 3;
+            const Rows source(1, (n + 3) * features, 1, hostile), scale(1, features, 5),
+                shift(1, features, 6);
+            std::vector<uint32_t> order;
+            for (int64_t b = 0; b < n; ++b)
+              order.push_back(static_cast<uint32_t>((b * 7 + 3) % (n + 3)));
+            const Normalizer by{scale.data, shift.data, mode == 3 ? -INFINITY : 0.0f};
+            const Samples samples{source.data, mode == 4 ? order.data() : nullptr, 2};
+            const Normalizer* normalizer = mode == 1 ? nullptr : &by;
+            std::vector<Rows> weights, biases;
+            for (size_t i = 1; i < sizes.size(); ++i) {
+              weights.emplace_back(1, sizes[i - 1] * sizes[i], 10 + i);
+              biases.emplace_back(1, sizes[i], 20 + i);
+            }
+            Rows fast(out, n, 4), plain(out, n, 4);
+            const auto shape_of = [&](size_t i) {
+              const int64_t from = sizes[i], to = sizes[i + 1];
+              return LinearShape{to,          from, transposed ? 1 : from, transposed ? to : 1,
+                                 fast.stride, n};
+            };
+            const auto bias_of = [&](size_t i) { return mode == 5 ? nullptr : biases[i].data; };
+            std::vector<NextLayer> next;
+            for (size_t i = 1; i + 1 < sizes.size(); ++i) {
+              const LinearShape shape = shape_of(i);
+              next.push_back(
+                  {shape.out, shape.out_step, shape.in_step, weights[i].data, bias_of(i), relu});
+            }
+            gather_linear(samples, normalizer, shape_of(0), weights[0].data, bias_of(0), relu,
+                          fast.data, next);
+            reference::gather_linear(samples, normalizer, shape_of(0), weights[0].data, bias_of(0),
+                                     relu, plain.data, next);
+            const std::string where = fmt::format("{} samples, {} layers from {} features, mode {}",
+                                                  n, next.size() + 1, features, mode);
+            // Each layer adds to what single precision rounded before it.
+            if (!hostile)
+              expect_rows(fast, plain, 1e-3, where);
+            else
+              expect_same_kind(fast, plain, where, 1e-3);
+            // The same bits as one after the other.
+            Rows x(features, n, 7);
+            gather(samples.source, features, samples.rows, samples.first, n, x.data, x.stride,
+                   normalizer);
+            for (size_t i = 0; i + 1 < sizes.size(); ++i) {
+              Rows y(sizes[i + 1], n, 8);
+              linear(shape_of(i), weights[i].data, bias_of(i), x.data, y.data, relu, false);
+              std::swap(x, y);
+            }
+            expect_rows(fast, x, 0, where + " one by one");
+          }
+  });
 }
 
 // Other sizes would be computed as eight outputs, or overrun the tile.

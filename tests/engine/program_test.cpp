@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "engine/against_reference.h"
+#include "engine/instruction_sets.h"
 #include "engine/layers.h"
 #include "mase/base/random.h"
 #include "mase/ir/evaluate.h"
@@ -341,6 +342,46 @@ TEST(Program, TypicalFusionsAreInTheDump) {
   const std::string inference = Program::compile(graph, {}).dump();
   EXPECT_NE(inference.find("fold_batch_norm"), std::string::npos) << inference;
   EXPECT_NE(inference.find("linear+relu"), std::string::npos) << inference;
+}
+
+// Layers that are computed from end to end have the bits of each by itself, which a kept result
+// between them makes them be. Random batch-norm statistics, so that relus pass some values only.
+TEST(Program, SmallLayersInARowGiveTheBitsOfEachAlone) {
+  Graph graph = make_model("jsc-toy");
+  Random random(7, "statistics");
+  for (const char* name : {"running_mean", "running_var", "weight", "bias"})
+    for (const int layer : {0, 3, 6, 9}) {
+      Tensor* tensor = graph.tensor(fmt::format("seq_blocks.{}.{}", layer, name));
+      ASSERT_NE(tensor, nullptr);
+      for (int64_t i = 0; i < tensor->numel(); ++i)
+        tensor->mutable_data<float>()[i] = static_cast<float>(random.uniform(0.5, 1.5));
+    }
+  std::vector<NodeId> hidden;
+  for (const NodeId id : graph.order())
+    if (graph.node(id).name == "seq_blocks_4" || graph.node(id).name == "seq_blocks_7")
+      hidden.push_back(id);
+  ASSERT_EQ(hidden.size(), 2u);
+  with_every_instruction_set([&] {
+    Program together = Program::compile(graph, {});
+    for (const std::vector<NodeId>& keep :
+         {std::vector{hidden[0]}, std::vector{hidden[1]}, hidden}) {
+      CompileOptions options;
+      options.keep = keep;
+      Program alone = Program::compile(graph, options);
+      for (const int64_t size : {1, 15, 16, 17, 48, 256}) {
+        const Inputs inputs(graph, size);
+        std::vector<float> a(static_cast<size_t>(256 * 5), 0.5f), b = a;
+        together.forward(inputs.batch(size));
+        together.read_output(0, a.data());
+        alone.forward(inputs.batch(size));
+        alone.read_output(0, b.data());
+        EXPECT_EQ(a, b) << size;
+      }
+    }
+    const bool wide = instruction_set() == "AVX3";
+    EXPECT_EQ(together.dump().find("16 -> 8 -> 8 -> 5") != std::string::npos, wide)
+        << together.dump();
+  });
 }
 
 TEST(Program, ReadsKeptNodes) {

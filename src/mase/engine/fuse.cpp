@@ -270,6 +270,31 @@ void gather_into_linear(Rewriting& program, Primitive& p) {
   p.removed = true;
 }
 
+// Inference.  gather+linear, linear => gather+linear+linear, where all of them stay in registers
+void linear_behind_gathered(Rewriting& program, Primitive& p) {
+  if (!p.is<LinearPayload>() || program.training()) return;
+  Primitive* maker = program.only_maker_of<LinearPayload>(p);
+  if (!maker || maker->as<LinearPayload>().gather < 0) return;
+  Plan& plan = program.plan;
+  std::vector<int64_t> sizes;
+  const Primitive* layer = &p;
+  for (int before = static_cast<int>(maker - plan.primitives.data());;
+       before = layer->as<LinearPayload>().before) {
+    const Shape& w = plan.at(layer->weight).shape;  // [out, in]
+    if (layer->as<LinearPayload>().transposed) return;
+    if (sizes.empty()) sizes.push_back(w[0]);
+    sizes.insert(sizes.begin(), w[1]);
+    if (before < 0) break;
+    layer = &plan.primitives[static_cast<size_t>(before)];
+  }
+  if (plan.at(p.out).shape.size() != 2 || !kernels::layers_in_registers(sizes)) return;
+  auto& own = p.as<LinearPayload>();
+  own.gather = maker->as<LinearPayload>().gather;
+  own.before = static_cast<int>(maker - plan.primitives.data());
+  p.in = maker->in;
+  maker->removed = true;
+}
+
 // batch_norm, max(x, 0) => batch_norm+relu; inference: any limits => batch_norm+clamp
 void limits_into_norm(Rewriting& program, Primitive& p) {
   Primitive* user = p.is<BatchNormPayload>() ? program.only_user_of<MapPayload>(p) : nullptr;
@@ -305,6 +330,7 @@ constexpr void (*rules[])(Rewriting& program, Primitive& p) = {
     norm_into_gather,
     relayout_into_gather,
     gather_into_linear,
+    linear_behind_gathered,
     limits_into_norm,
     quantizer_into_norm,
 };

@@ -32,6 +32,7 @@ struct LinearPayload {
   // The removed batch norm that is multiplied into the weights.
   int norm = -1, folded_weight = -1, folded_bias = -1;
   int gather = -1;  // the removed gather whose samples it takes itself
+  int before = -1;  // the removed linear layer between that and this one
 };
 
 struct ConvolutionPayload {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers with the batch along the lanes. Forward and input gradient: bands of 4 or 5 outputs
 // by 2 vectors of samples kept in registers, one weight broadcast per pair of multiply-adds, a
-// block of columns of x staying in L1. Weight gradient: 3 x 4 dot products along the batch, summed
-// across lanes four at a time. A single sample would leave all lanes but one empty: its outputs are
-// dot products along the weights. Sums have one fixed order per element, whatever the number of
-// threads.
+// block of columns of x staying in L1. Weight gradient: 3 x 4 dot products along the batch, 6 x 4
+// of long rows with 32 registers, summed across lanes four at a time. A single sample would leave
+// all lanes but one empty: its outputs are dot products along the weights. Sums have one fixed
+// order per element, whatever the number of threads.
 #include "mase/engine/kernels/kernels.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -28,7 +28,7 @@ constexpr int64_t kLongestSum = 192;
 HWY_INLINE V Loaded(const float* from) {
   V v = hn::Load(D(), from);
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-  asm("" : "+x"(v.raw));
+  asm("" : "+v"(v.raw));
 #endif
   return v;
 }
@@ -142,7 +142,7 @@ void LinearBlock(const LinearShape& s, const float* w, const float* bias, const 
   }
 }
 
-// kRows rows of dw: dot products along the batch, four columns at a time. With the rows of g and
+// kRows rows of dw: dot products along the batch, four columns at a time. With three rows of g and
 // one row of x at a time the twelve sums take all sixteen registers of AVX2.
 template <int kRows>
 HWY_NOINLINE void DotBand(const LinearShape& s, const float* HWY_RESTRICT g, const float* x,
@@ -169,38 +169,66 @@ HWY_NOINLINE void DotBand(const LinearShape& s, const float* HWY_RESTRICT g, con
       const auto valid = hn::FirstN(d, static_cast<size_t>(s.n - whole));
       V last[4];
       for (int c = 0; c < 4; ++c) last[c] = hn::IfThenElseZero(valid, hn::Load(d, in[c] + whole));
+      HWY_UNROLL(6)
       for (int r = 0; r < kRows; ++r) {
         const V up = hn::IfThenElseZero(valid, hn::Load(d, g + r * stride + whole));
         for (int c = 0; c < 4; ++c) sum[r][c] = hn::MulAdd(up, last[c], sum[r][c]);
       }
     }
+    // Sums that are picked by a number that is not known here would not stay in registers.
+    if (columns == 4 && s.in_step == 1 && !accumulate) {
+      HWY_UNROLL(6)
+      for (int r = 0; r < kRows; ++r)
+        SumFour(d, sum[r][0], sum[r][1], sum[r][2], sum[r][3], dw + r * s.out_step + i);
+      continue;
+    }
+    float totals[kRows][4];
+    HWY_UNROLL(6)
+    for (int r = 0; r < kRows; ++r)
+      SumFour(d, sum[r][0], sum[r][1], sum[r][2], sum[r][3], totals[r]);
     for (int r = 0; r < kRows; ++r) {
       float* to = dw + r * s.out_step + i * s.in_step;
-      if (columns == 4 && s.in_step == 1 && !accumulate) {
-        SumFour(d, sum[r][0], sum[r][1], sum[r][2], sum[r][3], to);
-        continue;
-      }
-      float totals[4];
-      SumFour(d, sum[r][0], sum[r][1], sum[r][2], sum[r][3], totals);
       for (int64_t c = 0; c < columns; ++c)
-        to[c * s.in_step] = accumulate ? to[c * s.in_step] + totals[c] : totals[c];
+        to[c * s.in_step] = accumulate ? to[c * s.in_step] + totals[r][c] : totals[r][c];
     }
   }
 }
 
-// Rows [begin, end) of dw, in bands of three or two where there are so many.
+// How tall the bands of dw are. Twelve sums are enough in flight; more of them share what is
+// loaded, but what adds up their lanes is not hidden behind the few multiply-adds of short rows.
+HWY_INLINE int64_t DotRows(int64_t n) {
+  constexpr int64_t long_rows = 512;
+  return HWY_MAX_BYTES >= 64 && n >= long_rows ? 6 : 3;
+}
+
+// Rows [begin, end) of dw, in bands all about as tall.
 void GradientBlock(const LinearShape& s, const float* g, const float* x, float* dw, int64_t begin,
                    int64_t end, bool accumulate) {
-  for (int64_t o = begin, left = (end - begin + 2) / 3; left > 0; --left) {
+  constexpr auto tall = [](int rows) { return HWY_MAX_BYTES >= 64 ? rows : 3; };
+  const int64_t most = DotRows(s.n);
+  for (int64_t o = begin, left = (end - begin + most - 1) / most; left > 0; --left) {
     const int64_t height = (end - o + left - 1) / left;
     const float* rows = g + o * s.stride;
     float* to = dw + o * s.out_step;
-    if (height == 3)
-      DotBand<3>(s, rows, x, to, accumulate);
-    else if (height == 2)
-      DotBand<2>(s, rows, x, to, accumulate);
-    else
-      DotBand<1>(s, rows, x, to, accumulate);
+    switch (height) {
+      case 1:
+        DotBand<1>(s, rows, x, to, accumulate);
+        break;
+      case 2:
+        DotBand<2>(s, rows, x, to, accumulate);
+        break;
+      case 3:
+        DotBand<3>(s, rows, x, to, accumulate);
+        break;
+      case 4:
+        DotBand<tall(4)>(s, rows, x, to, accumulate);
+        break;
+      case 5:
+        DotBand<tall(5)>(s, rows, x, to, accumulate);
+        break;
+      default:
+        DotBand<tall(6)>(s, rows, x, to, accumulate);
+    }
     o += height;
   }
 }

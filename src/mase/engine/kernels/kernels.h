@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "mase/ir/expr.h"
 
@@ -64,6 +65,14 @@ struct Samples {
   int64_t first;
 };
 
+// A small linear layer behind another: its weights (by strides), bias (null: 0) and relu.
+struct NextLayer {
+  int64_t out, out_step, in_step;
+  const float *w, *bias;
+  bool relu;
+};
+constexpr size_t kMostLayers = 8;  // that gather_linear takes, the first one included
+
 namespace reference {
 
 // The largest of n row numbers, 0 for none.
@@ -71,10 +80,11 @@ uint32_t largest_row(const uint32_t* rows, int64_t n);
 // Row-major samples => rows of features. `rows` null: first, first + 1, ...
 void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
             float* out, int64_t stride, const Normalizer* normalizer = nullptr);
-// The same with a linear layer right behind: y = relu(w x + bias). `out` is 1 to 8, `in` 64 at
-// most (can_gather_linear); shape.n and shape.stride are those of y.
+// The same with a linear layer right behind: y = relu(w x + bias), and others behind that. `out` is
+// 1 to 8, `in` 64 at most (can_gather_linear); shape.n and shape.stride are those of y.
 void gather_linear(const Samples& samples, const Normalizer* normalizer, const LinearShape& shape,
-                   const float* w, const float* bias, bool relu, float* y);
+                   const float* w, const float* bias, bool relu, float* y,
+                   std::span<const NextLayer> next = {});
 // Rows of features => row-major samples.
 void scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out);
 
@@ -137,7 +147,11 @@ void gather(const float* source, int64_t features, const uint32_t* rows, int64_t
             float* out, int64_t stride, const Normalizer* normalizer = nullptr);
 inline bool can_gather_linear(int64_t out, int64_t in) { return out >= 1 && out <= 8 && in <= 64; }
 void gather_linear(const Samples& samples, const Normalizer* normalizer, const LinearShape& shape,
-                   const float* w, const float* bias, bool relu, float* y);
+                   const float* w, const float* bias, bool relu, float* y,
+                   std::span<const NextLayer> next = {});
+// Whether it takes layers of these sizes, features first, from end to end in registers. Others are
+// faster one by one.
+bool layers_in_registers(std::span<const int64_t> sizes);
 void scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out);
 void apply(ScalarOp op, const float* a, const float* b, const float* c, float* out, int64_t n);
 void add_to(float* out, const float* in, int64_t n);

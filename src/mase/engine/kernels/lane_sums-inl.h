@@ -22,23 +22,32 @@ HWY_INLINE void SumFour(D d, V a, V b, V c, V e, float* HWY_RESTRICT out) {
   out[2] = hn::GetLane(hn::SumOfLanes(d, c));
   out[3] = hn::GetLane(hn::SumOfLanes(d, e));
 #else
-  const hn::Repartition<double, D> d64;
-  const V ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
-  const V ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
-  const auto ab64 = hn::BitCast(d64, ab), ce64 = hn::BitCast(d64, ce);
-  const V all = hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, ab64, ce64)),
-                        hn::BitCast(d, hn::InterleaveUpper(d64, ab64, ce64)));
-#if HWY_MAX_BYTES == 32
-  const hn::Half<D> half;
-  hn::StoreU(hn::Add(hn::LowerHalf(half, all), hn::UpperHalf(half, all)), half, out);
-#else
-  HWY_ALIGN float blocks[64];
-  hn::Store(all, d, blocks);
-  const hn::FixedTag<float, 4> d4;
-  auto total = hn::Load(d4, blocks);
-  for (size_t i = 4; i < hn::Lanes(d); i += 4) total = hn::Add(total, hn::Load(d4, blocks + i));
-  hn::StoreU(total, d4, out);
-#endif
+  if constexpr (HWY_MAX_BYTES == 64 && hn::MaxLanes(D()) == 16) {
+    // One half onto the other first: what follows is then half as wide.
+    const hn::Half<D> half;
+    const auto folded = [=](V v) HWY_ATTR {
+      return hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v));
+    };
+    SumFour(half, folded(a), folded(b), folded(c), folded(e), out);
+  } else {
+    const hn::Repartition<double, D> d64;
+    const V ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+    const V ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
+    const auto ab64 = hn::BitCast(d64, ab), ce64 = hn::BitCast(d64, ce);
+    const V all = hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, ab64, ce64)),
+                          hn::BitCast(d, hn::InterleaveUpper(d64, ab64, ce64)));
+    if constexpr (hn::MaxLanes(D()) == 8) {
+      const hn::Half<D> half;
+      hn::StoreU(hn::Add(hn::LowerHalf(half, all), hn::UpperHalf(half, all)), half, out);
+    } else {
+      HWY_ALIGN float blocks[64];
+      hn::Store(all, d, blocks);
+      const hn::FixedTag<float, 4> d4;
+      auto total = hn::Load(d4, blocks);
+      for (size_t i = 4; i < hn::Lanes(d); i += 4) total = hn::Add(total, hn::Load(d4, blocks + i));
+      hn::StoreU(total, d4, out);
+    }
+  }
 #endif
 }
 

@@ -265,11 +265,14 @@ struct Channel {
   float* dx;
 };
 
-// The sums of g' and of g' (mean - x) of one row or of two, lane by lane. Two rows at a time: what
-// is to be done before and after a row of 256 samples takes as long as the row. Each is summed in
-// the same order as alone.
+// Rows at a time: what is to be done before and after a row of 256 samples takes as long as the
+// row. As many as there are registers for.
+constexpr int kMostRows = HWY_MAX_BYTES >= 64 ? 4 : 2;
+
+// The sums of g' and of g' (mean - x) of kRows rows, lane by lane. Each is summed in the same order
+// as alone.
 template <Passes kPasses, int kRows>
-HWY_INLINE void GradientSums(const Channel* rows, int64_t at, int64_t n, V (&sums)[4]) {
+HWY_INLINE void GradientSums(const Channel* rows, int64_t at, int64_t n, V (&sums)[2 * kMostRows]) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V one = hn::Set(d, 1.0f);
@@ -288,7 +291,9 @@ HWY_INLINE void GradientSums(const Channel* rows, int64_t at, int64_t n, V (&sum
       for (int k = 0; k < 2; ++k) {
         const V below = hn::Sub(middle[r], hn::Load(d, x[r] + b + k * lanes));
         const V up = Passed<kPasses>(below, edge[r], hn::Load(d, g[r] + b + k * lanes));
-        a[r][k] = hn::MulAdd(up, one, a[r][k]);  // the adders are busy with the other two
+        // With masks in registers of their own adders have time for this; else they are busy with
+        // the other two.
+        a[r][k] = HWY_MAX_BYTES >= 64 ? hn::Add(a[r][k], up) : hn::MulAdd(up, one, a[r][k]);
         p[r][k] = hn::MulAdd(up, below, p[r][k]);
       }
   for (; b < n; b += lanes)
@@ -342,24 +347,36 @@ HWY_INLINE void GradientRows(const Channel* rows, int64_t at, int64_t n, bool ac
   }
 }
 
-// Calls body.operator()<passes, rows>(first) for pairs of channels that pass on the same side of
-// their edge, and for single ones.
+// Calls body.operator()<passes, rows>(first) for channels side by side that pass on the same side
+// of their edge, kMostRows of them or two, and for single ones.
 template <class Body>
 HWY_INLINE void OverChannels(const Edge* edges, int64_t channels, const Body& body) {
   for (int64_t c = 0; c < channels;) {
     const Passes passes = edges[c].passes;
-    const bool pair = c + 1 < channels && edges[c + 1].passes == passes;
-    if (pair && passes == Passes::below)
-      body.template operator()<Passes::below, 2>(c);
-    else if (pair && passes == Passes::everywhere)
-      body.template operator()<Passes::everywhere, 2>(c);
-    else if (passes == Passes::below)
-      body.template operator()<Passes::below, 1>(c);
-    else if (passes == Passes::everywhere)
-      body.template operator()<Passes::everywhere, 1>(c);
-    else
+    const auto alike = [&](int64_t count) {
+      if (c + count > channels) return false;
+      for (int64_t k = 1; k < count; ++k)
+        if (edges[c + k].passes != passes) return false;
+      return true;
+    };
+    const auto call = [&]<Passes kPasses>() HWY_ATTR {
+      const int64_t count = alike(kMostRows) ? kMostRows : alike(2) ? 2 : 1;
+      if (count == kMostRows)
+        body.template operator()<kPasses, kMostRows>(c);
+      else if (count == 2)
+        body.template operator()<kPasses, 2>(c);
+      else
+        body.template operator()<kPasses, 1>(c);
+      c += count;
+    };
+    if (passes == Passes::below) {
+      call.template operator()<Passes::below>();
+    } else if (passes == Passes::everywhere) {
+      call.template operator()<Passes::everywhere>();
+    } else {
       body.template operator()<Passes::above, 1>(c);
-    c += pair && passes != Passes::above ? 2 : 1;
+      ++c;
+    }
   }
 }
 
@@ -379,14 +396,16 @@ void SumsGroup(const NormShape& s, const Channel* rows, const Edge* edges, int64
                const float* inverse, float* sum_g, float* sum_gx) {
   const auto add = [&]<Passes kPasses, int kRows>(int64_t c) HWY_ATTR {
     const D d;
-    double total[2] = {}, product[2] = {};
+    double total[kRows] = {}, product[kRows] = {};
     for (int64_t q = 0; q < s.positions; ++q)
       for (int64_t begin = 0; begin < s.n; begin += kPiece) {
         const int64_t count = s.n - begin < kPiece ? s.n - begin : kPiece;
-        V sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+        V sums[2 * kMostRows];
+        for (V& v : sums) v = hn::Zero(d);
         GradientSums<kPasses, kRows>(rows + c, q * s.stride + begin, count, sums);
-        float all[4];
-        SumFour(d, sums[0], sums[1], sums[2], sums[3], all);
+        float all[2 * kMostRows];
+        for (int k = 0; k < 2 * kRows; k += 4)
+          SumFour(d, sums[k], sums[k + 1], sums[k + 2], sums[k + 3], all + k);
         for (int k = 0; k < kRows; ++k) {
           total[k] += static_cast<double>(all[2 * k]);
           product[k] -= static_cast<double>(all[2 * k + 1]);

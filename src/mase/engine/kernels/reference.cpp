@@ -32,11 +32,24 @@ void gather(const float* source, int64_t features, const uint32_t* rows, int64_t
 }
 
 void gather_linear(const Samples& samples, const Normalizer* normalizer, const LinearShape& s,
-                   const float* w, const float* bias, bool relu, float* y) {
-  std::vector<float> x(static_cast<size_t>(s.in * s.stride));
+                   const float* w, const float* bias, bool relu, float* y,
+                   std::span<const NextLayer> next) {
+  std::vector<float> x(static_cast<size_t>(s.in * s.stride)), result;
   reference::gather(samples.source, s.in, samples.rows, samples.first, s.n, x.data(), s.stride,
                     normalizer);
-  reference::linear(s, w, bias, x.data(), y, relu, false);
+  LinearShape shape = s;
+  const auto multiply = [&](const float* weights, const float* shift, bool limit) {
+    result.assign(static_cast<size_t>(shape.out * s.stride), 0.0f);
+    reference::linear(shape, weights, shift, x.data(), result.data(), limit, false);
+    x.swap(result);
+  };
+  multiply(w, bias, relu);
+  for (const NextLayer& layer : next) {
+    shape = {layer.out, shape.out, layer.out_step, layer.in_step, s.stride, s.n};
+    multiply(layer.w, layer.bias, layer.relu);
+  }
+  for (int64_t o = 0; o < shape.out; ++o)
+    std::copy_n(x.data() + o * s.stride, s.n, y + o * s.stride);
 }
 
 void scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out) {

@@ -31,6 +31,16 @@ HWY_INLINE V LoadBlocks(const Rows& rows, int64_t i, int64_t offset) {
 #endif
 }
 
+#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
+// Four floats of each of four rows, four apart. Highway's Combine clears the upper half first.
+template <class Rows>
+HWY_INLINE hn::Vec<hn::FixedTag<float, 16>> LoadFourBlocks(const Rows& rows, int64_t i,
+                                                           int64_t offset) {
+  const V low = LoadBlocks(rows, i, offset), high = LoadBlocks(rows, i + 8, offset);
+  return {_mm512_insertf32x8(_mm512_castps256_ps512(low.raw), high.raw, 1)};
+}
+#endif
+
 // A 4 x 4 transposition inside each block of four lanes.
 template <class D_, class V_>
 HWY_INLINE void TransposeBlocks(D_ d, V_& a, V_& b, V_& c, V_& e) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row-major samples to rows of features and back. Eight samples by four features at a time are
 // transposed in registers; the samples of a shuffled batch are spread over the memory, so those to
-// come are prefetched.
+// come are prefetched. Back with AVX-512 sixteen samples at a time, by permutations of two rows.
 #include <algorithm>
 #include <cstring>
 
@@ -169,7 +169,60 @@ int64_t ScatterWhole(const float* in, int64_t stride, int64_t n, float* out) {
 }
 #endif
 
+#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
+// Sixteen samples are as many vectors as they have features. Where the values of each vector lie in
+// each pair of rows, as the processor's permutations of two vectors want to know it, and which of
+// them are in that pair.
+template <int kFeatures>
+struct PairsOfRows {
+  static constexpr int kPairs = (kFeatures + 1) / 2;
+  alignas(64) int32_t places[kFeatures][kPairs][16] = {};
+  uint16_t chosen[kFeatures][kPairs] = {};
+
+  constexpr PairsOfRows() {
+    for (int v = 0; v < kFeatures; ++v)
+      for (int i = 0; i < 16; ++i) {
+        const int sample = (16 * v + i) / kFeatures, feature = (16 * v + i) % kFeatures;
+        places[v][feature / 2][i] = sample + 16 * (feature % 2);
+        chosen[v][feature / 2] = static_cast<uint16_t>(chosen[v][feature / 2] | 1 << i);
+      }
+  }
+};
+
+// Sixteen samples at a time, in whole vectors; how many samples that is, is returned.
+template <int kFeatures>
+int64_t ScatterSixteen(const float* in, int64_t stride, int64_t n, float* HWY_RESTRICT out) {
+  static constexpr PairsOfRows<kFeatures> pairs;
+  const hn::FixedTag<float, 16> d;
+  int64_t b = 0;
+  for (; b + 16 <= n; b += 16) {
+    hn::Vec<decltype(d)> rows[kFeatures + 1];
+    for (int f = 0; f < kFeatures; ++f) rows[f] = hn::LoadU(d, in + f * stride + b);
+    rows[kFeatures] = rows[kFeatures - 1];  // of an odd number; nothing of it is chosen
+    for (int v = 0; v < kFeatures; ++v) {
+      __m512 result = rows[0].raw;
+      for (int p = 0; p < pairs.kPairs; ++p) {
+        const __m512i places = _mm512_load_si512(pairs.places[v][p]);
+        const __m512 both = _mm512_permutex2var_ps(rows[2 * p].raw, places, rows[2 * p + 1].raw);
+        result = p == 0 ? both : _mm512_mask_mov_ps(result, pairs.chosen[v][p], both);
+      }
+      _mm512_storeu_ps(out + b * kFeatures + 16 * v, result);
+    }
+  }
+  return b;
+}
+#endif
+
 void Scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out) {
+#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
+  int64_t done = 0;
+  if (features == 3) done = ScatterSixteen<3>(in, stride, n, out);
+  if (features == 5) done = ScatterSixteen<5>(in, stride, n, out);
+  if (features == 6) done = ScatterSixteen<6>(in, stride, n, out);
+  in += done;
+  n -= done;
+  out += done * features;
+#endif
   int64_t b = 0;
 #if HWY_TARGET != HWY_SCALAR
   if (features == 3) b = ScatterWhole<3>(in, stride, n, out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear: y = w x + b over the rows, whatever the lanes are. In inference it takes a relu behind
-// it, a batch norm behind it (in its weights) and, when small, the gather before it.
+// it, a batch norm behind it (in its weights) and, when small, the gather and the layers before it.
 #include <algorithm>
 
 #include "mase/engine/kernels/kernels.h"
@@ -37,33 +37,6 @@ Geometry geometry_of(const Plan& plan, const Primitive& p) {
   return g;
 }
 
-// A gather and the small linear layer behind it.
-Step gather_forward(Plan& plan, const Primitive& p, int weight, int bias) {
-  const auto& own = p.as<LinearPayload>();
-  const Primitive& source = plan.primitives[static_cast<size_t>(own.gather)];
-  const auto gather = source.as<GatherPayload>();
-  Step step{fmt::format("{}+linear{}", gather_name(gather), own.relu ? "+relu" : ""),
-            "",
-            {weight},
-            {p.out}};
-  step.read({bias, gather.scale, gather.shift});
-  const bool normalized = gather.norm >= 0, relu = own.relu;
-  if (normalized) plan.prepare.push_back(prepare_scale(plan, gather, plan.at(source.out).rows()));
-  const kernels::LinearShape geometry = geometry_of(plan, p).shape;
-  step.detail = fmt::format("{} -> {}", geometry.in, geometry.out);
-  const int out = p.out;
-  step.bind = [=](const Memory& memory) -> Kernel {
-    return [=, by = normalizer_of(gather, memory), w = memory[weight], b = memory.at(bias),
-            to = memory[out]](const Run& run) {
-      kernels::LinearShape shape = geometry;
-      shape.n = run.n;
-      kernels::gather_linear(run.inputs[gather.placeholder], normalized ? &by : nullptr, shape, w,
-                             b, relu, to);
-    };
-  };
-  return step;
-}
-
 // The weights and bias that are multiplied with: those of the layer, or with a batch norm in them.
 struct Factors {
   int weight, bias;
@@ -76,10 +49,52 @@ Factors factors_of(Plan& plan, const Primitive& p) {
   return {own.folded_weight, own.folded_bias};
 }
 
+// A gather and the small linear layers behind it, of which `p` is the last.
 std::optional<Step> gathered(Plan& plan, Primitive& p) {
   if (p.as<LinearPayload>().gather < 0) return {};
-  const Factors factors = factors_of(plan, p);
-  return gather_forward(plan, p, factors.weight, factors.bias);
+  const Primitive& source = plan.primitives[static_cast<size_t>(p.as<LinearPayload>().gather)];
+  const auto gather = source.as<GatherPayload>();
+  std::vector<const Primitive*> chain = {&p};
+  for (int i = p.as<LinearPayload>().before; i >= 0; i = chain.front()->as<LinearPayload>().before)
+    chain.insert(chain.begin(), &plan.primitives[static_cast<size_t>(i)]);
+  struct Layer {
+    Factors factors;
+    kernels::LinearShape shape;
+    bool relu;
+  };
+  std::vector<Layer> layers;
+  const int out = p.out;
+  Step step{gather_name(gather), "", {}, {out}};
+  step.read({gather.scale, gather.shift});
+  const bool normalized = gather.norm >= 0;
+  if (normalized) plan.prepare.push_back(prepare_scale(plan, gather, plan.at(source.out).rows()));
+  for (const Primitive* layer : chain) {
+    const bool relu = layer->as<LinearPayload>().relu;
+    layers.push_back({factors_of(plan, *layer), geometry_of(plan, *layer).shape, relu});
+    step.kernel += relu ? "+linear+relu" : "+linear";
+    step.read({layers.back().factors.weight, layers.back().factors.bias});
+    if (step.detail.empty()) step.detail = std::to_string(layers.back().shape.in);
+    step.detail += fmt::format(" -> {}", layers.back().shape.out);
+  }
+  step.bind = [=](const Memory& memory) -> Kernel {
+    std::vector<kernels::NextLayer> next;
+    for (size_t i = 1; i < layers.size(); ++i) {
+      const Layer& layer = layers[i];
+      next.push_back({layer.shape.out, layer.shape.out_step, layer.shape.in_step,
+                      memory[layer.factors.weight], memory.at(layer.factors.bias), layer.relu});
+    }
+    kernels::LinearShape geometry = layers[0].shape;
+    geometry.stride = layers.back().shape.stride;
+    return [=, by = normalizer_of(gather, memory), w = memory[layers[0].factors.weight],
+            b = memory.at(layers[0].factors.bias), relu = layers[0].relu,
+            to = memory[out]](const Run& run) {
+      kernels::LinearShape shape = geometry;
+      shape.n = run.n;
+      kernels::gather_linear(run.inputs[gather.placeholder], normalized ? &by : nullptr, shape, w,
+                             b, relu, to, next);
+    };
+  };
+  return step;
 }
 
 Step vectors(Plan& plan, Primitive& p) {
