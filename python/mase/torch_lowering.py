@@ -250,6 +250,8 @@ class Lowering(torch.fx.proxy.GraphAppendingTracer):
 
     def through(self, layer: torch.nn.Module, x: Any) -> Any:
         path = f"_{self._prefix}"
+        if path in self.modules:  # a rewrite may make several
+            path = next(f"{path}_{i}" for i in range(1, len(self.modules) + 2) if f"{path}_{i}" not in self.modules)
         self.modules[path] = layer
         return self.create_proxy("call_module", path, (x,), {})
 

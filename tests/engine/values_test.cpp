@@ -111,6 +111,40 @@ TEST(Values, MultiheadAttention) {
   }
 }
 
+// Four heads share the keys of two, under masks for all heads or for each; one query sees nothing.
+TEST(Values, GroupedQueriesUnderMasks) {
+  constexpr int64_t length = 9, each = 4;
+  for (const Shape& sizes : {Shape{length, length}, Shape{1, length, length},
+                             Shape{4, length, length}, Shape{1, 4, length, length}})
+    for (const bool causal : {false, true}) {
+      Graph graph;
+      graph.name = "grouped " + shape_text(sizes);
+      const NodeId x = graph.add_placeholder("x", {length, 6});
+      const auto heads = [&](const std::string& path, int64_t count) {
+        NodeId y = linear(graph, path, x, 6, count * each);
+        y = graph.call_method("view",
+                              {at(y), number(-1), number(length), number(count), number(each)});
+        return graph.call_method("permute", {at(y), number(0), number(2), number(1), number(3)});
+      };
+      const NodeId q = heads("q", 4), k = heads("k", 2), v = heads("v", 2);
+      Tensor mask(sizes);
+      float* values = mask.mutable_data<float>();
+      for (int64_t i = 0; i < mask.numel(); ++i) {
+        const int64_t query = i / length % length;
+        values[i] = query == 3 || i % 7 == 5 ? -INFINITY : static_cast<float>(i % 5) / 4;
+      }
+      NodeId y = graph.call_function("scaled_dot_product_attention",
+                                     {at(q), at(k), at(v), at(graph.add_constant("mask", mask))},
+                                     {{"is_causal", Argument::literal(causal)}});
+      y = graph.call_function("flatten", {at(y), number(1)});
+      graph.add_output({linear(graph, "head", y, 4 * length * each, 3)});
+      expect_both(graph);
+      CompileOptions options;
+      options.batch_size = 2;
+      EXPECT_EQ(Program::compile(graph, options).dump().find("  call "), std::string::npos);
+    }
+}
+
 // Sizes that are no sums of batches are computed by the ops themselves, for any batch.
 TEST(Values, HalvesOfTheBatch) {
   Graph graph;

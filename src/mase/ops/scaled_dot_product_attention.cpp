@@ -183,6 +183,8 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   const Geometry g = geometry_of(attributes, shapes);
   const auto rank = static_cast<int64_t>(shapes[0].size());
   Slot q = inputs[0], k = inputs[1], v = inputs[2];
+  std::optional<Slot> mask;
+  if (inputs.size() > 3) mask = inputs[3];
   Shape out = shapes[0];
   out.back() = g.result;
   const bool grouped = g.heads != g.key_heads;
@@ -196,7 +198,14 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
     q = split(q, g.key_heads, g.heads / g.key_heads);
     k = split(k, g.key_heads, 1);
     v = split(v, g.key_heads, 1);
-    if (inputs.size() > 3) return -1;
+    if (mask && shapes[3].size() > 2) {
+      Shape shape = shapes[3];
+      int64_t& heads = shape[shape.size() - 3];
+      const int64_t each = heads == 1 ? 1 : g.heads / g.key_heads;
+      heads /= each;
+      shape.insert(shape.end() - 2, each);
+      mask = lowering.reshape(*mask, shape);
+    }
   }
   std::vector<int64_t> order;
   const int64_t ranks = rank + (grouped ? 1 : 0);
@@ -205,10 +214,8 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   Slot scores = lowering.matmul(q, lowering.permute(k, order));
   Expr scaled = Expr::operand(0) * g.scale;
   std::vector<Slot> operands = {scores};
-  std::optional<Slot> mask;
-  if (inputs.size() > 3) {
-    mask = inputs[3];
-    operands.push_back(inputs[3]);
+  if (mask) {
+    operands.push_back(*mask);
     scaled = scaled + Expr::operand(1);
   }
   if (attributes["is_causal"].as_bool()) {
@@ -234,8 +241,8 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   operands.push_back(most);
   const int place = static_cast<int>(operands.size()) - 1;
   scores = lowering.softmax(lowering.map(unless_blind(scaled, place), operands), -1, false);
-  const Slot mixed = lowering.reshape(lowering.matmul(scores, v), out);
-  return lowering.map(unless_blind(Expr::operand(0), 1), {mixed, most});
+  const Slot mixed = lowering.matmul(scores, v);
+  return lowering.reshape(lowering.map(unless_blind(Expr::operand(0), 1), {mixed, most}), out);
 }
 
 const Register<OpRecord> registered{{
