@@ -375,6 +375,9 @@ for attributes in (dict(scale_factor=1.7), dict(scale_factor=1.7, mode="bilinear
 whole = torch.tensor([[-2.0, -0.5, 0.0, 0.5], [1.0, 1.5, -1.25, 0.0]])
 for exponent in (17, 20, 1.5, 2.5):
     case("pow", {"other": exponent}, lambda x: torch.pow(x, exponent), [], xs=[whole if exponent > 3 else whole.abs()])
+steps = torch.tensor([-12345.678, -3.7, -2.5, -1.5, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 1.5, 2.5, 3.7, 1e6])
+for name in ("sin", "cos", "round", "floor", "ceil", "trunc", "sign"):
+    case(name, {}, getattr(torch, name), [], xs=[steps])
 
 path = pathlib.Path(__file__).parent.parent / "tests" / "golden" / "ops" / "torch.json"
 path.parent.mkdir(parents=True, exist_ok=True)

@@ -476,6 +476,51 @@ TEST(Program, LargeBatchesInSlicesMatchSingleSamples) {
   EXPECT_THROW(program.forward(beyond), Error);
 }
 
+// An element-wise op that expressions have words for is a sweep, forward and backward: the op's own
+// code is only the fall back.
+TEST(Program, ElementwiseFunctionsAreSweeps) {
+  for (const char* op : {"sin", "cos", "round", "floor", "ceil", "trunc", "sign"}) {
+    Graph graph;
+    NodeId x = graph.add_placeholder("x", {6});
+    x = add_layer(graph, "linear", {{"out_features", 9}}, x);
+    x = graph.call_function(op, {Argument::node(x)});
+    graph.add_output({add_layer(graph, "linear", {{"out_features", 3}}, x)});
+    CompileOptions options;
+    options.training = true;
+    options.loss = make_loss("cross_entropy");
+    for (const std::string& steps :
+         {Program::compile(graph, options).dump(), Program::compile(graph, {}).dump()}) {
+      EXPECT_NE(steps.find("map"), std::string::npos) << op << "\n" << steps;
+      EXPECT_EQ(steps.find("call"), std::string::npos) << op << "\n" << steps;
+    }
+    expect_inference(graph, 17, op);
+    expect_gradients(graph, 17, 17, op);
+  }
+}
+
+// What PyTorch's functions make of numbers that are none, of infinities and of -0.
+TEST(Program, ElementwiseFunctionsOfOddNumbersAreTorchs) {
+  const Tensor rows =
+      Tensor::of({1, 6}, std::vector<float>{NAN, INFINITY, -INFINITY, -0.0f, -0.5f, 2.5f});
+  const auto text = [&](const char* op) {
+    Graph graph;
+    const NodeId x = graph.add_placeholder("x", {6});
+    graph.add_output({graph.call_function(op, {Argument::node(x)})});
+    const Tensor result = run(graph, {rows})[0];
+    std::string numbers;
+    for (int64_t i = 0; i < 6; ++i)
+      numbers += fmt::format("{:.4g} ", std::isnan(result.item(i)) ? NAN : result.item(i));
+    return numbers;
+  };
+  EXPECT_EQ(text("sin"), "nan nan nan -0 -0.4794 0.5985 ");
+  EXPECT_EQ(text("cos"), "nan nan nan 1 0.8776 -0.8011 ");
+  EXPECT_EQ(text("round"), "nan inf -inf -0 -0 2 ");
+  EXPECT_EQ(text("floor"), "nan inf -inf -0 -1 2 ");
+  EXPECT_EQ(text("ceil"), "nan inf -inf -0 -0 3 ");
+  EXPECT_EQ(text("trunc"), "nan inf -inf -0 -0 2 ");
+  EXPECT_EQ(text("sign"), "0 1 -1 0 -1 1 ");
+}
+
 // Shapes that a graph has at its own batch only.
 TEST(Program, RunsWholeBatchesThatOneRowHasNoShapeFor) {
   Graph graph;

@@ -67,6 +67,34 @@ TEST(Values, SeveralResults) {
   expect_both(graph);
 }
 
+// Where the extremes of a dimension stand is found lane by lane; of equal ones the first, and the
+// first NaN before all.
+TEST(Values, PlacesOfExtremes) {
+  for (const char* op : {"max", "min"}) {
+    Graph graph;
+    graph.name = op;
+    const NodeId x = graph.add_placeholder("x", {4, 5});
+    const NodeId kept =
+        graph.call_function(op, {at(x), number(1)}, {{"keepdim", Argument::literal(true)}});
+    const NodeId last = graph.call_function(op, {at(x), number(-1)});
+    graph.add_output({graph.result_of(kept, 1), graph.result_of(last, 1)});
+    const std::string steps = Program::compile(graph, {}).dump();
+    EXPECT_EQ(steps.find("call"), std::string::npos) << steps;
+    Tensor rows({7, 4, 5});
+    Random random(3, "places");
+    for (int64_t i = 0; i < rows.numel(); ++i)
+      rows.mutable_data<float>()[i] =
+          random.below(12) == 0 ? NAN : static_cast<float>(random.below(4));
+    const std::vector<Tensor> got = run(graph, {rows});
+    const std::vector<Array> wanted = evaluate(graph, {Array::from(rows)});
+    for (size_t k = 0; k < 2; ++k) {
+      ASSERT_EQ(got[k].shape(), wanted[k].shape);
+      for (int64_t i = 0; i < got[k].numel(); ++i)
+        EXPECT_EQ(got[k].item(i), wanted[k].data[static_cast<size_t>(i)]) << op << " " << i;
+    }
+  }
+}
+
 TEST(Values, MethodsAndSizes) {
   Graph graph;
   graph.name = "methods";

@@ -18,7 +18,7 @@ Expr random_expr(Random& random, int depth) {
     return random.below(3) == 0 ? Expr(random.uniform(-2, 2))
                                 : Expr::operand(static_cast<int>(random.below(2)));
   const Expr a = random_expr(random, depth - 1), b = random_expr(random, depth - 1);
-  switch (random.below(9)) {
+  switch (random.below(11)) {
     case 0:
       return a + b;
     case 1:
@@ -35,6 +35,10 @@ Expr random_expr(Random& random, int depth) {
       return softplus(a);
     case 7:
       return erf(a);
+    case 8:
+      return sin(a);
+    case 9:
+      return cos(a);
     default:
       return log(1.5 + a * a) + sqrt(1.0 + b * b) + exp(tanh(a)) - select(less(a, b), a, a);
   }
@@ -71,6 +75,18 @@ TEST(Expr, ReluHasNoSlopeAtZero) {
   EXPECT_EQ(relu.derivative(0).evaluate({0.0}), 0);
   EXPECT_EQ(relu.derivative(0).evaluate({1e-300}), 1);
   EXPECT_TRUE(std::isnan(relu.evaluate({NAN})));
+}
+
+TEST(Expr, RoundingsHaveNoSlope) {
+  const Expr x = Expr::operand(0);
+  for (const Expr& e : {floor(x * 3.0), round(x), -floor(-x), less(0.0, x) - less(x, 0.0)}) {
+    const Expr slope = e.derivative(0);
+    EXPECT_TRUE(slope.is_constant(0));
+    EXPECT_FALSE(std::signbit(slope.evaluate({0.5})));
+  }
+  EXPECT_EQ(round(x).evaluate({2.5}), 2);
+  EXPECT_EQ(round(x).evaluate({-1.5}), -2);
+  EXPECT_EQ(floor(x).evaluate({-0.25}), -1);
 }
 
 TEST(Expr, SubstitutionComposes) {

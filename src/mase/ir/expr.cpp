@@ -41,6 +41,14 @@ double scalar_result(ScalarOp op, double a, double b, double c) {
       return std::erf(a);
     case ScalarOp::softplus:
       return std::max(a, 0.0) + std::log1p(std::exp(-std::abs(a)));
+    case ScalarOp::sin:
+      return std::sin(a);
+    case ScalarOp::cos:
+      return std::cos(a);
+    case ScalarOp::floor:
+      return std::floor(a);
+    case ScalarOp::round:
+      return std::nearbyint(a);
     case ScalarOp::less:
       return a < b ? 1.0 : 0.0;
     case ScalarOp::select:
@@ -128,7 +136,7 @@ Expr Expr::derivative(int wanted) const {
     case ScalarOp::min:
       return select(less(in[0], in[1]), d(0), d(1));
     case ScalarOp::neg:
-      return -d(0);
+      return 0.0 - d(0);  // not -0 where d(0) is 0
     case ScalarOp::abs:
       return (less(0.0, in[0]) - less(in[0], 0.0)) * d(0);
     case ScalarOp::sqrt:
@@ -145,6 +153,13 @@ Expr Expr::derivative(int wanted) const {
       return 2.0 * std::numbers::inv_sqrtpi * exp(-(in[0] * in[0])) * d(0);
     case ScalarOp::softplus:
       return sigmoid(in[0]) * d(0);
+    case ScalarOp::sin:
+      return cos(in[0]) * d(0);
+    case ScalarOp::cos:
+      return -sin(in[0]) * d(0);
+    // As PyTorch: 0 at the steps too.
+    case ScalarOp::floor:
+    case ScalarOp::round:
     case ScalarOp::less:
       return 0.0;
     case ScalarOp::select:
@@ -186,6 +201,10 @@ Expr tanh(const Expr& a) { return Expr::make(ScalarOp::tanh, {a}); }
 Expr sigmoid(const Expr& a) { return Expr::make(ScalarOp::sigmoid, {a}); }
 Expr erf(const Expr& a) { return Expr::make(ScalarOp::erf, {a}); }
 Expr softplus(const Expr& a) { return Expr::make(ScalarOp::softplus, {a}); }
+Expr sin(const Expr& a) { return Expr::make(ScalarOp::sin, {a}); }
+Expr cos(const Expr& a) { return Expr::make(ScalarOp::cos, {a}); }
+Expr floor(const Expr& a) { return Expr::make(ScalarOp::floor, {a}); }
+Expr round(const Expr& a) { return Expr::make(ScalarOp::round, {a}); }
 Expr less(const Expr& a, const Expr& b) { return Expr::make(ScalarOp::less, {a, b}); }
 Expr select(const Expr& condition, const Expr& then, const Expr& otherwise) {
   if (condition.node().op == ScalarOp::constant)

@@ -30,8 +30,12 @@ enum class ScalarOp {
   sigmoid,
   erf,
   softplus,  // softplus(x) = log(1 + exp(x)), stable
-  less,      // a < b ? 1 : 0
-  select,    // a != 0 ? b : c
+  sin,
+  cos,
+  floor,
+  round,   // halves to the even number
+  less,    // a < b ? 1 : 0
+  select,  // a != 0 ? b : c
 };
 
 class Expr {
@@ -81,6 +85,10 @@ Expr tanh(const Expr& a);
 Expr sigmoid(const Expr& a);
 Expr erf(const Expr& a);
 Expr softplus(const Expr& a);
+Expr sin(const Expr& a);
+Expr cos(const Expr& a);
+Expr floor(const Expr& a);
+Expr round(const Expr& a);
 Expr less(const Expr& a, const Expr& b);
 Expr select(const Expr& condition, const Expr& then, const Expr& otherwise);
 

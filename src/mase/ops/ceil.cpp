@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // ceil: the whole number at or above.
-#include <cmath>
-
-#include "mase/ops/pointwise.h"
+#include "mase/ops/elementwise.h"
 
 namespace mase::ceil_op {
 namespace {
 
-const Register<OpRecord> registered{pointwise(
-    {.name = "ceil",
-     .function = "torch.ceil",
-     .mase_type = {},
-     .summary = "the whole number at or above"},
-    [](double x) { return std::ceil(x); }, [](double) { return 0.0; })};
+const Register<OpRecord> registered{elementwise({.name = "ceil",
+                                                 .function = "torch.ceil",
+                                                 .mase_type = "builtin_func",
+                                                 .summary = "the whole number at or above"},
+                                                [](const Value&) {
+                                                  const Expr x = Expr::operand(0);
+                                                  return -floor(-x);
+                                                })};
 
 }  // namespace
 }  // namespace mase::ceil_op

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // cos: the cosine.
-#include <cmath>
-
-#include "mase/ops/pointwise.h"
+#include "mase/ops/elementwise.h"
 
 namespace mase::cos_op {
 namespace {
 
-const Register<OpRecord> registered{pointwise(
-    {.name = "cos",
-     .function = "torch.cos",
-     .mase_type = {},
-     .summary = "the cosine",
-     .element = ElementRule::real},
-    [](double x) { return std::cos(x); }, [](double x) { return -std::sin(x); })};
+const Register<OpRecord> registered{elementwise({.name = "cos",
+                                                 .function = "torch.cos",
+                                                 .mase_type = "builtin_func",
+                                                 .summary = "the cosine",
+                                                 .element = ElementRule::real},
+                                                [](const Value&) {
+                                                  const Expr x = Expr::operand(0);
+                                                  return cos(x);
+                                                })};
 
 }  // namespace
 }  // namespace mase::cos_op

@@ -41,17 +41,21 @@ void each_extremum(const OpCall& call, bool largest, const Visit& visit) {
 }
 
 Slot lower_extremum(Lowering& lowering, const Value& attributes, Slot x, bool largest) {
-  const size_t rank = lowering.shape(x).size();
-  if (rank == 0 || (!attributes["dim"].is_null() && checked_result(attributes, 2) == 1)) return -1;
+  const Shape shape = lowering.shape(x);
+  const size_t rank = shape.size();
+  if (rank == 0) return -1;
   std::vector<int64_t> dims;
   if (attributes["dim"].is_null())
     for (size_t i = 0; i < rank; ++i) dims.push_back(static_cast<int64_t>(i));
   else
     dims = {checked_dim(attributes["dim"].as_int(), rank)};
   const bool keep = attributes["keepdim"].as_bool();
-  if (largest) return lowering.reduce(ReduceKind::max, x, dims, keep);
-  const Slot turned = lowering.map(-Expr::operand(0), {x});
-  return lowering.map(-Expr::operand(0), {lowering.reduce(ReduceKind::max, turned, dims, keep)});
+  const Slot turned = largest ? x : lowering.map(-Expr::operand(0), {x});
+  if (!attributes["dim"].is_null() && checked_result(attributes, 2) == 1)
+    return lowering.reshape(lowering.primitive("argmax", Dict{{"dim", dims[0]}}, {turned}),
+                            reduced_shape(shape, static_cast<size_t>(dims[0]), keep));
+  const Slot most = lowering.reduce(ReduceKind::max, turned, dims, keep);
+  return largest ? most : lowering.map(-Expr::operand(0), {most});
 }
 
 }  // namespace

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // floor: the whole number at or below.
-#include <cmath>
-
-#include "mase/ops/pointwise.h"
+#include "mase/ops/elementwise.h"
 
 namespace mase::floor_op {
 namespace {
 
-const Register<OpRecord> registered{pointwise(
-    {.name = "floor",
-     .function = "torch.floor",
-     .mase_type = {},
-     .summary = "the whole number at or below"},
-    [](double x) { return std::floor(x); }, [](double) { return 0.0; })};
+const Register<OpRecord> registered{elementwise({.name = "floor",
+                                                 .function = "torch.floor",
+                                                 .mase_type = "builtin_func",
+                                                 .summary = "the whole number at or below"},
+                                                [](const Value&) {
+                                                  const Expr x = Expr::operand(0);
+                                                  return floor(x);
+                                                })};
 
 }  // namespace
 }  // namespace mase::floor_op

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // sin: the sine.
-#include <cmath>
-
-#include "mase/ops/pointwise.h"
+#include "mase/ops/elementwise.h"
 
 namespace mase::sin_op {
 namespace {
 
-const Register<OpRecord> registered{pointwise(
-    {.name = "sin",
-     .function = "torch.sin",
-     .mase_type = {},
-     .summary = "the sine",
-     .element = ElementRule::real},
-    [](double x) { return std::sin(x); }, [](double x) { return std::cos(x); })};
+const Register<OpRecord> registered{elementwise({.name = "sin",
+                                                 .function = "torch.sin",
+                                                 .mase_type = "builtin_func",
+                                                 .summary = "the sine",
+                                                 .element = ElementRule::real},
+                                                [](const Value&) {
+                                                  const Expr x = Expr::operand(0);
+                                                  return sin(x);
+                                                })};
 
 }  // namespace
 }  // namespace mase::sin_op

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // trunc: the whole number towards zero.
-#include <cmath>
-
-#include "mase/ops/pointwise.h"
+#include "mase/ops/elementwise.h"
 
 namespace mase::trunc_op {
 namespace {
 
-const Register<OpRecord> registered{pointwise(
-    {.name = "trunc",
-     .function = "torch.trunc",
-     .mase_type = {},
-     .summary = "the whole number towards zero"},
-    [](double x) { return std::trunc(x); }, [](double) { return 0.0; })};
+const Register<OpRecord> registered{elementwise({.name = "trunc",
+                                                 .function = "torch.trunc",
+                                                 .mase_type = "builtin_func",
+                                                 .summary = "the whole number towards zero"},
+                                                [](const Value&) {
+                                                  const Expr x = Expr::operand(0);
+                                                  return select(less(x, 0.0), -floor(-x), floor(x));
+                                                })};
 
 }  // namespace
 }  // namespace mase::trunc_op

@@ -89,6 +89,17 @@ void Apply(ScalarOp op, const float* a, const float* b, const float* c, float* o
       return Sweep(a, b, c, out, n, [=](V x, V, V) HWY_ATTR { return SafeErf(d, x); });
     case ScalarOp::softplus:
       return Sweep(a, b, c, out, n, [=](V x, V, V) HWY_ATTR { return SafeSoftplus(d, x); });
+    case ScalarOp::sin:
+      return Sweep(a, b, c, out, n, [=](V x, V, V) HWY_ATTR { return SafeSin(d, x); });
+    case ScalarOp::cos:
+      return Sweep(a, b, c, out, n, [=](V x, V, V) HWY_ATTR { return SafeCos(d, x); });
+    // Some of Highway's targets lose the sign of -0.
+    case ScalarOp::floor:
+      return Sweep(a, b, c, out, n,
+                   [=](V x, V, V) HWY_ATTR { return hn::CopySign(hn::Floor(x), x); });
+    case ScalarOp::round:
+      return Sweep(a, b, c, out, n,
+                   [=](V x, V, V) HWY_ATTR { return hn::CopySign(hn::Round(x), x); });
   }
 }
 

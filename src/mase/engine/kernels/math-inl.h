@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of vectors, right for every input: infinities, NaN, zero and negative numbers. exp and
-// log are Highway's; the others are fitted here (minimax over the interval named), to about 1e-7.
+// Functions of vectors, right for every input: infinities, NaN, zero and negative numbers. exp,
+// log, sin and cos are Highway's; the others are fitted here (minimax over the interval named), to
+// about 1e-7.
 #if defined(MASE_ENGINE_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef MASE_ENGINE_MATH_INL_H
 #undef MASE_ENGINE_MATH_INL_H
@@ -8,6 +9,7 @@
 #define MASE_ENGINE_MATH_INL_H
 #endif
 
+#include <cmath>
 #include <limits>
 
 #include "hwy/contrib/math/math-inl.h"
@@ -110,6 +112,33 @@ HWY_INLINE V SafeSoftplus(D d, V x) {
   const V tail = hn::Log1p(d, ExpNotPositive(d, hn::Neg(hn::Abs(x))));
   const V result = hn::Add(hn::Max(x, hn::Zero(d)), tail);
   return hn::IfThenElse(hn::IsNaN(x), x, result);
+}
+
+// Highway's sin and cos reduce angles up to 39000 only. Larger ones are rare: the C library, which
+// reduces all exactly and makes NaN of the infinities, one by one. A lane's result does not depend
+// on its neighbours.
+template <class D, class V>
+HWY_INLINE V LargeAngles(D d, V x, V result, double (*function)(double)) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const auto large = hn::Gt(hn::Abs(x), hn::Set(d, 39000.0f));
+  if (HWY_LIKELY(hn::AllFalse(d, large))) return result;
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(x, d, lanes);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = static_cast<float>(function(lanes[i]));
+  return hn::IfThenElse(large, hn::Load(d, lanes), result);
+}
+
+template <class D, class V>
+HWY_INLINE V SafeSin(D d, V x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const V usual = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), x, hn::Sin(d, x));  // -0 stays -0
+  return LargeAngles(d, x, usual, [](double angle) { return std::sin(angle); });
+}
+
+template <class D, class V>
+HWY_INLINE V SafeCos(D d, V x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  return LargeAngles(d, x, hn::Cos(d, x), [](double angle) { return std::cos(angle); });
 }
 
 }  // namespace mase::kernels::HWY_NAMESPACE
