@@ -342,6 +342,7 @@ def _log10(x):
 @_function("logsumexp")
 def _log_sum(x, dim, keepdim=False):
     largest = _extreme(torch.max, x, dim, True)
+    largest = torch.where(torch.abs(largest) < math.inf, largest, x.constant(0.0))  # where inf - inf would be NaN
     total = torch.log(torch.sum(torch.exp(x - largest), dim, True)) + largest
     return total if keepdim else torch.sum(total, dim, False)
 

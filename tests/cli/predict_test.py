@@ -72,6 +72,16 @@ class Predict(unittest.TestCase):
         self.assertIn("choose one with --tensor: first, second", self.predict("rows", "many.npz", code=2))
         self.assertIn("no 'third'", self.predict("rows", "many.npz", "--tensor", "third", code=2))
 
+    def test_columns_of_an_archive_go_by_name(self):
+        with open(os.path.join(self.folder, "table.csv")) as file:
+            self.write("turned.csv", file.read().replace("a,b,c,kind", "feature_9,feature_10,b,kind"))
+        self.ch("train", "jsc-toy", "turned.csv", "--target", "kind", "--max-epochs", "1", "--project", "turned")
+        np.save(os.path.join(self.folder, "turned.npy"), self.rows)
+        self.save("turned.npz", feature_9=self.rows[:, 0], feature_10=self.rows[:, 1], b=self.rows[:, 2])
+        self.assertEqual(self.predict("turned", "turned.npz"), self.predict("turned", "turned.npy"))
+        self.save("strange.npz", p=self.rows[:, 0], q=self.rows[:, 1], r=self.rows[:, 2])
+        self.assertIn("feature_9", self.predict("turned", "strange.npz", code=2))
+
     def test_several_files(self):
         np.save(os.path.join(self.folder, "a.npy"), self.rows[:2])
         np.save(os.path.join(self.folder, "b.npy"), self.rows[2:5])

@@ -340,7 +340,7 @@ TEST(QuantizedTraining, BackwardTablesAreChecked) {
   EXPECT_NE(message({{"bypass", true}}, good, "relu").find("only layers that multiply"),
             std::string::npos);
   EXPECT_NE(message({{"bypass", true}}, {{"name", "integer"}, {"output_grad_widht", 8}}, "linear")
-                .find("unknown key 'widht'"),
+                .find("unknown key 'output_grad_widht'; did you mean 'output_grad_width'?"),
             std::string::npos);
   EXPECT_NE(message({{"bypass", true}}, {{"name", "integer"}, {"pass", "prune"}}, "linear")
                 .find("quantize"),

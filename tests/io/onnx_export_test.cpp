@@ -289,6 +289,23 @@ TEST(OnnxExport, WhatAFlavourCannotSayIsAnErrorThatNamesTheLayer) {
   EXPECT_NE(error(quantised("integer", 12, 3), onnx::Flavour::qcdq)
                 .find("QuantizeLinear of operator set 20 has no 12 bits"),
             std::string::npos);
+  Graph learning = make_model("jsc-tiny");
+  for (auto& [path, module] : learning.modules()) {
+    if (module.op != "linear") continue;
+    const Dict config{{"name", "scale_integer"},
+                      {"data_in_width", 4},
+                      {"weight_width", 4},
+                      {"weight_scale", "learned"}};
+    Problems problems;
+    module.quantization =
+        parse_quantization(config, operand_rules(find_op("linear")), path, problems);
+    problems.throw_if_any();
+    module.quantization.operands.erase("data_in");
+  }
+  EXPECT_EQ(
+      error(learning, onnx::Flavour::qonnx),
+      "seq_blocks.2: weight (scale_integer): its scale is learned, and quantisers in ONNX take "
+      "numbers that are given; quantise to integer or affine");
 }
 
 TEST(OnnxExport, CommandsTakeOnnxFiles) {

@@ -144,6 +144,10 @@ const Broken broken[] = {
     {"overflowing layer",
      "input = [16]\n[[seq_blocks]]\ntype = \"Linear\"\nout_features = 9223372036854775807\n", 2,
      "too many elements", ""},
+    {"overflowing padding",
+     "input = [4]\n[[layers]]\nname = \"p\"\nfunction = \"pad\"\n"
+     "pad = [9223372036854775807, 9223372036854775807]\n",
+     2, "a padding of 9223372036854775807 indices", "take a smaller one"},
     {"no input shape", "[[seq_blocks]]\ntype = \"ReLU\"\n", 1,
      "the shape of the input is not known", "add input = [16]"},
     {"class as function", "input = [4]\n[[layers]]\nname = \"n\"\nfunction = \"batch_norm1d\"\n", 4,

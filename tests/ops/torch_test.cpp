@@ -141,5 +141,23 @@ TEST(BatchNorm, RefusesToTrainOnOneValue) {
   EXPECT_THROW(op.eval({attributes, {&x}, {}, true}), Error);
 }
 
+// As PyTorch does: the running variance would become NaN for good.
+TEST(InstanceNorm, RefusesToKeepTheVarianceOfOnePosition) {
+  const OpRecord& op = find_op("instance_norm1d");
+  const Value attributes =
+      validate(Value(Dict{{"num_features", 2}, {"track_running_stats", true}}), op.attributes, "");
+  const Array one(Shape{3, 2, 1}, 1.0), two(Shape{3, 2, 2}, 1.0), mean(Shape{2}, 0.0),
+      variance(Shape{2}, 1.0);
+  for (const Array* x : {&one, &two}) {
+    std::map<std::string, Array> updates;
+    const OpCall call{attributes, {x}, {{"running_mean", &mean}, {"running_var", &variance}},
+                      true,       0,   &updates};
+    if (x == &one)
+      EXPECT_THROW(op.eval(call), Error);
+    else
+      EXPECT_EQ(op.eval(call).shape, two.shape);
+  }
+}
+
 }  // namespace
 }  // namespace mase

@@ -63,6 +63,24 @@ TEST(Costs, EbopsAreHgq2s) {
   EXPECT_EQ(network_cost(graph, 7).total().bitops, 7 * (5 + 5 + 4) * 4 * 2);
 }
 
+// A transposed convolution has its inputs first: its weight has other rows than its bias.
+TEST(Costs, OfABiasThatIsNotAsLongAsTheWeight) {
+  Graph graph;
+  graph.name = "one";
+  const NodeId x = graph.add_placeholder("x", {64, 3});
+  const Dict sizes{{"in_channels", 64}, {"out_channels", 2}, {"kernel_size", 2}};
+  graph.add_output({graph.add_module("up", make_module("conv_transpose1d", sizes, 0, "up"), {x})});
+  const Dict config{{"name", "integer"},   {"data_in_width", 4},     {"data_in_frac_width", 2},
+                    {"weight_width", 3},   {"weight_frac_width", 1}, {"bias_width", 5},
+                    {"bias_frac_width", 1}};
+  PassContext context;
+  run_pass(graph, "quantize", Dict{{"conv_transpose1d", Dict{{"config", config}}}}, context);
+  const LayerCost total = network_cost(graph, 7).total();
+  EXPECT_EQ(total.macs, 7 * 64 * 2 * 2 * 3);
+  EXPECT_EQ(total.bitops, 7 * 64 * 2 * 2 * 3 * 4 * 3);
+  EXPECT_EQ(total.ebops, 64 * 2 * 2 * 3 * 4 * 3 + 2 * 4 * 5);
+}
+
 // Every weight meets the input of its own column.
 TEST(Costs, EbopsOfWidthsPerValue) {
   Graph graph = one_layer({1, 1, 1, 1, 1, 1}, 2, 3);

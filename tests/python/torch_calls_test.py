@@ -155,6 +155,12 @@ class Calls(unittest.TestCase):
                     self.close(graph(x), module(x))
                     self.close(back(x), module(x))
 
+    def test_logsumexp_of_infinities(self):
+        x = torch.randn(4, 3)
+        x[1], x[2, 0], x[3, 1] = -np.inf, np.inf, -np.inf
+        graph = mase.from_torch(Call(lambda m, x: torch.logsumexp(x, 1)), torch.randn(2, 3))
+        self.close(graph(x), torch.logsumexp(x, 1))
+
     def step(self, module, x):
         """One step of both by plain gradient descent: all parameters and buffers as torch's."""
         graph = mase.from_torch(module, x)

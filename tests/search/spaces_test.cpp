@@ -338,6 +338,11 @@ TEST(SearchSpaces, EveryMistakeIsOneLine) {
        "[search.search_space]\nname = \"graph/prune\"\n"
        "[search.search_space.seed.default.config]\nsparcity = [0.1, 0.2]\n",
        evaluation, brute, many},
+      {"linear.config.name: the list is empty",
+       "[search.search_space]\nname = \"graph/quantize/mixed_precision_ptq\"\n"
+       "[search.search_space.setup]\nby = \"type\"\n"
+       "[search.search_space.seed.linear.config]\nname = []\nweight_width = [4, 8]\n",
+       evaluation, brute, many},
   };
   for (const Mistake& mistake : mistakes) {
     const RunResult result =

@@ -122,20 +122,37 @@ void Lowerer::add_parameters() {
   }
 }
 
+namespace {
+
+// What a layer's own code rounds inside has no learned numbers there, and passes every gradient.
+void check_rounding_inside(const Module& module, const std::string& node, bool training) {
+  if (module.quantization.bypass) return;
+  for (const auto& [operand, quantizer] : module.quantization.operands) {
+    if (!is_activation(operand) || operand == "data_in" || operand == "data_out") continue;
+    const auto refuse = [&, &operand = operand](const std::string& what,
+                                                const std::string& otherwise) {
+      throw Error(node,
+                  fmt::format("{} is rounded inside a layer that is computed by its own code, "
+                              "which cannot {}",
+                              operand, what),
+                  fmt::format("put the batch first (batch_first = true), or {}", otherwise));
+    };
+    if (quantizer->learned)
+      refuse(fmt::format("learn {}_{}", operand, quantizer->learned->name), "give the number");
+    if (training && quantizer->gradient)
+      refuse("clip gradients", fmt::format("leave out {}_ste", operand));
+  }
+}
+
+}  // namespace
+
 Slot Lowerer::call(std::shared_ptr<BoundCall> bound, std::vector<Slot> inputs, const Shape& shape,
                    Layout layout) {
   for (Slot& input : inputs) input = flat(input);
   Primitive primitive{.in = std::move(inputs), .payload = CallPayload{std::move(bound)}};
   if (module_) {
     const std::vector<LearnedOperand> learned = learned_operands(*module_);
-    for (const LearnedOperand& number : learned)
-      if (is_activation(number.operand) && number.operand != "data_in" &&
-          number.operand != "data_out")
-        throw Error(node_->name,
-                    fmt::format("{} is rounded inside a layer that is computed by its own code, "
-                                "which cannot learn {}",
-                                number.operand, number.parameter),
-                    "put the batch first (batch_first = true), or give the number");
+    check_rounding_inside(*module_, node_->name, training());
     const auto is_learned = [&](const std::string& name) {  // the op does not know of it
       return std::any_of(learned.begin(), learned.end(),
                          [&](const LearnedOperand& number) { return number.parameter == name; });

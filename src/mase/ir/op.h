@@ -88,10 +88,10 @@ struct ChannelNormInfo {
 };
 
 // One of several products of a call, for ops whose `product` cannot say it: `data` operand times
-// rows [first, first + rows) of a parameter, or times other activations.
+// a parameter or some rows of it, or times other activations.
 struct ProductPart {
   std::string data = {}, weight = {}, bias = {};  // operands; empty: none
-  int64_t first = 0, rows = 0;                    // of the weight and the bias
+  int64_t first = 0, rows = 0;                    // of the weight and the bias; 0 rows: all
   Shape in = {};                                  // the data's
   Shape other = {};                               // what stands for the weight: activations
   int64_t macs = 0, outputs = 0;

@@ -76,6 +76,9 @@ void update_running(const OpCall& call) {
   if (!old_mean || !old_var || !momentum.is_number()) return;
   const Array& x = *call.inputs[0];
   const Planes planes(x.shape);
+  if (planes.positions < 2)
+    throw Error("", "a channel of one position has no variance to keep",
+                "give it more positions, or leave out track_running_stats");
   Array mean = *old_mean, variance = *old_var;
   const auto count = static_cast<double>(planes.positions);
   for (size_t c = 0; c < planes.channels; ++c) {

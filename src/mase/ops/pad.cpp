@@ -26,6 +26,10 @@ struct Padding {
     if (pads.size() % 2 != 0 || pads.size() / 2 > x.size())
       throw Error("", fmt::format("{} numbers pad no {} dimensions", pads.size(), x.size()),
                   "give two for each dimension, the last one first");
+    constexpr int64_t limit = int64_t{1} << 32;  // far from where sums of sizes overflow
+    for (const int64_t pad : pads)
+      if (pad < -limit || pad > limit)
+        throw Error("", fmt::format("a padding of {} indices", pad), "take a smaller one");
     for (size_t i = 0; i < pads.size() / 2; ++i) {
       const size_t dim = x.size() - 1 - i;
       before[dim] = pads[2 * i];

@@ -117,20 +117,17 @@ std::vector<ProductPart> parts_of(const Graph& graph, const Node& node, const Bo
                    .in = inputs[0],
                    .macs = macs,
                    .outputs = element_count(out)};
-  if (call.module && call.module->find("weight")) {
-    part.rows = call.module->find("weight")->shape()[0];
-  } else if (inputs.size() > 1) {
-    part.weight = operand_of_input(graph, node, 1);
-    part.other = inputs[1];
-  } else {
-    return {};
-  }
+  if (call.module && call.module->find("weight")) return {part};
+  if (inputs.size() < 2) return {};
+  part.weight = operand_of_input(graph, node, 1);
+  part.other = inputs[1];
   return {part};
 }
 
-// Rows [first, first + rows) of all values.
-template <class T>
-std::vector<T> rows_of(const std::vector<T>& values, const ProductPart& part, int64_t all_rows) {
+// The part's rows of all values.
+std::vector<double> rows_of(const std::vector<double>& values, const ProductPart& part,
+                            int64_t all_rows) {
+  if (part.rows == 0) return values;
   const auto row = static_cast<std::ptrdiff_t>(values.size()) / std::max<int64_t>(1, all_rows);
   return {values.begin() + part.first * row, values.begin() + (part.first + part.rows) * row};
 }
@@ -151,7 +148,7 @@ void add_product(LayerCost& cost, const BoundCall& call, const Quantization& for
     const QuantizerPtr quantizer = current_quantizer(formats, call.module, part.weight);
     const int64_t all_rows = weight->shape()[0], all = weight->numel();
     Shape shape = weight->shape();
-    shape[0] = part.rows;
+    if (part.rows > 0) shape[0] = part.rows;
     weights = element_count(shape);
     weight_bits = bits_of(quantizer.get(), weight->shape());
     const double uses = weights > 0 ? macs / samples / static_cast<double>(weights) : 0;  // of each

@@ -76,7 +76,7 @@ std::optional<Tensor> array_of_file(const std::string& path, const std::string& 
   return tensors[0].second;
 }
 
-// Columns in file order, for arrays, which have no names.
+// Columns in file order (of an archive: by name), for arrays, which have no names.
 Tensor rows_of_array(const std::string& path, const std::string& wanted) {
   if (const auto array = array_of_file(path, wanted)) {
     const int64_t rows = array->shape().empty() ? 1 : array->shape()[0];
@@ -104,7 +104,8 @@ std::string vocabulary_of(const InputOptions& options, const Network& network) {
 Tensor rows_of_sentences(const std::string& path, const Node& input, const Network& network,
                          const InputOptions& options) {
   if (input.element != DType::i64)
-    throw Error(path, "holds sentences, and the network takes no tokens");
+    throw Error(path, "holds sentences, and the network takes no tokens",
+                "give rows of numbers: a .csv or a .npy");
   const std::string vocabulary = vocabulary_of(options, network);
   std::error_code ignored;
   if (!vocabulary.empty() && !std::filesystem::exists(vocabulary, ignored))
@@ -183,7 +184,8 @@ Tensor rows_to_take(const std::string& path, const Network& network, const Input
   const int64_t features = element_count(input.sample_shape);
   const std::optional<Preprocessing>& preprocessing = network.notes.preprocessing;
   const bool prepare = preprocessing && options.preprocess;
-  const bool named = kind == ".csv" || kind == ".arff" || kind == ".h5" || kind == ".hdf5";
+  const bool named = kind == ".csv" || kind == ".arff" || kind == ".h5" || kind == ".hdf5" ||
+                     (kind == ".npz" && !array_of_file(path, options.tensor));
   if (prepare && named && !(kind == ".csv" && is_nameless(path, *preprocessing)))
     return load_rows(path, *preprocessing, options.data, &left_out).x;
   Tensor x = rows_of_file(path, input, network, options);

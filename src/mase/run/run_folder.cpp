@@ -178,9 +178,8 @@ void RunFolder::lock() {
 }
 
 void RunFolder::note_failure() noexcept {
-  if (status() == "finished") return;
   try {
-    finish("failed");
+    if (status() != "finished") finish("failed");
   } catch (const std::exception&) {  // a full disk: the error that is under way says more
   }
 }

@@ -44,15 +44,16 @@ void QuantizeSpace::add_layer(const Graph& graph, NodeId id, const Value& given,
   const OpRecord& op = *op_of(graph, node);
   const Value config = config_for_op(given, op);
   const Value* names = config.as_dict().find("name");
-  if (!names) {
-    const Error missing(given.position(), path, "'name' is missing",
-                        "say which formats: name = [\"integer\"]");
-    // One table may be that of many layers.
-    if (problems.empty() || problems.errors().back().place() != missing.place())
-      problems.add(missing.as(Mistake::missing_key));
-    return;
-  }
+  const auto add_once = [&](const Error& error) {  // one table may be that of many layers
+    if (problems.empty() || problems.errors().back().place() != error.place()) problems.add(error);
+  };
+  const char* formats_wanted = "say which formats: name = [\"integer\"]";
+  if (!names)
+    return add_once(Error(given.position(), path, "'name' is missing", formats_wanted)
+                        .as(Mistake::missing_key));
   const List formats = choices_of(*names);
+  if (formats.empty())
+    return add_once(Error(names->position(), path + ".name", "the list is empty", formats_wanted));
   if (formats.size() == 1 && means_none(formats[0])) return;
   Layer layer{node.name, {}};
   const std::string prefix = node.name + "/config/";
@@ -65,7 +66,8 @@ void QuantizeSpace::add_layer(const Graph& graph, NodeId id, const Value& given,
     if (key == "name") continue;
     const List choices = choices_of(value);
     if (choices.empty()) {
-      problems.add(Error(value.position(), path + "." + key, "the list is empty"));
+      problems.add(Error(value.position(), path + "." + key, "the list is empty",
+                         "give at least one value, or leave the key out"));
       continue;
     }
     Key entry{key, choices[0], -1, {}};

@@ -214,8 +214,10 @@ std::string WriteContext::rounded(const std::string& name, const std::string& op
   if (!quantizer) return name;
   const auto place = [&] { return fmt::format("{}: {} ({})", path(), operand, quantizer->format); };
   if (quantizer->learned)
-    throw Error(place(), "its scale is a parameter that is still trained",
-                "run ch pass freeze first");
+    throw Error(place(),
+                fmt::format("its {} is learned, and quantisers in ONNX take numbers that are given",
+                            quantizer->learned->name),
+                "quantise to integer or affine");
   const auto format = format_for_export(*quantizer);
   if (!format)
     throw Error(
