@@ -299,7 +299,10 @@ TEST(MultiheadAttention, CostsAreThoseOfItsParts) {
   // Shares of attention are in float: 32 bits.
   const double bits = 3 * projection * 8 * 8 + inner * 8 * 8 + inner * 32 * 8 + projection * 8 * 4;
   EXPECT_EQ(layer.bitops, 2 * bits);
-  EXPECT_EQ(layer.weights, 4 * width * width + 2 * 2 * positions * width);
+  EXPECT_EQ(layer.weights, 4 * width * width);
+  EXPECT_EQ(layer.weight_bits, 7);  // three quarters of 8 and one of 4
+  EXPECT_EQ(layer.activations,
+            2 * (4 + 1 + 2) * positions * width + 2 * heads * positions * positions);
   EXPECT_EQ(layer.weight_memory, 3 * width * width * 8 + width * width * 4 + 4 * width * 32);
 }
 

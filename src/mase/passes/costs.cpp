@@ -183,8 +183,11 @@ void add_product(LayerCost& cost, const BoundCall& call, const Quantization& for
   }
   cost.ebops += nominal + bias_term;
   cost.ebops_exact += exact + bias_term;
-  cost.weights += weights;
-  cost.weight_bits += weight_bits * static_cast<double>(weights);
+  // A layer with weights of its own has no need of others to stand for them.
+  const bool stand_in = !weight && call.op->product_parts;
+  (stand_in ? cost.activations : cost.weights) += weights;
+  (stand_in ? cost.activation_bits : cost.weight_bits) +=
+      weight_bits * static_cast<double>(weights);
   cost.activations += element_count(part.in);
   cost.activation_bits += data_bits * static_cast<double>(element_count(part.in));
 }
