@@ -205,8 +205,11 @@ Slot lower_largest(Lowering& lowering, const Pooling& pooling, Slot y) {
     List taps;
     for (int64_t k = 0; k < pooling.y[dim]; ++k) {
       const Span span = pooling.span(dim - 2, k);
-      for (int64_t i = 0; i < longest; ++i)
-        taps.emplace_back(List{List{std::min(span.begin + i, span.end - 1), 1.0}});
+      for (int64_t i = 0; i < longest; ++i) {
+        // A value of its own: compilers differ on what a list of one list is.
+        const Value tap = List{std::min(span.begin + i, span.end - 1), 1.0};
+        taps.emplace_back(List{tap});
+      }
     }
     y = lowering.primitive(
         "resample", Dict{{"dim", static_cast<int64_t>(dim)}, {"taps", taps}, {"fill", 0.0}}, {y});
