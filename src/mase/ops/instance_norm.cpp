@@ -3,7 +3,6 @@
 // With `track_running_stats`, evaluation takes the means over the batches of training instead.
 #include "mase/ops/instance_norm.h"
 
-#include <cmath>
 #include <utility>
 
 #include "mase/ops/group_norm.h"
@@ -25,48 +24,10 @@ struct Planes {
       : samples(static_cast<size_t>(x[0])), channels(static_cast<size_t>(x[1])), positions(1) {
     for (size_t i = 2; i < x.size(); ++i) positions *= static_cast<size_t>(x[i]);
   }
-  size_t channel(size_t place) const { return place / positions % channels; }
 };
 
-double inverse_deviation(const OpCall& call, size_t channel) {
-  return 1.0 /
-         std::sqrt(find(call, "running_var")->data[channel] + call.attributes["eps"].as_double());
-}
-
-Array by_running(const OpCall& call) {
-  const Array &x = *call.inputs[0], &mean = *find(call, "running_mean");
-  const Array *weight = find(call, "weight"), *bias = find(call, "bias");
-  const Planes planes(x.shape);
-  Array y(x.shape);
-  for (size_t i = 0; i < x.data.size(); ++i) {
-    const size_t c = planes.channel(i);
-    y.data[i] =
-        (x.data[i] - mean.data[c]) * inverse_deviation(call, c) * (weight ? weight->data[c] : 1.0) +
-        (bias ? bias->data[c] : 0.0);
-  }
-  return y;
-}
-
-OpGradients gradient_by_running(const OpCall& call, const Array& up) {
-  const Array &x = *call.inputs[0], &mean = *find(call, "running_mean");
-  const Array* weight = find(call, "weight");
-  const Planes planes(x.shape);
-  Array gx(x.shape), gw({x.shape[1]}), gb({x.shape[1]});
-  for (size_t i = 0; i < x.data.size(); ++i) {
-    const size_t c = planes.channel(i);
-    const double inverse = inverse_deviation(call, c);
-    gx.data[i] = up.data[i] * inverse * (weight ? weight->data[c] : 1.0);
-    gw.data[c] += up.data[i] * (x.data[i] - mean.data[c]) * inverse;
-    gb.data[c] += up.data[i];
-  }
-  OpGradients result;
-  result.inputs.push_back(std::move(gx));
-  if (weight) {
-    result.params["weight"] = std::move(gw);
-    result.params["bias"] = std::move(gb);
-  }
-  return result;
-}
+// With running statistics it is a batch norm in evaluation.
+OpCall evaluated(const OpCall& call) { return {call.attributes, call.inputs, call.params}; }
 
 // Means over the samples of each one's mean and unbiased variance. PyTorch counts no batches here,
 // and without a momentum nothing moves.
@@ -135,7 +96,8 @@ std::string printed(const Value& attributes) {
 }  // namespace
 }  // namespace instance_norm_op
 
-OpRecord instance_norm_record(std::string name, std::string class_name) {
+OpRecord instance_norm_record(std::string name, std::string class_name,
+                              const std::string& batch_norm) {
   using namespace instance_norm_op;
   OpRecord record = group_norm_record(
       {.name = std::move(name),
@@ -154,13 +116,15 @@ OpRecord instance_norm_record(std::string name, std::string class_name) {
     specs.push_back({"num_batches_tracked", {}, false, 0, 0, DType::i64});
     return specs;
   };
-  record.eval = [plain = record.eval](const OpCall& call) {
-    if (takes_running(call)) return by_running(call);
+  record.eval = [plain = record.eval, batch_norm](const OpCall& call) {
+    if (takes_running(call)) return find_op(batch_norm).eval(evaluated(call));
     if (call.training && call.updates) update_running(call);
     return plain(call);
   };
-  record.grad = [plain = record.grad](const OpCall& call, const Array& y, const Array& up) {
-    return takes_running(call) ? gradient_by_running(call, up) : plain(call, y, up);
+  record.grad = [plain = record.grad, batch_norm](const OpCall& call, const Array& y,
+                                                  const Array& up) {
+    return takes_running(call) ? find_op(batch_norm).grad(evaluated(call), y, up)
+                               : plain(call, y, up);
   };
   record.lower = [plain = record.lower](Lowering& lowering, const Value& attributes,
                                         const std::vector<Slot>& inputs) -> Slot {

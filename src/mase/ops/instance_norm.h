@@ -7,7 +7,9 @@
 
 namespace mase {
 
-// PyTorch has one class per number of position axes; what they mean is the same.
-OpRecord instance_norm_record(std::string name, std::string class_name);
+// PyTorch has one class per number of position axes; what they mean is the same. `batch_norm`: the
+// op that running statistics make of it.
+OpRecord instance_norm_record(std::string name, std::string class_name,
+                              const std::string& batch_norm);
 
 }  // namespace mase

@@ -5,7 +5,8 @@
 namespace mase::instance_norm1d_op {
 namespace {
 
-const Register<OpRecord> registered{instance_norm_record("instance_norm1d", "InstanceNorm1d")};
+const Register<OpRecord> registered{
+    instance_norm_record("instance_norm1d", "InstanceNorm1d", "batch_norm1d")};
 
 }  // namespace
 }  // namespace mase::instance_norm1d_op

@@ -5,7 +5,8 @@
 namespace mase::instance_norm2d_op {
 namespace {
 
-const Register<OpRecord> registered{instance_norm_record("instance_norm2d", "InstanceNorm2d")};
+const Register<OpRecord> registered{
+    instance_norm_record("instance_norm2d", "InstanceNorm2d", "batch_norm2d")};
 
 }  // namespace
 }  // namespace mase::instance_norm2d_op
