@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all build-tests test test-long python asan tsan tidy install bench fuzz reference format format-check check clean help
+.PHONY: all build-tests test test-long test-debian13 python asan tsan tidy install bench fuzz reference format format-check check clean help
 
 all:  ## build the program and the library
 	@scripts/build.sh --packages build ch
@@ -19,6 +19,9 @@ test: build-tests  ## build and run all tests
 
 test-long: test  ## the tests and those that take minutes (accuracies, a million jets)
 	@ctest --test-dir $(BUILD) --output-on-failure -C long -L long
+
+test-debian13:  ## both commands of the README on a bare Debian 13, in a root of its own (FOLDER=...; as root)
+	@scripts/test_debian13.sh $(or $(FOLDER),build/debian13)
 
 python:  ## build the Python package and install it into build/python, an environment of its own
 	@scripts/install_packages.sh python
@@ -71,4 +74,4 @@ clean:  ## remove everything built
 	@rm -rf build
 
 help:  ## this list
-	@sed -n 's/^\([a-z-]*\):.*##/\1:/p' Makefile | column -t -s:
+	@sed -n 's/^\([a-z0-9-]*\):.*##/\1:/p' Makefile | column -t -s:

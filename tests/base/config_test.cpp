@@ -90,6 +90,27 @@ TEST(Hostile, Toml) {
       parse_toml, [](const Value& value) { return to_toml(value); });
 }
 
+TEST(Hostile, LettersOutsideAscii) {
+  const auto text = [](const std::string& toml) { return parse_toml(toml, "f")["a"].as_string(); };
+  EXPECT_EQ(text("\xEF\xBB\xBF# \u00e9\na = \"\u00e9\u20ac\" # \u00e9"), "\u00e9\u20ac");
+  EXPECT_EQ(text("a = '\u00e9'"), "\u00e9");
+  EXPECT_EQ(parse_toml("\"\u00e9\" = 1", "f")["\u00e9"].as_int(), 1);
+  EXPECT_EQ(text("a = \"\"\"b\\\n  \u00e9\u00e9\"\"\""), "b\u00e9\u00e9");
+  EXPECT_EQ(text("a = \"\"\"b\\ \r\n\n \U0001F600\\\n\u00e9\"\"\"\"\" # \u00e9"),
+            "b\U0001F600\u00e9\"\"");
+  for (const std::string& bad :
+       {"\u00e9 = 1", "a = 1\u00e9", "a\u00a0= 1", "a = \"\"\"b\"\"\"\" \u00e9",
+        "a = \"\"\"\\\u00e9\"\"\"", "a = [1, \u00e9]", "a = \"\\\u00e9\"",
+        "a = \"\"\"b\\\n\xe9\"\"\""})
+    EXPECT_THROW(parse_toml(bad, "f"), Error) << bad;
+  try {
+    parse_toml("b = 1\n\u00e9 = 1", "f.toml");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).substr(0, 9), "f.toml:2:");
+  }
+}
+
 TEST(Hostile, Json) {
   mutate("{\"name\": \"n\", \"list\": [1, 2.5, -3e4, true, null], \"t\": {\"u\": \"\\u00e9\"}}",
          parse_json, [](const Value& value) { return to_json(value); });
