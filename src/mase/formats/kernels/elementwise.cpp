@@ -144,9 +144,9 @@ void ClippedGradient(float low, float high, const float* in, const float* grad_o
                      size_t count) {
   const F d;
   const auto lo = hn::Set(d, low), hi = hn::Set(d, high);
-  const size_t lanes = hn::Lanes(d);
+  const size_t lanes = hn::Lanes(d), whole = count - count % lanes;
   size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
+  for (; i < whole; i += lanes) {
     const auto x = hn::LoadU(d, in + i);
     const auto inside = hn::And(hn::Ge(x, lo), hn::Le(x, hi));
     hn::StoreU(hn::IfThenElseZero(inside, hn::LoadU(d, grad_out + i)), d, grad_in + i);
