@@ -68,6 +68,9 @@ struct TransformResult {
   Value record;  // for pages: nodes, histograms, costs and accuracies before and after
 };
 
+// "train", "validation" or "test"; any other name is an error.
+const Split& split_called(const Dataset& dataset, const std::string& name);
+
 class Experiment {
  public:
   explicit Experiment(ExperimentSpec spec, Observer observer = {},
