@@ -130,8 +130,9 @@ int run(const Arguments& arguments) {
   if (settings.has("vocabulary")) reading.vocabulary = settings["vocabulary"].as_string();
   // Sentences of any length, images of any size: the network is built for those that are given. One
   // that has a single input takes the size of the first file.
-  const bool sentences = are_sentences_for_folder(spec.network.load, rows_files);
-  if (!sentences && std::filesystem::is_directory(spec.network.load))
+  // Of sentences for a folder each length gets a network of its own when they are predicted.
+  if (std::filesystem::is_directory(spec.network.load) &&
+      !are_sentences_for_folder(spec.network.load, rows_files))
     spec.network.input_shapes.push_back(input_shape(rows_files.at(0), reading));
   else if (ends_with(lower_case(spec.network.load), ".onnx"))
     for (const std::string& file : rows_files)
@@ -143,31 +144,22 @@ int run(const Arguments& arguments) {
     observer.log = [warnings](LogLevel level, const std::string& line) {
       if (level == LogLevel::warning) warnings.warning(line);
     };
+  Experiment experiment(spec, observer);
+  experiment.prepare();
   PredictSpec wanted{.inputs = rows_files,
                      .tensor = reading.tensor,
                      .preprocess = settings["preprocess"].as_bool(),
                      .keep_places = settings["keep_places"].as_bool(),
                      .vocabulary = reading.vocabulary};
-  NetworkNotes notes;
-  Prediction prediction;
-  if (sentences) {
-    prediction = predict_sentences(spec, wanted, observer, [&](const Experiment& experiment) {
-      notes = experiment.network().notes;
-    });
-  } else {
-    Experiment experiment(spec, observer);
-    experiment.prepare();
-    notes = experiment.network().notes;
-    // A network of another tool says nothing about features, and nobody expects it to.
-    const std::string& load = experiment.spec().network.load;
-    const Graph& graph = experiment.graph();
-    const bool foreign = ends_with(lower_case(load), ".onnx");
-    const bool tokens = graph.node(graph.placeholders().at(0)).element == DType::i64;
-    if (wanted.preprocess && !foreign && !tokens && !notes.preprocessing)
-      warnings.warning(
-          fmt::format("{} does not say how features are scaled: rows go in as they are", load));
-    prediction = experiment.predict(wanted);
-  }
+  // A network of another tool says nothing about features, and nobody expects it to.
+  const bool foreign = ends_with(lower_case(experiment.spec().network.load), ".onnx");
+  const Graph& graph = experiment.graph();
+  const bool tokens = graph.node(graph.placeholders().at(0)).element == DType::i64;
+  const NetworkNotes& notes = experiment.network().notes;
+  if (wanted.preprocess && !foreign && !tokens && !notes.preprocessing)
+    warnings.warning(fmt::format("{} does not say how features are scaled: rows go in as they are",
+                                 experiment.spec().network.load));
+  const Prediction prediction = experiment.predict(wanted);
   const std::vector<Tensor>& results = prediction.outputs;
   Tensor result = results.at(0);
   if (results.size() > 1 && output == "-")

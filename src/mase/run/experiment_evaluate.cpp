@@ -8,6 +8,7 @@
 #include "mase/ir/value_type.h"
 #include "mase/run/experiment.h"
 #include "mase/run/input_rows.h"
+#include "mase/run/sentences.h"
 
 namespace mase {
 namespace {
@@ -106,6 +107,8 @@ Evaluation Experiment::evaluate_program(Program& program, const std::string& nam
 }
 
 Prediction Experiment::predict(const PredictSpec& spec) {
+  if (spec.tensors.empty() && are_sentences_for_folder(spec_.network.load, spec.inputs))
+    return predict_sentences(spec_, spec, observer_);
   apply_passes_aloud();
   const Graph& graph = network_.graph;
   const size_t wanted = graph.placeholders().size();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -80,7 +81,7 @@ Tensor at_places(const std::map<size_t, std::vector<int64_t>>& places,
 
 bool are_sentences_for_folder(const std::string& network, const std::vector<std::string>& inputs) {
   std::error_code none;
-  return fs::is_directory(network, none) &&
+  return !inputs.empty() && fs::is_directory(network, none) &&
          std::all_of(inputs.begin(), inputs.end(), is_sentence_file);
 }
 
@@ -103,14 +104,14 @@ std::vector<std::string> hf_class_names(const Value& config, const TensorTable& 
 }
 
 Prediction predict_sentences(const ExperimentSpec& spec, const PredictSpec& wanted,
-                             const Observer& observer,
-                             const std::function<void(const Experiment&)>& prepared) {
+                             const Observer& observer) {
   Sentences sentences = sentences_of(spec, wanted, observer);
   std::map<size_t, std::vector<int64_t>> places;  // of sentences, by length
   for (size_t i = 0; i < sentences.rows.size(); ++i)
     places[sentences.rows[i].size()].push_back(static_cast<int64_t>(i));
   std::vector<std::map<size_t, Tensor>> outputs;
   Observer quiet = observer;
+  quiet.log = {};  // each is the network that was told of, for another length
   for (const auto& [length, rows] : places) {
     const Shape shape{static_cast<int64_t>(rows.size()), static_cast<int64_t>(length)};
     Tensor ids(shape, DType::i64);
@@ -121,10 +122,6 @@ Prediction predict_sentences(const ExperimentSpec& spec, const PredictSpec& want
     own.network.input_shapes = {shape};
     Experiment experiment(own, quiet);
     experiment.prepare();
-    if (outputs.empty()) {
-      prepared(experiment);
-      quiet.log = {};  // the others are the same network for other lengths
-    }
     PredictSpec with = wanted;
     with.tensors = {ids};
     const Prediction part = experiment.predict(with);

@@ -4,7 +4,6 @@
 // on the others.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,9 +19,8 @@ bool are_sentences_for_folder(const std::string& network, const std::vector<std:
 std::vector<std::string> hf_class_names(const Value& config, const TensorTable& tensors);
 
 // An output that has a row for each token is as long as the longest sentence; behind the end of a
-// shorter one it is NaN. `prepared` is given the first network that was made.
+// shorter one it is NaN.
 Prediction predict_sentences(const ExperimentSpec& spec, const PredictSpec& wanted,
-                             const Observer& observer,
-                             const std::function<void(const Experiment&)>& prepared);
+                             const Observer& observer);
 
 }  // namespace mase
