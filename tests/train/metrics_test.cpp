@@ -49,6 +49,30 @@ TEST(Metrics, BalancedAccuracyCountsClassesAlike) {
   EXPECT_DOUBLE_EQ(stream.value(0), 1);
 }
 
+// By hand from the confusion [[1,0,0],[0,1,1],[0,1,0]]: F1 of class 1 is 2 / (2 + 2).
+TEST(Metrics, F1AndMatthews) {
+  const Value f1 = compute_metric("f1", input());
+  EXPECT_DOUBLE_EQ(f1.as_list()[0].as_double(), 1);
+  EXPECT_DOUBLE_EQ(f1.as_list()[1].as_double(), 0.5);
+  EXPECT_DOUBLE_EQ(f1.as_list()[2].as_double(), 0);
+  // 2 hits of 4: (2 * 4 - (1 + 4 + 1)) / sqrt((16 - 6) * (16 - 6)).
+  EXPECT_DOUBLE_EQ(compute_metric("mcc", input()).as_double(), 0.2);
+  const std::vector<int32_t> one = {1, 1, 1, 1};
+  EXPECT_EQ(compute_metric("mcc", {logits.data(), one.data(), 4, 3}).as_double(), 0);
+}
+
+TEST(Metrics, CorrelationsOfNumbersAndRanks) {
+  const std::vector<float> got = {1, 2, 3, 4, 5}, wanted = {2, 1, 4, 4, 100};
+  const MetricInput numbers{
+      .logits = got.data(), .rows = 5, .outputs = 1, .targets = wanted.data()};
+  // SciPy's pearsonr and spearmanr.
+  EXPECT_NEAR(compute_metric("pearson", numbers).as_double(), 0.723144076061812, 1e-12);
+  EXPECT_NEAR(compute_metric("spearman", numbers).as_double(), 0.8720815992723809, 1e-12);
+  const std::vector<float> same(5, 7);
+  const MetricInput flat{.logits = got.data(), .rows = 5, .outputs = 1, .targets = same.data()};
+  EXPECT_TRUE(std::isnan(compute_metric("pearson", flat).as_double()));
+}
+
 // Targets far from 0: the squares of R2 must not cancel.
 TEST(Metrics, ErrorsOfNumbersAreTheirFormulas) {
   Random random(4, "numbers");
