@@ -108,7 +108,9 @@ namespace {
 constexpr double most_luts = 1e6;
 
 void refuse_too_large(const IntegerGraph& lowered, const std::string& style) {
-  if (lowered.nodes.size() < 100000) return;
+  size_t operands = 0;
+  for (const IntegerNode& node : lowered.nodes) operands += node.inputs.size();
+  if (operands < 50000) return;
   const Estimate cost = quick_estimate(lowered);
   if (cost.luts > most_luts)
     throw Error("--style " + style,

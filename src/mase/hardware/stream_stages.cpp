@@ -31,39 +31,47 @@ int signed_width(int64_t low, int64_t high) {
   return IntegerRange{std::min<int64_t>(low, -1), std::max<int64_t>(high, 0)}.width();
 }
 
-// Node `id` as a sum of multiples of `stops`, by the position of these; nothing if it is none.
+// Nodes as sums of multiples of `stops`, by the position of these.
 struct LocalForm {
-  std::map<size_t, int64_t> terms;
+  std::vector<int64_t> factors;  // of all stops
   int64_t constant = 0;
 };
 class LocalForms {
  public:
-  LocalForms(const IntegerGraph& graph, const std::vector<IntegerId>& stops) : graph_(graph) {
+  LocalForms(const IntegerGraph& graph, const std::vector<IntegerId>& stops)
+      : graph_(graph), count_(stops.size()), place_(graph.nodes.size(), -1) {
     for (size_t i = 0; i < stops.size(); ++i)
-      if (stops[i] >= 0) known_.try_emplace(stops[i], LocalForm{{{i, 1}}, 0});
+      if (stops[i] >= 0 && place_[static_cast<size_t>(stops[i])] < 0)
+        place_[static_cast<size_t>(stops[i])] = static_cast<int>(i);
   }
-  std::optional<LocalForm> of(IntegerId id) {
-    if (const auto found = known_.find(id); found != known_.end()) return found->second;
-    const IntegerNode& node = graph_.at(id);
-    if (!node.op->affine) return {};
-    const AffineRule rule = node.op->rule(context_of(graph_, node));
-    LocalForm form{{}, rule.constant};
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      const std::optional<LocalForm> part = of(node.inputs[k]);
-      if (!part) return {};
-      for (const auto& [index, factor] : part->terms) {
-        int64_t& mine = form.terms[index];
-        mine = checked_add(mine, checked_multiply(factor, rule.factors[k]));
-        if (mine == 0) form.terms.erase(index);
-      }
-      form.constant = checked_add(form.constant, checked_multiply(part->constant, rule.factors[k]));
+  // Nothing if it is no such sum.
+  std::optional<LocalForm> of(IntegerId id) const {
+    LocalForm form{std::vector<int64_t>(count_, 0), 0};
+    std::map<IntegerId, int64_t> waiting;  // multiples of nodes; users come before operands
+    const auto add = [&](IntegerId node, int64_t multiple) {
+      const int place = place_[static_cast<size_t>(node)];
+      int64_t& mine = place < 0 ? waiting[node] : form.factors[static_cast<size_t>(place)];
+      mine = checked_add(mine, multiple);
+    };
+    add(id, 1);
+    while (!waiting.empty()) {
+      const auto last = std::prev(waiting.end());
+      const auto [at, multiple] = *last;
+      waiting.erase(last);
+      const IntegerNode& node = graph_.at(at);
+      if (!node.op->affine) return {};
+      const AffineRule rule = node.op->rule(context_of(graph_, node));
+      form.constant = checked_add(form.constant, checked_multiply(rule.constant, multiple));
+      for (size_t k = 0; k < node.inputs.size(); ++k)
+        add(node.inputs[k], checked_multiply(rule.factors[k], multiple));
     }
-    return known_.emplace(id, form).first->second;
+    return form;
   }
 
  private:
   const IntegerGraph& graph_;
-  std::map<IntegerId, LocalForm> known_;
+  size_t count_;
+  std::vector<int> place_;
 };
 
 // What lies between one of `sums` and node `id`: that sum, and the nodes in order.
@@ -231,7 +239,7 @@ std::vector<StreamStage> stream_stages(const IntegerGraph& graph) {
       if (sums.empty()) refuse_stream(graph, fmt::format("{} has constant outputs", stage.name));
       wanted.push_back({sum, std::move(path), end});
     }
-    LocalForms forms(graph, inputs);
+    const LocalForms forms(graph, inputs);
     std::vector<IntegerRange> in_ranges, out_ranges;
     for (const IntegerId id : inputs) {
       in_ranges.push_back(graph.at(id).range);
@@ -241,7 +249,7 @@ std::vector<StreamStage> stream_stages(const IntegerGraph& graph) {
     for (size_t o = 0; o < wanted.size(); ++o) {
       const std::optional<LocalForm> form = forms.of(layer.outputs[wanted[o].sum]);
       if (!form) refuse_stream(graph, fmt::format("{} is no sum of its inputs", stage.name));
-      for (const auto& [index, factor] : form->terms) stage.weights[index][o] = factor;
+      for (size_t i = 0; i < inputs.size(); ++i) stage.weights[i][o] = form->factors[i];
       stage.constants.push_back(form->constant);
     }
     add_functions(stage, graph, wanted, layer.outputs);
