@@ -77,8 +77,8 @@ Operand rounded_in_steps(NodeContext& context, const OperandFormat& format, cons
 
 // (round(x / scale + zero) - zero) * scale, each number for itself.
 Operand quantized_in_steps(NodeContext& context, AffineFormat format) {
-  format.scales = {1};
-  format.zeros = {0};
+  format.scales.assign(1, 1);
+  format.zeros.assign(1, 0);
   format.axis.reset();
   Operand steps = context.call("div", {context.input(0), context.input(1)});
   steps = context.call("add", {steps, context.input(2)});
