@@ -26,7 +26,9 @@ void add_cost(GraphCost& cost, const IntegerGraph& graph, const IntegerNode& nod
   if (const int64_t adders = adder_count(node); adders > 0) {
     cost.adders += adders;
     cost.adder_bits += static_cast<int64_t>(luts);
-    cost.adder_luts += static_cast<double>(adders) * adder_luts(luts / static_cast<double>(adders));
+    cost.adder_luts += is_adder(node) ? adder_luts(graph, node)
+                                      : static_cast<double>(adders) *
+                                            chain_luts(luts / static_cast<double>(adders));
   }
   if (node.op->entries) cost.table_luts += luts;
   if (node.op->name == "register") cost.registers += node.range.width();

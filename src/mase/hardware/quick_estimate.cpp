@@ -65,7 +65,7 @@ CostShare shared_cost(const ProductCounts& c) {
   cost.adders =
       std::min(c.digits - c.sums, std::exp(-0.14422 + 0.74188 * std::log(c.digits - c.sums) +
                                            0.18879 * sums + 0.19339 * inputs + 0.14692 * each));
-  cost.adder_luts = cost.adders * adder_luts(bits / cost.adders);
+  cost.adder_luts = cost.adders * chain_luts(bits / cost.adders);
   return cost;
 }
 
@@ -92,7 +92,7 @@ Estimate quick_estimate(const IntegerGraph& lowered) {
     return result;
   }
   // Everything else as it is once rounding constants have joined the sums.
-  const IntegerGraph merged = merge_rounding(lowered);
+  const IntegerGraph merged = merge_equal(merge_rounding(lowered));
   const std::vector<int> bits = bits_read(merged);
   for (size_t i = 0; i < merged.nodes.size(); ++i) {
     const IntegerNode& node = merged.nodes[i];
@@ -103,6 +103,9 @@ Estimate quick_estimate(const IntegerGraph& lowered) {
   }
   Estimate result;
   result.method = "counts of digits and widths, not an optimised graph";
+  for (const IntegerNode& node : merged.nodes)
+    if (node.op->name == "compare" || node.op->name == "select" || node.op->name == "table")
+      result.error = 0;
   CostShare all;
   for (size_t i = 0; i < costs.size(); ++i) {
     all.add(costs[i], 1);

@@ -167,14 +167,34 @@ void add_functions(StreamStage& stage, const IntegerGraph& graph, const std::vec
   }
 }
 
-double stage_luts(const StreamStage& stage, int before, int after) {
+constexpr int64_t control_registers = 14;  // of a stage, about
+
+// What of a stage does not depend on how it is folded.
+struct StageWidths {
+  explicit StageWidths(const StreamStage& stage)
+      : weight(stage.weight_width()), sum(stage.sum_width()), in(stage.in.width) {}
+  int weight, sum, in;
+  // Yosys puts products of so many bits into multiplier blocks.
+  bool in_blocks() const { return in + weight >= 9; }
+};
+
+// A multiplier block is as dear as the look-up tables that it stands for.
+double stage_area(const StreamStage& stage, const StageWidths& widths, int before, int after) {
   const double in_depth = static_cast<double>(stage.inputs()) / before;
   const double multipliers = static_cast<double>(before) * after;
-  const double weight_bits =
-      static_cast<double>(stage.inputs()) * stage.outputs() * stage.weight_width();
-  return multipliers * (stage.in.width * stage.weight_width() + stage.sum_width()) +
-         weight_bits / 64 +
-         (after < stage.outputs() ? before * stage.in.width * 2 * in_depth / 3 : 0);
+  const double weight_bits = static_cast<double>(stage.inputs()) * stage.outputs() * widths.weight;
+  return multipliers * (widths.in * widths.weight + widths.sum) + weight_bits / 64 +
+         (after < stage.outputs() ? before * widths.in * 2 * in_depth / 3 : 0);
+}
+
+// Fitted to Yosys 0.23 on ten designs (docs/hardware.md): products outside of blocks, sums of
+// those in blocks, tables of weights, and what every input bit has for buffers and choices.
+double stage_luts(const StageWidths& widths, int before, int after, int64_t cycles) {
+  const double products = static_cast<double>(before) * after;
+  const double own = widths.in_blocks() ? 0.234 * widths.sum : 1.346 * widths.in * widths.weight;
+  const double table =
+      cycles > 1 ? 1.069 * widths.weight * std::max(1.0, static_cast<double>(cycles) / 64) : 0;
+  return products * (own + table) + 9.762 * before * widths.in;
 }
 
 std::vector<int> divisors(int number) {
@@ -272,23 +292,22 @@ std::vector<StreamStage> stream_stages(const IntegerGraph& graph) {
 StreamPlan plan_stream(const std::vector<StreamStage>& stages, int64_t cycles) {
   // The cheapest way to every parallelism after each stage.
   struct Way {
-    double luts = 0;
+    double area = 0;
     int before = 0;
   };
   std::vector<std::map<int, Way>> ways(stages.size() + 1);
   for (const int p : divisors(stages[0].inputs())) ways[0][p] = {};
-  int64_t fastest = 0;
   for (size_t k = 0; k < stages.size(); ++k) {
     const StreamStage& stage = stages[k];
-    fastest = std::max<int64_t>(fastest, 1);
+    const StageWidths widths(stage);
     for (const auto& [before, way] : ways[k])
       for (const int after : divisors(stage.outputs())) {
         const int64_t own =
             static_cast<int64_t>(stage.inputs() / before) * (stage.outputs() / after);
         if (own > cycles) continue;
-        const double luts = way.luts + stage_luts(stage, before, after);
-        const auto [entry, fresh] = ways[k + 1].try_emplace(after, Way{luts, before});
-        if (!fresh && luts < entry->second.luts) entry->second = {luts, before};
+        const double area = way.area + stage_area(stage, widths, before, after);
+        const auto [entry, fresh] = ways[k + 1].try_emplace(after, Way{area, before});
+        if (!fresh && area < entry->second.area) entry->second = {area, before};
       }
     if (ways[k + 1].empty())
       throw Error("--cycles", fmt::format("no row every {} cycles", cycles), "give at least 1");
@@ -297,8 +316,8 @@ StreamPlan plan_stream(const std::vector<StreamStage>& stages, int64_t cycles) {
   plan.latency = 1;
   const auto best =
       std::min_element(ways.back().begin(), ways.back().end(),
-                       [](const auto& a, const auto& b) { return a.second.luts < b.second.luts; });
-  plan.luts = best->second.luts;
+                       [](const auto& a, const auto& b) { return a.second.area < b.second.area; });
+  plan.area = best->second.area;
   plan.parallelism.assign(stages.size() + 1, 0);
   plan.parallelism.back() = best->first;
   for (size_t k = stages.size(); k-- > 0;)
@@ -312,8 +331,11 @@ StreamPlan plan_stream(const std::vector<StreamStage>& stages, int64_t cycles) {
     // A row that is used once is used as it arrives, others when they are there; then the sum, the
     // output register and the next skid buffer.
     plan.latency += (k == 0 ? in_depth : 1) + (out_depth > 1 ? in_depth * out_depth : 0) + 2;
-    plan.registers += (out_depth > 1 ? 2 * stage.inputs() * stage.in.width : 0) +
-                      after * (stage.sum_width() + stage.out.width) + 2 * before * stage.in.width;
+    const StageWidths widths(stage);
+    plan.luts += stage_luts(widths, before, after, plan.cycles.back());
+    if (widths.in_blocks()) plan.dsps += static_cast<int64_t>(before) * after;
+    plan.registers +=
+        after * (widths.sum + stage.out.width) + 2 * before * widths.in + control_registers;
   }
   return plan;
 }
