@@ -54,6 +54,7 @@ struct PredictSpec {
   bool keep_places = false;
   // Of sentences in a .txt; empty: the one the network was trained with, or words that are ids.
   std::string vocabulary = {};
+  std::vector<Tensor> tensors = {};  // the inputs themselves, with their rows in front; no files
 };
 
 struct Prediction {
