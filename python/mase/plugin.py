@@ -7,6 +7,7 @@ import os
 from typing import Any, Callable, Optional, Union
 
 from mase import _native
+from mase.arrays import path_text
 from mase.graph import Graph
 
 
@@ -33,7 +34,7 @@ def register_pass(function: Optional[Callable] = None, *, name: Optional[str] = 
 
 def load_plugin(path: Union[str, "os.PathLike[str]"]) -> Any:
     """Runs a Python file that registers passes (or anything else), and returns it as a module."""
-    file = os.fspath(path)
+    file = path_text(path)
     spec = importlib.util.spec_from_file_location("mase_plugin_" + os.path.splitext(os.path.basename(file))[0], file)
     if spec is None or spec.loader is None:
         raise _native.Error(f"{file}: is no Python file")
