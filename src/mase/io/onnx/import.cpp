@@ -88,10 +88,12 @@ Converted converted(const Model& model, ExternalFiles& files, const std::string&
     try {
       result = convert_graph(flat, files, place, budget, true, false);
       result.imported->graph.meta.set("whole_batch", true);
-      result.imported->notes.push_back(
-          fmt::format("the model does not treat all entries of its batch alike ({}): its inputs as "
-                      "a whole are one sample here",
-                      reason.what()));
+      result.imported->notes.push_back(fmt::format(
+          "the model does not treat all entries of its batch alike ({}): its inputs as "
+          "a whole are one sample here",
+          starts_with(reason.place(), place + ": ")
+              ? fmt::format("{}: {}", reason.place().substr(place.size() + 2), reason.cause())
+              : reason.cause()));
       return result;
     } catch (const Error&) {
       if (!partial) throw;

@@ -2,6 +2,7 @@
 // Sums and means over dimensions.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "mase/io/onnx/operator.h"
 
@@ -24,6 +25,40 @@ Operand reduced(NodeContext& context, const char* op, const Operand& x) {
   if (x.rank() == 0 || (none && context.integer("noop_with_empty_axes", 0) != 0)) return x;
   const std::vector<int64_t> axes = reduced_axes(context, x);
   return context.call(op, {x}, Dict{{"dim", Value::of(axes)}, {"keepdim", keep}});
+}
+
+// log(sum(exp(x))), less the largest before and with it afterwards: exp of that alone may be too
+// large for a float.
+void log_sum_exp(NodeContext& context) {
+  const Operand& x = context.input(0);
+  const bool none = context.axes(1).value_or(std::vector<int64_t>()).empty();
+  if (x.rank() == 0 || (none && context.integer("noop_with_empty_axes", 0) != 0))
+    return context.result(0, x);
+  const std::vector<int64_t> axes = reduced_axes(context, x);
+  const Dict over{{"dim", Value::of(axes)}, {"keepdim", true}};
+  Operand largest = x;
+  if (x.is_constant() && element_count(x.shape) == 0) {
+    largest = context.scalar(0);
+  } else {
+    for (const int64_t axis : axes)
+      largest = context.call("max", {largest}, Dict{{"dim", axis}, {"keepdim", true}});
+    const Operand endless = context.call(
+        "gt", {context.call("abs", {largest}),
+               context.scalar(static_cast<double>(std::numeric_limits<float>::max()))});
+    largest = context.call("where", {endless, context.scalar(0), largest});
+  }
+  const Operand powers = context.call("exp", {context.call("sub", {x, largest})});
+  Operand result =
+      context.call("add", {context.call("log", {context.call("sum", {powers}, over)}), largest});
+  if (context.integer("keepdims", 1) == 0) {
+    Sizes shape;
+    for (size_t i = 0; i < x.rank(); ++i)
+      if (!std::count(axes.begin(), axes.end(), static_cast<int64_t>(i)))
+        shape.push_back(x.shape[i]);
+    result = context.reshape(result, shape);
+  }
+  if (!result.is_constant()) result.element = x.element;
+  context.result(0, result);
 }
 
 // One axis after the other: the largest of the largest.
@@ -185,7 +220,7 @@ const Register<OnnxOperator> operators[] = {
     Register<OnnxOperator>(reduction("ReduceL2", "square", "sum", "sqrt", "root of the squares")),
     Register<OnnxOperator>(reduction("ReduceLogSum", "", "sum", "log", "log of the sum")),
     Register<OnnxOperator>(
-        reduction("ReduceLogSumExp", "exp", "sum", "log", "log of the sum of exp")),
+        {.name = "ReduceLogSumExp", .summary = "log of the sum of exp", .convert = log_sum_exp}),
     Register<OnnxOperator>({.name = "ReduceMax",
                             .summary = "max",
                             .convert = [](NodeContext& context) { extreme(context, "max"); }}),
