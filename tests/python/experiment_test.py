@@ -217,6 +217,24 @@ class Experiments(unittest.TestCase):
                             project_dir=self.folder, project="two")
         self.assertEqual(len(found.trained), 1)
         self.assertTrue(os.path.exists(os.path.join(found.folder, "software", "search_ckpts", "trained.json")))
+        # A function of Python is a figure; what it raises fails that trial.
+        seen = []
+
+        @mase.register_figure(name="python_figure", higher_is_better=True)
+        def figure(graph):
+            """Parameters, but for every second network."""
+            seen.append(graph.parameter_count)
+            if len(seen) % 2 == 0:
+                raise ValueError("not this one")
+            return graph.parameter_count
+
+        found = mase.search(run.graph, self.table, target="kind", space="bits=4,8", objective="accuracy,python_figure",
+                            sampler="grid", n_trials=6, progress=False)
+        self.assertEqual([t["state"] for t in found.trials], ["COMPLETE", "FAIL"] * 3)
+        self.assertIn("not this one", found.trials[1]["user_attributes"]["failure"])
+        self.assertEqual(found.trials[0]["values"][1], seen[0])
+        with self.assertRaises(mase.Error):
+            mase.register_figure(lambda graph: 1.0, name="bitops")
         # A search that fails says so, whenever.
         with self.assertRaises(mase.Error):
             mase.search(run.graph, self.table, **dict(options, storage="mongodb://x"))
