@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "mase/base/figure.h"
 #include "mase/cli/learn_bits.h"
 #include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
@@ -60,7 +61,7 @@ int exit_code(TrainStatus status) {
 std::string figures_text(const Dict& figures) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : figures)
-    parts.push_back(fmt::format("{} {:.4f}", name, value.as_double()));
+    parts.push_back(name + " " + figure_text(value.as_double()));
   return join(parts, ", ");
 }
 
@@ -73,7 +74,7 @@ void report_outcome(const TrainResult& result, const RunFolder& folder, const Lo
   if (result.test) {
     std::string figures;
     for (const auto& [name, value] : named_figures(*result.test, state.best_accuracy.has_value()))
-      figures += fmt::format("{}{} {:.4f}", figures.empty() ? "" : ", ", name, value);
+      figures += fmt::format("{}{} {}", figures.empty() ? "" : ", ", name, figure_text(value));
     log.info(fmt::format("Test of the best epoch on {} rows: {}",
                          with_thousands(result.test->score.rows), figures));
   }
@@ -84,11 +85,12 @@ void report_outcome(const TrainResult& result, const RunFolder& folder, const Lo
   if (outcome.run_steps == 0 && outcome.status == TrainStatus::finished)
     log.info(fmt::format("Nothing was left to train: the run has {} epochs", state.epoch));
   if (outcome.run_steps > 0) {
-    const double rate = static_cast<double>(outcome.run_steps) / outcome.run_seconds;
-    log.info(fmt::format("{} steps in {:.2f} s: {:.{}f} steps/s, {:.0f} samples/s",
-                         with_thousands(outcome.run_steps), outcome.run_seconds, rate,
-                         rate < 100 ? 2 : 0,
-                         static_cast<double>(outcome.run_samples) / outcome.run_seconds));
+    const double rate = static_cast<double>(outcome.run_steps) / outcome.step_seconds;
+    log.info(fmt::format(
+        "{} steps in {:.3g} s: {:.{}f} steps/s, {:.0f} samples/s; with validation and files {:.2f} "
+        "s",
+        with_thousands(outcome.run_steps), outcome.step_seconds, rate, rate < 100 ? 2 : 0,
+        static_cast<double>(outcome.run_samples) / outcome.step_seconds, outcome.run_seconds));
   }
   if (outcome.stopped_early)
     log.info(fmt::format("Stopped early: no better {} for {} epochs", outcome.monitor,

@@ -135,6 +135,13 @@ std::vector<double> rows_of(const std::vector<double>& values, const ProductPart
   return {values.begin() + part.first * row, values.begin() + (part.first + part.rows) * row};
 }
 
+double precision_sum(const Quantizer* quantizer) {
+  if (!quantizer || quantizer->precision.empty()) return 32;
+  double sum = 0;
+  for (const auto part : quantizer->precision) sum += static_cast<double>(part);
+  return sum;
+}
+
 // Adds one product to the cost of its layer. Bits of operands are sums here, not yet averages.
 void add_product(LayerCost& cost, const BoundCall& call, const Quantization& formats,
                  const ProductPart& part, int64_t batch) {
@@ -154,6 +161,7 @@ void add_product(LayerCost& cost, const BoundCall& call, const Quantization& for
     if (part.rows > 0) shape[0] = part.rows;
     weights = element_count(shape);
     weight_bits = bits_of(quantizer.get(), weight->shape());
+    cost.precision_sums += precision_sum(quantizer.get()) * static_cast<double>(weights);
     const double uses = weights > 0 ? macs / samples / static_cast<double>(weights) : 0;  // of each
     const auto bits = [&](const std::vector<double>& of_all, const OperandBits& data) {
       return product_bits(*call.op, shape, rows_of(of_all, part, all_rows), data) * uses;
@@ -170,6 +178,7 @@ void add_product(LayerCost& cost, const BoundCall& call, const Quantization& for
     const Quantizer* second = formats.find(part.weight);
     weights = element_count(part.other);
     weight_bits = bits_of(second, part.other);
+    cost.precision_sums += precision_sum(second) * static_cast<double>(weights);
     nominal = exact = macs / samples * operand_bits(second, part.other, true).mean() * input.mean();
     cost.bitops += macs * weight_bits * data_bits;
   }
@@ -192,6 +201,7 @@ void add_product(LayerCost& cost, const BoundCall& call, const Quantization& for
   (stand_in ? cost.activation_bits : cost.weight_bits) +=
       weight_bits * static_cast<double>(weights);
   cost.activations += element_count(part.in);
+  cost.precision_sums += precision_sum(first) * static_cast<double>(element_count(part.in));
   cost.activation_bits += data_bits * static_cast<double>(element_count(part.in));
 }
 
@@ -296,6 +306,7 @@ LayerCost NetworkCost::total() const {
   for (const LayerCost& layer : layers) {
     for (const CostQuantity& quantity : quantities)
       std::visit([&](const auto at) { sum.*at += layer.*at; }, quantity.member);
+    sum.precision_sums += layer.precision_sums;
     sum.weights += layer.weights;
     sum.activations += layer.activations;
   }
