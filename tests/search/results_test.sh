@@ -28,11 +28,11 @@ for row in best:
         assert os.path.exists(f"{results}/best_{row['number']}.{kind}"), (row["number"], kind)
 PY
 number=$(json $results/best.json 'd["0"]["number"]')
-"$MASE_CH" estimate $results/best_"$number".mz --full >estimate.log 2>&1 || "$MASE_CH" estimate --load $results/best_"$number".mz --full >estimate.log 2>&1 || fail "estimate"
+"$MASE_CH" estimate $results/best_"$number".mz >estimate.log 2>&1 || "$MASE_CH" estimate --load $results/best_"$number".mz >estimate.log 2>&1 || fail "estimate"
 luts=$(json $results/best.json 'int(round(d["0"]["hardware_metrics"]["area_luts"]))')
-tr -d ',' <estimate.log | grep -Eq "(^|[^0-9.])$luts([^0-9]|$)" || fail "ch estimate --full has other LUTs than $luts"
+tr -d ',' <estimate.log | grep -Eq "(^|[^0-9.])$luts([^0-9]|$)" || fail "ch estimate has other LUTs than $luts"
 delay=$(json $results/best.json '"%.2f" % d["0"]["hardware_metrics"]["latency"]')
-grep -q "${delay%?}" estimate.log || fail "ch estimate --full has another delay than $delay"
+grep -q "${delay%?}" estimate.log || fail "ch estimate has another delay than $delay"
 "$MASE_CH" transform jsc-toy "${data[@]}" --load $net --config $results/best_"$number".toml --project again >again.log 2>&1 ||
   fail "the configuration does not lead to the network"
 
