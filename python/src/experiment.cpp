@@ -92,10 +92,36 @@ Experiment& Session::experiment() {
   return *experiment_;
 }
 
+void Session::set_arrays(nb::handle x, nb::handle y, std::vector<std::string> labels,
+                         bool as_test) {
+  arrays_ = std::make_shared<ArrayData>();
+  arrays_->name = arrays_->place = "arrays";
+  arrays_->train = {to_tensor(x, "x"), to_tensor(y, "y")};
+  arrays_->classes = std::move(labels);
+  if (as_test) arrays_->test = arrays_->train;
+}
+
+void Session::set_graph(const Graph& graph, nb::handle contents) {
+  held_ = std::make_shared<Checkpoint>();
+  held_->type = CheckpointType::mz;
+  held_->graph = graph;
+  held_->tensors = state_dict(graph);
+  held_->contents = to_value(contents);
+}
+
 void Session::prepare(bool needs_data, bool keep_scaling, bool with_passes) {
   ExperimentSpec spec = experiment_spec(settings_);
   spec.data.needed = needs_data;
   spec.data.keep_scaling = keep_scaling;
+  if (held_) {
+    spec.network.held = held_;
+    spec.network.load = "the graph " + printable(held_->graph->name);
+  }
+  if (arrays_) {
+    spec.data.name = arrays_->name;
+    spec.data.arrays = arrays_;
+    if (arrays_->test) spec.data.options.validation_split = "train";  // there is nothing to split
+  }
   if (!with_passes) spec.passes = {};
   if (resumed_) take_up(spec, *resumed_);
   run([&] {
@@ -129,9 +155,6 @@ nb::dict Session::train(bool save) {
 }
 
 nb::dict Session::evaluate(const std::string& split) {
-  if (split != "test" && split != "validation" && split != "train")
-    throw Error("split", fmt::format("unknown split '{}'", printable(split)),
-                "use train, validation or test");
   Evaluation evaluation;
   run([&] { evaluation = experiment().evaluate(split); });
   return evaluation_dict(std::move(evaluation), classification());
@@ -183,6 +206,8 @@ void bind_experiment(nb::module_& module) {
            nb::arg("resume") = nb::none())
       .def("prepare", &Session::prepare, nb::arg("needs_data") = false,
            nb::arg("keep_scaling") = true, nb::arg("with_passes") = true)
+      .def("set_graph", &Session::set_graph)
+      .def("set_arrays", &Session::set_arrays)
       .def("train", &Session::train, nb::arg("save"))
       .def("evaluate", &Session::evaluate)
       .def("predict", &Session::predict)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "callbacks.h"
+#include "mase/data/arrays.h"
 #include "mase/run/experiment.h"
 #include "mase/run/settings.h"
 
@@ -18,6 +19,10 @@ class Session {
           nb::handle tables, const std::optional<std::string>& resume);
 
   void prepare(bool needs_data, bool keep_scaling, bool with_passes);
+  // Rows in memory in the place of a data set; labels: words that y has places of. As tests they
+  // are test rows, all of them.
+  void set_arrays(nb::handle x, nb::handle y, std::vector<std::string> labels, bool as_test);
+  void set_graph(const Graph& graph, nb::handle contents);  // in the place of a file
   nb::dict train(bool save);
   nb::dict evaluate(const std::string& split);
   nb::list predict(const std::vector<std::string>& inputs, const std::string& tensor,
@@ -47,6 +52,8 @@ class Session {
   Callbacks callbacks_;
   Settings settings_;
   std::optional<RunFolder> resumed_;
+  std::shared_ptr<ArrayData> arrays_;
+  std::shared_ptr<Checkpoint> held_;
   Observer observer_;
   std::unique_ptr<Experiment> experiment_;
 };
