@@ -27,7 +27,8 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 def open_experiment(model: Any, dataset: Any, options: Mapping[str, Any], *, config: Optional[PathLike] = None,
                     passes: Any = None, observer: Optional[Display] = None, tables: Any = None,
-                    progress: Optional[bool] = None, resume: Optional[PathLike] = None, as_test: bool = False) -> "_native.Experiment":
+                    progress: Optional[bool] = None, resume: Optional[PathLike] = None, as_test: bool = False,
+                    command: str = "") -> "_native.Experiment":
     """The native experiment, not yet prepared. A graph and arrays are taken as they lie in memory."""
     given = {key: value for key, value in options.items() if value is not None}
     held = model if isinstance(model, Graph) else None
@@ -43,7 +44,7 @@ def open_experiment(model: Any, dataset: Any, options: Mapping[str, Any], *, con
     if observer is None:
         observer = Display(progress is not False)
     experiment = _native.Experiment(given, "" if config is None else path_text(config), passes, observer, tables,
-                                    None if resume is None else path_text(resume))
+                                    None if resume is None else path_text(resume), command)
     if held is not None:
         experiment.set_graph(held._native, held._extra or {})
     if arrays is not None:
@@ -196,17 +197,15 @@ def search(model: Any = None, dataset: Any = None, *, config: Optional[PathLike]
            progress: Optional[bool] = None, **options: Any) -> SearchResult:
     """Tries configurations of a network and keeps the best, as `ch search` does.
 
-    `search` is the [search] table of a configuration as a dict; `config` a TOML file that has one.
-    `networks` of the best trials come back as graphs.
+    `search` is the [search] table of a configuration as a dict; `config` a TOML file that has one. The
+    options of `ch search` are options here: space="bits=4,8", objective="accuracy,bitops", n_trials=50.
+    With `save` a run folder is written, as `ch search` writes it. `networks` of the best trials come
+    back as graphs, the cheapest first.
     """
-    options = dict(options)
+    options = dict(options, storage=storage, study=study)
     tables = None if search is None else {"search": search}
-    with display(progress) as shown:
-        experiment = open_experiment(model, dataset, options, config=config, observer=shown, tables=tables)
-        experiment.prepare(True, True, False)
+    with display(progress, prints=False) as shown:
+        experiment = open_experiment(model, dataset, options, config=config, observer=shown, tables=tables, command="search")
+        parts = _native.search(experiment, save, shown.trial, networks)
         _finish(experiment)
-        if not experiment.loaded():
-            logger.warning("search: the network has its initial random weights")
-        parts = _native.search(experiment, save, storage, study, shown.trial, networks)
-        _finish(experiment)
-        return SearchResult(parts, experiment.file_contents())
+        return SearchResult(parts, parts.pop("extra"))

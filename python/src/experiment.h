@@ -7,7 +7,6 @@
 #include <string>
 
 #include "callbacks.h"
-#include "mase/data/arrays.h"
 #include "mase/run/experiment.h"
 #include "mase/run/settings.h"
 
@@ -16,7 +15,7 @@ namespace mase::python {
 class Session {
  public:
   Session(nb::handle given, const std::string& config, nb::handle passes, nb::object observer,
-          nb::handle tables, const std::optional<std::string>& resume);
+          nb::handle tables, const std::optional<std::string>& resume, const std::string& command);
 
   void prepare(bool needs_data, bool keep_scaling, bool with_passes);
   // Rows in memory in the place of a data set; labels: words that y has places of. As tests they
@@ -41,8 +40,10 @@ class Session {
   void rethrow() { callbacks_.rethrow(); }
 
   Experiment& experiment();
-  RunFolder create_folder(const std::string& kind);
+  RunFolder create_folder(const std::string& kind) { return create_folder(kind, experiment()); }
+  RunFolder create_folder(const std::string& kind, const Experiment& experiment) const;
   Settings& settings() { return settings_; }
+  const InMemory& memory() const { return memory_; }
   const Observer& observer() const { return observer_; }
   Callbacks& callbacks() { return callbacks_; }
 
@@ -52,8 +53,7 @@ class Session {
   Callbacks callbacks_;
   Settings settings_;
   std::optional<RunFolder> resumed_;
-  std::shared_ptr<ArrayData> arrays_;
-  std::shared_ptr<Checkpoint> held_;
+  InMemory memory_;
   Observer observer_;
   std::unique_ptr<Experiment> experiment_;
 };

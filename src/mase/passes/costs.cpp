@@ -230,7 +230,7 @@ LayerCost layer_cost(const Graph& graph, const Node& node, const std::vector<Sha
   return cost;
 }
 
-const CostQuantity quantities[] = {
+constexpr CostQuantity quantities[] = {
     {"macs", "MACs", false, &LayerCost::macs},
     {"flops", "FLOPs", false, &LayerCost::flops},
     {"bitops", "BitOPs", false, &LayerCost::bitops},

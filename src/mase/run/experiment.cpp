@@ -224,14 +224,17 @@ const Dataset& Experiment::data() const {
   return *dataset_;
 }
 
+const Split& split_called(const Dataset& dataset, const std::string& name) {
+  if (name == "train") return dataset.train;
+  if (name == "validation") return dataset.validation;
+  if (name == "test") return dataset.test;
+  throw Error("split", fmt::format("unknown split '{}'", printable(name)),
+              suggestion(name, {"train", "validation", "test", "all"}))
+      .as(Mistake::unknown_name);
+}
+
 Split Experiment::split(const std::string& name) const {
-  if (name != "train" && name != "validation" && name != "test" && name != "all")
-    throw Error("split", fmt::format("unknown split '{}'", printable(name)),
-                suggestion(name, {"train", "validation", "test", "all"}));
-  const Split split = name == "all"          ? all_rows(data())
-                      : name == "train"      ? data().train
-                      : name == "validation" ? data().validation
-                                             : data().test;
+  const Split split = name == "all" ? all_rows(data()) : split_called(data(), name);
   if (split.rows() == 0) throw Error(data().name, fmt::format("has no {} rows", name));
   return split;
 }

@@ -47,6 +47,12 @@ struct DataSpec {
   Position position = {};
 };
 
+// A network and rows that a library caller has in memory, in the place of what settings name.
+struct InMemory {
+  std::shared_ptr<const Checkpoint> network = {};
+  std::shared_ptr<const ArrayData> rows = {};
+};
+
 struct PassList {
   std::vector<PassCall> calls = {};
   std::string base_dir = {};  // relative paths in their arguments start here
@@ -80,6 +86,7 @@ struct OutputSpec {
 // The parts of an experiment that the settings describe. Problems of single keys are known by then;
 // these throw for what concerns several.
 ExperimentSpec experiment_spec(const Settings& settings);
+void take_from_memory(ExperimentSpec& spec, const InMemory& memory);
 TrainSpec train_spec(const Settings& settings);
 OutputSpec output_spec(const Settings& settings);
 DataSpec data_spec(const Settings& settings);
