@@ -41,6 +41,14 @@ __all__ = [
 ]
 
 
+def __getattr__(name: str):
+    """What there is not: an AttributeError with the nearest name."""
+    import difflib
+
+    found = difflib.get_close_matches(name, __all__, 1, 0.6)
+    raise AttributeError(f"module 'mase' has no attribute '{name}'" + (f"; did you mean '{found[0]}'?" if found else ""))
+
+
 def models() -> dict:
     """The built-in networks and what they are."""
     from mase import _native

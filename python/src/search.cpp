@@ -30,8 +30,8 @@ nb::dict run(Session& session, bool save, nb::object finished, size_t networks) 
   std::vector<Graph> graphs;
   session.run([&] {
     SearchSpec spec = checked_search_spec(session.settings(), {}, 1);
-    prepared =
-        std::make_unique<PreparedSearch>(session.settings(), std::move(spec), session.observer());
+    prepared = std::make_unique<PreparedSearch>(session.settings(), std::move(spec),
+                                                session.observer(), session.memory());
     if (session.callbacks().stop_requested()) return;
     SearchCalls calls;
     calls.finished = [&](const search::Trials& all, const search::Trial& trial) {

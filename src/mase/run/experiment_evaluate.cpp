@@ -123,9 +123,10 @@ Evaluation Experiment::evaluate(const std::string& split) {
   if (split == "all") return all_rows_of([this](const char* one) { return evaluate(one); }, data());
   if (!network_.loaded) observer_.warning("no --load: the network has its initial random weights");
   apply_passes_aloud();
-  check_split(this->split(split), data(), network_.graph);
+  const Split rows = this->split(split);
+  check_split(rows, data(), network_.graph);
   CompileOptions options;
-  options.batch_size = batch_for(spec_.batch_size, this->split(split).rows());
+  options.batch_size = batch_for(spec_.batch_size, rows.rows());
   const NetworkNotes& notes = network_.notes;
   if (!notes.loss.empty())
     observer_.info(fmt::format("Loss: {}, with which it was trained", printable(notes.loss)));
@@ -136,7 +137,7 @@ Evaluation Experiment::evaluate(const std::string& split) {
 }
 
 Evaluation Experiment::evaluate_program(Program& program, const std::string& name) const {
-  const Split& rows = split(name);
+  const Split rows = split(name);
   Evaluation result;
   result.split = name;
   const auto start = std::chrono::steady_clock::now();

@@ -260,6 +260,7 @@ bool is_network_file(const std::string& word) {
 }
 
 std::optional<Checkpoint> open_checkpoint(const NetworkSpec& spec) {
+  if (spec.held) return *spec.held;
   if (spec.load.empty()) return {};
   std::error_code failure;  // a name that cannot be, no permission: opening it says which
   if (!std::filesystem::exists(spec.load, failure) && !failure)
