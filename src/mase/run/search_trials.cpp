@@ -12,12 +12,15 @@
 #include "mase/search/pruner.h"
 
 namespace mase {
+namespace {
 
 using search::Evaluator;
 using search::Losses;
 using search::Measurement;
 using search::Point;
 using search::Trial;
+
+}  // namespace
 
 Measurement SearchExperiment::measured(const search::Figures& figures) const {
   Measurement result;
