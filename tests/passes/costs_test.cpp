@@ -143,6 +143,20 @@ TEST(Costs, FollowTheTypeNotTheNameOfTheFormat) {
   EXPECT_GT(costs[0].ebops_exact, 0);
 }
 
+// -1 in one signed bit that wraps is its sign alone, which HGQ does not count.
+TEST(Costs, ExactBitsAreNeverMoreThanTheTypes) {
+  Graph graph = test::golden_network("jsc-toy").graph;
+  Dict config{{"name", "integer"}};
+  for (const char* operand : {"data_in", "weight", "bias"}) {
+    config.set(fmt::format("{}_width", operand), operand == std::string("weight") ? 1 : 6);
+    config.set(fmt::format("{}_frac_width", operand), 0);
+    config.set(fmt::format("{}_overflow", operand), "wrap");
+  }
+  quantize(graph, config);
+  const LayerCost total = network_cost(graph, 1).total();
+  EXPECT_LE(total.ebops_exact, total.ebops);
+}
+
 TEST(Costs, SignificantBits) {
   const std::pair<float, int> cases[] = {{0, 0},     {1, 1},         {-6, 2},  {0.3125f, 3},
                                          {255, 8},   {0x1p-149f, 1}, {256, 1}, {-0.75f, 2},

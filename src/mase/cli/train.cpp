@@ -46,7 +46,7 @@ void refuse_in_file(const Settings& settings, const std::vector<std::string>& na
                   fmt::format("ch train --{} ...", row.name));
 }
 
-ExperimentSpec session_spec(const Settings& settings, const std::optional<RunFolder>& resumed) {
+ExperimentSpec session_spec(const Settings& settings, const RunFolder* resumed) {
   ExperimentSpec spec = experiment_spec(settings);
   spec.data.keep_scaling = false;
   spec.data.needed = true;
@@ -161,7 +161,7 @@ int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicat
   Observer observer = log.observer();
   std::optional<TrainDisplay> display;
   if (processes->leads()) display.emplace(observer, log);
-  Experiment experiment(session_spec(settings, folder), observer, processes);
+  Experiment experiment(session_spec(settings, folder ? &*folder : nullptr), observer, processes);
   experiment.prepare();
   OutputSpec output = output_spec(settings);
   output.record["version"] = program_version();
@@ -179,6 +179,24 @@ int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicat
   if (settings["plot"].as_bool())
     log.text(plot_training(read_run_leniently(folder->path()).curves, plot_style(settings.values)));
   return exit_code(result.outcome.status);
+}
+
+int start_or_resume_learning_bits(const Arguments& arguments) {
+  if (arguments["resume"].is_null()) {
+    const Settings settings = merge_settings("train", arguments);
+    return train_and_learn_bits(arguments, settings, session_spec(settings, nullptr), {});
+  }
+  RunFolder folder = RunFolder::open(arguments["resume"].as_string());
+  if (asks_for_more(arguments))
+    throw Error("--resume", "what bits cost rises over the epochs that the run was begun with",
+                "leave --max-epochs and --max-steps out");
+  const Settings settings = settings_of_run(folder, arguments);
+  if (folder.status() == "finished") {
+    Logger(settings, true).info("The run is finished already: " + folder.path());
+    return 0;
+  }
+  const ExperimentSpec spec = session_spec(settings, &folder);
+  return train_and_learn_bits(arguments, settings, spec, std::move(folder));
 }
 
 // Several seeds are a sweep over them.
@@ -224,10 +242,8 @@ int run(const Arguments& arguments) {
   }
   const std::shared_ptr<Communicator> processes = communicator();
   if (is_chosen(arguments, "learn_bits")) {
-    if (!arguments["resume"].is_null())
-      throw Error("--resume", "a run of --learn-bits is not taken up again", "start it anew");
     if (processes->size() > 1) throw Error("--learn-bits", "runs in one process");
-    return train_and_learn_bits(arguments);
+    return start_or_resume_learning_bits(arguments);
   }
   if (processes->size() == 1) return start_or_resume(arguments, processes);
   // A process that leaves must take the others with it, or they wait for it for ever. Mistakes are

@@ -65,16 +65,19 @@ OperandBits operand_bits(const Quantizer* quantizer, const Shape& shape, bool mu
   return result;
 }
 
-// The bits each value of a weight really needs. What has no number type has no codes to look into,
-// and counts its width.
+// The bits each value of a weight really needs, never more than its type counts: -2^n has one bit,
+// and none beside the sign of a type that ends there. What has no number type has no codes to look
+// into, and counts its width.
 std::vector<double> exact_bits(const Quantizer* quantizer, const Tensor& weight,
                                const OperandBits& widths) {
   std::vector<double> bits;
   std::vector<float> elements;
   if (quantizer && quantizer->type) elements = code_elements(*quantizer, weight);
   for (int64_t i = 0; i < weight.numel(); ++i)
-    bits.push_back(elements.empty() ? widths.at(i)
-                                    : significant_bits(elements[static_cast<size_t>(i)]));
+    bits.push_back(
+        elements.empty()
+            ? widths.at(i)
+            : std::min<double>(widths.at(i), significant_bits(elements[static_cast<size_t>(i)])));
   return bits;
 }
 
@@ -242,7 +245,7 @@ LayerCost layer_cost(const Graph& graph, const Node& node, const std::vector<Sha
   return cost;
 }
 
-const CostQuantity quantities[] = {
+constexpr CostQuantity quantities[] = {
     {"macs", "MACs", false, &LayerCost::macs},
     {"flops", "FLOPs", false, &LayerCost::flops},
     {"bitops", "BitOPs", false, &LayerCost::bitops},

@@ -156,6 +156,7 @@ Prediction Experiment::predict(const PredictSpec& spec) {
   apply_passes_aloud();
   const Graph& graph = network_.graph;
   const size_t wanted = graph.placeholders().size();
+  if (!spec.tensors.empty()) return {run(graph, spec.tensors, spec_.threads)};
   // Of one input several files are rows one after another.
   if (wanted == 1 ? spec.inputs.empty() : spec.inputs.size() != wanted)
     throw Error("--input",

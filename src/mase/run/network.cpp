@@ -11,6 +11,7 @@
 #include "mase/ir/op.h"
 #include "mase/models/hf.h"
 #include "mase/models/model.h"
+#include "mase/run/sentences.h"
 
 namespace mase {
 namespace {
@@ -329,6 +330,8 @@ Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& c
           ? make_hf_network(weights.contents, weights.tensors, inputs, spec.load)
           : make_model(model_to_build(spec, checkpoint, network.notes, observer), inputs);
   network.name = network.graph.name;
+  if (is_hf_network(spec, checkpoint) && network.notes.class_names.empty())
+    network.notes.class_names = hf_class_names(weights.contents, weights.tensors);
   if (!checkpoint) return network;
   if (passes_follow) network.quantizer_state = take_out_quantizer_state(weights, network.graph);
   const LoadReport report =
