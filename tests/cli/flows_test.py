@@ -4,9 +4,11 @@ import json
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 CH = os.environ["MASE_CH"]
 failures = []
@@ -84,6 +86,30 @@ with tempfile.TemporaryDirectory() as folder:
     check("initial random weights" not in said, "loaded weights are not called random", said)
     said = ch("transform", "--config", "conf/by_name.toml", folder=folder, code=2)
     check("unknown model 'mine'" in said, "a name nobody knows", said)
+
+    # What a folder of images holds beside them, and what their files hold beside colours.
+    def png(path, pixels):  # 4 x 4, grey and alpha
+        def chunk(name, data):
+            return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        rows = b"".join(b"\0" + bytes(v for p in pixels[4 * r:4 * r + 4] for v in (p, 255)) for r in range(4))
+        with open(path, "wb") as out:
+            out.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 4, 0, 0, 0)) +
+                      chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+    draw = random.Random(4)
+    for name in ("cat", "dog"):
+        os.makedirs(f"{folder}/pets/{name}")
+        for i in range(20):
+            png(f"{folder}/pets/{name}/{i}.png", [draw.randrange(256) for _ in range(16)])
+        open(f"{folder}/pets/{name}/photo.jpg", "w").close()
+    with open(f"{folder}/plugin.toml", "w") as out:
+        out.write('plugin = ["evil.so"]\nmax_epochs = 1\n')
+    with open(f"{folder}/flat.toml", "w") as out:
+        out.write('name = "flat"\nseq_blocks = [{type = "Flatten"}, {type = "Linear"}]\n')
+    said = ch("train", "flat.toml", "pets", "--config", "plugin.toml", "--project", "images", folder=folder)
+    check("2 files are not read, photo.jpg" in said, "files that are no images are said", said)
+    check("40 images have an alpha channel" in said, "alpha channels are said", said)
+    check("plugin: not loaded" in said, "a plugin that a file names is said not to be loaded", said)
 
     # Many classes take memory in proportion.
     with open(f"{folder}/many.csv", "w") as out:

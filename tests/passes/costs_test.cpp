@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a network costs follows from the number types of its operands, at one batch size.
 #include "mase/passes/costs.h"
+#include "mase/base/file.h"
 #include "mase/formats/measure.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/pass.h"
@@ -196,6 +197,19 @@ TEST(Costs, TheLabsFigureOfAQuantisedNetworkIsTheLabs) {
       run_pass(graph, "calculate_flops_bitops_pass", Dict{{"batch_size", 8}}, context).data;
   EXPECT_EQ(result["total_operand_bits"], Value(40592.0));
   EXPECT_EQ(result["total_precision_sums"], Value(60888.0));
+}
+
+// What other layers computed is no weight, whichever side of a product it stands on.
+TEST(Costs, AProductOfActivationsHasNoWeights) {
+  const std::string path = test::temporary_folder() + "/product.toml";
+  write_file_atomically(path,
+                        "name = 'product'\n[input]\nleft = [3, 4]\nright = [4, 5]\n"
+                        "[[layers]]\nname = 'product'\nfunction = 'matmul'\n"
+                        "inputs = ['left', 'right']\n");
+  const LayerCost sum = network_cost(make_model(path), 2).total();
+  EXPECT_EQ(sum.macs, 2 * 3 * 4 * 5);
+  EXPECT_EQ(sum.weights, 0);
+  EXPECT_EQ(sum.activations, 2 * (3 * 4 + 4 * 5));
 }
 
 // What a page shows is counted at the batch size of the run, as the printed tables are.

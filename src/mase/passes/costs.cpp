@@ -144,7 +144,7 @@ double precision_sum(const Quantizer* quantizer) {
 
 // Adds one product to the cost of its layer. Bits of operands are sums here, not yet averages.
 void add_product(LayerCost& cost, const BoundCall& call, const Quantization& formats,
-                 const ProductPart& part, int64_t batch) {
+                 const ProductPart& part, int64_t batch, bool constant) {
   const Quantizer* first = formats.find(part.data);
   const OperandBits input = operand_bits(first, part.in, true);
   const double macs = static_cast<double>(part.macs), samples = static_cast<double>(batch);
@@ -195,8 +195,8 @@ void add_product(LayerCost& cost, const BoundCall& call, const Quantization& for
   }
   cost.ebops += nominal + bias_term;
   cost.ebops_exact += exact + bias_term;
-  // A layer with weights of its own has no need of others to stand for them.
-  const bool stand_in = !weight && call.op->product_parts;
+  // What another layer computed is no weight, whichever side of a product it stands on.
+  const bool stand_in = !weight && (call.op->product_parts || !constant);
   (stand_in ? cost.activations : cost.weights) += weights;
   (stand_in ? cost.activation_bits : cost.weight_bits) +=
       weight_bits * static_cast<double>(weights);
@@ -232,8 +232,10 @@ LayerCost layer_cost(const Graph& graph, const Node& node, const std::vector<Sha
     return cost;
   }
   cost.weight_bits = cost.activation_bits = 0;
+  const bool constant =
+      call.inputs.size() > 1 && graph.node(call.inputs[1]).kind == NodeKind::get_attr;
   for (const ProductPart& part : parts_of(graph, node, call, inputs, out, cost.macs))
-    add_product(cost, call, formats, part, std::max<int64_t>(1, batch));
+    add_product(cost, call, formats, part, std::max<int64_t>(1, batch), constant);
   cost.operand_bits = cost.activation_bits + cost.weight_bits;
   const auto average = [](double bits, int64_t values) {
     return values > 0 ? bits / static_cast<double>(values) : 32;
