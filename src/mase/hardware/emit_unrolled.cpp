@@ -36,17 +36,28 @@ class Writer {
  private:
   int port_width(IntegerId id) const { return std::max(1, graph_.at(id).range.width()); }
 
-  // Registers between an input and an output: the same on every path, or the pipeline is broken.
+  // Registers between an input and an output: the same on every path. Constants have any.
   int latency() const {
-    std::vector<int> stage(graph_.nodes.size(), 0);
-    int last = 0;
+    std::vector<int> stage(graph_.nodes.size(), -1);
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      for (const IntegerId input : graph_.nodes[i].inputs)
-        stage[i] = std::max(stage[i], stage[static_cast<size_t>(input)]);
-      stage[i] += graph_.nodes[i].op->name == "register";
+      const IntegerNode& node = graph_.nodes[i];
+      if (!node.op->evaluate) stage[i] = 0;
+      for (const IntegerId input : node.inputs) {
+        const int own = stage[static_cast<size_t>(input)];
+        MASE_CHECK(own < 0 || stage[i] < 0 || own == stage[i],
+                   "{} reads values of the clock cycles {} and {}", names_[i], stage[i], own);
+        stage[i] = std::max(stage[i], own);
+      }
+      if (stage[i] >= 0) stage[i] += node.op->name == "register";
     }
-    for (const IntegerId id : graph_.outputs) last = std::max(last, stage[static_cast<size_t>(id)]);
-    return last;
+    int last = -1;
+    for (const IntegerId id : graph_.outputs) {
+      const int own = stage[static_cast<size_t>(id)];
+      MASE_CHECK(own < 0 || last < 0 || own == last, "outputs come in the clock cycles {} and {}",
+                 last, own);
+      last = std::max(last, own);
+    }
+    return std::max(last, 0);
   }
 
   // Names of the network's own; no two are equal, whatever the network calls its layers.
@@ -88,8 +99,8 @@ class Writer {
       ports.push_back("    input  logic in_valid");
       ports.push_back("    output logic out_valid");
     }
-    ports.push_back(fmt::format("    input  logic {}in_data", vector_range(design.input_bits)));
-    ports.push_back(fmt::format("    output logic {}out_data", vector_range(design.output_bits)));
+    ports.push_back(fmt::format("    input  logic {}in_data", sliced_range(design.input_bits)));
+    ports.push_back(fmt::format("    output logic {}out_data", sliced_range(design.output_bits)));
     return join(ports, ",\n");
   }
 
