@@ -36,28 +36,35 @@ class Writer {
  private:
   int port_width(IntegerId id) const { return std::max(1, graph_.at(id).range.width()); }
 
-  // Registers between an input and an output: the same on every path. Constants have any.
+  // Registers between an input and an output: the same on every path. What depends on no input has
+  // any number of them; it is there when they are filled.
   int latency() const {
-    std::vector<int> stage(graph_.nodes.size(), -1);
+    std::vector<int> stage(graph_.nodes.size(), 0);
+    std::vector<char> varies(graph_.nodes.size(), 0);
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const IntegerNode& node = graph_.nodes[i];
-      if (!node.op->evaluate) stage[i] = 0;
-      for (const IntegerId input : node.inputs) {
-        const int own = stage[static_cast<size_t>(input)];
-        MASE_CHECK(own < 0 || stage[i] < 0 || own == stage[i],
-                   "{} reads values of the clock cycles {} and {}", names_[i], stage[i], own);
-        stage[i] = std::max(stage[i], own);
+      varies[i] = !node.op->evaluate;
+      for (const IntegerId id : node.inputs) {
+        const size_t input = static_cast<size_t>(id);
+        MASE_CHECK(!varies[input] || !varies[i] || stage[input] == stage[i],
+                   "{} reads values of the clock cycles {} and {}", names_[i], stage[i],
+                   stage[input]);
+        if (varies[input] == varies[i]) stage[i] = std::max(stage[i], stage[input]);
+        if (varies[input] && !varies[i]) stage[i] = stage[input];
+        varies[i] = varies[i] || varies[input];
       }
-      if (stage[i] >= 0) stage[i] += node.op->name == "register";
+      stage[i] += node.op->name == "register";
     }
-    int last = -1;
+    int last = 0, first = -1;
     for (const IntegerId id : graph_.outputs) {
-      const int own = stage[static_cast<size_t>(id)];
-      MASE_CHECK(own < 0 || last < 0 || own == last, "outputs come in the clock cycles {} and {}",
-                 last, own);
-      last = std::max(last, own);
+      const size_t output = static_cast<size_t>(id);
+      last = std::max(last, stage[output]);
+      if (!varies[output]) continue;
+      MASE_CHECK(first < 0 || stage[output] == first, "outputs come in the clock cycles {} and {}",
+                 first, stage[output]);
+      first = stage[output];
     }
-    return std::max(last, 0);
+    return first < 0 ? last : first;
   }
 
   // Names of the network's own; no two are equal, whatever the network calls its layers.
