@@ -29,14 +29,14 @@ from mase.formats import Format
 from mase.graph import Cost, Graph, Layer, Node, load
 from mase.hardware import Design, Estimate, emit, estimate
 from mase.pages import Page, report
-from mase.plugin import load_plugin, register_pass
+from mase.plugin import load_plugin, register_figure, register_pass
 from mase.results import Evaluation, SearchResult, TrainResult, TransformResult
 
 __all__ = [
     "Checkpoint", "Cost", "Dataset", "Design", "Error", "Estimate", "Evaluation", "Format", "Graph",
     "InternalError", "Layer", "Node", "Page", "SearchResult", "Split", "TrainResult", "TransformResult",
     "__version__", "emit", "estimate", "formats", "from_torch", "load", "load_dataset",
-    "load_plugin", "models", "datasets", "passes", "predict", "read_checkpoint", "register_pass", "report",
+    "load_plugin", "models", "datasets", "passes", "predict", "read_checkpoint", "register_figure", "register_pass", "report",
     "save_checkpoint", "search", "test", "to_torch", "train", "transform",
 ]
 

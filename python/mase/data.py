@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, List, Optional, Union
 
 
 from mase import _native
+from mase.arrays import path_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,6 +63,6 @@ def load_dataset(name: Union[str, "os.PathLike[str]"], *, progress: Optional[boo
     """
     from mase.display import display
 
-    given = dict(options, dataset=os.fspath(name))
+    given = dict(options, dataset=path_text(name))
     with display(progress) as shown:
         return Dataset(_native.load_dataset({k: v for k, v in given.items() if v is not None}, shown))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 
 from mase import _native
-from mase.arrays import host_array
+from mase.arrays import host_array, path_text
 from mase.display import Display, display, logger
 from mase.graph import Graph
 from mase.results import Evaluation, SearchResult, TrainResult, TransformResult
@@ -28,25 +28,26 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 def open_experiment(model: Any, dataset: Any, options: Mapping[str, Any], *, config: Optional[PathLike] = None,
                     passes: Any = None, observer: Optional[Display] = None, tables: Any = None,
-                    progress: Optional[bool] = None, resume: Optional[PathLike] = None) -> "_native.Experiment":
+                    progress: Optional[bool] = None, resume: Optional[PathLike] = None,
+                    command: str = "") -> "_native.Experiment":
     """The native experiment, not yet prepared."""
     given = {key: value for key, value in options.items() if value is not None}
     if model is not None:
-        given["model"] = os.fspath(model)
+        given["model"] = path_text(model)
     if dataset is not None:
-        given["dataset"] = os.fspath(dataset)
+        given["dataset"] = path_text(dataset)
     if observer is None:
         observer = Display(progress is not False)
-    return _native.Experiment(given, "" if config is None else os.fspath(config), passes, observer, tables,
-                              None if resume is None else os.fspath(resume))
+    return _native.Experiment(given, "" if config is None else path_text(config), passes, observer, tables,
+                              None if resume is None else path_text(resume), command)
 
 
 @contextmanager
 def _network(model: Any, options: Dict[str, Any]) -> Iterator[Any]:
     """The model's name; a graph goes through a file, which is the one way a network is loaded."""
     if not isinstance(model, Graph):
-        if model is not None and "load" not in options and os.path.exists(model) and not os.fspath(model).endswith(".toml"):
-            options["load"], model = os.fspath(model), None
+        if model is not None and "load" not in options and os.path.exists(model) and not path_text(model).endswith(".toml"):
+            options["load"], model = path_text(model), None
         yield model
         return
     if options.get("load") is not None:
@@ -128,7 +129,7 @@ def test(model: Any = None, dataset: Any = None, *, split: str = "test", load: O
          config: Optional[PathLike] = None, passes: Any = None, progress: Optional[bool] = None,
          **options: Any) -> Evaluation:
     """Figures of a network on a split ("test", "validation", "train"), as `ch test` gives them."""
-    options = dict(options, **({"load": os.fspath(load)} if load is not None else {}))
+    options = dict(options, **({"load": path_text(load)} if load is not None else {}))
     with display(progress) as shown, _network(model, options) as name, _data(dataset, options) as data:
         experiment = open_experiment(name, data, options, config=config, passes=passes, observer=shown)
         experiment.prepare(True)
@@ -151,12 +152,12 @@ def predict(model: Any, rows: Any, *, load: Optional[PathLike] = None, preproces
     paths = list(rows) if several else [rows] if isinstance(rows, files) else []
     if isinstance(model, Graph) and not paths:
         return model(rows)
-    options = dict(options, **({"load": os.fspath(load)} if load is not None else {}))
+    options = dict(options, **({"load": path_text(load)} if load is not None else {}))
     with _network(model, options) as name:
         experiment = open_experiment(name, None, options, progress=False)
         experiment.prepare(False)
         if paths:
-            outputs = experiment.predict([os.fspath(path) for path in paths], tensor, preprocess, keep_places)
+            outputs = experiment.predict([path_text(path) for path in paths], tensor, preprocess, keep_places)
             return outputs[0] if len(outputs) == 1 else tuple(outputs)
         return Graph(experiment.graph())(rows)
 
@@ -183,17 +184,15 @@ def search(model: Any = None, dataset: Any = None, *, config: Optional[PathLike]
            progress: Optional[bool] = None, **options: Any) -> SearchResult:
     """Tries configurations of a network and keeps the best, as `ch search` does.
 
-    `search` is the [search] table of a configuration as a dict; `config` a TOML file that has one.
-    `networks` of the best trials come back as graphs.
+    `search` is the [search] table of a configuration as a dict; `config` a TOML file that has one. The
+    options of `ch search` are options here: space="bits=4,8", objective="accuracy,bitops", n_trials=50.
+    With `save` a run folder is written, as `ch search` writes it. `networks` of the best trials come
+    back as graphs, the cheapest first.
     """
-    options = dict(options)
+    options = dict(options, storage=storage, study=study)
     tables = None if search is None else {"search": search}
-    with display(progress) as shown, _network(model, options) as name, _data(dataset, options) as data:
-        experiment = open_experiment(name, data, options, config=config, observer=shown, tables=tables)
-        experiment.prepare(True, True, False)
+    with display(progress, prints=False) as shown, _network(model, options) as name, _data(dataset, options) as data:
+        experiment = open_experiment(name, data, options, config=config, observer=shown, tables=tables, command="search")
+        parts = _native.search(experiment, save, shown.trial, networks)
         _finish(experiment)
-        if not experiment.loaded():
-            logger.warning("search: the network has its initial random weights")
-        parts = _native.search(experiment, save, storage, study, shown.trial, networks)
-        _finish(experiment)
-        return SearchResult(parts, experiment.file_contents())
+        return SearchResult(parts, parts.pop("extra"))

@@ -151,6 +151,9 @@ class SearchResult(Record):
     best: Any
     table: str
     test: List[dict]
+    test_table: str
+    trained: List[dict]
+    record: Dict[str, Any]
     objectives: List[str]
     configurations: List[dict]
 
@@ -159,7 +162,7 @@ class SearchResult(Record):
         self.networks: List[Graph] = [Graph(native, extra) for native in parts["networks"]]
 
     def to_dict(self) -> dict:
-        keys = ("status", "folder", "objectives", "trials", "best", "test", "configurations")
+        keys = ("status", "folder", "objectives", "trials", "best", "test", "trained", "configurations")
         return {key: getattr(self, key) for key in keys}
 
     def to_dataframe(self) -> Any:

@@ -81,8 +81,13 @@ def _check_settings(module: torch.nn.Module, op: str, path: str) -> None:
     known = {field["name"] for field in op_records()[op]["attributes"]}
     for name, parameter in inspect.signature(layer_class(op)).parameters.items():
         value = getattr(module, name, parameter.default)
-        if name in known or _NEUTRAL.get(name) is ... or value is parameter.default or value == parameter.default:
+        if isinstance(value, torch.nn.Parameter):  # `bias` of torch's newer norms says whether there is one
             continue
+        if name in known or _NEUTRAL.get(name) is ...:
+            continue
+        if value is parameter.default or value == parameter.default:
+            continue
+        value = False if value is None and parameter.default is True else value
         raise _native.Error(f"{path}: {type(module).__name__} takes no {name}={value!r} here")
 
 

@@ -15,7 +15,7 @@ namespace mase::python {
 class Session {
  public:
   Session(nb::handle given, const std::string& config, nb::handle passes, nb::object observer,
-          nb::handle tables, const std::optional<std::string>& resume);
+          nb::handle tables, const std::optional<std::string>& resume, const std::string& command);
 
   void prepare(bool needs_data, bool keep_scaling, bool with_passes);
   nb::dict train(bool save);
@@ -36,7 +36,8 @@ class Session {
   void rethrow() { callbacks_.rethrow(); }
 
   Experiment& experiment();
-  RunFolder create_folder(const std::string& kind);
+  RunFolder create_folder(const std::string& kind) { return create_folder(kind, experiment()); }
+  RunFolder create_folder(const std::string& kind, const Experiment& experiment) const;
   Settings& settings() { return settings_; }
   const Observer& observer() const { return observer_; }
   Callbacks& callbacks() { return callbacks_; }

@@ -191,6 +191,56 @@ class Experiments(unittest.TestCase):
         self.assertIn("number", str(found))
         json.dumps(found.to_dict())
 
+    def test_search_is_the_commands(self):
+        """The same files under the same names, a page, options of the command, the second level."""
+        run = self.train()
+        options = dict(target="kind", space="bits=4,8", objective="accuracy,bitops", progress=False, save=True,
+                       project_dir=self.folder, project="found")
+        found = mase.search(run.graph, self.table, **options)
+        results = os.path.join(found.folder, "software", "search_ckpts")
+        for entry in found.best.values():
+            for ending in ("toml", "mz"):
+                self.assertTrue(os.path.exists(os.path.join(results, f"best_{entry['number']}.{ending}")))
+        for name in ("search.json", "log.json", "best.json", "study.db"):
+            self.assertTrue(os.path.exists(os.path.join(results, name)), name)
+        self.assertEqual([row["number"] for row in found.test], [entry["number"] for entry in found.best.values()])
+        self.assertIn('id="front"', mase.report(found).html)
+        with open(os.path.join(found.folder, "run.json")) as record:
+            self.assertEqual(json.load(record)["status"], "finished")
+        space = {"search_space": {"setup": {"by": "type"},
+                                  "seed": {"linear": {"config": {"name": ["integer"], "data_in_width": [8],
+                                                                 "data_in_frac_width": ["NA"], "weight_width": [3, 6],
+                                                                 "weight_frac_width": ["NA"]}}}},
+                 "strategy": {"sw_runner": {"basic_train": {"max_epochs": 1, "front_only": True}},
+                              "metrics": {"loss": {"direction": "minimize"}}}}
+        found = mase.search(run.graph, self.table, target="kind", search=space, progress=False, save=True,
+                            project_dir=self.folder, project="two")
+        self.assertEqual(len(found.trained), 1)
+        self.assertTrue(os.path.exists(os.path.join(found.folder, "software", "search_ckpts", "trained.json")))
+        # A function of Python is a figure; what it raises fails that trial.
+        seen = []
+
+        @mase.register_figure(name="python_figure", higher_is_better=True)
+        def figure(graph):
+            """Parameters, but for every second network."""
+            seen.append(graph.parameter_count)
+            if len(seen) % 2 == 0:
+                raise ValueError("not this one")
+            return graph.parameter_count
+
+        found = mase.search(run.graph, self.table, target="kind", space="bits=4,8", objective="accuracy,python_figure",
+                            sampler="grid", n_trials=6, progress=False)
+        self.assertEqual([t["state"] for t in found.trials], ["COMPLETE", "FAIL"] * 3)
+        self.assertIn("not this one", found.trials[1]["user_attributes"]["failure"])
+        self.assertEqual(found.trials[0]["values"][1], seen[0])
+        with self.assertRaises(mase.Error):
+            mase.register_figure(lambda graph: 1.0, name="bitops")
+        # A search that fails says so, whenever.
+        with self.assertRaises(mase.Error):
+            mase.search(run.graph, self.table, **dict(options, storage="mongodb://x"))
+        with self.assertRaises(mase.Error):
+            mase.search(run.graph, self.table, **dict(options, n_trails=3))
+
     def test_hardware(self):
         run = self.train()
         wide = {"name": "integer", "data_in_width": 6, "data_in_frac_width": 3, "weight_width": 4, "weight_frac_width": 3,

@@ -138,6 +138,15 @@ DesignFolder read_design_folder(const std::string& path) {
   return folder;
 }
 
+int64_t source_bytes(const std::string& folder) {
+  int64_t bytes = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(fs::path(folder) / "rtl", ignored))
+    if (entry.path().extension() == ".sv" && entry.is_regular_file(ignored))
+      bytes += static_cast<int64_t>(entry.file_size(ignored));
+  return bytes;
+}
+
 std::vector<std::string> copy_sources(const std::string& folder, const std::string& work) {
   const fs::path rtl = fs::path(folder) / "rtl";
   std::vector<std::string> names;

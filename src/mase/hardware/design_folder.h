@@ -24,6 +24,9 @@ struct DesignFolder {
 };
 DesignFolder read_design_folder(const std::string& path);
 
+// Of rtl/*.sv.
+int64_t source_bytes(const std::string& folder);
+
 // Copies rtl/*.sv into `work`/rtl; their paths in `work`.
 std::vector<std::string> copy_sources(const std::string& folder, const std::string& work);
 

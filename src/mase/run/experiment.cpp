@@ -191,10 +191,17 @@ const Dataset& Experiment::data() const {
   return *dataset_;
 }
 
+const Split& split_called(const Dataset& dataset, const std::string& name) {
+  if (name == "train") return dataset.train;
+  if (name == "validation") return dataset.validation;
+  if (name == "test") return dataset.test;
+  throw Error("split", fmt::format("unknown split '{}'", printable(name)),
+              suggestion(name, {"train", "validation", "test"}))
+      .as(Mistake::unknown_name);
+}
+
 const Split& Experiment::split(const std::string& name) const {
-  const Split& split = name == "train"        ? data().train
-                       : name == "validation" ? data().validation
-                                              : data().test;
+  const Split& split = split_called(data(), name);
   if (split.rows() == 0) throw Error(data().name, fmt::format("has no {} rows", name));
   return split;
 }

@@ -54,6 +54,7 @@ struct PredictSpec {
   bool keep_places = false;
   // Of sentences in a .txt; empty: the one the network was trained with, or words that are ids.
   std::string vocabulary = {};
+  std::vector<Tensor> tensors = {};  // the inputs themselves, with their rows in front; no files
 };
 
 struct Prediction {
@@ -66,6 +67,9 @@ struct TransformResult {
   std::vector<PassOutcome> outcomes;
   Value record;  // for pages: nodes, histograms, costs and accuracies before and after
 };
+
+// "train", "validation" or "test"; any other name is an error.
+const Split& split_called(const Dataset& dataset, const std::string& name);
 
 class Experiment {
  public:
