@@ -46,7 +46,12 @@ HardwareSpec read_hardware_spec(const Arguments& arguments) {
   HardwareSpec spec;
   spec.network = std::move(read.network);
   if (spec.network.load.empty())
-    throw Error("--load", "is missing", "name the quantised network: --load transformed.mz");
+    throw spec.network.model.empty()
+        ? Error("--load", "is missing", "name the quantised network: --load transformed.mz")
+        : Error("--load",
+                fmt::format("is missing: '{}' names a network without trained weights",
+                            printable(spec.network.model)),
+                "name the file that has them: --load best.mz");
   spec.data = std::move(read.data);
   spec.passes = std::move(read.passes);
   spec.seed = read.seed;

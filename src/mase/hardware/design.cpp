@@ -10,11 +10,11 @@
 #include "mase/base/random.h"
 #include "mase/hardware/argmax.h"
 #include "mase/hardware/bill.h"
+#include "mase/hardware/design_folder.h"
 #include "mase/hardware/estimate.h"
 #include "mase/hardware/interpreter.h"
 #include "mase/hardware/pipeline.h"
 #include "mase/hardware/quick_estimate.h"
-#include "mase/hardware/verilog_text.h"
 
 namespace mase {
 namespace {
@@ -107,6 +107,7 @@ Value cost_value(const GraphCost& cost) {
 namespace {
 
 constexpr double most_luts = 1e6;
+constexpr size_t drawn_rows_held = 1000;
 constexpr size_t surely_fewer_operands = 50000;
 
 void refuse_too_large(const IntegerGraph& lowered, const std::string& style) {
@@ -155,7 +156,7 @@ Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
     design.graph =
         options.levels > 0 ? pipeline(optimized.graph, options.levels) : std::move(optimized.graph);
   }
-  if (options.top.empty() || verilog_name(options.top) != options.top)
+  if (!is_module_name(options.top))
     throw Error("--top", fmt::format("'{}' is no name of a module", printable(options.top)),
                 "use letters, digits and underscores");
   design.emitted = style.emit(design.graph, emit_options);
@@ -186,11 +187,40 @@ DesignRows random_rows(const IntegerGraph& graph, size_t count, uint64_t seed) {
                  fmt::format("{} rows drawn over all input codes", count));
 }
 
+size_t hold_to_lowered(const Design& design, const IntegerGraph& lowered, const DesignRows& rows) {
+  const IntegerGraph wanted = design.options.argmax ? with_argmax(lowered) : lowered;
+  const IntegerProgram reference(wanted), emitted(design.graph);
+  MASE_CHECK(reference.inputs() == emitted.inputs() && reference.outputs() == emitted.outputs(),
+             "{} inputs and {} outputs became {} and {}", reference.inputs(), reference.outputs(),
+             emitted.inputs(), emitted.outputs());
+  for (size_t i = 0; i < wanted.outputs.size(); ++i)
+    MASE_CHECK(wanted.at(wanted.outputs[i]).frac == design.graph.at(design.graph.outputs[i]).frac,
+               "output {} has another binary point", i);
+  const auto hold = [&](const std::vector<int64_t>& inputs, const std::vector<int64_t>& found,
+                        const char* what) {
+    const std::vector<int64_t> right = reference.run(inputs);
+    MASE_CHECK(found.size() == right.size(), "{} results of the {}, not {}", found.size(), what,
+               right.size());
+    const auto [mine, other] = std::mismatch(right.begin(), right.end(), found.begin());
+    const size_t at = static_cast<size_t>(mine - right.begin());
+    MASE_CHECK(mine == right.end(), "row {}, output {}: the lowered graph has {}, the {} has {}",
+               at / reference.outputs(), at % reference.outputs(), *mine, what, *other);
+    return inputs.size() / reference.inputs();
+  };
+  const DesignRows drawn = random_rows(wanted, drawn_rows_held, design.options.seed);
+  size_t count = 0;
+  for (const std::vector<int64_t>* inputs : {&rows.inputs, &drawn.inputs}) {
+    count += hold(*inputs, emitted.run(*inputs), "optimised graph");
+    if (design.emitted.run) hold(*inputs, design.emitted.run(*inputs), "emitted design");
+  }
+  return count;
+}
+
 EmittedFiles design_files(const Design& design, const DesignRows& rows, const Dict& facts) {
   const std::string& top = design.options.top;
   EmittedFiles files = design.emitted.files;
   const std::string bench = fmt::format("sim/{}_tb.sv", top);
-  if (!files.count(bench)) files[bench] = testbench_text(design.graph, design.emitted, top);
+  if (!files.count(bench)) files[bench] = testbench_text(design.emitted, top);
   files["sim/vectors.hex"] = vectors_text(design.graph, design.emitted, rows.inputs, rows.outputs);
   files["Makefile"] = make_file(top);
   files["vivado.tcl"] = vivado_script(top);
@@ -216,6 +246,7 @@ EmittedFiles design_files(const Design& design, const DesignRows& rows, const Di
       {"latency_cycles", design.emitted.latency},
       {"initiation_interval", design.emitted.interval},
       {"valid", design.emitted.valid},
+      {"options", Dict{{"argmax", design.options.argmax}, {"levels", design.options.levels}}},
       {"inputs", port_value(design.graph, design.graph.inputs, design.emitted.input_element)},
       {"outputs", port_value(design.graph, design.graph.outputs, design.emitted.output_element)},
       {"estimate", to_value(cost)},

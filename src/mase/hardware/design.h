@@ -45,6 +45,11 @@ struct DesignRows {
 DesignRows random_rows(const IntegerGraph& graph, size_t count, uint64_t seed);
 DesignRows rows_of(const IntegerGraph& graph, std::vector<int64_t> inputs, std::string origin);
 
+// Holds what was optimised, pipelined and emitted to the lowered graph on these rows and on drawn
+// ones over all input codes; a difference is our mistake and an InternalError that names the row.
+// How many rows these were.
+size_t hold_to_lowered(const Design& design, const IntegerGraph& lowered, const DesignRows& rows);
+
 // All files of the folder. `facts` goes into manifest.json beside what is known here.
 EmittedFiles design_files(const Design& design, const DesignRows& rows, const Dict& facts);
 // Written beside, then renamed: there is the whole folder or none. An old folder is replaced only
@@ -62,8 +67,8 @@ struct Simulation {
 };
 // For so many rows of a design whose sources have so many bytes.
 std::string quicker_simulator(int64_t rows, int64_t bytes);
-// What was found is also written to FOLDER/simulation.json (synthesis.json), for its page.
-// `simulator`: "iverilog", "verilator", "auto" (the quicker one), or "cpp": the C++
+// What was found is also written to FOLDER/simulation.json (cpp_check.json, synthesis.json), for
+// its page. `simulator`: "iverilog", "verilator", "auto" (the quicker one), or "cpp": the C++
 // header instead of the SystemVerilog. `dump`: a waveform file to write, or empty. `most`: the
 // first so many rows only; 0: all.
 Simulation simulate_folder(const std::string& folder, const std::string& simulator,

@@ -70,17 +70,35 @@ class Writer {
  private:
   int port_width(IntegerId id) const { return std::max(1, graph_.at(id).range.width()); }
 
-  // Registers between an input and an output: the same on every path, or the pipeline is broken.
+  // Registers between an input and an output: the same on every path. What depends on no input has
+  // any number of them; it is there when they are filled.
   int latency() const {
     std::vector<int> stage(graph_.nodes.size(), 0);
-    int last = 0;
+    std::vector<char> varies(graph_.nodes.size(), 0);
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      for (const IntegerId input : graph_.nodes[i].inputs)
-        stage[i] = std::max(stage[i], stage[static_cast<size_t>(input)]);
-      stage[i] += graph_.nodes[i].op->name == "register";
+      const IntegerNode& node = graph_.nodes[i];
+      varies[i] = !node.op->evaluate;
+      for (const IntegerId id : node.inputs) {
+        const size_t input = static_cast<size_t>(id);
+        MASE_CHECK(!varies[input] || !varies[i] || stage[input] == stage[i],
+                   "{} reads values of the clock cycles {} and {}", names_[i], stage[i],
+                   stage[input]);
+        if (varies[input] == varies[i]) stage[i] = std::max(stage[i], stage[input]);
+        if (varies[input] && !varies[i]) stage[i] = stage[input];
+        varies[i] = varies[i] || varies[input];
+      }
+      stage[i] += node.op->name == "register";
     }
-    for (const IntegerId id : graph_.outputs) last = std::max(last, stage[static_cast<size_t>(id)]);
-    return last;
+    int last = 0, first = -1;
+    for (const IntegerId id : graph_.outputs) {
+      const size_t output = static_cast<size_t>(id);
+      last = std::max(last, stage[output]);
+      if (!varies[output]) continue;
+      MASE_CHECK(first < 0 || stage[output] == first, "outputs come in the clock cycles {} and {}",
+                 first, stage[output]);
+      first = stage[output];
+    }
+    return first < 0 ? last : first;
   }
 
   // Names of the network's own; no two are equal, whatever the network calls its layers.
@@ -122,8 +140,8 @@ class Writer {
       ports.push_back("    input  logic in_valid");
       ports.push_back("    output logic out_valid");
     }
-    ports.push_back(fmt::format("    input  logic {}in_data", vector_range(design.input_bits)));
-    ports.push_back(fmt::format("    output logic {}out_data", vector_range(design.output_bits)));
+    ports.push_back(fmt::format("    input  logic {}in_data", sliced_range(design.input_bits)));
+    ports.push_back(fmt::format("    output logic {}out_data", sliced_range(design.output_bits)));
     return join(ports, ",\n");
   }
 

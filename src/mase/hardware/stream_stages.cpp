@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "mase/hardware/builder.h"
+#include "mase/hardware/interpreter.h"
 #include "mase/hardware/linear_form.h"
 #include "mase/hardware/optimize.h"
 
@@ -248,6 +249,8 @@ std::vector<StreamStage> stream_stages(const IntegerGraph& graph) {
       for (const IntegerId id : graph.linear[k + 1].inputs)
         if (id >= 0) ends.push_back(id);
     }
+    if (ends.empty())
+      refuse_stream(graph, fmt::format("nothing that {} computes is read", stage.name));
     std::map<IntegerId, size_t> sums;
     for (size_t o = 0; o < layer.outputs.size(); ++o)
       if (layer.outputs[o] >= 0) sums.try_emplace(layer.outputs[o], o);
@@ -287,6 +290,29 @@ std::vector<StreamStage> stream_stages(const IntegerGraph& graph) {
     inputs = ends;
   }
   return stages;
+}
+
+std::vector<int64_t> run_stages(const std::vector<StreamStage>& stages,
+                                const std::vector<int64_t>& rows) {
+  std::vector<int64_t> codes = rows;
+  const size_t count = rows.size() / static_cast<size_t>(stages.at(0).inputs());
+  for (const StreamStage& stage : stages) {
+    const size_t in = static_cast<size_t>(stage.inputs()),
+                 out = static_cast<size_t>(stage.outputs());
+    std::vector<IntegerProgram> functions(stage.graphs.begin(), stage.graphs.end());
+    std::vector<int64_t> results(count * out), sums(count);
+    for (size_t o = 0; o < out; ++o) {
+      std::fill(sums.begin(), sums.end(), stage.constants[o]);
+      for (size_t i = 0; i < in; ++i)
+        if (const int64_t weight = stage.weights[i][o]; weight != 0)
+          for (size_t row = 0; row < count; ++row) sums[row] += weight * codes[row * in + i];
+      const std::vector<int64_t> values =
+          functions[static_cast<size_t>(stage.functions[o])].run(sums);
+      for (size_t row = 0; row < count; ++row) results[row * out + o] = values[row];
+    }
+    codes = std::move(results);
+  }
+  return codes;
 }
 
 StreamPlan plan_stream(const std::vector<StreamStage>& stages, int64_t cycles) {

@@ -38,6 +38,10 @@ struct StreamStage {
 
 std::vector<StreamStage> stream_stages(const IntegerGraph& graph);
 
+// Output codes of rows of input codes, by the stages' own weights, constants and functions.
+std::vector<int64_t> run_stages(const std::vector<StreamStage>& stages,
+                                const std::vector<int64_t>& rows);
+
 // How many elements pass each boundary at once: before the first stage, between stages, after the
 // last. A stage takes (inputs / before) * (outputs / after) clock cycles for a row.
 struct StreamPlan {
