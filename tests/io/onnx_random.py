@@ -383,7 +383,7 @@ class Maker:
 
     def one_hot(self, v):
         place = self.node("ArgMax", [v], v[1][:-1], axis=-1 if self.opset >= 11 else len(v[1]) - 1, keepdims=0)
-        return self.node("OneHot", [place, self.ints(v[1][-1]), self.constant(np.array([0.2, 1.3], np.float32))],
+        return self.node("OneHot", [place, self.constant(np.int64(v[1][-1])), self.constant(np.array([0.2, 1.3], np.float32))],
                          v[1][:-1] + [v[1][-1]])
 
     def recurrent(self, v):
