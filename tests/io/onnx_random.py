@@ -451,7 +451,7 @@ class Maker:
         return self.node("Loop", [turns, "", v], v[1], body=body)
 
     def batch_range(self, v):
-        if self.opset < 11 or v[1][0] != self.rows:
+        if self.opset < 11 or v[1][0] != self.rows or len(v[1]) < 2:
             return None
         numbers = self.node("Range", [self.constant(np.int64(0)), self.batch_size(v), self.constant(np.int64(1))],
                             [self.rows])
