@@ -383,7 +383,7 @@ class Maker:
 
     def one_hot(self, v):
         place = self.node("ArgMax", [v], v[1][:-1], axis=-1 if self.opset >= 11 else len(v[1]) - 1, keepdims=0)
-        return self.node("OneHot", [place, self.ints(v[1][-1]), self.constant(np.array([0.2, 1.3], np.float32))],
+        return self.node("OneHot", [place, self.constant(np.int64(v[1][-1])), self.constant(np.array([0.2, 1.3], np.float32))],
                          v[1][:-1] + [v[1][-1]])
 
     def recurrent(self, v):
@@ -451,7 +451,7 @@ class Maker:
         return self.node("Loop", [turns, "", v], v[1], body=body)
 
     def batch_range(self, v):
-        if self.opset < 11 or v[1][0] != self.rows:
+        if self.opset < 11 or v[1][0] != self.rows or len(v[1]) < 2:
             return None
         numbers = self.node("Range", [self.constant(np.int64(0)), self.batch_size(v), self.constant(np.int64(1))],
                             [self.rows])

@@ -146,28 +146,23 @@ Model read_file(const std::string& path, MemoryBudget& budget) {
   return read_model(file->bytes(), file, path, budget);
 }
 
-Imported import_file(const std::string& path, const ReadLimits& limits, bool partial,
-                     const std::vector<Shape>& input_shapes) try {
-  MemoryBudget budget(limits, 0);
-  Model model = read_file(path, budget);
-  const std::filesystem::path file(path);
-  ExternalFiles files = files_beside(path);
+namespace {
+
+Imported import_read(Model& model, ExternalFiles& files, const std::string& path,
+                     MemoryBudget& budget, bool partial, const std::vector<Shape>& input_shapes) {
   // A scale that is found for the values that are there is one for the whole batch.
   const bool joins =
       std::any_of(model.graph.nodes.begin(), model.graph.nodes.end(),
                   [](const NodeData& node) { return starts_with(node.op, "DynamicQuantize"); });
   close_sizes(model, input_shapes, joins, path);
   const MemoryBudget before = budget;
-  const auto again = [&] {
-    budget = before;
-    files.close();
-  };
   const bool open = !input_shapes.empty() && !has_fixed_inputs(model.graph);
   if (open && partial) close_sizes(model, input_shapes, true, path);  // to be looked at
   Converted result = converted_model(model, files, path, budget, partial);
   if (!result.imported && open) {  // as one sample, if that is how large it is
     close_sizes(model, input_shapes, true, path);
-    again();
+    budget = before;
+    files.close();
     result = converted_model(model, files, path, budget, partial);
   }
   Imported imported = known(std::move(result));
@@ -177,8 +172,18 @@ Imported import_file(const std::string& path, const ReadLimits& limits, bool par
   imported.graph.meta.set("onnx", Dict{{"producer", model.producer}});
   imported.graph.name = model.producer == own_producer && !model.graph.name.empty()
                             ? model.graph.name
-                            : file.stem().string();
+                            : std::filesystem::path(path).stem().string();
   return imported;
+}
+
+}  // namespace
+
+Imported import_file(const std::string& path, const ReadLimits& limits, bool partial,
+                     const std::vector<Shape>& input_shapes) try {
+  MemoryBudget budget(limits, 0);
+  Model model = read_file(path, budget);
+  ExternalFiles files = files_beside(path);
+  return import_read(model, files, path, budget, partial, input_shapes);
 } catch (const std::bad_alloc&) {  // weights beside the model may be larger than the memory
   no_memory(path);
 }
@@ -199,20 +204,25 @@ Checkpoint read_onnx(const std::string& path, const ReadLimits& limits, bool net
     return checkpoint;
   }
   MemoryBudget budget(limits, 0);
-  const onnx::Model model = onnx::read_file(path, budget);
+  onnx::Model model = onnx::read_file(path, budget);
   onnx::ExternalFiles files = onnx::files_beside(path);
+  const auto imported = [&, before = budget](bool partial) {
+    MemoryBudget own = before;
+    files.close();
+    return onnx::import_read(model, files, path, own, partial, {});
+  };
   Dict facts = onnx::describe(model).as_dict();
   for (const onnx::TensorData& data : model.graph.initializers)
     checkpoint.tensors.emplace_back(data.name,
                                     onnx::read_constant(data, files, budget, path).tensor);
   try {
-    onnx::Imported imported = onnx::import_file(path, limits);
-    checkpoint.graph = std::move(imported.graph);
-    if (!imported.notes.empty()) facts.set("notes", Value::of(imported.notes));
+    onnx::Imported network = imported(false);
+    checkpoint.graph = std::move(network.graph);
+    if (!network.notes.empty()) facts.set("notes", Value::of(network.notes));
   } catch (const Error& error) {
     facts.set("cannot be run", Value::of(split(error.what(), '\n')));
     try {
-      checkpoint.graph = onnx::import_file(path, limits, true).graph;
+      checkpoint.graph = imported(true).graph;
     } catch (const Error&) {  // there is nothing to look at
     }
   }
