@@ -7,8 +7,9 @@ error.
 """
 from __future__ import annotations
 
+import inspect
 import os
-from typing import TYPE_CHECKING, Any, Callable, List, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, List, Mapping, Optional, Tuple, Union
 
 
 from mase import _native
@@ -209,3 +210,24 @@ def search(model: Any = None, dataset: Any = None, *, config: Optional[PathLike]
         parts = _native.search(experiment, save, shown.trial, networks)
         _finish(experiment)
         return SearchResult(parts, parts.pop("extra"))
+
+
+_TYPES = {"text": str, "an integer": int, "a number": float, "true or false": bool}
+
+
+def _list_options(function: Callable) -> None:
+    """Shows the options of the registries in a function's signature and help: `**options` says nothing to a reader or to completion."""
+    signature = inspect.signature(function)
+    known = list(signature.parameters.values())[:-1]
+    names = {parameter.name for parameter in known}
+    fields = [field for field in _native.experiment_options() if field["name"] not in names]
+    known += [inspect.Parameter(field["name"], inspect.Parameter.KEYWORD_ONLY, default=field["default"],
+                                annotation=_TYPES.get(field["type"], Any)) for field in fields]
+    function.__signature__ = signature.replace(parameters=known + [list(signature.parameters.values())[-1]])  # type: ignore[attr-defined]
+    lines = [f"    {field['name']}: {field['help']}" + (f" ({', '.join(field['choices'])})" if field["choices"] else "") for field in fields]
+    function.__doc__ = (function.__doc__ or "").rstrip() + "\n\n    Options:\n" + "\n".join("    " + line for line in lines) + "\n"
+
+
+_listed: Tuple[Any, ...] = (train, test, transform, search)
+for _function in _listed:
+    _list_options(_function)

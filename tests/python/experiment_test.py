@@ -308,6 +308,21 @@ class Experiments(unittest.TestCase):
         with self.assertRaisesRegex(mase.Error, "split"):
             mase.test(run.graph, (x, y), split=None, progress=False)
 
+    def test_options_are_in_signatures(self):
+        import inspect
+
+        for function in (mase.train, mase.test, mase.transform, mase.search):
+            parameters = inspect.signature(function).parameters
+            self.assertEqual((parameters["max_epochs"].default, parameters["learning_rate"].annotation), (20, float))
+            self.assertIn("batch_size: ", function.__doc__)
+        given = {name: p.default for name, p in inspect.signature(mase.train).parameters.items()
+                 if p.kind is p.KEYWORD_ONLY and name in ("max_steps", "batch_size", "seed")}
+        self.train(save=False, **given)
+        graph = mase.load("jsc-toy")
+        self.assertEqual(graph.prune(0.5).state_dict().keys(), graph.pruned(0.5).state_dict().keys())
+        for name in ("nodes", "modules", "name", "parameter_count", "copy", "prune"):
+            self.assertTrue(getattr(mase.Graph, name).__doc__, name)
+
     def test_words_as_classes(self):
         draw = np.random.default_rng(2)
         number = draw.integers(0, 3, 300)
