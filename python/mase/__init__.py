@@ -31,10 +31,11 @@ from mase.hardware import Design, Estimate, emit, estimate
 from mase.pages import Page, report
 from mase.plugin import load_plugin, register_figure, register_pass
 from mase.results import Evaluation, SearchResult, TrainResult, TransformResult
+from mase.tokenizer import Tokenizer
 
 __all__ = [
     "Checkpoint", "Cost", "Dataset", "Design", "Error", "Estimate", "Evaluation", "Format", "Graph",
-    "InternalError", "Layer", "Node", "Page", "SearchResult", "Split", "TrainResult", "TransformResult",
+    "InternalError", "Layer", "Node", "Page", "SearchResult", "Split", "Tokenizer", "TrainResult", "TransformResult",
     "__version__", "emit", "estimate", "formats", "from_torch", "load", "load_dataset",
     "load_plugin", "models", "datasets", "passes", "predict", "read_checkpoint", "register_figure", "register_pass", "report",
     "save_checkpoint", "search", "test", "to_torch", "train", "transform",

@@ -38,6 +38,7 @@ NB_MODULE(_native, module) {
   mase::python::bind_search(module);
   mase::python::bind_hardware(module);
   mase::python::bind_report(module);
+  mase::python::bind_tokenizer(module);
 }
 #undef PyInit__native
 

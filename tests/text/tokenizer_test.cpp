@@ -80,7 +80,7 @@ TEST_P(Files, GiveTheLibrarysIdsOffsetsAndTexts) { check_strings(golden(""), Get
 
 INSTANTIATE_TEST_SUITE_P(Tokenizer, Files,
                          testing::Values("bpe_gpt2", "bpe_split_n3", "wordpiece", "unigram",
-                                         "bpe_metaspace"),
+                                         "bpe_metaspace", "precompiled"),
                          [](const auto& info) { return std::string(info.param); });
 
 // SmolLM2's 49,152 tokens are too large to be kept here.

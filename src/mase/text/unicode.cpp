@@ -238,6 +238,19 @@ std::pair<uint32_t, uint32_t> lower_case_of(uint32_t code) {
   return {static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))), 0};
 }
 
+size_t grapheme_end(std::string_view text, size_t at) {
+  utf8proc_int32_t state = 0;
+  CodePoint last = code_point_at(text, at);
+  for (at += last.bytes; at < text.size(); at += last.bytes) {
+    const CodePoint next = code_point_at(text, at);
+    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(last.code),
+                                         static_cast<utf8proc_int32_t>(next.code), &state))
+      break;
+    last = next;
+  }
+  return at;
+}
+
 std::vector<CodeChange> normal_form(std::string_view text, NormalForm form) {
   const bool compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
   std::vector<CodeChange> parts = decomposed(text, compatible);

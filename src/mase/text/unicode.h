@@ -47,6 +47,9 @@ const std::vector<std::pair<uint32_t, uint32_t>>& white_space_ranges();
 // One code point at most two: capital I with a dot is i and a dot above.
 std::pair<uint32_t, uint32_t> lower_case_of(uint32_t code);  // second: 0 if there is one
 
+// The end of what is seen as one character: a letter with its marks, an emoji of several.
+size_t grapheme_end(std::string_view text, size_t at);
+
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 // What a text becomes: code points, and what each did to the code points of the text: 0 took the
 // place of the next one, 1 was put in, -n took the place of the next and of n behind it.
