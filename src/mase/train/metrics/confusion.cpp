@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Confusion matrix: rows are true classes, columns predicted ones.
+// Confusion matrix: rows are true classes, columns predicted ones. What has no scores is predicted
+// to be nothing and stands nowhere.
 #include "mase/train/metric.h"
 
 namespace mase::confusion_metric {
@@ -10,6 +11,7 @@ Value compute(const MetricInput& input) {
   std::vector<int64_t> counts(classes * classes);
   for (int64_t row = 0; row < input.rows; ++row) {
     const int64_t predicted = arg_max(input.logits + row * input.outputs, input.outputs);
+    if (predicted < 0) continue;
     ++counts[static_cast<size_t>(input.labels[row]) * classes + static_cast<size_t>(predicted)];
   }
   List matrix;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Per-class ROC, one against the rest, over the softmax probabilities, with the exact area. A class
-// without rows on one side has no area: null.
+// without rows on one side has no area, and no class has one where a row has no scores: null.
 #include <algorithm>
 #include <cmath>
 
