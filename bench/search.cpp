@@ -445,7 +445,7 @@ void ptq(int64_t rows, const std::string& checkpoint) {
   for (int i = 0; i < repeats; ++i) {
     ExperimentSpec one = experiment_spec(settings);
     const auto number = static_cast<int64_t>(count) / repeats * i;
-    equal += plain_accuracy(search.network(number), *experiment.dataset(), search.rows()) ==
+    equal += plain_accuracy(*search.network(number), *experiment.dataset(), search.rows()) ==
              search.trials()[static_cast<size_t>(number)].values[0];
     const Value file = search.configuration(number);
     one.passes.calls = pass_calls(file["passes"], "passes");

@@ -38,7 +38,7 @@ target_include_directories(mase PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src
 target_link_libraries(mase PUBLIC fmt::fmt
                            PRIVATE nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX
                                    ZLIB::ZLIB PNG::PNG OpenSSL::Crypto PkgConfig::HWY
-                                   PkgConfig::RE2 SQLite::SQLite3
+                                   PkgConfig::RE2 ${UTF8PROC_LINK_LIBRARIES} SQLite::SQLite3
                                    Threads::Threads ${CMAKE_DL_LIBS})
 # Only these see Eigen and libpq, so that no other file is compiled again for them.
 get_target_property(EIGEN_FOLDER Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)

@@ -2,6 +2,7 @@
 """Arrays as the library takes them: contiguous, in host memory, without a copy where they are."""
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,20 @@ if TYPE_CHECKING:
     import numpy as np
 else:
     from mase.lazy import numpy as np
+
+
+def path_text(path: Any) -> str:
+    """A path as the library takes it: text that UTF-8 has."""
+    name = os.fspath(path)
+    if isinstance(name, bytes):
+        name = os.fsdecode(name)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        from mase._native import Error
+
+        raise Error(f"{name!a}: the name is not Unicode; rename the file") from None
+    return name
 
 
 def is_torch(value: Any) -> bool:

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Union
 
 from mase import _native
-from mase.arrays import host_array, is_torch
+from mase.arrays import host_array, is_torch, path_text
 from mase.formats import Format
 from mase.record import Record, dataframe
 
@@ -262,7 +262,7 @@ class Graph:
         for passes that compare. If the pass fails the graph is what it was.
         """
         arguments = dict(args or {}, **keys)
-        context = {"save_dir": None if save_dir is None else os.fspath(save_dir), "seed": seed,
+        context = {"save_dir": None if save_dir is None else path_text(save_dir), "seed": seed,
                    "batch_size": batch_size, "original": None if original is None else original._native,
                    "samples": None if samples is None else host_array(samples),
                    "labels": None if labels is None else host_array(labels, np.int32)}
@@ -340,7 +340,7 @@ class Graph:
 
     def save(self, path: PathLike) -> None:
         """The whole network in one file, .mz: what load, ch test and ch predict take."""
-        self._native.save(os.fspath(path), self._extra)
+        self._native.save(path_text(path), self._extra)
 
     def draw(self, path: Optional[PathLike] = None) -> str:
         """The graph as SVG; written to `path` if one is given."""
@@ -400,10 +400,10 @@ def load(model: Any = None, load: Optional[PathLike] = None, *, dataset: Optiona
     if isinstance(model, Graph):
         return model.copy()
     given: Dict[str, Any] = dict(options, seed=seed, load_type=load_type)
-    if load is None and model is not None and os.path.exists(model) and not os.fspath(model).endswith(".toml"):
+    if load is None and model is not None and os.path.exists(model) and not path_text(model).endswith(".toml"):
         model, load = None, model
-    if load is None and model is not None and os.path.splitext(os.fspath(model))[1] in FILES:
-        raise _native.Error(f"{os.fspath(model)}: there is no such file")
+    if load is None and model is not None and os.path.splitext(path_text(model))[1] in FILES:
+        raise _native.Error(f"{path_text(model)}: there is no such file")
     experiment = open_experiment(model, dataset, dict(given, load=load), progress=False)
     experiment.prepare(False)
     experiment.rethrow()

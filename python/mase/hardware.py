@@ -6,6 +6,7 @@ import os
 from typing import Any, Dict, List, Optional, Union
 
 from mase import _native
+from mase.arrays import path_text
 from mase.graph import Graph
 from mase.record import Record, dataframe
 
@@ -85,8 +86,8 @@ def emit(graph: Any, folder: Union[str, "os.PathLike[str]"] = "mase_output/hardw
     import tempfile
 
     if not isinstance(graph, Graph):
-        return Design(_native.emit(os.fspath(graph), "", options, os.fspath(folder), prove))
+        return Design(_native.emit(path_text(graph), "", options, path_text(folder), prove))
     with tempfile.TemporaryDirectory(prefix="mase-") as scratch:
         path = os.path.join(scratch, "graph.mz")
         graph.save(path)
-        return Design(_native.emit(path, graph.name, options, os.fspath(folder), prove))
+        return Design(_native.emit(path, graph.name, options, path_text(folder), prove))

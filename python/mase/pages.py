@@ -6,6 +6,7 @@ import os
 from typing import Any, List, Optional, Union
 
 from mase import _native
+from mase.arrays import path_text
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -42,6 +43,6 @@ def report(*runs: Any, title: Optional[str] = None) -> Page:
         folder = run if isinstance(run, (str, os.PathLike)) else getattr(run, "folder", None)
         if not folder:
             raise _native.Error(f"report: {run!r} left no folder; run it with save=True")
-        folders.append(os.fspath(folder))
+        folders.append(path_text(folder))
     html, plain, found = _native.run_page(folders, title or "")
     return Page(html, plain, found)

@@ -81,8 +81,13 @@ def _check_settings(module: torch.nn.Module, op: str, path: str) -> None:
     known = {field["name"] for field in op_records()[op]["attributes"]}
     for name, parameter in inspect.signature(layer_class(op)).parameters.items():
         value = getattr(module, name, parameter.default)
-        if name in known or _NEUTRAL.get(name) is ... or value is parameter.default or value == parameter.default:
+        if isinstance(value, torch.nn.Parameter):  # `bias` of torch's newer norms says whether there is one
             continue
+        if name in known or _NEUTRAL.get(name) is ...:
+            continue
+        if value is parameter.default or value == parameter.default:
+            continue
+        value = False if value is None and parameter.default is True else value
         raise _native.Error(f"{path}: {type(module).__name__} takes no {name}={value!r} here")
 
 
@@ -194,7 +199,7 @@ def _defaults(module: torch.nn.Module, example: Any) -> Optional[Dict[str, Any]]
     return left or None
 
 
-def _guessed_shape(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Optional[List[int]]:
+def guessed_shape(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Optional[List[int]]:
     """A layer of plain features says how wide its input is."""
     for user in node.users:
         if user.op == "call_module":
@@ -251,7 +256,7 @@ class _Importer:
     def shape(self, node: torch.fx.Node) -> List[int]:
         if node.name in self.examples:
             return list(self.examples[node.name].shape[1:])
-        shape = _guessed_shape(node, self.modules)
+        shape = guessed_shape(node, self.modules)
         if shape is None:
             raise _native.Error(f"{node.name}: the shape of this input is not known; give an example")
         return shape

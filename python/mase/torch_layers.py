@@ -13,7 +13,7 @@ import importlib
 import json
 import zlib
 from functools import lru_cache
-from typing import Any, Dict, List, Optional, Tuple, Type
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type
 
 import torch
 import torch.fx
@@ -71,6 +71,14 @@ def layer_class(op: str) -> Type[Any]:
     return found
 
 
+_watching: List[Callable[[str, Dict[str, Any]], None]] = []
+
+
+def watch_formats(function: Callable[[str, Dict[str, Any]], None]) -> None:
+    """Calls a function with the format and the config of every quantised layer and function that is made."""
+    _watching.append(function)
+
+
 _ATTRIBUTES = {"data_in": "x_quantizer", "weight": "w_quantizer", "bias": "b_quantizer", "data_out": "out_quantizer"}
 
 
@@ -89,6 +97,16 @@ class QuantizedLayer:
     b_quantizer: Optional[Format]
     out_quantizer: Optional[Format]
 
+    def get_quantized_weight(self) -> torch.Tensor:
+        """The weight as forward uses it."""
+        return self._with_rounded_parameters().weight
+
+    def get_quantized_weights_with_inputs(self, x: torch.Tensor) -> Dict[str, Any]:
+        """Input, weight and bias as forward uses them, and what it makes of them."""
+        layer: Any = self._with_rounded_parameters()
+        return {"x": x if self.x_quantizer is None else self.x_quantizer(x), "w": layer.weight, "bias": getattr(layer, "bias", None),
+                "y": self(x)}  # type: ignore[operator]
+
     def set_config(self, config: Optional[Dict[str, Any]]) -> None:
         if config is None:
             raise _native.Error(f"{type(self).__name__}: config is missing; give the layer's number formats")
@@ -99,6 +117,8 @@ class QuantizedLayer:
         own["x_quantizer"] = own["w_quantizer"] = own["b_quantizer"] = own["out_quantizer"] = None
         if own["bypass"]:
             return
+        for watch in _watching:
+            watch(self.format, config)
         flat = dict(config, name=self.format)
         flat.pop("bypass", None)
         made = _native.layer_quantizers(self.mase_op, flat, type(self).__name__)
@@ -117,13 +137,15 @@ class QuantizedLayer:
             if name not in own and name not in ("config", "bypass", "_kept", "quantizers"):
                 own[name] = value
         own["training"] = layer.training
-        for name, parameter in layer._parameters.items():
+        masked = {name: part.original for name, part in getattr(layer._modules.get("parametrizations"), "_modules", {}).items()}
+        for name, parameter in {**masked, **layer._parameters}.items():  # a pruned weight as it was before its mask
             own["_parameters"][name] = None if parameter is None else torch.nn.Parameter(
                 parameter.detach().clone(), parameter.requires_grad)
         for name, buffer in layer._buffers.items():
             own["_buffers"][name] = None if buffer is None else buffer.detach().clone()
         for name, part in layer._modules.items():
-            own["_modules"][name] = copy.deepcopy(part)
+            if name != "parametrizations":
+                own["_modules"][name] = copy.deepcopy(part)
         own["_non_persistent_buffers_set"] = set(layer._non_persistent_buffers_set)
         new.set_config(config)
         return new  # type: ignore[return-value]
@@ -133,10 +155,15 @@ class QuantizedLayer:
         if self.w_quantizer is None and self.b_quantizer is None:
             return self
         parameters = dict(self._parameters)  # type: ignore[attr-defined]
+        kind = type(self)
+        masked = self._modules.get("parametrizations", {})  # type: ignore[attr-defined]
+        if masked:  # by a class of its own, which computes such parameters: the one below it has them
+            kind = kind.__mro__[1]
+            parameters.update({name: getattr(self, name) for name in masked})
         for name, quantizer in (("weight", self.w_quantizer), ("bias", self.b_quantizer)):
             if quantizer is not None and parameters.get(name) is not None:
                 parameters[name] = quantizer(parameters[name])
-        passing = object.__new__(type(self))
+        passing = object.__new__(kind)
         passing.__dict__.update(self.__dict__)
         passing.__dict__["_parameters"] = parameters
         return passing
@@ -308,6 +335,8 @@ class QuantizedFunction:
         self.function, self.op, self.format, self.config = function, op, format, dict(config)
         self.__name__, self.__qualname__, self.__module__ = name, name + _CODE + code, FUNCTIONS
         flat = {key: value for key, value in config.items() if key != "bypass"}
+        for watch in _watching:
+            watch(format, config)
         made = {} if config.get("bypass") else _native.layer_quantizers(op, dict(flat, name=format), name)
         self.quantizers = {operand: Format("", _native_quantizer=q) for operand, q in made.items()}
         self._weight_second = "weight" in op_records()[op]["operands"]
@@ -368,9 +397,9 @@ def _path_of(function: Any) -> str:
 
 def _at_path(path: str) -> Any:
     head, *parts = path.split(".")
-    value = importlib.import_module({"_operator": "operator"}.get(head, head))
     if head not in ("torch", "operator", "_operator", "mase"):  # nothing else is named by a file of ours
         raise AttributeError(f"there is no function '{path}'")
+    value = importlib.import_module({"_operator": "operator"}.get(head, head))
     for part in parts:
         value = getattr(value, part)
     return value

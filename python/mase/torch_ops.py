@@ -2,6 +2,7 @@
 """Which operation of the library a node of torch.fx stands for, and the masks that pruning puts on layers."""
 from __future__ import annotations
 
+import copy
 from functools import lru_cache
 from typing import Any, Dict, Optional, Tuple
 
@@ -91,3 +92,11 @@ def apply_mask(layer: torch.nn.Module, mask: torch.Tensor, name: str = "weight")
     if parametrize.is_parametrized(layer, name):
         parametrize.remove_parametrizations(layer, name, leave_parametrized=False)
     parametrize.register_parametrization(layer, name, _Mask(mask))
+
+
+def own_layer(layer: torch.nn.Module) -> torch.nn.Module:
+    """A layer that has the same tensors and can be changed without changing this one."""
+    other = layer.__class__.__new__(layer.__class__)
+    other.__dict__.update({name: copy.copy(value) if isinstance(value, (dict, set)) else value
+                           for name, value in layer.__dict__.items()})
+    return other

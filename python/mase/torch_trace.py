@@ -180,9 +180,11 @@ def trace(module: torch.nn.Module, concrete_args: Optional[dict] = None, leaves:
         return module
     try:
         graph = _traced(module, concrete_args, leaves)
-    except (torch.fx.proxy.TraceError, TypeError, AttributeError) as error:
-        raise _native.Error(f"{type(module).__name__}: torch.fx cannot trace it: {error}; values of tensors may not decide "
-                            "what is computed") from error
+    except _native.Error:
+        raise
+    except Exception as error:  # a forward that is given proxies may raise anything
+        raise _native.Error(f"{type(module).__name__}: torch.fx cannot trace it: {' '.join(str(error).split())}; values of "
+                            "tensors may not decide what is computed") from error
     return torch.fx.GraphModule(module, graph, type(module).__name__)
 
 

@@ -18,6 +18,16 @@ std::string type_of(nb::handle object) {
   return nb::cast<std::string>(nb::str(object.type().attr("__name__")));
 }
 
+// Python's text may hold halves of characters (names of files that are no Unicode), which UTF-8 has
+// not.
+std::string text_of(nb::handle object, const std::string& what) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+  if (text) return {text, static_cast<size_t>(size)};
+  PyErr_Clear();
+  throw Error(what, "the text is not Unicode: it holds half a character", "rename the file");
+}
+
 Value value_at_depth(nb::handle object, const std::string& what, int depth) {
   if (depth > deepest) throw Error(what, "is nested too deeply, or holds itself");
   PyObject* raw = object.ptr();
@@ -32,13 +42,13 @@ Value value_at_depth(nb::handle object, const std::string& what, int depth) {
     return Value(static_cast<int64_t>(number));
   }
   if (PyFloat_Check(raw)) return Value(PyFloat_AsDouble(raw));
-  if (PyUnicode_Check(raw)) return Value(nb::cast<std::string>(object));
+  if (PyUnicode_Check(raw)) return Value(text_of(object, what));
   if (PyDict_Check(raw)) {
     Dict dict;
     for (const auto& [key, item] : nb::borrow<nb::dict>(object)) {
       if (!PyUnicode_Check(key.ptr()))
         throw Error(what, fmt::format("a key is {} instead of text", type_of(key)));
-      const std::string name = nb::cast<std::string>(key);
+      const std::string name = text_of(key, what);
       dict.set(name, value_at_depth(item, what.empty() ? name : what + "." + name, depth + 1));
     }
     return dict;
@@ -50,7 +60,7 @@ Value value_at_depth(nb::handle object, const std::string& what, int depth) {
     return list;
   }
   if (nb::hasattr(object, "__fspath__"))
-    return Value(nb::cast<std::string>(nb::str(object.attr("__fspath__")())));
+    return Value(text_of(nb::str(object.attr("__fspath__")()), what));
   // Scalars of NumPy and torch: whole numbers know __index__, all others __float__.
   if (nb::hasattr(object, "item") && nb::hasattr(object, "ndim") &&
       nb::cast<int>(object.attr("ndim")) == 0)

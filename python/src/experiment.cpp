@@ -14,6 +14,7 @@
 #include "experiment.h"
 #include "mase/passes/pass.h"
 #include "mase/run/resume.h"
+#include "mase/run/search_spec.h"
 #include "module.h"
 
 namespace mase::python {
@@ -69,7 +70,8 @@ nb::dict train_dict(TrainResult result, bool classification) {
 }  // namespace
 
 Session::Session(nb::handle given, const std::string& config, nb::handle passes,
-                 nb::object observer, nb::handle tables, const std::optional<std::string>& resume)
+                 nb::object observer, nb::handle tables, const std::optional<std::string>& resume,
+                 const std::string& command)
     : callbacks_(std::move(observer)) {
   observer_ = callbacks_.observer();
   if (resume) {
@@ -79,7 +81,8 @@ Session::Session(nb::handle given, const std::string& config, nb::handle passes,
     settings_ = resumed_settings(*resumed_, anew.values, to_value(given).as_dict());
     return;
   }
-  settings_ = experiment_settings(to_value(given), config);
+  settings_ = experiment_settings(to_value(given), config,
+                                  command == "search" ? search_options() : std::vector<Field>{});
   if (!passes.is_none()) settings_.config["passes"] = to_value(passes, "passes");
   if (!tables.is_none()) {
     const Value further = to_value(tables);
@@ -92,10 +95,30 @@ Experiment& Session::experiment() {
   return *experiment_;
 }
 
+void Session::set_arrays(nb::handle x, nb::handle y, std::vector<std::string> labels,
+                         bool as_test) {
+  ArrayData rows;
+  rows.name = rows.place = "arrays";
+  rows.train = {to_tensor(x, "x"), to_tensor(y, "y")};
+  rows.classes = std::move(labels);
+  if (as_test) rows.test = rows.train;
+  memory_.rows = std::make_shared<const ArrayData>(std::move(rows));
+}
+
+void Session::set_graph(const Graph& graph, nb::handle contents) {
+  Checkpoint network;
+  network.type = CheckpointType::mz;
+  network.graph = graph;
+  network.tensors = state_dict(graph);
+  network.contents = to_value(contents);
+  memory_.network = std::make_shared<const Checkpoint>(std::move(network));
+}
+
 void Session::prepare(bool needs_data, bool keep_scaling, bool with_passes) {
   ExperimentSpec spec = experiment_spec(settings_);
   spec.data.needed = needs_data;
   spec.data.keep_scaling = keep_scaling;
+  take_from_memory(spec, memory_);
   if (!with_passes) spec.passes = {};
   if (resumed_) take_up(spec, *resumed_);
   run([&] {
@@ -106,11 +129,11 @@ void Session::prepare(bool needs_data, bool keep_scaling, bool with_passes) {
   });
 }
 
-RunFolder Session::create_folder(const std::string& kind) {
+RunFolder Session::create_folder(const std::string& kind, const Experiment& experiment) const {
   OutputSpec output = output_spec(settings_);
   output.record["version"] = MASE_VERSION;
   output.record["command"] = Value::of(std::vector<std::string>{"python", kind});
-  return experiment().create_folder(output, kind);
+  return experiment.create_folder(output, kind);
 }
 
 nb::dict Session::train(bool save) {
@@ -129,9 +152,6 @@ nb::dict Session::train(bool save) {
 }
 
 nb::dict Session::evaluate(const std::string& split) {
-  if (split != "test" && split != "validation" && split != "train")
-    throw Error("split", fmt::format("unknown split '{}'", printable(split)),
-                "use train, validation or test");
   Evaluation evaluation;
   run([&] { evaluation = experiment().evaluate(split); });
   return evaluation_dict(std::move(evaluation), classification());
@@ -177,12 +197,14 @@ bool Session::classification() {
 void bind_experiment(nb::module_& module) {
   nb::class_<Session>(module, "Experiment", "A network and its data, prepared once.")
       .def(nb::init<nb::handle, const std::string&, nb::handle, nb::object, nb::handle,
-                    const std::optional<std::string>&>(),
+                    const std::optional<std::string>&, const std::string&>(),
            nb::arg("given"), nb::arg("config"), nb::arg("passes").none(),
            nb::arg("observer").none(), nb::arg("tables").none() = nb::none(),
-           nb::arg("resume") = nb::none())
+           nb::arg("resume") = nb::none(), nb::arg("command") = "")
       .def("prepare", &Session::prepare, nb::arg("needs_data") = false,
            nb::arg("keep_scaling") = true, nb::arg("with_passes") = true)
+      .def("set_graph", &Session::set_graph)
+      .def("set_arrays", &Session::set_arrays)
       .def("train", &Session::train, nb::arg("save"))
       .def("evaluate", &Session::evaluate)
       .def("predict", &Session::predict)

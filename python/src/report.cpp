@@ -8,6 +8,8 @@
 
 namespace mase::python {
 
+namespace nb = nanobind;
+
 void bind_report(nb::module_& module) {
   module.def(
       "run_page",

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches over number formats, as ch search does them.
-#include <nanobind/stl/optional.h>
+// Searches, as ch search does them: run_search decides and writes, here it is converted.
 #include <nanobind/stl/string.h>
+
+#include <map>
 
 #include "convert.h"
 #include "experiment.h"
-#include "mase/base/file.h"
-#include "mase/run/search_experiment.h"
+#include "mase/run/search_run.h"
 #include "module.h"
 
 namespace mase::python {
@@ -15,109 +15,119 @@ namespace {
 Value trial_value(const search::Trial& trial) {
   List values;
   for (const double value : trial.values) values.push_back(value);
-  return Dict{{"number", trial.number},
+  return Dict{{"number", trial.shown()},
               {"state", search::state_name(trial.state)},
               {"values", values},
               {"user_attributes", trial.user_attributes}};
 }
 
-Value score_value(const TestScore& score) {
-  return Dict{{"number", score.number},
-              {"accuracy", score.accuracy},
-              {"low", score.low},
-              {"high", score.high},
-              {"loss", score.loss},
-              {"rows", score.rows},
-              {"searched", score.searched},
-              {"difference", score.difference},
-              {"difference_low", score.difference_low},
-              {"difference_high", score.difference_high}};
-}
-
-struct Found {
-  search::StudyEnd end = search::StudyEnd::all_done;
-  Value best;
-  std::string table, folder;
-  List trials, scores, configurations;
-  std::vector<Graph> networks;
-  std::vector<std::string> objectives;
-};
-
 // The caller's `finished(trial, count)` is told of every trial.
-nb::dict run_search(Session& session, bool save, const std::optional<std::string>& storage_address,
-                    const std::string& study, nb::object finished, size_t networks) {
-  Problems problems;
-  SearchSpec spec = search_spec(session.settings(), problems);
-  problems.throw_if_any();
-  Found found;
+nb::dict run(Session& session, bool save, nb::object finished, size_t networks) {
+  SearchOutcome outcome;
+  std::unique_ptr<PreparedSearch> prepared;
+  std::string folder_path;
+  List trials, configurations;
+  std::vector<Graph> graphs;
   session.run([&] {
-    for (const std::string& notice : spec.notices) session.observer().warning(notice);
-    SearchExperiment search(session.experiment(), std::move(spec));
-    for (const std::string& seed : search.unused_seeds())
-      session.observer().info(fmt::format("seed '{}' is not used: layers are chosen by {}",
-                                          printable(seed), search.spec().by));
-    std::unique_ptr<search::Storage> storage;
-    if (storage_address) storage = search::open_storage(*storage_address);
-    std::optional<RunFolder> folder;
-    if (save) folder = session.create_folder("search");
-    const std::string results = folder ? folder->software("search_ckpts") : "";
-    if (folder && !storage) storage = search::open_storage(results + "/study.db");
-    search::StudyObserver observer;
-    observer.stop_requested = [&session] { return session.callbacks().stop_requested(); };
-    observer.finished = [&](const search::Trials& trials, const search::Trial& trial) {
+    SearchSpec spec = checked_search_spec(session.settings(), {}, 1);
+    prepared = std::make_unique<PreparedSearch>(session.settings(), std::move(spec),
+                                                session.observer(), session.memory());
+    if (session.callbacks().stop_requested()) return;
+    SearchCalls calls;
+    calls.finished = [&](const search::Trials& all, const search::Trial& trial) {
       if (finished.is_none()) return;
-      session.callbacks().call([&] { finished(from_value(trial_value(trial)), trials.size()); });
+      session.callbacks().call([&] { finished(from_value(trial_value(trial)), all.size()); });
     };
-    try {
-      found.end = search.run(storage.get(), study, observer);
-    } catch (const std::exception&) {
-      if (folder) folder->finish("failed");
-      throw;
+    // A storage that cannot be opened leaves no folder behind.
+    std::unique_ptr<search::Storage> storage;
+    if (!prepared->address().empty()) storage = search::open_storage(prepared->address());
+    std::optional<RunFolder> folder;
+    if (save) folder = session.create_folder("search", *prepared->experiment);
+    outcome = run_search(*prepared, folder ? &*folder : nullptr, std::move(storage), calls);
+    if (folder) folder_path = folder->path();
+    const SearchExperiment& search = *prepared->search;
+    for (const search::Trial& trial : search.trials()) trials.push_back(trial_value(trial));
+    for (const FrontMember& member : search.front()) {
+      if (graphs.size() >= networks) break;
+      std::optional<Graph> network =
+          search.network(member.place, [&session] { return session.callbacks().stop_requested(); });
+      if (!network) break;
+      graphs.push_back(std::move(*network));
+      configurations.push_back(
+          Dict{{"number", member.number}, {"config", search.configuration(member.place)}});
     }
-    found.best = search.best_record();
-    found.table = search.best_table();
-    found.objectives = search.objectives();
-    for (const search::Trial& trial : search.trials()) found.trials.push_back(trial_value(trial));
-    for (const TestScore& score : search.test_best()) found.scores.push_back(score_value(score));
-    const std::vector<int64_t> best = search::best_trials(search.trials());
-    for (size_t i = 0; i < std::min(best.size(), networks); ++i) {
-      found.networks.push_back(search.network(best[i]));
-      found.configurations.push_back(
-          Dict{{"number", best[i]}, {"config", search.configuration(best[i])}});
-    }
-    if (!folder) return;
-    found.folder = folder->path();
-    search.write_log(results + "/log.json");
-    write_file_atomically(results + "/best.json", to_json(found.best, 1) + "\n");
-    for (size_t i = 0; i < found.networks.size(); ++i) {
-      const std::string name = fmt::format("{}/best_{}", results, best[i]);
-      write_file_atomically(name + ".toml", to_toml(search.configuration(best[i])));
-      save_mz(name + ".mz", found.networks[i], session.experiment().file_contents());
-    }
-    folder->finish(found.end == search::StudyEnd::interrupted ? "interrupted" : "finished");
   });
   nb::dict result;
-  const char* ends[] = {"finished", "space_exhausted", "timeout", "interrupted"};
-  result["status"] = ends[static_cast<size_t>(found.end)];
-  result["best"] = from_value(found.best);
-  result["table"] = found.table;
-  result["folder"] = found.folder;
-  result["trials"] = from_value(found.trials);
-  result["test"] = from_value(found.scores);
-  result["configurations"] = from_value(found.configurations);
-  result["objectives"] = from_value(Value::of(found.objectives));
-  nb::list graphs;
-  for (Graph& graph : found.networks) graphs.append(nb::cast(std::move(graph)));
-  result["networks"] = graphs;
+  if (!prepared || !prepared->search->is_over()) return result;  // it was stopped before
+  const SearchExperiment& search = *prepared->search;
+  List trained;
+  for (const TrainedBest& one : outcome.trained)
+    trained.push_back(Dict{{"number", one.number}, {"before", one.before}, {"after", one.after}});
+  result["status"] = end_name(outcome.end);
+  result["best"] = from_value(search.best_record());
+  result["table"] = search.best_table();
+  result["folder"] = folder_path;
+  result["trials"] = from_value(trials);
+  result["test"] = from_value(outcome.record["test"]);
+  result["test_table"] = outcome.scores.empty() ? "" : search.test_table(outcome.scores);
+  result["trained"] = from_value(trained);
+  result["record"] = from_value(outcome.record);
+  result["configurations"] = from_value(configurations);
+  result["objectives"] = from_value(Value::of(search.objectives()));
+  result["extra"] = from_value(prepared->experiment->file_contents());
+  nb::list list;
+  for (Graph& graph : graphs) list.append(nb::cast(std::move(graph)));
+  result["networks"] = list;
   return result;
+}
+
+// Functions of Python by the name of their figure. Never freed: the registry outlives Python.
+std::map<std::string, nb::object>& figure_functions() {
+  static auto* functions = new std::map<std::string, nb::object>();
+  return *functions;
+}
+
+double figure_value(const std::string& name, const Graph& network) {
+  nb::gil_scoped_acquire lock;
+  try {
+    return nb::cast<double>(figure_functions().at(name)(Graph(network)));
+  } catch (nb::python_error& error) {
+    throw Error(name, printable(error.what()));
+  } catch (const nb::cast_error&) {
+    throw Error(name, "the function gave no number");
+  }
+}
+
+// A cell of a notebook may be run again: the last function counts.
+void register_figure(const std::string& name, nb::object function, bool higher_is_better,
+                     const std::string& summary) {
+  Registry<search::FigureRecord>& figures = Registry<search::FigureRecord>::instance();
+  if (const auto* known = figures.find(name)) {
+    if (!figure_functions().count(name))
+      throw Error("figure", fmt::format("'{}' is there already", printable(name)),
+                  "choose another name");
+    if (known->higher_is_better != higher_is_better)
+      throw Error("figure", fmt::format("'{}' had the other direction", printable(name)),
+                  "choose another name");
+  }
+  const bool fresh = figure_functions().insert_or_assign(name, std::move(function)).second;
+  if (fresh)
+    figures.add({.name = name,
+                 .summary = summary,
+                 .needs = search::FigureNeeds::network,
+                 .higher_is_better = higher_is_better,
+                 .value = [name](const search::Measured& known) {
+                   return figure_value(name, *known.network);
+                 }});
 }
 
 }  // namespace
 
 void bind_search(nb::module_& module) {
-  module.def("search", &run_search, nb::arg("experiment"), nb::arg("save"),
-             nb::arg("storage").none(), nb::arg("study"), nb::arg("finished").none(),
+  module.def("search", &run, nb::arg("experiment"), nb::arg("save"), nb::arg("finished").none(),
              nb::arg("networks"));
+  module.def("register_figure", &register_figure, nb::arg("name"), nb::arg("function"),
+             nb::arg("higher_is_better"), nb::arg("summary"));
 }
 
 }  // namespace mase::python

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 
 #include "mase/base/error.h"
@@ -104,12 +105,33 @@ TEST(File, WhatAKilledProcessLeftIsRemoved) {
 TEST(File, KnowsWhatIsMapped) {
   const std::string path = test::temporary_folder() + "/map";
   test::write(path, "abc");
-  auto map = MappedFile::open(path);
+  auto map = MappedFile::open(path, 0);
   const std::byte* inside = map->bytes().data();
   EXPECT_STREQ(mapped_file_at(inside + 2), path.c_str());
   EXPECT_EQ(mapped_file_at(inside + 3), nullptr);
   map.reset();
   EXPECT_EQ(mapped_file_at(inside), nullptr);
+}
+
+// Zeros to the end of the page, and SIGBUS behind it, are what a map of such a file has.
+TEST(File, WhatWasReadStaysWhenTheFileIsCut) {
+  const std::string path = test::temporary_folder() + "/cut";
+  const std::string content(100'000, 'x');
+  for (const bool mapped : {false, true}) {
+    test::write(path, content);
+    const auto file = MappedFile::open(path, mapped ? 0 : MappedFile::largest_read);
+    fs::resize_file(path, 10);
+    std::string copy(content.size(), ' ');
+    auto* to = reinterpret_cast<std::byte*>(copy.data());
+    if (mapped) {
+      EXPECT_THROW(read_if_mapped(to, file->bytes().data(), copy.size()), Error);
+      EXPECT_TRUE(read_if_mapped(to, file->bytes().data() + 2, 8));
+      EXPECT_EQ(copy.substr(0, 8), "xxxxxxxx");
+    } else {
+      EXPECT_FALSE(read_if_mapped(to, file->bytes().data(), copy.size()));
+      EXPECT_EQ(std::memcmp(file->bytes().data(), content.data(), content.size()), 0);
+    }
+  }
 }
 
 TEST(File, MapsSeeTheContent) {

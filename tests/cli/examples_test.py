@@ -104,6 +104,13 @@ def write_files(folder):
         with open(f"{folder}/data/cifar10/{name}", "wb") as out:
             out.write(b"".join(bytes([i]) + dice.randbytes(3072) for i in range(10)))
     shutil.copytree(f"{source}/tests/golden/hf/tiny", f"{folder}/models/all-MiniLM-L6-v2")
+    shutil.copytree(f"{source}/tests/golden/hf/tiny", f"{folder}/FOLDER")  # with a tokenizer
+    shutil.copy(f"{source}/tests/golden/text/bpe_gpt2.tokenizer.json", f"{folder}/tokenizer.json")
+    for name, text in (("FOLDER/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\ngood\nbad\nfilm\n"),
+                       ("lines.txt", "a good film\na bad film\n"), ("sentences.txt", "A good film\nbad\n"),
+                       ("text.txt", "to be or not to be\n" * 3)):
+        with open(f"{folder}/{name}", "w") as out:
+            out.write(text)
     write_npy(f"{folder}/tokens.npy", 3, 16, [dice.randrange(40) for _ in range(48)])
     with zipfile.ZipFile(f"{folder}/digits.npz", "w") as archive:
         for name, shape, values in (("x", "(60, 28, 28)", dice.randbytes(60 * 784)),

@@ -35,5 +35,6 @@ refused() {  # PATTERN OPTIONS...: configuring with these ends with a line of th
 refused "g++ is GNU 11.* g++ 12, clang 14 or newer is needed" -DCMAKE_CXX_COMPILER="$scratch/g++"
 refused "fmt 9.1 or newer is needed; found is 8.1.1" -Dfmt_DIR="$scratch/fmt" \
   -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF -DCMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH=OFF \
-  -DPKG_CONFIG_EXECUTABLE="$(command -v pkg-config)"  # the machine's own is out of sight
+  -DPKG_CONFIG_EXECUTABLE="$(command -v pkg-config)" -DCMAKE_MAKE_PROGRAM="$(command -v ninja)" \
+  -DCMAKE_C_COMPILER="$(command -v cc)" -DCMAKE_CXX_COMPILER="$(command -v c++)"  # the machine's fmt is out of sight
 PKG_CONFIG_PATH=$scratch/toml refused "tomlplusplus>=3.3.*3.1.0"

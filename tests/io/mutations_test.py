@@ -163,6 +163,9 @@ def formats():
         "toml-config": Format(CONFIG, ".toml",
                               lambda path: ["transform", "jsc-tiny", "--config", path,
                                             "--project-dir", path + "-out"]),
+        **{"tokenizer-" + kind: Format(corpus("tokenizer/" + kind), ".json",
+                                       lambda path: ["tokenizer", "encode", path, "caf\u00e9 <s> don't 1234", "--json"])
+           for kind in ("byte_level", "split", "word_piece", "unigram", "metaspace", "word_level")},
         "run.json": Format(open(run["run.json"], "rb").read(), ".json", report),
     }
 

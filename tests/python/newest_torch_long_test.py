@@ -22,7 +22,7 @@ if not os.path.exists(python):
 print(subprocess.run([python, "-c", "import torch; print('torch', torch.__version__)"], capture_output=True, text=True,
                      check=True).stdout.strip())
 failed = []
-for name in ("torch", "networks", "scripts", "labs", "lessons"):
+for name in ("torch", "own_graphs", "networks", "scripts", "labs", "lessons"):
     test = os.path.join(package.SOURCE, "tests", "python", f"{name}_test.py")
     done = subprocess.run([python, test], capture_output=True, text=True)
     print(f"{name}: {'passed' if done.returncode == 0 else 'FAILED'}")

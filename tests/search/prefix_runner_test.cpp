@@ -68,8 +68,9 @@ TEST(PrefixRunner, GivesWhatTheWholeNetworkGives) {
     const Value seed = parse_toml(seed_text, "seed");
     const QuantizeSpace space({graph, seed, "type", "seed"}, problems);
     problems.throw_if_any();
-    const PtqEvaluator evaluator(graph, space, {&dataset, &dataset.validation, 600}, 256, {});
-    PtqEvaluator::Session session = evaluator.session();
+    const FigureSet figures = FigureSet::plain(true);
+    const PtqEvaluator evaluator(graph, space, {&dataset, &dataset.validation, 600}, 256, figures);
+    PtqEvaluator::OwnSession session(evaluator);
     PrefixRunner& runner = session.runner;
     EXPECT_GE(runner.pieces(), 2u);
     const auto size = static_cast<uint64_t>(space.space().size());
@@ -82,8 +83,8 @@ TEST(PrefixRunner, GivesWhatTheWholeNetworkGives) {
         Candidate candidate{graph, {}};
         space.apply(point, {}, candidate);
         const Score whole = score_network(candidate.graph, dataset, dataset.validation, 600, 256);
-        EXPECT_EQ(evaluator.measure(std::span(&point, 1), session)[0].hardware,
-                  hardware_of(candidate.graph, {}));
+        EXPECT_EQ(session.measure(std::span(&point, 1), {})[0].figures.hardware,
+                  figures.hardware(candidate.graph));
         EXPECT_EQ(ours.rows, 600);
         EXPECT_EQ(ours.correct, whole.correct) << model << " " << i;
         EXPECT_EQ(ours.loss_sum, whole.loss_sum) << model << " " << i;

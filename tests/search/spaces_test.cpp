@@ -259,7 +259,8 @@ learning_rate = [1e-2, 1e-6, 1e-7, 1e-8, 1e-9, 3e-7]
   const Value log = read_json(results("m") + "/log.json");
   for (const auto& [index, row] : log.as_dict()) pruned += row["state"].as_string() == "PRUNED";
   EXPECT_GE(pruned, 1);
-  EXPECT_EQ(read_json(results("m") + "/best.json")["0"]["number"].as_int(), 0);
+  const int64_t best = read_json(results("m") + "/best.json")["0"]["number"].as_int();
+  EXPECT_EQ(log[std::to_string(best)]["params_train/learning_rate"].as_double(), 1e-2);
 }
 
 TEST(SearchSpaces, TheFrontAloneIsTrainedOn) {

@@ -96,6 +96,22 @@ TEST(SearchStorage, TrialsComeBackAsTheyWere) {
   }
 }
 
+TEST(SearchStorage, WhatAStudyIsMeasuredWithIsSaidOnce) {
+  for (const std::string& address : addresses()) {
+    const Dict first{{"mase:network", "a"}, {"mase:measured", Dict{{"scale", 0.5}}}};
+    {
+      const std::unique_ptr<Storage> storage = open_storage(address);
+      storage->open_study({"said", {false}});
+      EXPECT_EQ(to_json(storage->said_first(first).at("mase:measured")), "{\"scale\":0.5}");
+    }
+    const std::unique_ptr<Storage> storage = open_storage(address);
+    storage->open_study({"said", {false}});
+    const Dict said = storage->said_first({{"mase:network", "b"}, {"mase:rows", "c"}});
+    EXPECT_EQ(said.at("mase:network").as_string(), "a") << address;
+    EXPECT_EQ(said.at("mase:rows").as_string(), "c") << address;
+  }
+}
+
 TEST(SearchStorage, ReadsWhatOptunaWrote) {
   // The parameters of Optuna's study "single", as its files have them.
   const std::string folder = test::temporary_folder();

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop and every sampler: valid points, none twice, the same for a seed whatever the threads,
 // and the same from a sampler that was kept as from one that was made afresh.
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "mase/search/pareto.h"
 #include "mase/search/parzen.h"
@@ -253,6 +256,55 @@ TEST(SearchStudy, AnExceptionOfTheObjectiveEndsTheSearch) {
   EXPECT_THROW(study.run({broken}), Error);
   EXPECT_EQ(study.trials().size(), 1u);
   EXPECT_EQ(study.trials()[0].state, TrialState::fail);
+}
+
+// Whoever is told of a trial may fail, as a full disk does, while other threads wait for the lock.
+TEST(SearchStudy, AnExceptionOfTheObserverEndsTheSearchWithItsLockHeldOnce) {
+  for (const int jobs : {1, 4}) {
+    Trials history(numeric_space(), {false});
+    const Space space = numeric_space();
+    StudyOptions options;
+    options.trials = 200;
+    options.jobs = jobs;
+    Study study(history, make(find_sampler("random", ""), space, 1), nullptr, nullptr, options);
+    const Objective objective = [](const Point& point, const Report&) { return measure(point, 1); };
+    std::atomic<int> inside = 0, most = 0;
+    StudyObserver observer;
+    observer.finished = [&](const Trials& trials, const Trial&) {
+      most = std::max<int>(most, ++inside);
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      --inside;
+      if (trials.size() >= 20) throw Error("disk", "is full");
+    };
+    EXPECT_THROW(study.run(std::vector<Objective>(static_cast<size_t>(jobs), objective), observer),
+                 Error);
+    EXPECT_EQ(most, 1);
+  }
+}
+
+// Stopped after a fifth, an exhaustive search has met every value of every parameter.
+TEST(SearchStudy, BruteForceSeesSomethingOfEverything) {
+  Space space;
+  for (const char* name : {"a", "b", "c", "d"}) space.add({name, Distribution::integer(1, 5)});
+  SamplerSetup setup{&space, 1, -1};
+  setup.together = 5;
+  const SamplerRecord& record = find_sampler("brute-force", "");
+  const auto sampler = record.make(validate(Value(Dict{}), record.schema, record.name), setup);
+  Trials trials(space, {false});
+  std::vector<std::set<double>> seen(4);
+  std::set<uint64_t> all;
+  for (int64_t number = 0; number < 625; ++number) {
+    Trial trial;
+    trial.point = sampler->suggest(trials, {.seed = 3, .number = number}).point;
+    if (number % 5 != 0) {  // a group differs in the last parameter alone
+      EXPECT_TRUE(std::equal(trial.point.begin(), trial.point.end() - 1,
+                             trials[static_cast<size_t>(number - 1)].point.begin()));
+    }
+    for (size_t p = 0; p < 4 && number < 125; ++p) seen[p].insert(trial.point[p]);
+    EXPECT_TRUE(all.insert(hash_point(trial.point)).second);
+    trials.add(std::move(trial));
+  }
+  for (const std::set<double>& values : seen) EXPECT_EQ(values.size(), 5u);
 }
 
 TEST(SearchStudy, BestTrialsAreTheFeasibleFront) {

@@ -204,5 +204,53 @@ TEST(Metrics, EveryOneTakesAnEmptySplit) {
     EXPECT_NO_THROW(compute_metric(metric->name, {nullptr, nullptr, 0, 3, 0})) << metric->name;
 }
 
+TEST(Metrics, RejectionAtWorkingPointsIsThatOfTheWholeCurve) {
+  constexpr int64_t rows = 20000;
+  Random random(5, "working points");
+  std::vector<float> logits(rows * 2);
+  std::vector<int32_t> labels(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    labels[i] = static_cast<int32_t>(i % 4 == 0);
+    logits[2 * i + 1] = static_cast<float>(random.normal() + 2.5 * labels[i]);
+  }
+  MetricInput input{.logits = logits.data(), .labels = labels.data(), .rows = rows, .outputs = 2};
+  const Value curve = compute_metric("roc", input).as_list()[1];
+  EXPECT_LE(curve["fpr"].as_list().size(), 200u);
+  for (const Value& point : curve["working_points"].as_list()) {
+    // By sorting: the cut that keeps this share of the signal, and what it keeps of the rest.
+    std::vector<float> signal;
+    for (size_t i = 0; i < rows; ++i)
+      if (labels[i]) signal.push_back(logits[2 * i + 1]);
+    std::sort(signal.rbegin(), signal.rend());
+    const double wanted = point["signal"].as_double();
+    const float cut =
+        signal[static_cast<size_t>(std::ceil(wanted * static_cast<double>(signal.size()))) - 1];
+    double kept = 0;
+    for (size_t i = 0; i < rows; ++i) kept += !labels[i] && logits[2 * i + 1] >= cut;
+    EXPECT_NEAR(point["background"].as_double(), kept / (0.75 * rows), 1.01 / (0.75 * rows));
+  }
+}
+
+TEST(Metrics, ManyClassesAreLinear) {
+  constexpr int64_t rows = 300, classes = 4000;
+  std::vector<float> logits(rows * classes);
+  std::vector<int32_t> labels(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    labels[i] = static_cast<int32_t>(i % 5);
+    logits[i * classes + i % 3] = 1;
+  }
+  MetricInput input{
+      .logits = logits.data(), .labels = labels.data(), .rows = rows, .outputs = classes};
+  const Value confusion = compute_metric("confusion", input);
+  int64_t total = 0;
+  for (const Value& cell : confusion["cells"].as_list()) total += cell.as_list()[2].as_int();
+  EXPECT_EQ(total, rows);
+  EXPECT_EQ(confusion["cells"].as_list().size(), 15u);
+  EXPECT_EQ(compute_metric("support", input).as_list()[4].as_int(), 60);
+  const Value curves = compute_metric("roc", input);
+  EXPECT_FALSE(curves.as_list()[0].as_dict().contains("fpr"));
+  EXPECT_LT(to_json(confusion).size() + to_json(curves).size(), 1'000'000u);
+}
+
 }  // namespace
 }  // namespace mase

@@ -48,15 +48,24 @@ void sync_folder_of(const std::string& path) {
     ::fsync(directory.get());  // some file systems cannot: the data are synced
 }
 
-// What is mapped, for mapped_file_at(): without locks, so that a signal handler may look. Maps
-// beyond the number of places are not found there.
+// What is mapped, for mapped_file_at(): without locks, so that a signal handler may look. Files
+// beyond the number of places are read, whatever their size.
 struct MapSlot {
   std::atomic<bool> taken{false};
   std::atomic<const std::byte*> begin{nullptr};
   std::atomic<size_t> size{0};
   std::atomic<const char*> path{nullptr};
+  std::atomic<const MappedFile*> file{nullptr};
 };
 std::array<MapSlot, 256> map_slots;
+
+const MapSlot* slot_of(const void* address) {
+  for (const MapSlot& slot : map_slots) {
+    const std::byte* begin = slot.begin;
+    if (begin && address >= begin && address < begin + slot.size) return &slot;
+  }
+  return nullptr;
+}
 
 constexpr std::string_view temporary_mark = ".tmp-";
 constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -212,33 +221,53 @@ void make_directories(const std::string& path) {
 }
 
 const char* mapped_file_at(const void* address) {
-  for (const MapSlot& slot : map_slots) {
-    const std::byte* begin = slot.begin;
-    if (begin && address >= begin && address < begin + slot.size) return slot.path;
-  }
-  return nullptr;
+  const MapSlot* slot = slot_of(address);
+  return slot ? slot->path.load() : nullptr;
 }
 
-std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  const InputFile file(path);
-  std::shared_ptr<MappedFile> map(new MappedFile);
-  map->path_ = path;
-  map->size_ = static_cast<size_t>(file.size());
-  if (map->size_ == 0) return map;  // mmap refuses empty files
-  void* data = ::mmap(nullptr, map->size_, PROT_READ, MAP_PRIVATE, file.fd(), 0);
-  if (data == MAP_FAILED) {
-    map->size_ = 0;
-    system_failure(path, "cannot map the file", errno);
+bool read_if_mapped(std::byte* to, const std::byte* from, size_t size) {
+  const MapSlot* slot = slot_of(from);
+  if (!slot) return false;
+  slot->file.load()->read(to, {from, size});
+  return true;
+}
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, uint64_t read_up_to) {
+  std::shared_ptr<MappedFile> whole(new MappedFile(path));
+  const auto size = static_cast<size_t>(whole->file_->size());
+  if (size == 0) return whole;  // mmap refuses empty files
+  const auto take = [&](int protection, int flags, int fd) {
+    void* data = ::mmap(nullptr, size, protection, flags, fd, 0);
+    if (data == MAP_FAILED) system_failure(path, "cannot map the file", errno);
+    whole->data_ = static_cast<const std::byte*>(data);
+    whole->size_ = size;
+    return static_cast<std::byte*>(data);
+  };
+  if (size > read_up_to) {
+    take(PROT_READ, MAP_PRIVATE, whole->file_->fd());
+    if (whole->enter()) return whole;
+    ::munmap(const_cast<std::byte*>(whole->data_), size);
   }
-  map->data_ = static_cast<const std::byte*>(data);
+  std::byte* memory = take(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  whole->file_->read(memory, size, 0, path);
+  whole->file_.reset();
+  return whole;
+}
+
+void MappedFile::read(std::byte* to, std::span<const std::byte> part) const {
+  file_->read(to, part.size(), static_cast<uint64_t>(part.data() - data_), path_);
+}
+
+bool MappedFile::enter() {
   for (MapSlot& slot : map_slots) {
     if (slot.taken.exchange(true)) continue;
-    slot.size = map->size_;
-    slot.path = map->path_.c_str();
-    slot.begin = map->data_;
-    break;
+    slot.size = size_;
+    slot.path = path_.c_str();
+    slot.file = this;
+    slot.begin = data_;
+    return true;
   }
-  return map;
+  return false;
 }
 
 MappedFile::~MappedFile() {

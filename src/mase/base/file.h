@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -67,22 +68,33 @@ void make_directories(const std::string& path);
 // a file that is cut while it is mapped answers with SIGBUS, and the program's handler says which.
 const char* mapped_file_at(const void* address);
 
-// A read-only map of a whole file, shared by everything that views into it.
+// Bytes of a mapped file read from the file itself, so that one that was cut meanwhile is an Error;
+// false: they lie in no mapped file, and are there to stay.
+bool read_if_mapped(std::byte* to, const std::byte* from, size_t size);
+
+// The bytes of a whole file, shared by everything that views into it. Files of up to `largest_read`
+// bytes are read: nobody can change or cut them under who looks. Larger ones are mapped.
 class MappedFile {
  public:
-  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  static constexpr uint64_t largest_read = uint64_t{256} << 20;
+  static std::shared_ptr<const MappedFile> open(const std::string& path,
+                                                uint64_t read_up_to = largest_read);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
+  void read(std::byte* to, std::span<const std::byte> part) const;  // of a map, by the file
 
  private:
-  MappedFile() = default;
+  explicit MappedFile(const std::string& path) : file_(path), path_(path) {}
+  bool enter();  // makes it known to mapped_file_at; false: there is no place left
+
+  std::optional<InputFile> file_;  // of a map
+  std::string path_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
-  std::string path_;
 };
 
 }  // namespace mase

@@ -2,6 +2,7 @@
 #include "mase/cli/hardware_setup.h"
 
 #include "mase/cli/options.h"
+#include "mase/hardware/quick_estimate.h"
 #include "mase/run/options.h"
 
 namespace mase {
@@ -64,6 +65,15 @@ DesignOptions read_design_options(const Arguments& arguments, const HardwareSpec
       design_options(arguments.values, {arguments.typed.begin(), arguments.typed.end()});
   options.seed = spec.seed;
   return options;
+}
+
+std::string folding_note(const IntegerGraph& lowered, const Estimate& folded) {
+  const Estimate whole = quick_estimate(lowered);
+  if (folded.timed || whole.luts > folded.luts) return "";
+  return fmt::format(
+      "folding does not pay here: --style unrolled takes about {:.0f} LUTs (quick estimate) and a "
+      "row every clock cycle\n",
+      whole.luts);
 }
 
 }  // namespace mase

@@ -11,6 +11,7 @@
 #include "mase/cli/terminal.h"
 #include "mase/run/experiment.h"
 #include "mase/run/input_rows.h"
+#include "mase/run/sentences.h"
 #include "mase/train/metric.h"
 
 namespace mase::predict_command {
@@ -129,7 +130,8 @@ int run(const Arguments& arguments) {
   if (settings.has("vocabulary")) reading.vocabulary = settings["vocabulary"].as_string();
   // Sentences of any length, images of any size: the network is built for those that are given. One
   // that has a single input takes the size of the first file.
-  if (std::filesystem::is_directory(spec.network.load))
+  const bool sentences = are_sentences_for_folder(spec.network.load, rows_files);
+  if (!sentences && std::filesystem::is_directory(spec.network.load))
     spec.network.input_shapes.push_back(input_shape(rows_files.at(0), reading));
   else if (ends_with(lower_case(spec.network.load), ".onnx"))
     for (const std::string& file : rows_files)
@@ -141,33 +143,42 @@ int run(const Arguments& arguments) {
     observer.log = [warnings](LogLevel level, const std::string& line) {
       if (level == LogLevel::warning) warnings.warning(line);
     };
-  Experiment experiment(spec, observer);
-  experiment.prepare();
   PredictSpec wanted{.inputs = rows_files,
                      .tensor = reading.tensor,
                      .preprocess = settings["preprocess"].as_bool(),
                      .keep_places = settings["keep_places"].as_bool(),
                      .vocabulary = reading.vocabulary};
-  // A network of another tool says nothing about features, and nobody expects it to.
-  const bool foreign = ends_with(lower_case(experiment.spec().network.load), ".onnx");
-  const Graph& graph = experiment.graph();
-  const bool tokens = graph.node(graph.placeholders().at(0)).element == DType::i64;
-  if (wanted.preprocess && !foreign && !tokens && !experiment.network().notes.preprocessing)
-    warnings.warning(fmt::format("{} does not say how features are scaled: rows go in as they are",
-                                 experiment.spec().network.load));
-  const Prediction prediction = experiment.predict(wanted);
+  NetworkNotes notes;
+  Prediction prediction;
+  if (sentences) {
+    prediction = predict_sentences(spec, wanted, observer, [&](const Experiment& experiment) {
+      notes = experiment.network().notes;
+    });
+  } else {
+    Experiment experiment(spec, observer);
+    experiment.prepare();
+    notes = experiment.network().notes;
+    // A network of another tool says nothing about features, and nobody expects it to.
+    const std::string& load = experiment.spec().network.load;
+    const Graph& graph = experiment.graph();
+    const bool foreign = ends_with(lower_case(load), ".onnx");
+    const bool tokens = graph.node(graph.placeholders().at(0)).element == DType::i64;
+    if (wanted.preprocess && !foreign && !tokens && !notes.preprocessing)
+      warnings.warning(
+          fmt::format("{} does not say how features are scaled: rows go in as they are", load));
+    prediction = experiment.predict(wanted);
+  }
   const std::vector<Tensor>& results = prediction.outputs;
   Tensor result = results.at(0);
   if (results.size() > 1 && output == "-")
     throw Error("--output", fmt::format("the network has {} outputs", results.size()),
                 "name a .npy or .safetensors file");
   for (const char* option : {"classes", "probabilities"})
-    if (settings[option].as_bool() && experiment.network().notes.task == "regression")
+    if (settings[option].as_bool() && notes.task == "regression")
       throw Error(fmt::format("--{}", option), "the network predicts numbers, not classes",
                   "leave it out");
   if (result.shape().empty()) result = result.reshaped({1});
   const int64_t rows = result.shape().at(0), width = rows ? width_of(result) : 1;
-  const NetworkNotes& notes = experiment.network().notes;
   const bool numbers = notes.task == "regression";
   // Of several outputs, or one of several axes, nobody knows what they are.
   const bool unknown = results.size() > 1 || result.shape().size() > 2;
@@ -224,8 +235,10 @@ std::vector<Field> own_options() {
        .group = group},
       {.name = "vocabulary",
        .type = FieldType::text,
-       .help = "of a .txt: a text with a token on each line (default: the one the network was "
-               "trained with; without any, words are token ids)",
+       .help =
+           "of a .txt: a tokenizer.json, a vocab.txt or another text with a token on each line "
+           "(default: the one in the network's folder or that it was trained with; without any, "
+           "words are token ids)",
        .group = group},
       {.name = "classes",
        .type = FieldType::boolean,

@@ -5,44 +5,36 @@
 #include <chrono>
 #include <thread>
 
-#include "mase/base/file.h"
 #include "mase/base/text.h"
+#include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
 #include "mase/cli/search_compare.h"
 #include "mase/cli/search_progress.h"
-#include "mase/cli/search_results.h"
-#include "mase/cli/search_setup.h"
 #include "mase/report/search_page.h"
+#include "mase/run/search_run.h"
 #include "mase/train/communicator.h"
 
 namespace mase::search_command {
 namespace {
 
-// Takes trials of a study that is somewhere else until there are none left.
-int work_along(const Prepared& prepared, const std::string& address) {
-  const Logger& log = prepared.log;
-  const std::unique_ptr<search::Storage> storage = search::open_storage(address);
-  if (!storage->shared())
-    throw Error("--storage", "several processes cannot share a journal",
-                "give postgresql://USER@HOST/DATABASE, or sqlite:///FILE.db on one machine");
+int work_in(PreparedSearch& prepared, const Logger& log, const std::string& address) {
   LiveLine live(log.shows_info());
   int64_t done = 0, known = 0;
   const auto text = [&] {
     return fmt::format("{} trials measured here, {} in the study", with_thousands(done),
                        with_thousands(known));
   };
-  search::StudyObserver observer;
-  observer.stop_requested = interrupted;
-  observer.finished = [&](const search::Trials& trials, const search::Trial&) {
+  SearchCalls calls;
+  calls.finished = [&](const search::Trials& trials, const search::Trial&) {
     ++done;
     known = static_cast<int64_t>(trials.size());
     if (live.due()) live.draw(text());
   };
-  const search::StudyEnd end =
-      prepared.search->run(storage.get(), study_name(prepared.settings), observer);
-  known = static_cast<int64_t>(prepared.search->trials().size());
-  live.finish(text());
-  if (end != search::StudyEnd::interrupted) return 0;
+  calls.trials_done = [&] {
+    known = static_cast<int64_t>(prepared.search->trials().size());
+    live.finish(text());
+  };
+  if (work_along(prepared, address, calls) != search::StudyEnd::interrupted) return 0;
   log.info("Interrupted: what was not finished is left to others.");
   return 130;
 }
@@ -65,81 +57,51 @@ std::string shared_address(Communicator& processes, const std::string& leading, 
   return address;
 }
 
-// `storage` null: a study of its own in the folder.
-int search_in(RunFolder& folder, std::unique_ptr<search::Storage> storage, const Prepared& prepared,
-              Communicator& processes) {
-  const Settings& settings = prepared.settings;
-  const Logger& log = prepared.log;
-  SearchExperiment& search = *prepared.search;
-  const bool alone = processes.size() == 1;
-  const std::string results = folder.software("search_ckpts");
-  const std::string address =
-      settings.has("storage") ? settings["storage"].as_string() : results + "/study.db";
-  const std::string study = study_name(settings);
-  if (!storage) storage = search::open_storage(address);
-  if (!alone) {
-    shared_address(processes, settings.has("storage") ? address : "sqlite:///" + address,
-                   settings.has("storage"));
-    log.info(fmt::format("{} processes take trials of one study", processes.size()));
-  }
-
-  const double size = search.space().size();
-  const int64_t asked = search.spec().study.trials;
-  const int64_t planned =
-      asked < 0 || static_cast<double>(asked) > size ? static_cast<int64_t>(size) : asked;
-  LiveLine live(log.shows_info());
-  ProgressText progress(search, planned);
-  LiveRecord record(search, results);
-  search::StudyObserver observer;
-  observer.stop_requested = interrupted;
-  observer.finished = [&](const search::Trials& trials, const search::Trial& trial) {
-    progress.take(trials, trial);
-    if (live.due()) live.draw(progress.str());
-    record.take(trials);
-  };
-  const search::StudyEnd end = search.run(storage.get(), study, observer);
-  progress.take_all(search.trials());
-  live.finish(progress.str());
-  search.write_log(results + "/log.json");
-  write_file_atomically(results + "/best.json", to_json(search.best_record(), 1) + "\n");
-  save_best(search, *prepared.experiment, results, log);
-  log.info("Best trial(s):");
-  log.text(search.best_table());
-  const std::vector<TestScore> scores = search.test_best();
-  if (!scores.empty()) {
-    log.info("The same on rows that the search did not see:");
-    log.text(test_table(scores, search.spec().split));
-  }
-  train_best(search, *prepared.experiment, results, log);
-  const Value page = search_record(search, scores);
-  write_record(results, page);
-  if (settings["plot"].as_bool()) log.text(search_plots(page, plot_style(settings.values)));
-  if (end == search::StudyEnd::timeout) log.info("The time given is over.");
-  log.info(fmt::format(
-      "Results: {}; study '{}' in {}", printable(results), printable(study),
-      printable(settings.has("storage") ? search::without_password(address) : "study.db")));
-  const bool stopped = end == search::StudyEnd::interrupted;
-  folder.finish(stopped ? "interrupted" : "finished");
-  if (stopped)
-    log.info(fmt::format("Interrupted. The same command with --storage {}{} goes on with it.",
-                         settings.has("storage") ? "" : "sqlite:///",
-                         printable(search::without_password(address))));
-  else
-    log.info(fmt::format("Next:  ch report {}", printable(folder.path())));
-  return stopped ? 130 : 0;
+RunFolder create_folder(const PreparedSearch& prepared, const Arguments& arguments) {
+  OutputSpec output = output_spec(prepared.settings);
+  output.record["version"] = program_version();
+  output.record["command"] = Value::of(arguments.command_line);
+  return prepared.experiment->create_folder(output, "search");
 }
 
-int search_once(const Arguments& arguments, const Prepared& prepared, Communicator& processes) {
-  const Settings& settings = prepared.settings;
-  if (!processes.leads()) {
-    const std::string address = shared_address(processes, "", settings.has("storage"));
-    return work_along(prepared, address);
-  }
+int search_once(const Arguments& arguments, PreparedSearch& prepared, const Logger& log,
+                Communicator& processes) {
+  const bool named = !prepared.address().empty();
+  if (!processes.leads()) return work_in(prepared, log, shared_address(processes, "", named));
   // A storage that cannot be opened leaves no folder behind.
   std::unique_ptr<search::Storage> storage;
-  if (settings.has("storage")) storage = search::open_storage(settings["storage"].as_string());
-  RunFolder folder = prepared.create_folder(arguments);
-  return folder.guard([&] { return search_in(folder, std::move(storage), prepared, processes); });
+  if (named) storage = search::open_storage(prepared.address());
+  RunFolder folder = create_folder(prepared, arguments);
+  LiveLine live(log.shows_info());
+  ProgressText progress(*prepared.search, prepared.planned());
+  SearchCalls calls;
+  calls.opened = [&](const std::string& address) {
+    if (processes.size() == 1) return;
+    shared_address(processes, named ? address : "sqlite:///" + address, named);
+    log.info(fmt::format("{} processes take trials of one study", processes.size()));
+  };
+  calls.finished = [&](const search::Trials& trials, const search::Trial& trial) {
+    progress.take(trials, trial);
+    if (live.due()) live.draw(progress.str());
+  };
+  calls.trials_done = [&] {
+    progress.take_all(prepared.search->trials());
+    live.finish(progress.str());
+  };
+  const SearchOutcome outcome = run_search(prepared, &folder, std::move(storage), calls);
+  const Settings& settings = prepared.settings;
+  if (settings["plot"].as_bool())
+    log.text(search_plots(outcome.record, plot_style(settings.values)));
+  log.info(fmt::format("Results: {}; study '{}' in {}", printable(outcome.results),
+                       printable(prepared.study()),
+                       named ? printable(outcome.storage) : "study.db"));
+  if (!outcome.stopped) {
+    log.info(fmt::format("Next:  ch report {}", printable(folder.path())));
+    return 0;
+  }
+  log.info(fmt::format("Interrupted. The same command with --storage {}{} goes on with it.",
+                       named ? "" : "sqlite:///", printable(outcome.storage)));
+  return 130;
 }
 
 // ch search compare MODEL DATASET
@@ -165,40 +127,24 @@ int run(const Arguments& given) {
   const Arguments arguments = without_word(given, "compare", comparing);
   Problems problems;
   Settings settings = merge_settings("search", arguments, problems);
-  SearchSpec spec = search_spec(settings, problems);
-  check_pass_arguments(pass_list(settings).calls, problems);  // they run in other commands
-  // What a mistyped word stood for is missing elsewhere: the word is told alone.
-  Problems mistyped;
-  for (const Error& problem : problems.errors())
-    for (const Error& error : problem.parts())
-      if (error.mistake() == Mistake::unknown_key || error.mistake() == Mistake::unknown_name)
-        mistyped.add(error);
-  mistyped.throw_if_any();
-  problems.throw_if_any();
+  const std::shared_ptr<Communicator> processes = communicator();
+  SearchSpec spec = checked_search_spec(settings, std::move(problems), processes->size());
   if (settings.has("further"))
     throw Error("ch search", fmt::format("'{}' is one word too many",
                                          printable(settings["further"].as_string())));
   if (!comparing && (settings.given("samplers") || settings.given("seeds")))
     throw Error("ch search", "--samplers and --seeds are of ch search compare",
                 "write ch search compare ..., or --sampler");
-  const bool worker = settings["worker"].as_bool();
-  if (worker && !settings.has("storage"))
-    throw Error("--worker", "there is no study to work along with",
-                "give the --storage of the others");
-  const std::shared_ptr<Communicator> processes = communicator();
-  // What several processes try must not depend on how many they are.
-  const bool many =
-      processes->size() > 1 || worker ||
-      (settings.has("storage") && search::is_for_many_machines(settings["storage"].as_string()));
-  constexpr int64_t usual_window = 16;
-  if (many && spec.study.window < 1) spec.study.window = usual_window;
+  const Logger log(settings, processes->leads());
+  log.text(settings_table(settings, settings["show_options"].as_bool()));
   try {
-    const Prepared prepared(std::move(settings), std::move(spec), processes->leads());
+    PreparedSearch prepared(std::move(settings), std::move(spec), log.observer());
     if (comparing && processes->size() > 1)
       throw Error("ch search compare", "runs in one process", "use --n-jobs for several threads");
-    if (comparing) return compare_samplers(arguments, prepared);
-    if (worker) return work_along(prepared, prepared.settings["storage"].as_string());
-    return search_once(arguments, prepared, *processes);
+    if (comparing)
+      return compare_samplers(prepared, log, [&] { return create_folder(prepared, arguments); });
+    if (prepared.settings["worker"].as_bool()) return work_in(prepared, log, prepared.address());
+    return search_once(arguments, prepared, log, *processes);
   } catch (const std::exception& error) {
     if (processes->size() == 1) throw;
     // As ch train does: who leaves takes the others along, and the leading one speaks.
@@ -224,7 +170,7 @@ const Register<CommandRecord> registered{{
                     {"dataset", "a data set or the path of a table", false},
                     {"further", "compare: the data set, after 'compare' and the network", false}},
     .options = {general_options() + config_options() + data_options() + trainer_options() +
-                search_options() + plot_fields() + machine_options()},
+                search_options() + compare_options() + plot_fields() + machine_options()},
     .tables = {"search", "passes"},
     .examples = {"ch search --config configs/examples/search_jsc_tiny.toml",
                  "ch search jsc-10x jsc --load best.ckpt --space bits=4,8 --objective "

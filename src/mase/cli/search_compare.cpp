@@ -3,7 +3,6 @@
 
 #include "mase/base/text.h"
 #include "mase/cli/plot_option.h"
-#include "mase/cli/search_progress.h"
 #include "mase/report/search_page.h"
 
 namespace mase::search_command {
@@ -23,9 +22,8 @@ std::vector<const search::SamplerRecord*> compared(const Settings& settings) {
 }
 
 int compare_in(RunFolder& folder, const std::vector<const search::SamplerRecord*>& samplers,
-               const Prepared& prepared) {
+               const PreparedSearch& prepared, const Logger& log) {
   const Settings& settings = prepared.settings;
-  const Logger& log = prepared.log;
   constexpr int64_t usual_seeds = 10;
   const int64_t seeds = settings.has("seeds") ? settings["seeds"].as_int() : usual_seeds;
   LiveLine live(log.shows_info());
@@ -52,7 +50,7 @@ int compare_in(RunFolder& folder, const std::vector<const search::SamplerRecord*
   record["comparison"] = comparison_record(comparison);
   record["total"] = done;
   const std::string results = folder.software("search_ckpts");
-  write_record(results, record);
+  write_search_record(results, record);
   log.info(fmt::format("{} (median over seeds; the best known: {:.6g})", comparison.measure,
                        comparison.best));
   log.text(comparison_table(comparison));
@@ -64,10 +62,25 @@ int compare_in(RunFolder& folder, const std::vector<const search::SamplerRecord*
 
 }  // namespace
 
-int compare_samplers(const Arguments& arguments, const Prepared& prepared) {
+int compare_samplers(const PreparedSearch& prepared, const Logger& log,
+                     const std::function<RunFolder()>& create_folder) {
   const std::vector<const search::SamplerRecord*> samplers = compared(prepared.settings);
-  RunFolder folder = prepared.create_folder(arguments);
-  return folder.guard([&] { return compare_in(folder, samplers, prepared); });
+  RunFolder folder = create_folder();
+  return folder.guard([&] { return compare_in(folder, samplers, prepared, log); });
+}
+
+std::vector<Field> compare_options() {
+  constexpr const char* group = "Search options";
+  return {{.name = "samplers",
+           .type = FieldType::text,
+           .help = "compare: the samplers, as brute-force,random,nsgaii (default: random,tpe)",
+           .group = group},
+          {.name = "seeds",
+           .type = FieldType::integer,
+           .help = "compare: searches with each sampler (default: 10)",
+           .minimum = 1,
+           .maximum = 10000,
+           .group = group}};
 }
 
 }  // namespace mase::search_command

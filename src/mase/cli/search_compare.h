@@ -2,10 +2,16 @@
 // ch search compare: several samplers, many seeds, one space.
 #pragma once
 
-#include "mase/cli/search_setup.h"
+#include <functional>
+#include <vector>
+
+#include "mase/cli/terminal.h"
+#include "mase/run/search_run.h"
 
 namespace mase::search_command {
 
-int compare_samplers(const Arguments& arguments, const Prepared& prepared);
+int compare_samplers(const PreparedSearch& prepared, const Logger& log,
+                     const std::function<RunFolder()>& create_folder);
+std::vector<Field> compare_options();  // of the comparison alone
 
 }  // namespace mase::search_command

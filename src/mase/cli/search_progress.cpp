@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "mase/base/file.h"
 #include "mase/base/text.h"
 
 namespace mase::search_command {
@@ -48,19 +47,6 @@ std::string ProgressText::str() const {
   if (rate > 0 && done_ < planned_)
     text += fmt::format("  {} left", human_seconds(static_cast<double>(planned_ - done_) / rate));
   return text;
-}
-
-void LiveRecord::take(const search::Trials& trials) {
-  const double now = since(start_);
-  if (now < next_) return;
-  write_record(folder_, search_record(search_, trials, search_.spec().sampler->name));
-  constexpr double between = 3, share = 20;
-  const double took = since(start_) - now;
-  next_ = now + std::max(between, share * took);
-}
-
-void write_record(const std::string& folder, const Value& record) {
-  write_file_atomically(folder + "/search.json", to_json(record) + "\n");
 }
 
 }  // namespace mase::search_command

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is seen of a search while it runs: the line in the terminal, and the record that the page is
-// drawn from.
+// What is seen of a search in the terminal while it runs.
 #pragma once
 
 #include <chrono>
@@ -28,22 +27,5 @@ class ProgressText {
   double loss_ = 0, value_ = 0;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
-
-// The page of a search that is running is drawn anew now and then; the more trials there are, the
-// rarer, so that it costs little.
-class LiveRecord {
- public:
-  LiveRecord(const SearchExperiment& search, std::string folder)
-      : search_(search), folder_(std::move(folder)) {}
-  void take(const search::Trials& trials);
-
- private:
-  const SearchExperiment& search_;
-  std::string folder_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  double next_ = 1;
-};
-
-void write_record(const std::string& folder, const Value& record);
 
 }  // namespace mase::search_command

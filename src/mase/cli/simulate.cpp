@@ -29,9 +29,9 @@ const Register<CommandRecord> registered{{
     .options = {{{.name = "simulator",
                   .type = FieldType::text,
                   .default_value = "auto",
-                  .help =
-                      "auto: Icarus Verilog for few rows, Verilator for many; cpp: the C++ header "
-                      "instead of the SystemVerilog",
+                  .help = "auto: Icarus Verilog for few rows of small designs, else Verilator; "
+                          "cpp: the C++ header "
+                          "instead of the SystemVerilog",
                   .choices = {"auto", "iverilog", "verilator", "cpp"}},
                  {.name = "rows",
                   .type = FieldType::integer,

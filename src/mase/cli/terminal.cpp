@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "mase/base/address.h"
 #include "mase/base/file.h"
 #include "mase/base/text.h"
 #include "mase/run/observer.h"
@@ -161,7 +162,7 @@ void prepare_streams() {
 
 void complain(const std::string& line) {
   std::fflush(stdout);
-  std::fputs(fmt::format("ch: {}\n", line).c_str(), stderr);
+  std::fputs(fmt::format("ch: {}\n", without_passwords(line)).c_str(), stderr);
 }
 
 int finish_output(int code) {

@@ -191,7 +191,7 @@ std::optional<Dataset> load_prepared(const PreparedKey& key, std::string& reason
   std::error_code absent;
   if (!std::filesystem::is_regular_file(key.path, absent)) return {};
   try {
-    const auto file = MappedFile::open(key.path);
+    const auto file = MappedFile::open(key.path, 0);  // ours: nobody writes into it
     const std::span<const std::byte> bytes = file->bytes();
     Front front{};
     reason = "damaged";

@@ -12,6 +12,7 @@
 #include "mase/data/arrays.h"
 #include "mase/data/tokens.h"
 #include "mase/io/numpy_tensors.h"
+#include "mase/text/tokenizer.h"
 
 namespace mase::tokens_dataset {
 namespace {
@@ -91,43 +92,88 @@ int32_t id_of(const std::string& word, const std::string& place) {
   return static_cast<int32_t>(*id);
 }
 
-// `vocabulary` null: the words are ids.
-Tensor ids_of_text(const std::string& path, const Vocabulary* vocabulary, int64_t length,
-                   std::string& notice) {
-  constexpr size_t longest_word = 200, longest_line = 1 << 16;
-  std::vector<std::vector<int32_t>> rows;
-  size_t longest = 0;
+constexpr size_t longest_line = 1 << 16;  // tokens
+
+// By words: those of the vocabulary, or, where that is null, ids.
+SentenceRows rows_by_words(const std::string& path, const Vocabulary* vocabulary) {
+  constexpr size_t longest_word = 200;
+  SentenceRows result;
   for (const std::string& line : lines_of(path)) {
-    const std::string place = fmt::format("{}:{}", path, rows.size() + 1);
-    rows.emplace_back();
+    const std::string place = fmt::format("{}:{}", path, result.rows.size() + 1);
+    std::vector<int32_t>& row = result.rows.emplace_back();
     for (const std::string& word : split(replace_all(line, "\t", " "), ' ')) {
       if (word.empty()) continue;
       if (word.size() > longest_word) throw Error(place, "has a word of more than 200 bytes");
       if (vocabulary)
-        vocabulary->append(word, place, rows.back());
+        vocabulary->append(word, place, row);
       else
-        rows.back().push_back(id_of(word, place));
-      if (rows.back().size() > longest_line) throw Error(place, "has more than 65536 tokens");
+        row.push_back(id_of(word, place));
+      if (row.size() > longest_line) throw Error(place, "has more than 65536 tokens");
     }
-    longest = std::max(longest, rows.back().size());
   }
-  const auto width = length > 0 ? static_cast<size_t>(length) : std::max<size_t>(1, longest);
-  const auto shorter = [&](const std::vector<int32_t>& row) { return row.size() < width; };
-  const auto cut =
-      std::count_if(rows.begin(), rows.end(), [&](const auto& row) { return row.size() > width; });
-  const std::optional<int32_t> padding =
-      vocabulary ? vocabulary->padding() : std::optional<int32_t>();
-  if (!padding && std::any_of(rows.begin(), rows.end(), shorter))
+  if (vocabulary) result.padding = vocabulary->padding();
+  return result;
+}
+
+SentenceRows rows_by_tokenizer(const std::string& path, Tokenizer tokenizer, int64_t longest) {
+  SentenceRows result;
+  const std::vector<std::string> lines = lines_of(path);
+  for (size_t i = 0; i < lines.size(); ++i)
+    if (first_invalid_utf8(lines[i]) < lines[i].size())
+      throw Error(fmt::format("{}:{}", path, i + 1), "is not UTF-8",
+                  "convert the file, for instance with iconv");
+  result.padding = tokenizer.padding_id();
+  tokenizer.padding.reset();
+  if (!tokenizer.truncation) tokenizer.truncation.emplace();
+  Truncation& cut = *tokenizer.truncation;
+  const auto most = longest > 0 ? longest : static_cast<int64_t>(longest_line);
+  cut.length = cut.length > 0 ? std::min(cut.length, most) : most;
+  cut.stride = 0;
+  for (Encoding& encoding : tokenizer.encode_batch(lines)) {
+    if (!encoding.windows.empty()) ++result.cut;
+    result.rows.push_back(std::move(encoding.ids));
+  }
+  return result;
+}
+
+// Whether a text of tokens is one of BERT's vocabularies.
+bool is_of_bert(const std::string& path) {
+  const std::vector<std::string> lines = lines_of(path);
+  return std::find(lines.begin(), lines.end(), "[CLS]") != lines.end() &&
+         std::find(lines.begin(), lines.end(), "[SEP]") != lines.end();
+}
+
+// Of one length: `length`, or that of the longest.
+Tensor filled_up(const std::string& path, const SentenceRows& sentences, bool known, int64_t length,
+                 std::string& notice) {
+  size_t longest = 1;
+  for (const auto& row : sentences.rows) longest = std::max(longest, row.size());
+  const auto width = length > 0 ? static_cast<size_t>(length) : longest;
+  const auto count = [&](const auto& rule) {
+    return std::count_if(sentences.rows.begin(), sentences.rows.end(), rule);
+  };
+  const auto shorter = count([&](const auto& row) { return row.size() < width; });
+  const auto cut = sentences.cut + count([&](const auto& row) { return row.size() > width; });
+  const std::optional<int32_t>& padding = sentences.padding;
+  if (!padding && shorter > 0)
     throw Error(
         path,
         fmt::format("has samples of fewer than {} tokens, and {}", width,
-                    vocabulary ? "the vocabulary no [PAD] or <pad>"
-                               : "without a vocabulary nobody knows the padding"),
-        vocabulary ? "add one, or make the samples equally long" : "make the samples equally long");
-  if (cut > 0) notice = fmt::format("{} of {} samples cut to {} tokens", cut, rows.size(), width);
-  Tensor ids({static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)}, DType::i32);
+                    known ? "the vocabulary no [PAD] or <pad>"
+                          : "without a vocabulary nobody knows the padding"),
+        known ? "add one, or make the samples equally long" : "make the samples equally long");
+  std::vector<std::string> notices;
+  const size_t all = sentences.rows.size();
+  if (cut > 0) notices.push_back(fmt::format("{} of {} samples cut to {} tokens", cut, all, width));
+  if (shorter > 0)
+    notices.push_back(
+        fmt::format("{} of {} samples filled up to {} tokens, and the network takes "
+                    "what they are filled up with for tokens",
+                    shorter, all, width));
+  notice = join(notices, "; ");
+  Tensor ids({static_cast<int64_t>(all), static_cast<int64_t>(width)}, DType::i32);
   auto* out = ids.mutable_data<int32_t>();
-  for (const std::vector<int32_t>& row : rows)
+  for (const std::vector<int32_t>& row : sentences.rows)
     for (size_t i = 0; i < width; ++i) *out++ = i < row.size() ? row[i] : *padding;
   return ids;
 }
@@ -160,7 +206,9 @@ Dataset load(const DatasetOptions& options) {
           "--dataset-length",
           fmt::format("{} has ids of shape {}", file, shape_text(data.train.inputs.shape())),
           "only texts are cut and filled up");
-    const int64_t known = words.empty() ? most_ids : Vocabulary(words).size();
+    const int64_t known = words.empty()             ? most_ids
+                          : is_sentence_file(words) ? Vocabulary(words).size()
+                                                    : Tokenizer::load(words).vocabulary().end();
     for (int64_t i = 0; i < data.train.inputs.numel(); ++i) {
       const double id = data.train.inputs.item(i);
       if (!(id >= 0 && id < static_cast<double>(known)) || id != static_cast<double>(int64_t(id)))
@@ -193,7 +241,11 @@ const Register<DatasetRecord> registered{
      .help =
          "--dataset-file is a .npy of ids [samples, tokens] or a .txt with a sample on each "
          "line, whose words (or pieces of them, marked with ##) --dataset-vocabulary lists, one "
-         "on each line. --dataset-labels is a .npy or a .txt with a class on each line. "
+         "on each line, or a tokenizer (tokenizer.json, or a vocab.txt with [CLS] and [SEP]), "
+         "which "
+         "puts its special tokens around each. --dataset-labels is a .npy or a .txt with a class "
+         "on "
+         "each line. "
          "Samples shorter than the longest (or --dataset-length) are filled up with [PAD] or "
          "<pad>, unknown words are [UNK] or <unk>.",
      .options =
@@ -203,7 +255,7 @@ const Register<DatasetRecord> registered{
             .help = "the class of each sample, .npy or .txt"},
            {.name = "vocabulary",
             .type = FieldType::text,
-            .help = "a text with a token on each line"},
+            .help = "a text with a token on each line, or a tokenizer"},
            {.name = "length",
             .type = FieldType::integer,
             .default_value = 0,
@@ -224,9 +276,21 @@ bool is_sentence_file(const std::string& path) {
 
 Tensor read_sentences(const std::string& path, const std::string& vocabulary, int64_t length,
                       std::string& notice) {
-  if (vocabulary.empty()) return tokens_dataset::ids_of_text(path, nullptr, length, notice);
+  return tokens_dataset::filled_up(path, read_sentence_rows(path, vocabulary, length),
+                                   !vocabulary.empty(), length, notice);
+}
+
+SentenceRows read_sentence_rows(const std::string& path, const std::string& vocabulary,
+                                int64_t longest) {
+  if (vocabulary.empty()) return tokens_dataset::rows_by_words(path, nullptr);
+  if (!is_sentence_file(vocabulary) || tokens_dataset::is_of_bert(vocabulary))
+    return tokens_dataset::rows_by_tokenizer(path, Tokenizer::load(vocabulary), longest);
   const tokens_dataset::Vocabulary words(vocabulary);
-  return tokens_dataset::ids_of_text(path, &words, length, notice);
+  return tokens_dataset::rows_by_words(path, &words);
+}
+
+std::string vocabulary_in(const std::string& folder) {
+  return Tokenizer::is_in(folder) ? folder : "";
 }
 
 }  // namespace mase

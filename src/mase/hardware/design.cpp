@@ -10,6 +10,7 @@
 #include "mase/base/random.h"
 #include "mase/hardware/argmax.h"
 #include "mase/hardware/bill.h"
+#include "mase/hardware/estimate.h"
 #include "mase/hardware/interpreter.h"
 #include "mase/hardware/pipeline.h"
 #include "mase/hardware/quick_estimate.h"
@@ -95,7 +96,7 @@ class SignalsWait {
 };
 
 Value cost_value(const GraphCost& cost) {
-  return Dict{{"luts", cost.luts},
+  return Dict{{"luts", estimated_luts(cost)},
               {"levels", cost.levels},
               {"adders", cost.adders},
               {"adder_bits", cost.adder_bits}};
@@ -106,19 +107,24 @@ Value cost_value(const GraphCost& cost) {
 namespace {
 
 constexpr double most_luts = 1e6;
+constexpr size_t surely_fewer_operands = 50000;
 
 void refuse_too_large(const IntegerGraph& lowered, const std::string& style) {
-  if (lowered.nodes.size() < 100000) return;
-  const Estimate cost = quick_estimate(lowered);
-  if (cost.luts > most_luts)
+  if (is_too_large(lowered))
     throw Error("--style " + style,
                 fmt::format("the network would take about {:.1f} million LUTs, more than {:.0f} "
                             "million",
-                            cost.luts / 1e6, most_luts / 1e6),
+                            quick_estimate(lowered).luts / 1e6, most_luts / 1e6),
                 "use --style stream, or fewer weights and bits (ch shrink)");
 }
 
 }  // namespace
+
+bool is_too_large(const IntegerGraph& lowered) {
+  size_t operands = 0;
+  for (const IntegerNode& node : lowered.nodes) operands += node.inputs.size();
+  return operands >= surely_fewer_operands && quick_estimate(lowered).luts > most_luts;
+}
 
 Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
   const EmitterRecord& style = Registry<EmitterRecord>::instance().get(options.style, "--style");

@@ -14,7 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t verilator_from = 20000;  // rows from which its compile time pays
+// Rows times bytes of the sources from which Verilator's compile time pays: Icarus takes the longer
+// for a row the larger the design is, and 2,000 rows of one of 600 kB are minutes.
+constexpr double verilator_from = 1e9;
 
 std::string top_of(const std::string& folder) {
   return read_json((fs::path(folder) / "manifest.json").string())["top"].as_string("top");
@@ -68,6 +70,11 @@ ReadBack prove_folder(const Design& design, const std::string& folder) {
   return read_back(design.graph, design.emitted.signals, netlist_from(read_json(path), top, path));
 }
 
+std::string quicker_simulator(int64_t rows, int64_t bytes) {
+  return static_cast<double>(rows) * static_cast<double>(bytes) < verilator_from ? "iverilog"
+                                                                                 : "verilator";
+}
+
 Simulation simulate_folder(const std::string& folder, const std::string& simulator,
                            const std::string& dump, int64_t most) {
   const std::string top = top_of(folder);
@@ -84,8 +91,11 @@ Simulation simulate_folder(const std::string& folder, const std::string& simulat
   Simulation result;
   result.simulator = simulator;
   if (simulator == "auto") {
-    const bool large = rows >= verilator_from;
-    result.simulator = large && tool_exists("verilator") ? "verilator" : "iverilog";
+    int64_t bytes = 0;
+    for (const std::string& path : design_sources(folder))
+      bytes += static_cast<int64_t>(fs::file_size(path));
+    result.simulator = quicker_simulator(rows, bytes);
+    if (!tool_exists("verilator")) result.simulator = "iverilog";
     if (result.simulator == "iverilog" && !tool_exists("iverilog") && tool_exists("verilator"))
       result.simulator = "verilator";
   }
@@ -174,6 +184,8 @@ Synthesis synthesize_folder(const std::string& folder) {
     if (cell == "INV") result.inverters += count;
     if (starts_with(cell, "MUXF")) result.muxes += count;
     if (starts_with(cell, "FD")) result.registers += count;
+    if (starts_with(cell, "DSP")) result.dsps += count;
+    if (starts_with(cell, "RAM")) result.memories += count;
   }
   result.levels = std::max<int64_t>(0, number_after(read_text_file(work + "/ltp.txt"), "length="));
   note_result(folder, "synthesis.json", to_value(result));
@@ -191,6 +203,7 @@ Value to_value(const Synthesis& synthesis) {
   return Dict{{"flow", synthesis.flow},       {"luts", synthesis.luts},
               {"carries", synthesis.carries}, {"inverters", synthesis.inverters},
               {"muxes", synthesis.muxes},     {"registers", synthesis.registers},
+              {"dsps", synthesis.dsps},       {"memories", synthesis.memories},
               {"levels", synthesis.levels}};
 }
 

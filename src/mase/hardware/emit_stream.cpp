@@ -439,8 +439,12 @@ EmittedDesign emit(const IntegerGraph& graph, const EmitOptions& options) {
                           {"parallelism_out", plan.parallelism[k + 1]},
                           {"cycles", plan.cycles[k]}});
   design.facts.set("layers", std::move(layers));
-  design.estimate =
-      Estimate{.luts = plan.luts, .registers = plan.registers, .timed = false, .layers = {}};
+  design.estimate = Estimate{.luts = plan.luts,
+                             .registers = plan.registers,
+                             .dsps = plan.dsps,
+                             .timed = false,
+                             .method = "a model of folded layers",
+                             .layers = {}};
   design.files[fmt::format("sim/{}_tb.sv", options.top)] =
       stream_testbench_text(design, options.top,
                             {plan.parallelism.front(), stages[0].inputs(), plan.parallelism.back(),

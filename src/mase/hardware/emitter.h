@@ -29,9 +29,10 @@ struct EmitOptions {
 // What a design costs by a model.
 struct Estimate {
   double luts = 0, levels = 0, delay_ns = 0;
-  int64_t registers = 0;
+  int64_t registers = 0, dsps = 0;
   bool timed = true;  // levels and delay are known
   std::string method = "the optimised graph";
+  double error = 0.15;  // how far LUTs were from Yosys's, as a share, on designs not fitted to
   struct Layer {
     std::string name;
     double luts = 0, levels = 0;

@@ -2,6 +2,7 @@
 // The cheapest cut between a source and a sink (Dinic, 1970). Same edges, same cut.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/text.h"
 #include "mase/ir/evaluate.h"
+#include "mase/ir/infer_dims.h"
 
 namespace mase {
 namespace {
@@ -22,6 +24,7 @@ std::optional<Dim> read_dim(int64_t size) {
   dim.batches = (size + symbol / 2) / symbol;
   dim.constant = size - dim.batches * symbol;
   if (std::abs(dim.constant) > largest_size) return {};
+  if (dim.batches > symbol / 2) return {};  // the square of the batch
   return dim;
 }
 
@@ -239,6 +242,22 @@ void resolve_sizes(Graph& graph) {
       throw Error(node.name, fmt::format("the size is {}, N being the batch", size.text()),
                   "take a size that is fixed, or the batch itself");
     node.size = size.is_batch() ? 0 : size.constant;
+  }
+}
+
+std::optional<std::vector<Dim>> infer_dims(const OpRecord& op, const Value& attributes,
+                                           const std::vector<std::vector<Dim>>& inputs) {
+  std::vector<Shape> shapes(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (const Dim& dim : inputs[i]) {
+      if (dim.batches > symbol / 2 || std::abs(dim.constant) > (int64_t{1} << 62)) return {};
+      shapes[i].push_back(dim.at(symbol));
+    }
+  try {
+    return read_shape(op.infer(attributes, shapes));
+  } catch (const Error& error) {  // the number that stands for the batch is none for readers
+    throw Error(error.place(), replace_all(error.cause(), std::to_string(symbol), "batch"),
+                error.remedy());
   }
 }
 

@@ -182,7 +182,10 @@ std::optional<PagePart> passes_part(const DesignData& design) {
   if (table.rows.empty()) return {};
   return PagePart{
       "passes", "What each optimiser saved",
-      html_table(table) + sentence("Counts of the graph's own model, before its calibration.")};
+      html_table(table) +
+          sentence(
+              "By the same model as the estimate above; the last step is what was emitted, before "
+              "registers.")};
 }
 
 // Published figures stand beside networks of the same task only.

@@ -26,8 +26,8 @@ struct TrialRow {
 
 struct Objective {
   std::string name;
-  bool maximise = false;
-  NumberText text() const { return name == "accuracy" ? NumberText::percent : NumberText::plain; }
+  bool maximise = false, percent = false;
+  NumberText text() const { return percent ? NumberText::percent : NumberText::plain; }
   Better better() const { return maximise ? Better::higher : Better::lower; }
   bool is_better(double a, double b) const { return maximise ? a > b : a < b; }
 };
@@ -42,8 +42,9 @@ struct Record {
     if (!given.is_dict()) return;
     for (const Value& one : items(given["objectives"]))
       if (one.is_dict() && one["name"].is_string())
-        objectives.push_back(
-            {one["name"].as_string(), one["maximise"].is_bool() && one["maximise"].as_bool()});
+        objectives.push_back({one["name"].as_string(),
+                              one["maximise"].is_bool() && one["maximise"].as_bool(),
+                              one["percent"].is_bool() && one["percent"].as_bool()});
     for (const Value& one : items(given["parameters"]))
       if (one.is_string()) parameters.push_back(one.as_string());
     std::vector<int64_t> best;
@@ -119,14 +120,17 @@ std::optional<PagePart> front_part(const Record& record) {
       chart.better_x = along.better();
       chart.better_y = up.better();
     }
-    for (const TrialRow& row : record.trials) {
-      ScatterPoint point{row.values[k], row.values[0], row.best ? "best trials" : "trials", {}};
-      point.text.hover =
-          fmt::format("trial {}: {} {:.6g}, {} {:.6g}; {}", row.number, up.name, row.values[0],
-                      along.name, row.values[k], configuration_text(record, row));
-      if (row.best) point.text.link = "#" + trial_id(row.number);
-      chart.points.push_back(std::move(point));
-    }
+    // Groups have their colours in the order in which they appear: the same on every page.
+    for (const bool best : {false, true})
+      for (const TrialRow& row : record.trials) {
+        if (row.best != best) continue;
+        ScatterPoint point{row.values[k], row.values[0], best ? "best trials" : "trials", {}};
+        point.text.hover =
+            fmt::format("trial {}: {} {:.6g}, {} {:.6g}; {}", row.number, up.name, row.values[0],
+                        along.name, row.values[k], configuration_text(record, row));
+        if (best) point.text.link = "#" + trial_id(row.number);
+        chart.points.push_back(std::move(point));
+      }
     html += scatter_chart(chart);
   }
   return PagePart{"front", "Front", html};
@@ -239,16 +243,24 @@ std::optional<PagePart> parallel_part(const Record& record) {
   return PagePart{"trials", "Parallel coordinates", parallel_chart(chart)};
 }
 
+// They ask different questions, and may well disagree.
+std::string meaning(const std::string& evaluator) {
+  if (evaluator == "ped-anova") return ": how much it decides whether a trial is among the best";
+  if (evaluator == "fanova") return ": how much of the spread over all trials comes from it";
+  return "";
+}
+
 std::optional<PagePart> importance_part(const Value& given) {
   std::string html;
   for (const Value& one : Record::items(given["importances"])) {
     if (!one.is_dict()) continue;
-    HtmlTable table{fmt::format("Share of each parameter in {} ({})", value_text(one["objective"]),
-                                value_text(one["evaluator"])),
-                    {"parameter", "share"},
-                    {},
-                    {},
-                    {false, true}};
+    HtmlTable table{
+        fmt::format("Share of each parameter in {} ({}{})", value_text(one["objective"]),
+                    value_text(one["evaluator"]), meaning(value_text(one["evaluator"]))),
+        {"parameter", "share"},
+        {},
+        {},
+        {false, true}};
     for (const Value& share : Record::items(one["shares"]))
       if (share.is_dict() && share["share"].is_number())
         table.rows.push_back({value_text(share["parameter"]),
@@ -405,9 +417,13 @@ std::string search_page(const Value& record, const std::string& title, const std
                         bool live) {
   const auto text = [&](const char* key) { return value_text(record[key]); };
   const std::string subtitle = fmt::format(
-      "study '{}': {} trials of {} configurations by {}, seed {}, measured on {} {} rows",
+      "study '{}': {} trials of {} configurations by {}, seed {}, measured on {}{} {} rows",
       text("study"), text("total"), text("configurations"), text("sampler"), text("seed"),
-      text("rows"), text("split"));
+      text("rows"),
+      record["split_rows"].is_int() && record["split_rows"] != record["rows"]
+          ? " of " + text("split_rows")
+          : "",
+      text("split"));
   std::string page = parts_page(title, subtitle, search_parts(record), generator);
   if (live)
     page = replace_all(page, "<meta name=\"referrer\"",

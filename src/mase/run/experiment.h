@@ -23,7 +23,7 @@
 namespace mase {
 
 struct Evaluation {
-  std::string split;  // "test", "validation" or "train": what the figures were measured on
+  std::string split;  // "test", "validation", "train" or "all": what the figures were measured on
   Score score;
   Tensor outputs;  // of every row
   Value record;    // every metric, as run.json keeps it
@@ -54,6 +54,7 @@ struct PredictSpec {
   bool keep_places = false;
   // Of sentences in a .txt; empty: the one the network was trained with, or words that are ids.
   std::string vocabulary = {};
+  std::vector<Tensor> tensors = {};  // the inputs themselves, with their rows in front; no files
 };
 
 struct Prediction {
@@ -66,6 +67,9 @@ struct TransformResult {
   std::vector<PassOutcome> outcomes;
   Value record;  // for pages: nodes, histograms, costs and accuracies before and after
 };
+
+// "train", "validation" or "test"; any other name is an error.
+const Split& split_called(const Dataset& dataset, const std::string& name);
 
 class Experiment {
  public:
@@ -107,7 +111,7 @@ class Experiment {
   void take_data_from_file();
   void match_data(const NetworkNotes& notes);
   const Dataset& data() const;  // an error without one
-  const Split& split(const std::string& name) const;
+  Split split(const std::string& name) const;
   PassContext pass_context(const std::string& save_dir) const;
   void apply_passes_aloud(const std::string& save_dir = "");
   Evaluation evaluate_program(Program& program, const std::string& split) const;

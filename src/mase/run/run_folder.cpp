@@ -15,6 +15,7 @@
 #include <fstream>
 #include <thread>
 
+#include "mase/base/address.h"
 #include "mase/base/file.h"
 #include "mase/base/temporary_folder.h"
 #include "mase/base/text.h"
@@ -105,7 +106,7 @@ RunFolder RunFolder::create(const std::string& project_dir, const std::string& p
                 "use --project-dir for the folder above it");
   make_directories(project_dir);
   RunFolder run;
-  run.record_ = std::move(record);
+  run.record_ = without_passwords(record);
   run.record_["status"] = "running";
   run.record_["started"] = utc_now();
   run.record_["machine"] = machine_record();

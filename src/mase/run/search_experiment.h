@@ -11,16 +11,17 @@
 
 #include "mase/run/experiment.h"
 #include "mase/run/search_spec.h"
-#include "mase/search/candidate_evaluator.h"
-#include "mase/search/ptq_evaluator.h"
+#include "mase/search/evaluator.h"
 #include "mase/search/racing.h"
 #include "mase/search/storage.h"
 
 namespace mase {
 
+class KeptNetworks;
+
 // The best trials measured again, on rows that the search did not see.
 struct TestScore {
-  int64_t number = 0;        // of the trial
+  int64_t number = 0;        // of the trial, as tables and files have it
   double searched = 0;       // its accuracy on the rows of the search
   double accuracy = 0;       // on the test rows,
   double low = 0, high = 0;  // with the 95 % interval of its share (Wilson, 1927)
@@ -34,9 +35,9 @@ struct TestScore {
 
 // One of the best trials, trained on after the search with the formats it was found with.
 struct TrainedBest {
-  int64_t number = 0, shown = 0;  // of the trial
-  Dict before, after;             // software figures on the rows of the search
-  std::string failure = {};       // why it was not trained
+  int64_t number = 0;        // of the trial, as tables and files have it
+  Dict before, after;        // software figures on the rows of the search
+  std::string failure = {};  // why it was not trained
   Graph network = {};
 };
 
@@ -58,8 +59,17 @@ struct Comparison {
 Value comparison_record(const Comparison& comparison);
 std::string comparison_table(const Comparison& comparison);
 
+// One network of the front.
+struct FrontMember {
+  int64_t place = 0;               // of the trial among trials()
+  int64_t number = 0;              // of the trial, as tables and files have it
+  std::vector<int64_t> same = {};  // numbers of other trials that are this very network
+};
+
 class SearchExperiment {
  public:
+  using Stop = std::function<bool()>;  // asked now and then; true: leave off
+
   // The experiment is prepared and outlives this. Everything that can be wrong is told here.
   SearchExperiment(const Experiment& experiment, SearchSpec spec);
   ~SearchExperiment();
@@ -69,19 +79,30 @@ class SearchExperiment {
   const std::vector<std::string>& objectives() const { return objectives_; }
   const std::vector<bool>& maximise() const { return maximise_; }
   std::vector<std::string> unused_seeds() const { return space_->unused(); }
-  int64_t rows() const;  // that a configuration is measured on
+  int64_t rows() const;           // that a configuration is measured on,
+  int64_t split_rows() const;     // of so many
+  std::string rows_text() const;  // "validation rows", "512 of 1,600 validation rows"
+  // Batch norms that were folded into layers before the search, because a figure needs it.
+  const std::vector<std::string>& folded() const { return folded_; }
 
-  // Goes on with what the storage (null: none) has of this study.
+  // Goes on with what the storage (null: none) has of this study. A study of another network, other
+  // rows or other settings of what is measured is refused.
   search::StudyEnd run(search::Storage* storage, const std::string& study,
                        const search::StudyObserver& observer);
   const search::Trials& trials() const { return *trials_; }
+  bool is_over() const { return trials_ != nullptr; }
+  // What a study must have been measured with, by name, for study attributes.
+  Dict identity() const;
+  // What the study has otherwise and was accepted.
+  const std::vector<std::string>& differences() const { return differences_; }
 
   // Many short searches that are not kept: each sampler with so many seeds.
   Comparison compare(const std::vector<const search::SamplerRecord*>& samplers, int64_t seeds,
                      const search::StudyObserver& observer) const;
 
-  // Numbers of the best trials; those of another space, which Optuna may have added, left out.
-  std::vector<int64_t> best() const;
+  // The best trials, each network once, the cheapest first; those of another space, which Optuna
+  // may have added, left out.
+  const std::vector<FrontMember>& front() const { return front_; }
 
   // Seconds for one configuration on its own, and for every configuration in the order of an
   // exhaustive search, both with one thread, from a few that are measured here; nothing where that
@@ -95,52 +116,66 @@ class SearchExperiment {
   Value best_record() const;
   void write_log(const std::string& path) const;  // log.json: every trial
   std::string best_table() const;
+  // Figures of the search, costs and what the test rows say, side by side.
+  std::string test_table(const std::vector<TestScore>& scores) const;
 
-  Value configuration(int64_t number) const;  // a file for ch transform
-  // Trained as it was in the search: the same bits.
-  Graph network(int64_t number) const;
+  Value configuration(int64_t place) const;  // a file for ch transform
+  // Trained as it was in the search: the same bits. Nothing if that was stopped.
+  std::optional<Graph> network(int64_t place, const Stop& stop = {}) const;
   // The second level, where the file says front_only: the best trials, trained from the network's
   // weights. `started` is told each number; false from it ends.
   std::vector<TrainedBest> train_best(
       const std::function<bool(size_t index, size_t count)>& started) const;
   // What one parameter alone costs: each value of each in the most accurate trial, measured. Null
   // where a measurement is a training, or nothing is there to change.
-  Value sensitivity() const;
+  Value sensitivity(const Stop& stop = {}) const;
   // The best trials on the test rows; empty if these were searched on, or there are no classes.
-  std::vector<TestScore> test_best() const;
+  std::vector<TestScore> test_best(const Stop& stop = {}) const;
 
  private:
   // Beyond so many trials the parameters' columns say what was tried, log.json stays readable, and
   // of two figures only what the search is for is measured.
   static constexpr size_t most_described = 20000;
 
+  void choose_figures(Problems& problems);
+  void fold_batch_norms();
+  void make_space(Problems& problems);
+  void choose_sampler();
+  void make_evaluators();
+  search::SamplerSetup sampler_setup() const;
   search::Measurement measured(const search::Figures& figures) const;
+  search::Measurement measurement_of(search::Evaluator::Result result) const;
   Value log_row(const search::Trial& trial) const;
   search::Objective objective(const search::StudyObserver& observer) const;
   void check_training() const;
   void check_racing() const;
-  search::Measurement raced(const search::Point& point,
-                            search::PtqEvaluator::Session& session) const;
+  void check_identity(search::Storage& storage, const std::string& study);
+  search::Measurement raced(const search::Point& point, search::Evaluator::Session& session) const;
   void complete_best();
+  void find_front();
 
   const Experiment& experiment_;
   SearchSpec spec_;
+  Graph graph_;  // the experiment's network, its batch norms folded where a figure needs it
+  std::vector<std::string> folded_, differences_;
   std::unique_ptr<search::CandidateSpace> space_;
-  std::unique_ptr<search::PtqEvaluator> formats_;           // number formats alone, untrained
-  std::unique_ptr<search::CandidateEvaluator> candidates_;  // any candidate
-  std::unique_ptr<search::CandidateEvaluator> trained_;     // of the second level
+  search::FigureSet figures_;      // of every trial,
+  search::FigureSet all_figures_;  // and of the best
+  std::unique_ptr<search::Evaluator> evaluator_;
+  std::unique_ptr<search::Evaluator> trained_;  // of the second level
   std::unique_ptr<search::Race> race_;
   std::vector<std::string> objectives_;
   std::vector<bool> maximise_;
   std::unique_ptr<search::Trials> trials_;
-  struct Kept;  // trained networks of trials that are best so far
-  std::unique_ptr<Kept> kept_;
+  std::vector<FrontMember> front_;
+  std::unique_ptr<KeptNetworks> kept_;  // trained ones of trials that are best so far
 };
 
 // What the page of a search is drawn from (search.json): while it runs, and at its end, with
 // importances, sensitivity and the test rows.
 Value search_record(const SearchExperiment& search, const search::Trials& trials,
                     const std::string& sampler);
-Value search_record(const SearchExperiment& search, const std::vector<TestScore>& scores);
+Value search_record(const SearchExperiment& search, const std::vector<TestScore>& scores,
+                    const SearchExperiment::Stop& stop = {});
 
 }  // namespace mase

@@ -58,12 +58,12 @@ Trials some_of(const Trials& trials, size_t most) {
 }
 
 Value importance_rows(const Trials& trials, const std::vector<std::string>& objectives,
-                      uint64_t seed) {
+                      uint64_t seed, const SearchExperiment::Stop& stop) {
   List all;
   if (trials.space().dimensions() < 2) return all;
   const Trials chosen = some_of(trials, most_for_importance);
   for (const char* evaluator : {"ped-anova", "fanova"})
-    for (size_t k = 0; k < objectives.size(); ++k) {
+    for (size_t k = 0; k < objectives.size() && !(stop && stop()); ++k) {
       List shares;
       for (const auto& [name, share] : search::importances(evaluator, chosen, k, seed))
         shares.emplace_back(Dict{{"parameter", name}, {"share", share}});
@@ -100,19 +100,28 @@ std::string shown_objective(const SearchSpec& spec, const std::string& name) {
 
 }  // namespace
 
+// Of a search that runs the trials that none beats; of one that is over its front, each network
+// once.
 Value search_record(const SearchExperiment& search, const Trials& trials,
                     const std::string& sampler) {
   List objectives, parameters, rows, best;
-  for (size_t k = 0; k < search.objectives().size(); ++k)
-    objectives.emplace_back(Dict{{"name", shown_objective(search.spec(), search.objectives()[k])},
-                                 {"maximise", Value(search.maximise()[k])}});
+  for (size_t k = 0; k < search.objectives().size(); ++k) {
+    const auto* record = Registry<search::FigureRecord>::instance().find(search.objectives()[k]);
+    const std::string shown = shown_objective(search.spec(), search.objectives()[k]);
+    objectives.emplace_back(Dict{{"name", shown},
+                                 {"maximise", Value(search.maximise()[k])},
+                                 {"percent", record && record->percent && shown == record->name},
+                                 {"unit", record ? record->unit : ""}});
+  }
   for (const search::Parameter& parameter : trials.space().parameters())
     parameters.emplace_back(parameter.name);
   std::set<int64_t> front;
-  for (const int64_t number : search::best_trials(trials)) {
-    front.insert(number);
-    best.emplace_back(number);
+  if (search.is_over()) {
+    for (const FrontMember& member : search.front()) front.insert(member.place);
+  } else {
+    for (const int64_t place : search::best_trials(trials)) front.insert(place);
   }
+  for (const int64_t place : front) best.emplace_back(trials[static_cast<size_t>(place)].shown());
   const size_t step = std::max<size_t>(1, trials.size() / most_trials);
   for (const Trial& trial : trials) {
     if (trial.state != TrialState::complete || !trial.in_space) continue;
@@ -124,7 +133,7 @@ Value search_record(const SearchExperiment& search, const Trials& trials,
           std::isnan(trial.point[p])
               ? Value()
               : trials.space().parameters()[p].distribution.external(trial.point[p]));
-    rows.emplace_back(Dict{{"number", trial.number},
+    rows.emplace_back(Dict{{"number", trial.shown()},
                            {"values", std::move(values)},
                            {"settings", std::move(settings)}});
   }
@@ -134,6 +143,7 @@ Value search_record(const SearchExperiment& search, const Trials& trials,
               {"seed", static_cast<int64_t>(search.spec().study.seed)},
               {"split", search.spec().split},
               {"rows", search.rows()},
+              {"split_rows", search.split_rows()},
               {"configurations",
                std::isinf(size) ? Value("any number of") : Value(static_cast<int64_t>(size))},
               {"total", trials.size()},
@@ -144,12 +154,13 @@ Value search_record(const SearchExperiment& search, const Trials& trials,
               {"trials", std::move(rows)}};
 }
 
-Value search_record(const SearchExperiment& search, const std::vector<TestScore>& scores) {
+Value search_record(const SearchExperiment& search, const std::vector<TestScore>& scores,
+                    const SearchExperiment::Stop& stop) {
   Value record = search_record(search, search.trials(), search.spec().sampler->name);
-  record["importances"] =
-      importance_rows(search.trials(), search.objectives(), search.spec().study.seed);
-  record["sensitivity"] = search.sensitivity();
   record["test"] = test_rows(scores);
+  record["importances"] =
+      importance_rows(search.trials(), search.objectives(), search.spec().study.seed, stop);
+  record["sensitivity"] = stop && stop() ? Value() : search.sensitivity(stop);
   return record;
 }
 

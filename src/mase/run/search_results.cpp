@@ -2,10 +2,12 @@
 // What a search found, in MASE's forms and on rows that it did not see.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "mase/base/file.h"
 #include "mase/base/table.h"
+#include "mase/base/text.h"
 #include "mase/passes/costs.h"
 #include "mase/run/search_experiment.h"
 
@@ -44,32 +46,25 @@ std::vector<bool> correct_rows(const Tensor& logits, const Tensor& labels) {
 
 }  // namespace
 
-std::vector<int64_t> SearchExperiment::best() const {
-  std::vector<int64_t> numbers;
-  for (const int64_t number : search::best_trials(*trials_))
-    if ((*trials_)[static_cast<size_t>(number)].in_space) numbers.push_back(number);
-  return numbers;
-}
-
 Value SearchExperiment::best_record() const {
   Dict rows;
   size_t index = 0;
-  for (const int64_t number : search::best_trials(*trials_)) {
-    const Trial& trial = (*trials_)[static_cast<size_t>(number)];
+  for (const FrontMember& member : front_) {
+    const Trial& trial = (*trials_)[static_cast<size_t>(member.place)];
     List values;
     for (const double value : trial.values) values.emplace_back(value);
     const auto attribute = [&](const char* name) {
       const Value* found = trial.user_attributes.find(name);
       return found ? *found : Value();
     };
-    rows.set(
-        std::to_string(index++),
-        Dict{{"number", trial.shown()},
-             {"value", values.size() == 1 ? values[0] : Value(values)},
-             {"software_metrics", attribute("software_metrics")},
-             {"hardware_metrics", attribute("hardware_metrics")},
-             {"scaled_metrics", attribute("scaled_metrics")},
-             {"sampled_config", trial.in_space ? space_->sampled_config(trial.point) : Value()}});
+    rows.set(std::to_string(index++),
+             Dict{{"number", member.number},
+                  {"same_network", Value::of(member.same)},
+                  {"value", values.size() == 1 ? values[0] : Value(values)},
+                  {"software_metrics", attribute("software_metrics")},
+                  {"hardware_metrics", attribute("hardware_metrics")},
+                  {"scaled_metrics", attribute("scaled_metrics")},
+                  {"sampled_config", space_->sampled_config(trial.point)}});
   }
   return rows;
 }
@@ -112,21 +107,23 @@ void SearchExperiment::write_log(const std::string& path) const {
 std::string SearchExperiment::best_table() const {
   Table table({"", "number", "software_metrics", "hardware_metrics", "scaled_metrics"});
   size_t index = 0;
-  for (const int64_t number : search::best_trials(*trials_)) {
-    const Trial& trial = (*trials_)[static_cast<size_t>(number)];
+  for (const FrontMember& member : front_) {
+    const Trial& trial = (*trials_)[static_cast<size_t>(member.place)];
     const auto shown = [&](const char* name) {
       const Value* found = trial.user_attributes.find(name);
       return found ? python_repr(rounded(*found)) : std::string();
     };
-    table.add({std::to_string(index++), std::to_string(trial.shown()), shown("software_metrics"),
+    table.add({std::to_string(index++), std::to_string(member.number), shown("software_metrics"),
                shown("hardware_metrics"), shown("scaled_metrics")});
   }
   return table.str(TableStyle::orgtbl);
 }
 
-Value SearchExperiment::configuration(int64_t number) const {
-  const Trial& trial = (*trials_)[static_cast<size_t>(number)];
-  const List calls = space_->passes(trial.point);
+Value SearchExperiment::configuration(int64_t place) const {
+  const Trial& trial = (*trials_)[static_cast<size_t>(place)];
+  List calls;
+  if (!folded_.empty()) calls.emplace_back(Dict{{"name", "fuse_batch_norm"}});
+  for (const Value& call : space_->passes(trial.point)) calls.push_back(call);
   Dict passes;
   bool once = true;
   for (const Value& call : calls) {
@@ -157,22 +154,63 @@ Value SearchExperiment::configuration(int64_t number) const {
   return ordered;
 }
 
+std::string SearchExperiment::test_table(const std::vector<TestScore>& scores) const {
+  const std::string measured =
+      rows() == split_rows() ? spec_.split : fmt::format("{} ({} rows)", spec_.split, rows());
+  std::vector<std::string> header = {"number", measured + " accuracy"};
+  std::vector<std::string> costs;
+  for (const search::FigureRecord* record : all_figures_.wanted()) {
+    if (record->is_software()) continue;
+    costs.push_back(record->name);
+    header.push_back(record->name);
+  }
+  for (const char* name :
+       {"test accuracy", "95 % interval", "difference", "95 % interval", "test loss", "test rows"})
+    header.emplace_back(name);
+  Table table(header);
+  std::map<int64_t, const Trial*> trials;
+  for (const FrontMember& member : front_)
+    trials[member.number] = &(*trials_)[static_cast<size_t>(member.place)];
+  for (const TestScore& score : scores) {
+    std::vector<std::string> row = {std::to_string(score.number),
+                                    fmt::format("{:.4f}", score.searched)};
+    const Value* hardware = trials.at(score.number)->user_attributes.find("hardware_metrics");
+    for (const std::string& name : costs) {
+      const Value* figure =
+          hardware && hardware->is_dict() ? hardware->as_dict().find(name) : nullptr;
+      row.push_back(figure && figure->is_number() ? fmt::format("{:.6g}", figure->as_double())
+                                                  : "-");
+    }
+    for (std::string& cell : std::vector<std::string>{
+             fmt::format("{:.4f}", score.accuracy),
+             fmt::format("{:.4f} to {:.4f}", score.low, score.high),
+             score.is_reference ? "-" : fmt::format("{:+.4f}", score.difference),
+             score.is_reference
+                 ? "-"
+                 : fmt::format("{:+.4f} to {:+.4f}", score.difference_low, score.difference_high),
+             fmt::format("{:.4f}", score.loss), with_thousands(score.rows)})
+      row.push_back(std::move(cell));
+    table.add(row);
+  }
+  return table.str(TableStyle::orgtbl);
+}
+
 std::vector<TrainedBest> SearchExperiment::train_best(
     const std::function<bool(size_t index, size_t count)>& started) const {
   std::vector<TrainedBest> all;
   if (!trained_) return all;
-  const std::vector<int64_t> numbers = best();
-  for (size_t i = 0; i < numbers.size() && started(i, numbers.size()); ++i) {
-    const Trial& trial = (*trials_)[static_cast<size_t>(numbers[i])];
+  const size_t count = front_.size();
+  for (size_t i = 0; i < count && started(i, count); ++i) {
+    const Trial& trial = (*trials_)[static_cast<size_t>(front_[i].place)];
     TrainedBest one;
-    one.number = numbers[i];
-    one.shown = trial.shown();
+    one.number = front_[i].number;
     const Value* software = trial.user_attributes.find("software_metrics");
     if (software && software->is_dict()) one.before = software->as_dict();
-    search::CandidateEvaluator::Calls calls;
-    calls.cancelled = [&] { return !started(i, numbers.size()); };
-    search::CandidateEvaluator::Result result = trained_->measure(trial.point, calls);
-    using End = search::CandidateEvaluator::End;
+    search::Evaluator::Calls calls;
+    calls.cancelled = [&] { return !started(i, count); };
+    search::Evaluator::Result result =
+        std::move(trained_->session()->measure(std::span(&trial.point, 1), calls)[0]);
+    using End = search::Evaluator::End;
     if (result.end == End::cancelled) break;
     if (result.end == End::failed) one.failure = result.failure;
     one.after = std::move(result.figures.software);
@@ -182,16 +220,16 @@ std::vector<TrainedBest> SearchExperiment::train_best(
   return all;
 }
 
-Value SearchExperiment::sensitivity() const {
+Value SearchExperiment::sensitivity(const Stop& stop) const {
   // As many as take some seconds.
   constexpr int64_t work = int64_t{1} << 39;  // multiply-adds
-  const int64_t of_one = std::max<int64_t>(1, rows()) *
-                         std::max<int64_t>(1, network_cost(experiment_.graph(), 1).total().macs);
+  const int64_t of_one =
+      std::max<int64_t>(1, rows()) * std::max<int64_t>(1, network_cost(graph_, 1).total().macs);
   const auto most_measured = static_cast<size_t>(std::min<int64_t>(500, work / of_one));
   const bool classes = experiment_.dataset()->classification;
   const std::string figure = classes ? "accuracy" : "loss";
-  const auto value_of = [&](const search::Figures& figures) {
-    return figures.software.at(figure).as_double();
+  const auto value_of = [&](const Score& score) {
+    return classes ? score.accuracy() : score.loss();
   };
   const Trial* reference = nullptr;
   double best = 0;
@@ -206,11 +244,11 @@ Value SearchExperiment::sensitivity() const {
       best = value;
     }
   }
-  if (!formats_ || !reference) return {};
+  if (!evaluator_->shares_work() || !reference) return {};
   const std::vector<search::Parameter>& parameters = space().parameters();
   std::set<int> parents;  // changing one of these changes what exists
   for (const search::Parameter& parameter : parameters) parents.insert(parameter.parent);
-  search::PtqEvaluator::Session session = formats_->session();
+  const std::unique_ptr<search::Evaluator::Session> session = evaluator_->session();
   List rows;
   size_t measured_so_far = 0;
   for (size_t p = 0; p < parameters.size(); ++p) {
@@ -218,27 +256,30 @@ Value SearchExperiment::sensitivity() const {
     if (parents.count(static_cast<int>(p)) || std::isnan(reference->point[p]) ||
         measured_so_far + static_cast<size_t>(values.count()) > most_measured)
       continue;
+    if (stop && stop()) return {};
     List cells;
     for (double i = 0; i < values.count(); ++i, ++measured_so_far) {
       Point point = reference->point;
       point[p] = values.nth(i);
-      cells.emplace_back(
-          Dict{{"setting", values.external(point[p])},
-               {"value", value_of(formats_->measure(std::span(&point, 1), session)[0])}});
+      cells.emplace_back(Dict{{"setting", values.external(point[p])},
+                              {"value", value_of(session->scores(std::span(&point, 1))[0])}});
     }
     rows.emplace_back(Dict{{"parameter", parameters[p].name}, {"cells", std::move(cells)}});
   }
-  return Dict{{"figure", figure}, {"trial", reference->number}, {"rows", std::move(rows)}};
+  return Dict{{"figure", figure}, {"trial", reference->shown()}, {"rows", std::move(rows)}};
 }
 
-std::vector<TestScore> SearchExperiment::test_best() const {
+std::vector<TestScore> SearchExperiment::test_best(const Stop& stop) const {
   const Dataset& dataset = *experiment_.dataset();
   std::vector<TestScore> scores;
   if (spec_.split == "test" || !dataset.classification || dataset.test.rows() == 0) return scores;
   std::vector<std::vector<bool>> correct;
   size_t reference = 0;
-  for (const int64_t number : best()) {
-    const Graph graph = network(number);
+  for (const FrontMember& member : front_) {
+    if (stop && stop()) break;
+    const std::optional<Graph> found = network(member.place, stop);
+    if (!found) continue;
+    const Graph& graph = *found;
     CompileOptions options;
     options.batch_size = rows_at_once(graph, std::clamp<int64_t>(dataset.test.rows(), 1, 1024));
     options.loss = loss_for(dataset);
@@ -250,8 +291,8 @@ std::vector<TestScore> SearchExperiment::test_best() const {
     const double centre = (p + z * z / (2 * n)) / (1 + z * z / n);
     const double half = z / (1 + z * z / n) * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
     TestScore entry;
-    entry.number = number;
-    const Dict& attributes = (*trials_)[static_cast<size_t>(number)].user_attributes;
+    entry.number = member.number;
+    const Dict& attributes = (*trials_)[static_cast<size_t>(member.place)].user_attributes;
     const Value* software = attributes.find("software_metrics");
     entry.searched = software && (*software)["accuracy"].is_number()
                          ? (*software)["accuracy"].as_double()

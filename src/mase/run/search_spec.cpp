@@ -8,6 +8,7 @@
 #include "mase/base/text.h"
 #include "mase/ir/op.h"
 #include "mase/run/search_training.h"
+#include "mase/search/figure.h"
 #include "mase/search/option_space.h"
 #include "mase/search/pruner.h"
 
@@ -96,9 +97,12 @@ void read_software(const Value& runners, SearchSpec& spec, Problems& problems) {
 void read_hardware(const Value& runners, SearchSpec& spec, Problems& problems) {
   if (runners.is_null()) return;
   const std::string path = "search.strategy.hw_runner";
-  static const std::vector<std::string> known = {
-      "average_bitwidth", "memory_density", "bitops",  "ebops", "flops",
-      "area_luts",        "latency",        "hw_dummy"};
+  // Every figure that needs no rows is a runner; one of MASE's gives nothing.
+  const Registry<search::FigureRecord>& figures = Registry<search::FigureRecord>::instance();
+  const std::string nothing = "hw_dummy";
+  std::vector<std::string> known = {nothing};
+  for (const search::FigureRecord* record : figures.all())
+    if (!record->is_software()) known.push_back(record->name);
   for (const auto& [name, table] : runners.as_dict(path)) {
     const std::string inner = path + "." + name;
     if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -111,13 +115,10 @@ void read_hardware(const Value& runners, SearchSpec& spec, Problems& problems) {
     const Schema schema{{{.name = "compare_to", .type = FieldType::number, .minimum = 1}}};
     const Value read = validate(table, schema, inner, problems);
     if (read["compare_to"].is_number()) spec.compare_to = read["compare_to"].as_double();
-    // MASE's runner gives both.
-    if (name == "average_bitwidth" || name == "memory_density") {
-      spec.hardware.emplace_back("average_bitwidth");
-      spec.hardware.emplace_back("memory_density");
-    } else if (name != "hw_dummy") {
-      spec.hardware.push_back(name);
-    }
+    if (name == nothing) continue;
+    spec.hardware.push_back(name);
+    for (const std::string& companion : figures.get(name).companions)
+      spec.hardware.push_back(companion);
   }
 }
 
@@ -320,7 +321,8 @@ void read_flags(const Settings& settings, SearchSpec& spec, Problems& problems) 
     for (const std::string& name : split(settings["objective"].as_string(), ',')) {
       SearchMetric metric;
       metric.name = strip(name);
-      metric.maximise = metric.name == "accuracy" || metric.name == "memory_density";
+      const auto* figure = Registry<search::FigureRecord>::instance().find(metric.name);
+      metric.maximise = figure && figure->higher_is_better;
       spec.metrics.push_back(std::move(metric));
     }
     std::sort(spec.metrics.begin(), spec.metrics.end(),
@@ -333,6 +335,8 @@ void read_flags(const Settings& settings, SearchSpec& spec, Problems& problems) 
   if (settings.has("n_trials")) spec.study.trials = settings["n_trials"].as_int();
   if (settings.has("window")) spec.study.window = settings["window"].as_int();
   if (settings.has("heartbeat")) spec.study.heartbeat = settings["heartbeat"].as_double();
+  if (settings.has("accept_differences"))
+    spec.accept_differences = settings["accept_differences"].as_bool();
   if (settings.has("rows")) spec.rows = settings["rows"].as_int();
   if (settings.has("n_jobs")) spec.study.jobs = static_cast<int>(settings["n_jobs"].as_int());
   if (settings.has("timeout")) spec.study.seconds = settings["timeout"].as_double();
@@ -385,6 +389,10 @@ SearchSpec search_spec(const Settings& settings, Problems& problems) {
       for (const auto& [name, value] : *one) changed.values[name] = value;
     return train_spec(changed);
   };
+  for (const search::TrainingOption& option : training_options())
+    if (const Value& value = settings[option.field.name]; !value.is_null())
+      spec.training_settings.set(option.field.name, value);
+  for (const auto& [name, value] : spec.train_changes) spec.training_settings.set(name, value);
   // Before any data are read.
   if (!spec.train.is_null() && problems.empty())
     check_training_space(spec.train, chosen_members(spec), problems);

@@ -42,7 +42,7 @@ struct SearchSpec {
   std::optional<double> racing = {};
 
   std::string split = "validation";
-  std::optional<int64_t> rows = {};  // not said: 512 as in MASE, all where networks are trained
+  std::optional<int64_t> rows = {};  // the first so many; not said: all
   double compare_to = 32;
   std::vector<std::string> hardware = {};  // figures that are kept, beside those of metrics
 
@@ -52,12 +52,16 @@ struct SearchSpec {
   int64_t train_rows = 0;   // the first so many; 0: all
   Dict train_changes = {};  // what basic_train says besides the options of training
   std::function<TrainSpec(const Dict& changes)> training = {};
+  Dict training_settings = {};      // the options of training by name, for the study's identity
+  bool accept_differences = false;  // go on with a study that was measured otherwise
 
   std::vector<std::string> notices = {};  // what the user should know
 };
 
 // Every mistake of the tables is added to the problems.
 SearchSpec search_spec(const Settings& settings, Problems& problems);
+// The options of a search alone: --sampler, --n-trials, --storage, ...
+std::vector<Field> search_options();
 // The optimiser, the schedule and the loss that training has where the space does not say.
 Value chosen_members(const SearchSpec& spec);
 // For commands that do not search: a key of [search] that nobody reads is a mistake in every one of

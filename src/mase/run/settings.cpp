@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <set>
 
+#include "mase/base/address.h"
 #include "mase/base/text.h"
 #include "mase/run/metric_options.h"
 #include "mase/run/options.h"
 #include "mase/run/record_options.h"
 #include "mase/run/set_option.h"
-#include "mase/search/storage.h"
 
 namespace mase {
 namespace {
@@ -190,7 +190,7 @@ std::string Settings::toml() const {
       all.set(row.name, row.effective);
   if (config.is_dict())
     for (const auto& [key, value] : config.as_dict())
-      if (value.is_dict() && !all.contains(key)) all.set(key, value);
+      if (value.is_dict() && !all.contains(key)) all.set(key, without_passwords(value));
   return to_toml(all);
 }
 
@@ -240,8 +240,8 @@ Settings read_settings(const SettingsRequest& request, Problems& problems) {
     // Rows are shown and kept in the run folder.
     const auto shown = [&](const Value* value) {
       if (!value) return Value();
-      return secret && value->is_string() ? Value(search::without_password(value->as_string()))
-                                          : *value;
+      return secret && value->is_string() ? Value(masked_address(value->as_string()))
+                                          : without_passwords(*value);
     };
     settings.rows.push_back(
         {shown_name(name), fallback, shown(written), shown(typed), shown(&settings.values[name])});
@@ -253,6 +253,13 @@ Settings read_settings(const SettingsRequest& request, Problems& problems) {
   }
   for (const std::string& name : request.positionals) add_row(name, {}, false);
   show_record_defaults(settings);
+  // Code is loaded where somebody types its name, never because a file says so.
+  for (OptionRow& row : settings.rows) {
+    if (row.name != "plugin" || row.config.is_null() || !row.flag.is_null()) continue;
+    row.effective = settings.values[row.name] = Value();
+    settings.warnings.push_back(
+        "plugin: not loaded, because a file says so; give it on the command line: --plugin FILE");
+  }
   return settings;
 }
 
@@ -276,9 +283,11 @@ Value passes_of_file(const std::string& path, const KnownKeys& known) {
   return file["passes"];
 }
 
-Settings experiment_settings(const Value& given, const std::string& config_path) {
+Settings experiment_settings(const Value& given, const std::string& config_path,
+                             const std::vector<Field>& further) {
   SettingsRequest request;
-  request.options = {general_options() + data_options() + trainer_options() + machine_options()};
+  request.options = {general_options() + data_options() + trainer_options() + further +
+                     machine_options()};
   request.positionals = {"model", "dataset"};
   request.given = given.is_null() ? Value(Dict{}) : given;
   request.config_path = config_path;

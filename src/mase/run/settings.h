@@ -55,8 +55,10 @@ Settings read_settings(const SettingsRequest& request);  // throws the problems
 // is a file without them.
 Value passes_of_file(const std::string& path, const KnownKeys& known);
 
-// For a library caller: every option of an experiment by name ("model", "dataset", "max_epochs").
-Settings experiment_settings(const Value& given, const std::string& config_path = "");
+// For a library caller: every option of an experiment by name ("model", "dataset", "max_epochs"),
+// and those of what is to be done with it (search_options).
+Settings experiment_settings(const Value& given, const std::string& config_path = "",
+                             const std::vector<Field>& further = {});
 
 // The four columns of MASE's table, of the options that differ from their defaults; "" if none
 // does.

@@ -28,10 +28,14 @@ struct CandidateUse {
   uint64_t seed = 0;
 };
 
+class QuantizeSpace;
+
 class SpacePart {
  public:
   virtual ~SpacePart() = default;
   const Space& space() const { return space_; }
+  // Itself, if it is about number formats alone: those share work (evaluator.h).
+  virtual const QuantizeSpace* formats() const { return nullptr; }
 
   // Points here are of this part's own space.
   virtual void apply(const Point& point, const CandidateUse& use, Candidate& candidate) const = 0;

@@ -5,42 +5,70 @@
 
 namespace mase::search {
 
-CandidateEvaluator::CandidateEvaluator(const Graph& graph, const CandidateSpace& space,
-                                       EvaluationRows rows, int64_t batch_size,
-                                       FigureOptions figures, CandidateUse use,
-                                       std::optional<Training> training)
-    : graph_(graph),
-      space_(space),
-      rows_(rows),
-      batch_size_(batch_size),
-      figures_(figures),
-      use_(use),
-      training_(std::move(training)) {
-  check_split(*rows_.split, *rows_.dataset, graph_);
-  rows_.rows = std::min(rows_.rows, rows_.split->rows());
-  if (!training_) return;
-  training_data_ = *rows_.dataset;
-  if (training_->rows > 0) training_data_.train = first_rows(training_data_.train, training_->rows);
+class CandidateEvaluator::OwnSession final : public Session {
+ public:
+  explicit OwnSession(const CandidateEvaluator& evaluator) : evaluator_(evaluator) {}
+
+  std::vector<Result> measure(std::span<const Point> points, const Calls& calls) override {
+    std::vector<Result> all;
+    for (const Point& point : points) all.push_back(evaluator_.measure(point, calls));
+    return all;
+  }
+  Dict hardware(const Point& point) override {
+    return evaluator_.setup_.figures.hardware(evaluator_.untrained(point));
+  }
+  std::vector<Score> scores(std::span<const Point> points) override {
+    std::vector<Score> all;
+    for (const Point& point : points) all.push_back(evaluator_.score(evaluator_.untrained(point)));
+    return all;
+  }
+
+ private:
+  const CandidateEvaluator& evaluator_;
+};
+
+CandidateEvaluator::CandidateEvaluator(EvaluatorSetup setup) : setup_(std::move(setup)) {
+  EvaluationRows& rows = setup_.rows;
+  check_split(*rows.split, *rows.dataset, setup_.graph);
+  rows.rows = std::min(rows.rows, rows.split->rows());
+  if (!setup_.training) return;
+  training_data_ = *rows.dataset;
+  if (setup_.training->rows > 0)
+    training_data_.train = first_rows(training_data_.train, setup_.training->rows);
+}
+
+std::unique_ptr<Evaluator::Session> CandidateEvaluator::session() const {
+  return std::make_unique<OwnSession>(*this);
 }
 
 Graph CandidateEvaluator::untrained(const Point& point) const {
-  return space_.candidate(graph_, point, use_).graph;
+  return setup_.space.candidate(setup_.graph, point, setup_.use).graph;
 }
 
-CandidateEvaluator::Result CandidateEvaluator::measure(const Point& point,
-                                                       const Calls& calls) const {
+Score CandidateEvaluator::score(const Graph& graph) const {
+  const EvaluationRows& rows = setup_.rows;
+  return score_network(graph, *rows.dataset, *rows.split, rows.rows, setup_.batch_size);
+}
+
+Evaluator::Result CandidateEvaluator::measure(const Point& point, const Calls& calls) const {
   Result result;
-  Candidate candidate = space_.candidate(graph_, point, use_);
-  try {
-    result.figures.hardware = hardware_of(candidate.graph, figures_);
-  } catch (const Error& error) {  // of a design that this configuration does not give
-    result.end = End::failed;
-    result.failure = error.what();
-    return result;
-  }
-  if (training_) {
+  Candidate candidate = setup_.space.candidate(setup_.graph, point, setup_.use);
+  // False where a figure cannot be had of this configuration: its own result.
+  const auto add_hardware = [&] {
+    try {
+      result.figures.hardware = setup_.figures.hardware(candidate.graph);
+      return true;
+    } catch (const Error& error) {
+      result = {};
+      result.end = End::failed;
+      result.failure = error.what();
+      return false;
+    }
+  };
+  if (!add_hardware()) return result;
+  if (setup_.training) {
     TrainSession session;
-    session.fold_batch_norm = training_->fold_batch_norm;
+    session.fold_batch_norm = setup_.training->fold_batch_norm;
     bool enough = false;
     session.observer.on_epoch = [&](const EpochEvent& event, const Program&) {
       if (!calls.on_epoch || !event.val_loss) return;
@@ -53,8 +81,8 @@ CandidateEvaluator::Result CandidateEvaluator::measure(const Point& point,
       cancelled = cancelled || (calls.cancelled && calls.cancelled());
       return enough || cancelled;
     };
-    const TrainOutcome outcome =
-        train(candidate.graph, training_data_, training_->options(candidate.training), session);
+    const TrainOutcome outcome = train(candidate.graph, training_data_,
+                                       setup_.training->options(candidate.training), session);
     if (outcome.status == TrainStatus::diverged) {
       result.end = End::failed;
       result.failure = outcome.message;
@@ -63,12 +91,10 @@ CandidateEvaluator::Result CandidateEvaluator::measure(const Point& point,
     if (cancelled && outcome.status == TrainStatus::interrupted) result.end = End::cancelled;
     if (enough) result.end = End::enough;
     if (result.end != End::measured) return result;
-    result.figures.hardware = hardware_of(candidate.graph, figures_);  // widths may be learned
+    if (!add_hardware()) return result;  // widths may be learned
   }
-  const Score score =
-      score_network(candidate.graph, *rows_.dataset, *rows_.split, rows_.rows, batch_size_);
-  result.figures.software = software_of(score, rows_.dataset->classification);
-  result.network = std::move(candidate.graph);
+  result.figures.software = setup_.figures.software(score(candidate.graph));
+  if (setup_.training) result.network = std::move(candidate.graph);
   return result;
 }
 

@@ -22,59 +22,74 @@ Tensor cut(const Tensor& tensor, int64_t rows) {
   return Tensor::of<float>(shape, tensor.values<float>().first(count));
 }
 
-}  // namespace
-
-std::vector<std::string> software_figures(bool classification) {
-  return classification ? std::vector<std::string>{"accuracy", "loss"}
-                        : std::vector<std::string>{"loss"};
+Estimate design_of(const Graph& graph) {
+  if (const std::vector<std::string> left = layers_in_software(graph); !left.empty())
+    throw Error(
+        "area_luts, latency",
+        fmt::format("'{}' is not quantised: there is no hardware for all of the network", left[0]),
+        "quantise every layer with weights, or leave these metrics out");
+  return estimate(make_design(lower(graph).graph, {}).graph);
 }
 
-std::vector<std::string> hardware_figures() {
-  std::vector<std::string> names = {
-      "average_bitwidth", "memory_density",      "average_activation_bitwidth",
-      "parameters",       "unpruned_parameters", "area_luts",
-      "latency"};
-  for (const CostQuantity& quantity : cost_quantities()) names.emplace_back(quantity.key);
-  return names;
+}  // namespace
+
+FigureSet::FigureSet(std::vector<const FigureRecord*> wanted, double compare_to)
+    : wanted_(std::move(wanted)), compare_to_(compare_to) {}
+
+FigureSet FigureSet::plain(bool classification) {
+  std::vector<const FigureRecord*> wanted;
+  for (const FigureRecord* record : Registry<FigureRecord>::instance().all())
+    if ((record->is_software() || record->needs == FigureNeeds::costs) &&
+        (classification || record->for_numbers))
+      wanted.push_back(record);
+  return {std::move(wanted), 32};
+}
+
+bool FigureSet::needs(FigureNeeds need) const {
+  return std::any_of(wanted_.begin(), wanted_.end(),
+                     [&](const FigureRecord* record) { return record->needs == need; });
+}
+
+Dict FigureSet::software(const Score& score) const {
+  Measured known;
+  known.score = &score;
+  Dict figures;
+  for (const FigureRecord* record : wanted_)
+    if (record->is_software()) figures.add(record->name, record->value(known));
+  return figures;
+}
+
+Dict FigureSet::others(Measured known) const {
+  known.compare_to = compare_to_;
+  if (known.cost) known.total = known.cost->total();
+  Dict figures;
+  for (const FigureRecord* record : wanted_)
+    if (!record->is_software()) figures.add(record->name, record->value(known));
+  return figures;
+}
+
+Dict FigureSet::hardware(const Graph& network, const NetworkCost* cost) const {
+  Measured known;
+  known.network = &network;
+  known.parameters = count_parameters(network);
+  std::optional<NetworkCost> found;
+  if (!cost && needs(FigureNeeds::costs)) found = network_cost(network, 1);
+  known.cost = cost ? cost : found ? &*found : nullptr;
+  std::optional<Estimate> design;
+  if (needs(FigureNeeds::design)) design = design_of(network);
+  known.design = design ? &*design : nullptr;
+  return others(known);
+}
+
+Dict FigureSet::hardware(const NetworkCost& cost, const ParameterCounts& parameters) const {
+  Measured known;
+  known.cost = &cost;
+  known.parameters = parameters;
+  return others(known);
 }
 
 Split first_rows(const Split& split, int64_t rows) {
   return {cut(split.x, rows), cut(split.labels, rows), cut(split.targets, rows), split.bytes};
-}
-
-Dict software_of(const Score& score, bool classification) {
-  Dict figures{{"loss", score.loss()}};
-  if (classification) figures.set("accuracy", score.accuracy());
-  return figures;
-}
-
-Dict hardware_of(const NetworkCost& cost, const ParameterCounts& parameters,
-                 const FigureOptions& options) {
-  const double bits = cost.average_weight_bits();
-  Dict figures{{"average_bitwidth", bits},
-               {"memory_density", bits > 0 ? options.compare_to / bits : 0.0},
-               {"average_activation_bitwidth", cost.average_activation_bits()},
-               {"parameters", static_cast<double>(parameters.all)},
-               {"unpruned_parameters", static_cast<double>(parameters.all - parameters.pruned)}};
-  const LayerCost total = cost.total();
-  for (const CostQuantity& quantity : cost_quantities())
-    figures.add(quantity.key, quantity.of(total));
-  return figures;
-}
-
-Dict hardware_of(const Graph& graph, const FigureOptions& options) {
-  Dict figures = hardware_of(network_cost(graph, 1), count_parameters(graph), options);
-  if (options.design) {
-    if (const std::vector<std::string> left = layers_in_software(graph); !left.empty())
-      throw Error("area_luts, latency",
-                  fmt::format("'{}' is not quantised: there is no hardware for all of the network",
-                              left[0]),
-                  "quantise every layer with weights, or leave these metrics out");
-    const Estimate design = estimate(make_design(lower(graph).graph, {}).graph);
-    figures.set("area_luts", design.luts);
-    figures.set("latency", design.delay_ns);
-  }
-  return figures;
 }
 
 Score score_network(const Graph& graph, const Dataset& dataset, const Split& split, int64_t rows,

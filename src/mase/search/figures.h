@@ -1,32 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a network is worth and what it costs: loss and accuracy on given rows, bits and operations
-// from the number types, logic and delay from the hardware part's model.
+// Those figures that one search wants, measured: each thing that they need of a network is found
+// once.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "mase/data/dataset.h"
-#include "mase/ir/graph.h"
-#include "mase/ir/parameter_counts.h"
-#include "mase/passes/costs.h"
-#include "mase/train/evaluation.h"
+#include "mase/search/figure.h"
 
 namespace mase::search {
 
 struct Figures {
-  Dict software;  // loss, accuracy
-  Dict hardware;  // average_bitwidth, memory_density, bitops, ...
+  Dict software;  // loss, accuracy: what needs rows
+  Dict hardware;  // average_bitwidth, bitops, ...: the others
 };
 
-// Names of what is measured, for checks before a search.
-std::vector<std::string> software_figures(bool classification);
-std::vector<std::string> hardware_figures();
+class FigureSet {
+ public:
+  FigureSet() = default;
+  FigureSet(std::vector<const FigureRecord*> wanted, double compare_to);
+  // Every figure of such data that needs no design: what tests compare.
+  static FigureSet plain(bool classification);
 
-struct FigureOptions {
-  double compare_to = 32;  // bits that memory_density compares with
-  bool design = false;     // area_luts and latency too: the network becomes integers
-  bool loss = true;        // without, accuracy alone, which is faster in an exhaustive search
+  bool needs(FigureNeeds need) const;
+  const std::vector<const FigureRecord*>& wanted() const { return wanted_; }
+  Dict software(const Score& score) const;
+  // An Error if the network does not become what a figure needs. `cost` null: it is found here.
+  Dict hardware(const Graph& network, const NetworkCost* cost = nullptr) const;
+  // The same where costs are all that is needed: without a network.
+  Dict hardware(const NetworkCost& cost, const ParameterCounts& parameters) const;
+
+ private:
+  Dict others(Measured known) const;
+
+  std::vector<const FigureRecord*> wanted_;
+  double compare_to_ = 32;
 };
 
 struct EvaluationRows {
@@ -34,13 +44,6 @@ struct EvaluationRows {
   const Split* split = nullptr;
   int64_t rows = 0;  // the first so many; all if there are fewer
 };
-
-Dict software_of(const Score& score, bool classification);
-// An Error if figures of a design are wanted and the network does not become integers.
-Dict hardware_of(const Graph& graph, const FigureOptions& options);
-// The same from the costs of a network with so many parameters, without those of a design.
-Dict hardware_of(const NetworkCost& cost, const ParameterCounts& parameters,
-                 const FigureOptions& options);
 
 Score score_network(const Graph& graph, const Dataset& dataset, const Split& split, int64_t rows,
                     int64_t batch_size);

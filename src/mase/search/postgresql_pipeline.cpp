@@ -21,6 +21,8 @@ struct PqFunctions {
   }
   decltype(&PQbackendPID) backendPID = get<decltype(&PQbackendPID)>("PQbackendPID");
   decltype(&PQclear) clear = get<decltype(&PQclear)>("PQclear");
+  decltype(&PQconninfoFree) conninfoFree = get<decltype(&PQconninfoFree)>("PQconninfoFree");
+  decltype(&PQconninfoParse) conninfoParse = get<decltype(&PQconninfoParse)>("PQconninfoParse");
   decltype(&PQconnectdb) connectdb = get<decltype(&PQconnectdb)>("PQconnectdb");
   decltype(&PQconsumeInput) consumeInput = get<decltype(&PQconsumeInput)>("PQconsumeInput");
   decltype(&PQenterPipelineMode) enterPipelineMode =
@@ -112,9 +114,18 @@ std::string array_text(const SqlTable& rows, size_t column) {
 void PostgresqlPipeline::Closed::operator()(pg_conn* connection) const { pq().finish(connection); }
 
 PostgresqlPipeline::PostgresqlPipeline(const std::string& address, std::string place)
-    : place_(std::move(place)), connection_(pq().connectdb(address.c_str())) {
+    : place_(std::move(place)) {
+  // libpq's own text about a malformed address shows pieces of it, and a password may be one.
+  PQconninfoOption* parts = pq().conninfoParse(address.c_str(), nullptr);
+  if (!parts)
+    throw Error(place_, "is no address that PostgreSQL's library can read",
+                "write postgresql://USER@HOST/DATABASE, odd characters as %XX, and the password in "
+                "PGPASSWORD or ~/.pgpass");
+  pq().conninfoFree(parts);
+  connection_.reset(pq().connectdb(address.c_str()));
   if (pq().status(connection_.get()) != CONNECTION_OK)
-    throw Error(place_, first_line_of_error(connection_.get()), "check server, name and password");
+    throw Error(place_, first_line_of_error(connection_.get()),
+                "check server, name and password (PGPASSWORD and ~/.pgpass are read)");
 }
 
 void PostgresqlPipeline::execute(const std::string& sql) {

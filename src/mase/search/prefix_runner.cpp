@@ -218,20 +218,37 @@ int PrefixRunner::identity(Piece& piece, const Point& point) {
   return piece.identities[key] = found;
 }
 
+// For a search in a random order, which comes back to what it had before.
+void PrefixRunner::keep(Piece& piece, const Key& so_far) {
+  constexpr size_t budget = size_t{64} << 20;
+  const size_t bytes = piece.result.bytes();
+  if (2 * bytes > budget) return;
+  if ((piece.results.size() + 1) * bytes > budget) piece.results.clear();
+  piece.results.emplace(so_far, piece.result);
+}
+
 // The results of pieces before this one, computed from the first on that has another configuration;
 // what this one is fed with.
 Tensor PrefixRunner::results_before(size_t end, const Point& point) {
   bool changed = false;
   Tensor input = rows_.x;
+  Key so_far;  // of this piece and all before it
   for (size_t i = 0; i < end; ++i) {
     Piece& piece = pieces_[i];
     Key key = key_of(piece.parameters, point);
+    so_far.insert(so_far.end(), key.begin(), key.end());
     changed = changed || !piece.known || piece.last != key;
     if (changed) {
-      ++computed_;
-      Split unlabelled;
-      unlabelled.x = input;
-      piece.result = predict_rows(program(piece, key, point, false), unlabelled);
+      const auto kept = piece.results.find(so_far);
+      if (kept != piece.results.end()) {
+        piece.result = kept->second;
+      } else {
+        ++computed_;
+        Split unlabelled;
+        unlabelled.x = input;
+        piece.result = predict_rows(program(piece, key, point, false), unlabelled);
+        keep(piece, so_far);
+      }
       piece.last = std::move(key);
       piece.known = true;
     }

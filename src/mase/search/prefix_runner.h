@@ -56,6 +56,8 @@ class PrefixRunner {
     std::vector<double> last = {};  // the configuration that `result` is of
     bool known = false;
     Tensor result = {};
+    // Earlier results, by the configurations of this piece and all before it.
+    std::map<std::vector<double>, Tensor> results = {};
   };
   using Key = std::vector<double>;
   void join_pieces();
@@ -65,6 +67,7 @@ class PrefixRunner {
   Program& program(Piece& piece, const Key& key, const Point& point, bool is_last);
   int identity(Piece& piece, const Point& point);
   Tensor results_before(size_t piece, const Point& point);
+  static void keep(Piece& piece, const Key& so_far);
   void run_last(std::span<const Point> points, Score* scores);
   void run_last_layer(const Point& prefix, std::span<const LastLayer::Group> groups);
 

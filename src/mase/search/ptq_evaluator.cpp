@@ -9,15 +9,26 @@
 namespace mase::search {
 
 PtqEvaluator::PtqEvaluator(const Graph& graph, const QuantizeSpace& space, EvaluationRows rows,
-                           int64_t batch_size, FigureOptions figures)
+                           int64_t batch_size, const FigureSet& figures)
     : graph_(graph),
       space_(space),
       rows_(rows),
       batch_size_(batch_size),
       figures_(figures),
+      by_costs_(!figures.needs(FigureNeeds::design) && !figures.needs(FigureNeeds::network)),
+      losses_(std::any_of(figures.wanted().begin(), figures.wanted().end(),
+                          [](const FigureRecord* record) {
+                            return record->is_software() && record->name != "accuracy";
+                          })),
       parameters_(count_parameters(graph)) {
   check_split(*rows_.split, *rows_.dataset, graph_);
   rows_.rows = std::min(rows_.rows, rows_.split->rows());
+}
+
+Graph PtqEvaluator::untrained(const Point& point) const {
+  Candidate candidate{graph_, {}};
+  space_.apply(point, {}, candidate);
+  return std::move(candidate.graph);
 }
 
 CostTable::CostTable(const Graph& graph, const QuantizeSpace& space)
@@ -54,27 +65,37 @@ NetworkCost CostTable::cost(const Point& point) {
   return result;
 }
 
-PtqEvaluator::Session PtqEvaluator::session() const {
-  return {{graph_, space_, *rows_.dataset, *rows_.split, rows_.rows, batch_size_, figures_.loss},
-          {graph_, space_}};
+PtqEvaluator::OwnSession::OwnSession(const PtqEvaluator& owner)
+    : evaluator(owner),
+      runner(owner.graph_, owner.space_, *owner.rows_.dataset, *owner.rows_.split, owner.rows_.rows,
+             owner.batch_size_, owner.losses_),
+      costs(owner.graph_, owner.space_) {}
+
+// A design takes longer than the rows: a group of them would keep everybody waiting.
+int64_t PtqEvaluator::OwnSession::at_once() const {
+  return evaluator.by_costs_ ? runner.at_once() : 1;
 }
 
-std::vector<Figures> PtqEvaluator::measure(std::span<const Point> points, Session& session) const {
-  const std::vector<Score> scores = session.runner.run(points);
-  std::vector<Figures> all(points.size());
+std::vector<Evaluator::Result> PtqEvaluator::OwnSession::measure(std::span<const Point> points,
+                                                                 const Calls&) {
+  std::vector<Result> all(points.size());
+  const std::vector<Score> measured = runner.run(points);
   for (size_t i = 0; i < points.size(); ++i) {
-    all[i].software = software_of(scores[i], rows_.dataset->classification);
-    if (!figures_.loss) all[i].software.erase("loss");
-    all[i].hardware = hardware(points[i], session);
+    try {
+      all[i].figures.hardware = hardware(points[i]);
+      all[i].figures.software = evaluator.figures_.software(measured[i]);
+    } catch (const Error& error) {  // of a design that this configuration does not give
+      all[i] = {};
+      all[i].end = End::failed;
+      all[i].failure = error.what();
+    }
   }
   return all;
 }
 
-Dict PtqEvaluator::hardware(const Point& point, Session& session) const {
-  if (!figures_.design) return hardware_of(session.costs.cost(point), parameters_, figures_);
-  Candidate candidate{graph_, {}};
-  space_.apply(point, {}, candidate);
-  return hardware_of(candidate.graph, figures_);
+Dict PtqEvaluator::OwnSession::hardware(const Point& point) {
+  if (!evaluator.by_costs_) return evaluator.figures_.hardware(evaluator.untrained(point));
+  return evaluator.figures_.hardware(costs.cost(point), evaluator.parameters_);
 }
 
 }  // namespace mase::search

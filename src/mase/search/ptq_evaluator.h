@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "mase/passes/costs.h"
-#include "mase/search/figures.h"
+#include "mase/search/evaluator.h"
 #include "mase/search/prefix_runner.h"
 #include "mase/search/quantize_space.h"
 
@@ -31,27 +31,35 @@ class CostTable {
   std::vector<std::map<Key, LayerCost>> known_;
 };
 
-// May be used by several threads at once, each with a session of its own.
-class PtqEvaluator {
+class PtqEvaluator final : public Evaluator {
  public:
   PtqEvaluator(const Graph& graph, const QuantizeSpace& space, EvaluationRows rows,
-               int64_t batch_size, FigureOptions figures);
+               int64_t batch_size, const FigureSet& figures);
 
-  struct Session {
+  // With what it is made of, for tests.
+  struct OwnSession final : Session {
+    explicit OwnSession(const PtqEvaluator& owner);
+    std::vector<Result> measure(std::span<const Point> points, const Calls& calls) override;
+    int64_t at_once() const override;
+    Dict hardware(const Point& point) override;
+    std::vector<Score> scores(std::span<const Point> points) override { return runner.run(points); }
+
+    const PtqEvaluator& evaluator;
     PrefixRunner runner;
     CostTable costs;
   };
-  Session session() const;
-  // Points that follow each other share what they have in common.
-  std::vector<Figures> measure(std::span<const Point> points, Session& session) const;
-  Dict hardware(const Point& point, Session& session) const;  // what needs no rows
+  std::unique_ptr<Session> session() const override { return std::make_unique<OwnSession>(*this); }
+  bool shares_work() const override { return true; }
+  Graph untrained(const Point& point) const override;
 
  private:
   const Graph& graph_;
   const QuantizeSpace& space_;
   EvaluationRows rows_;
   int64_t batch_size_;
-  FigureOptions figures_;
+  const FigureSet& figures_;
+  bool by_costs_;  // costs of layers say all that is wanted besides scores
+  bool losses_;
   ParameterCounts parameters_;  // of the network
 };
 

@@ -23,6 +23,7 @@ class QuantizeSpace final : public SpacePart {
   QuantizeSpace(const SpaceSetup& setup, Problems& problems);
   static std::vector<std::string> keys();  // of any format, for any operand
 
+  const QuantizeSpace* formats() const override { return this; }
   void apply(const Point& point, const CandidateUse& use, Candidate& candidate) const override;
   Dict sampled_config(const Point& point) const override;
   List passes(const Point& point) const override;

@@ -40,6 +40,9 @@ struct SamplerSetup {
   const Space* space = nullptr;
   size_t objectives = 1;
   int64_t trials = -1;  // planned in all; -1: as many as there are configurations
+  // So many that follow each other in the order of the space are measured in one go: an exhaustive
+  // search keeps them together.
+  int64_t together = 1;
 };
 
 struct SamplerRecord {
@@ -50,6 +53,7 @@ struct SamplerRecord {
   std::string help = {};
   Schema schema = {};
   bool independent = false;  // what it suggests does not depend on results
+  bool exhaustive = false;   // it goes through the whole space
   // Why it cannot search this space with so many objectives; nothing if it can.
   std::function<std::optional<std::string>(const SamplerSetup& setup)> refuses = {};
   std::function<std::unique_ptr<Sampler>(const Value& options, const SamplerSetup& setup)> make;

@@ -72,6 +72,21 @@ void SqlStudy::open_study(const StudyHeader& header) {
   count_ = seen_ = 0;
 }
 
+Dict SqlStudy::said_first(const Dict& attributes) {
+  const SqlTransaction transaction(*db_, db_->exclusive(study_));
+  Dict said;
+  for (const auto& [key, value] : attributes) {
+    set_study_attribute(key, value);
+    const auto rows = db_->run(
+        "SELECT value_json FROM study_system_attributes WHERE study_id = $1 AND key = $2",
+        {study_, key});
+    if (!rows.empty())
+      said.set(key, parse_python_json(rows[0][0].value_or("null"), db_->place()));
+  }
+  transaction.commit();
+  return said;
+}
+
 int64_t SqlStudy::agreed(const std::string& name, int64_t proposed) {
   const SqlTransaction transaction(*db_, db_->exclusive(study_));
   const auto rows =

@@ -27,6 +27,7 @@ class SqlStudy final : public Storage {
   ~SqlStudy() override;
 
   void open_study(const StudyHeader& header) override;
+  Dict said_first(const Dict& attributes) override;
   int64_t agreed(const std::string& name, int64_t proposed) override;
   bool shared() const override { return true; }
   bool changed() override { return db_->changed(); }

@@ -9,6 +9,8 @@
 #include <ctime>
 #include <limits>
 
+#include "mase/base/address.h"
+
 namespace mase::search {
 
 std::unique_ptr<Storage> open_storage(const std::string& address) {
@@ -17,23 +19,8 @@ std::unique_ptr<Storage> open_storage(const std::string& address) {
     if (record->takes(address)) return record->open(address);
     known.push_back(record->summary);
   }
-  throw Error("--storage", fmt::format("'{}' is no address of a study", printable(address)),
+  throw Error("--storage", fmt::format("'{}' is no address of a study", printable(masked_address(address))),
               "write " + join(known, ", or "));
-}
-
-std::string without_password(const std::string& address) {
-  const size_t scheme = address.find("://");
-  if (scheme == std::string::npos) return address;
-  std::string shown = address;
-  const size_t end = std::min(shown.find('/', scheme + 3), shown.size());
-  const size_t at = shown.rfind('@', end), colon = shown.find(':', scheme + 3);
-  if (at != std::string::npos && at > scheme && colon < at) shown.erase(colon, at - colon);
-  const std::string key = "password=";
-  if (const size_t secret = shown.find(key); secret != std::string::npos) {
-    const size_t from = secret + key.size();
-    shown.replace(from, std::min(shown.find('&', from), shown.size()) - from, "***");
-  }
-  return shown;
 }
 
 bool is_for_many_machines(const std::string& address) {

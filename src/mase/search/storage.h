@@ -59,6 +59,8 @@ class Storage {
   virtual void finish(const Space& space, const Trial& trial) = 0;
   virtual void flush() = 0;
 
+  // Attributes of the study: what nobody has said yet is said now; those that it has then.
+  virtual Dict said_first(const Dict& attributes) { return attributes; }
   // A number that all processes of a study agree on: the largest that any of them said.
   virtual int64_t agreed(const std::string& /*name*/, int64_t proposed) { return proposed; }
 };
@@ -75,8 +77,6 @@ struct StorageRecord {
 
 std::unique_ptr<Storage> open_storage(const std::string& address);
 bool is_for_many_machines(const std::string& address);
-// "postgresql://user:secret@host/db" without the secret: what may be shown and kept.
-std::string without_password(const std::string& address);
 
 // A trial of a study that others may have made, for our space: parameters by name. A parameter
 // that is missing, unknown or outside of its range makes it a trial of another space.

@@ -59,8 +59,8 @@ std::optional<StudyEnd> Study::end_reached(const StudyObserver& observer,
 }
 
 void Study::measure(const Objective& objective, const StudyObserver& observer,
-                    const std::vector<int64_t>& leased, Shared& shared) {
-  std::unique_lock lock(shared.mutex, std::adopt_lock);
+                    const std::vector<int64_t>& leased, Shared& shared,
+                    std::unique_lock<std::mutex>& lock) {
   const auto fail = [&] {
     if (!shared.failure) shared.failure = std::current_exception();
     shared.end = StudyEnd::interrupted;
@@ -123,7 +123,6 @@ void Study::measure(const Objective& objective, const StudyObserver& observer,
   const double each = seconds / static_cast<double>(leased.size());
   mean_seconds_ = mean_seconds_ == 0 ? each : (mean_seconds_ + each) / 2;
   shared.changed.notify_all();
-  lock.release();
 }
 
 void Study::record(int64_t number, Measurement measured, bool failed,
@@ -174,7 +173,7 @@ void Study::work(const Objective& objective, const StudyObserver& observer, Shar
       asked = shared.seconds();
     }
     if (!leased.empty()) {
-      measure(objective, observer, leased, shared);
+      measure(objective, observer, leased, shared, lock);
       pause = shortest;
       asked = -1;
       continue;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -98,8 +99,10 @@ class Study {
   bool lost_were_found();
   void begin(int64_t number);
   void take_up(int64_t number);
+  // Held when it is called and when it returns or throws; not while something is measured.
   void measure(const Objective& objective, const StudyObserver& observer,
-               const std::vector<int64_t>& leased, Shared& shared);
+               const std::vector<int64_t>& leased, Shared& shared,
+               std::unique_lock<std::mutex>& lock);
   void record(int64_t number, Measurement measured, bool failed, const StudyObserver& observer);
   std::optional<StudyEnd> end_reached(const StudyObserver& observer, const Shared& shared) const;
 

@@ -100,6 +100,7 @@ class Loop {
     program_->write_to(graph_);
     outcome.state = state_;
     outcome.run_seconds = seconds_since(start_);
+    outcome.step_seconds = step_seconds_;
     outcome.run_steps = run_steps_;
     outcome.run_samples = run_samples_;
     outcome.evaluation = std::move(evaluation_);
@@ -306,6 +307,7 @@ class Loop {
       event.batch = state_.batch;
       event.step = state_.step;
       event.epoch_seconds = seconds_since(epoch_start);
+      step_seconds_ = earlier_step_seconds_ + event.epoch_seconds;
       event.seconds = now();
       if (processes_.leads()) {
         if (observer_.on_step) observer_.on_step(event);
@@ -320,6 +322,7 @@ class Loop {
       }
       if (writes_ && checkpoint_is_due()) checkpoint();
     }
+    earlier_step_seconds_ = step_seconds_;
     return finish_epoch(event, seconds_since(epoch_start), enough, outcome);
   }
 
@@ -454,6 +457,7 @@ class Loop {
   int64_t run_steps_ = 0, run_samples_ = 0;
   Clock::time_point start_, last_checkpoint_;
   double base_seconds_ = 0, flushed_ = 0;
+  double earlier_step_seconds_ = 0, step_seconds_ = 0;  // without validation and files
 };
 
 }  // namespace

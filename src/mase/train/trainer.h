@@ -107,10 +107,11 @@ struct TrainState {
 struct TrainOutcome {
   TrainStatus status = TrainStatus::finished;
   TrainState state;
-  std::string message;     // what happened, when the run diverged,
-  std::string remedy;      // and what to do about it
-  std::string monitor;     // what chose the best epoch: "val_loss_epoch"
-  double run_seconds = 0;  // of this process
+  std::string message;      // what happened, when the run diverged,
+  std::string remedy;       // and what to do about it
+  std::string monitor;      // what chose the best epoch: "val_loss_epoch"
+  double run_seconds = 0;   // of this process
+  double step_seconds = 0;  // of it in training steps, without validation and files
   int64_t run_steps = 0, run_samples = 0;
   bool stopped_early = false;
   // The program that validated, for whoever evaluates further weights of this network.

@@ -5,18 +5,64 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import Any, Dict, Optional
+from dataclasses import dataclass
+from typing import Any, Dict, Optional, Tuple
 
 from chop.tools.logger import get_logger
 from mase._native import Error
+
+
+@dataclass(frozen=True)
+class _NodeName:
+    """Stands for a node in a file."""
+
+    name: str
+
+
+def _replaced(value: Any, by: Dict[Any, Any]) -> Any:
+    """The tables of metadata with some of what they hold replaced."""
+    if isinstance(value, dict):
+        return {key: _replaced(item, by) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, by) for item in value]
+    return by.get(value, value) if type(value).__name__ in ("Node", "_NodeName") else value
+
+
+def _copied(model: Any, memo: Optional[dict] = None, whole: Any = None) -> Tuple[Any, Dict[str, Any]]:
+    """A GraphModule of its own, with nodes, layers, weights and metadata, and the metadata of the whole graph (`whole`)
+    for it: tables that show its own parameters and nodes."""
+    from chop.ir.graph.mase_metadata import MaseMetadata
+
+    other = copy.deepcopy(model, memo if memo is not None else {})
+    type(other).__name__ = type(model).__name__  # each GraphModule has a class of its own
+    if hasattr(model, "mase_name"):
+        other.mase_name = model.mase_name
+    own = {id(p): name for name, p in model.named_parameters()}
+    theirs = dict(other.named_parameters())
+    nodes = dict(zip(model.graph.nodes, other.graph.nodes))
+
+    def copied(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: copied(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [copied(item) for item in value]
+        if type(value).__name__ == "Node":
+            return nodes.get(value, value)
+        return theirs[own[id(value)]] if id(value) in own else value
+
+    for old, new in nodes.items():
+        if "mase" in old.meta:
+            new.meta["mase"] = MaseMetadata(new, other, copied(old.meta["mase"].parameters))
+    return other, {} if whole is None else {"mase": MaseMetadata(None, other, copied(whole.parameters))}
 
 
 class MaseGraph:
     """A network that passes work on.
 
     `model` is any module that torch.fx can trace. `mg.model` is a real GraphModule, `mg.fx_graph.nodes`
-    its nodes with `node.meta["mase"]`, `mg.modules` its layers by path. Layers are those of the model
-    that came in, so its weights are shared until a pass replaces a layer.
+    its nodes with `node.meta["mase"]`, `mg.modules` its layers by path. Of a module that is traced here the
+    layers are those of the model that came in, so its weights are shared until a pass replaces a layer. A
+    GraphModule is copied, weights and all: passes change the graph itself, and the caller keeps his.
     """
 
     def __new__(cls, model: Any = None, *args: Any, **keys: Any) -> Any:
@@ -40,13 +86,13 @@ class MaseGraph:
         if not isinstance(model, torch.nn.Module):
             raise Error(f"MaseGraph: expected a torch module, got {type(model).__name__}")
         if hf_input_names is not None:
-            raise Error("hf_input_names: networks of Hugging Face are not traced here; trace the module with "
-                        "transformers.utils.fx and give the GraphModule")
+            raise Error("hf_input_names: networks of Hugging Face are not traced here; give a GraphModule of the network, or "
+                        "a module that torch.fx traces by itself")
         from mase.torch_trace import trace
 
         leaves = tuple((custom_ops or {}).get("modules", {}))
         self.cf_args, self.custom_ops = cf_args, custom_ops
-        self.model = trace(model, cf_args, leaves)
+        self.model = _copied(model)[0] if isinstance(model, torch.fx.GraphModule) else trace(model, cf_args, leaves)
         self.meta: Dict[str, Any] = {}
         if not skip_init_metadata:
             from chop.passes.graph.metadata import add_common_metadata_analysis_pass, init_metadata_analysis_pass
@@ -82,6 +128,17 @@ class MaseGraph:
         visit(self.model, "")
         return found
 
+    @classmethod
+    def from_module(cls, model: Any, cf_args: Optional[Dict[str, Any]] = None, custom_ops: Optional[dict] = None) -> "MaseGraph":
+        """The graph of a torch module, as the constructor makes it."""
+        return cls(model, cf_args, custom_ops)
+
+    is_huggingface = False
+
+    @property
+    def nodes(self) -> Any:
+        return self.fx_graph.nodes
+
     @property
     def nodes_in(self) -> list:
         return [node for node in self.fx_graph.nodes if node.op == "placeholder"]
@@ -93,13 +150,18 @@ class MaseGraph:
     def native(self, example: Any = None, partial: bool = False) -> Any:
         """The same network as a graph of the library; weights are shared. `partial`: operations that the library
         lacks are kept to be looked at, instead of an error that names them."""
+        import torch
+
         from mase.torch_import import from_torch
 
         if example is None:
             values = {}
             for node in self.nodes_in:
                 entry = getattr(node.meta.get("mase"), "parameters", {}).get("common", {})
-                value = entry.get("results", {}).get("data_out_0", {}).get("value")
+                result = entry.get("results", {}).get("data_out_0", {})
+                value = result.get("value")
+                if value is None and "torch_dtype" in result:  # metadata without values: zeros have the shape
+                    value = torch.zeros(result["shape"], dtype=result["torch_dtype"])
                 if value is not None:
                     values[node.name] = value
             example = values or None
@@ -111,7 +173,8 @@ class MaseGraph:
 
     def export(self, fname: Any = "masegraph", save_format: str = "full_model") -> None:
         """FNAME.pt with the module (or its state dict) and FNAME.mz with graph, formats and weights; without the
-        latter, which a warning says, where the network has operations that the library lacks."""
+        latter, which a warning says, where the network has operations that the library lacks. An older FNAME.mz is
+        removed first: it would be another network's."""
         import torch
 
         if save_format not in ("full_model", "state_dict"):
@@ -120,6 +183,10 @@ class MaseGraph:
         clean = copy.deepcopy(self)
         for node in clean.fx_graph.nodes:
             node.meta.pop("mase", None)
+        try:
+            os.remove(f"{name}.mz")
+        except FileNotFoundError:
+            pass
         torch.save(clean.model if save_format == "full_model" else clean.model.state_dict(), f"{name}.pt")
         try:
             native = self.native()
@@ -141,35 +208,45 @@ class MaseGraph:
             import torch
 
             keys: Dict[str, Any] = {} if torch.__version__.startswith("1.") else {"weights_only": False}
-            graph = cls(torch.load(f"{name}.pt", **keys))
+            model = torch.load(f"{name}.pt", **keys)
+            if not isinstance(model, torch.nn.Module):
+                raise Error(f"{name}.pt: it has weights and no network; read it into one with load_state_dict(mase.read_checkpoint"
+                            f"({name + '.pt'!r}).to_torch())")
+            graph = cls(model)
         graph, _ = init_metadata_analysis_pass(graph)
         graph, _ = add_software_metadata_analysis_pass(graph)
         return graph
 
     def __deepcopy__(self, memo: dict) -> "MaseGraph":
         """A graph of its own: layers, weights and metadata are copied."""
-        from chop.ir.graph.mase_metadata import MaseMetadata
-
         other = type(self).__new__(type(self))
         other.cf_args, other.custom_ops = self.cf_args, self.custom_ops
-        other.model = copy.deepcopy(self.model, memo)
-        other.meta = {}
-        own = {id(p): name for name, p in self.model.named_parameters()}
-        theirs = dict(other.model.named_parameters())
-
-        def copied(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {key: copied(item) for key, item in value.items()}
-            if isinstance(value, list):
-                return [copied(item) for item in value]
-            return theirs[own[id(value)]] if id(value) in own else value
-
-        for old, new in zip(self.fx_graph.nodes, other.fx_graph.nodes):
-            if "mase" in old.meta:
-                new.meta["mase"] = MaseMetadata(new, other.model, copied(old.meta["mase"].parameters))
-        if "mase" in self.meta:
-            other.meta["mase"] = MaseMetadata(None, other.model, copied(self.meta["mase"].parameters))
+        other.model, other.meta = _copied(self.model, memo, self.meta.get("mase"))
         return other
+
+    def __getstate__(self) -> dict:
+        """Metadata beside the module: torch writes the code of a graph into files and makes nodes of it anew."""
+        names = {node: _NodeName(node.name) for node in self.fx_graph.nodes}
+        metadata = [(node.name, _replaced(node.meta["mase"].parameters, names) if "mase" in node.meta else None) for node in names]
+        whole = _replaced(self.meta["mase"].parameters, names) if "mase" in self.meta else None
+        return {"cf_args": self.cf_args, "custom_ops": self.custom_ops, "model": self.model, "metadata": metadata, "whole": whole}
+
+    def __setstate__(self, state: dict) -> None:
+        from chop.ir.graph.mase_metadata import MaseMetadata
+
+        self.cf_args, self.custom_ops, self.model, self.meta = state["cf_args"], state["custom_ops"], state["model"], {}
+        nodes = list(self.fx_graph.nodes)
+        if len(nodes) != len(state["metadata"]):
+            raise Error(f"MaseGraph: the file has metadata of {len(state['metadata'])} nodes, and the network {len(nodes)}")
+        named: Dict[Any, Any] = {}
+        for node, (name, _) in zip(nodes, state["metadata"]):
+            node.name = name  # those that were inserted by hand have other names when their code is read
+            named[_NodeName(name)] = node
+        for node, (_, parameters) in zip(nodes, state["metadata"]):
+            if parameters is not None:
+                node.meta["mase"] = MaseMetadata(node, self.model, _replaced(parameters, named))
+        if state["whole"] is not None:
+            self.meta["mase"] = MaseMetadata(None, self.model, _replaced(state["whole"], named))
 
     def __repr__(self) -> str:
         return f"<MaseGraph of {type(self.model).__name__}: {len(self.fx_graph.nodes)} nodes>"

@@ -68,12 +68,61 @@ def _whole(number: float) -> Any:
     return int(number) if number == int(number) else number
 
 
-def calculate_modules(module: Any, in_data: Any, out_data: Any) -> Dict[str, Any]:
-    """Operations of one layer on one input: MACs, FLOPs and parameters."""
-    from mase.torch_import import from_torch
-    import torch
+def _window(module: Any) -> int:
+    size = module.kernel_size
+    return size * size if isinstance(size, int) else size[0] * size[1]
 
-    x = in_data[0] if isinstance(in_data, (list, tuple)) else in_data
-    layer = torch.nn.Sequential(module)
-    cost = from_torch(layer, x).cost(int(x.shape[0]))
-    return {"total_parameters": sum(p.numel() for p in module.parameters()), "computations": cost.flops, "macs": cost.macs}
+
+def calculate_modules(module: Any, in_data: Any, out_data: Any) -> Dict[str, Any]:
+    """One layer on one input (`in_data` and `out_data` are tuples of tensors), counted as the original counts: total_parameters
+    without biases, computations and backward_computations by its rule for each layer (a product counts once), and
+    input_buffer_size and output_buffer_size in numbers. What is so in fact stands beside it: macs, flops and parameters.
+
+    Layers that the original does not count have its keys with flops as computations and None for the way back.
+    """
+    import torch
+    from mase.torch_import import from_torch
+
+    nn = torch.nn
+    first, result = in_data[0], out_data[0]
+    inputs, outputs = first.numel(), result.numel()
+    found: Dict[str, Any] = {"total_parameters": 0}
+    forward: Any
+    backward: Any
+    if isinstance(module, nn.Linear):
+        weights = module.weight.numel()
+        found["total_parameters"] = weights
+        forward = weights * (inputs / first.shape[-1])
+        backward = 2 * forward
+    elif isinstance(module, nn.Conv2d):
+        channels = (in_data if isinstance(in_data, torch.Tensor) else first).shape[1]
+        found["total_parameters"] = module.weight.numel()
+        forward, backward = outputs * _window(module) * channels, 2 * inputs * _window(module) * channels
+    elif isinstance(module, (nn.AvgPool2d, nn.MaxPool2d)):
+        forward, backward = outputs * _window(module), inputs * _window(module)
+    elif isinstance(module, nn.Embedding):
+        found["total_parameters"] = module.embedding_dim * inputs
+        forward = backward = inputs = outputs = 0
+    elif isinstance(module, nn.modules.batchnorm._BatchNorm):
+        found["total_parameters"] = 2 * module.num_features
+        forward = backward = 4 * inputs
+    elif isinstance(module, nn.LayerNorm):
+        forward = backward = 5 * inputs
+    elif isinstance(module, (nn.Dropout, nn.Dropout2d)):
+        forward = backward = 0
+    elif isinstance(module, (nn.AdaptiveAvgPool2d, nn.ReLU, nn.ReLU6)):
+        forward = backward = inputs
+    else:
+        forward = backward = None
+    x = in_data if isinstance(in_data, torch.Tensor) else first
+    try:
+        cost = from_torch(nn.Sequential(module), x).cost(int(x.shape[0]))
+        true = {"flops": cost.flops, "macs": cost.macs}
+    except Error:
+        if forward is None:
+            raise
+        true = {"flops": None, "macs": None}  # it has no such operation, and the original counts it
+    found.update(computations=true["flops"] if forward is None else forward, backward_computations=backward,
+                 input_buffer_size=inputs, output_buffer_size=outputs, **true,
+                 parameters=sum(p.numel() for p in module.parameters()))
+    return found

@@ -7,9 +7,9 @@ from typing import Any, Dict, Optional, Tuple
 
 import torch
 
-from chop.passes.graph.utils import as_graph, get_mase_op
+from chop.passes.graph.utils import as_graph, get_mase_op, get_parent_name
 from mase._native import Error
-from mase.torch_ops import apply_mask, pruning_mask
+from mase.torch_ops import apply_mask, own_layer, pruning_mask
 
 
 def prune_transform_pass(graph: Any, pass_args: Optional[dict] = None) -> Tuple[Any, dict]:
@@ -34,8 +34,14 @@ def prune_transform_pass(graph: Any, pass_args: Optional[dict] = None) -> Tuple[
     info = native.run_pass("prune", args, samples=samples, print=None)
     for path, layer in native.modules.items():
         mask = layer.mask
-        if mask is not None:
-            apply_mask(graph.model.get_submodule(path), torch.from_numpy(mask.copy()))
+        if mask is None:
+            continue
+        own = graph.model.get_submodule(path)
+        if pruning_mask(own) is None:  # it may be the caller's, who keeps his as it is
+            parent, name = get_parent_name(path)
+            own = own_layer(own)
+            setattr(graph.model.get_submodule(parent), name, own)
+        apply_mask(own, torch.from_numpy(mask.copy()))
     return graph, info
 
 

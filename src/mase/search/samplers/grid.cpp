@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every configuration once: in order (brute force), or in a random order (grid), which is better
-// when not all of them will be tried.
+// Every configuration once, in an order that the seed draws: a search that is stopped has seen
+// something of everything.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -43,47 +44,55 @@ double shuffled(double index, double size, uint64_t seed) {
   return static_cast<double>(value);
 }
 
+// Groups of so many that follow each other stay together, in their own order: what they share is
+// computed once.
 class GridSampler final : public Sampler {
  public:
-  explicit GridSampler(bool in_order) : in_order_(in_order) {}
+  explicit GridSampler(int64_t together)
+      : together_(static_cast<double>(std::max<int64_t>(1, together))) {}
 
   Suggestion suggest(const Trials& trials, const Request& request) override {
     const double size = trials.space().size();
-    Random random(request.seed, "search grid", static_cast<uint64_t>(request.number));
     const double index = std::fmod(static_cast<double>(request.number), size);
-    Point point = trials.space().nth(in_order_ ? index : shuffled(index, size, request.seed));
+    Point point = trials.space().nth(place(index, size, request.seed));
     // Trials that others made shift the count: then the next one that is left is taken.
-    for (double i = 1; i < size && !request.repeats && trials.tried(point); ++i) {
-      const double next = std::fmod(index + i, size);
-      point = trials.space().nth(in_order_ ? next : shuffled(next, size, request.seed));
-    }
+    for (double i = 1; i < size && !request.repeats && trials.tried(point); ++i)
+      point = trials.space().nth(place(std::fmod(index + i, size), size, request.seed));
     return {std::move(point)};
   }
 
  private:
-  bool in_order_;
+  double place(double index, double size, uint64_t seed) const {
+    const double groups = std::floor(size / together_), group = std::floor(index / together_);
+    if (group >= groups) return index;  // of a last group that is not whole
+    return shuffled(group, groups, seed) * together_ + std::fmod(index, together_);
+  }
+
+  double together_;
 };
 
 const Register<SamplerRecord> grid{{
     .name = "grid",
     .summary = "every configuration once, in a random order",
     .independent = true,
+    .exhaustive = true,
     .refuses = refuses,
-    .make = [](const Value&, const SamplerSetup&) { return std::make_unique<GridSampler>(false); },
+    .make = [](const Value&, const SamplerSetup&) { return std::make_unique<GridSampler>(1); },
 }};
 
 std::unique_ptr<Sampler> make_brute_force(const Value&, const SamplerSetup& setup) {
   const bool all = setup.trials < 0 || static_cast<double>(setup.trials) >= setup.space->size();
-  return std::make_unique<GridSampler>(all);
+  return std::make_unique<GridSampler>(all ? setup.together : 1);
 }
 
 const Register<SamplerRecord> registered{{
     .name = "brute-force",
     .aliases = {"bruteforce", "brute_force", "brute", "exhaustive"},
-    .summary = "every configuration once",
-    .help = "In order; if fewer trials are asked for than there are configurations, in a random "
-            "order.",
+    .summary = "every configuration once, in a random order",
+    .help = "Where configurations that differ in the last layer alone are measured together, these "
+            "follow each other.",
     .independent = true,
+    .exhaustive = true,
     .refuses = refuses,
     .make = make_brute_force,
 }};

@@ -2,7 +2,6 @@
 // Optuna's journal: one line of JSON per operation, only ever appended to, under a lock file that
 // works on network disks too.
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,9 +12,9 @@
 #include <map>
 #include <random>
 #include <set>
-#include <thread>
 
 #include "mase/base/file.h"
+#include "mase/search/file_lock.h"
 #include "mase/search/python_json.h"
 #include "mase/search/storage.h"
 
@@ -37,31 +36,6 @@ enum Operation {
 
 // Optuna numbers states in this order too.
 int64_t state_number(TrialState state) { return static_cast<int64_t>(state); }
-
-// FILE.lock, made so that only one maker can succeed; one older than 30 s was left by the dead.
-class FileLock {
- public:
-  explicit FileLock(const std::string& path) : path_(path + ".lock") {
-    while (true) {
-      const int fd = ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-      if (fd >= 0) {
-        ::close(fd);
-        return;
-      }
-      if (errno != EEXIST) throw Error(path_, std::strerror(errno));
-      struct stat status {};
-      if (::stat(path_.c_str(), &status) == 0 && ::time(nullptr) - status.st_mtime > 30)
-        ::unlink(path_.c_str());
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-  ~FileLock() { ::unlink(path_.c_str()); }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-
- private:
-  std::string path_;
-};
 
 class JournalStorage final : public Storage {
  public:
@@ -107,6 +81,21 @@ class JournalStorage final : public Storage {
     if (found->second.maximise != header.maximise)
       throw Error(path_, fmt::format("study '{}' has other directions", printable(header.name)),
                   "give another --study");
+  }
+
+  Dict said_first(const Dict& attributes) override {
+    const FileLock lock(path_);
+    read_news();
+    std::vector<Value> lines;  // Optuna reads one attribute of each
+    for (const auto& [key, value] : attributes)
+      if (!attributes_[study_].contains(key))
+        lines.emplace_back(Dict{{"op_code", study_system_attribute},
+                                {"worker_id", worker_},
+                                {"study_id", study_},
+                                {"system_attr", Dict{{key, value}}}});
+    if (!lines.empty()) append(lines);
+    read_news();
+    return attributes_[study_];
   }
 
   std::vector<Trial> news(const Space& space) override {
@@ -265,6 +254,10 @@ class JournalStorage final : public Storage {
       for (const Value& direction : line["directions"].as_list())
         maximise.push_back(direction.as_int() == 2);
       studies_[line["study_name"].as_string()] = {study_count_++, std::move(maximise)};
+    } else if (operation == study_system_attribute) {
+      Dict& said = attributes_[line["study_id"].as_int("study_id")];
+      for (const auto& [key, value] : line["system_attr"].as_dict("system_attr"))
+        said.set(key, value);
     } else if (operation == create_trial) {
       make_trial(line);
     } else if (operation >= set_parameter && operation <= trial_system_attribute) {
@@ -335,6 +328,7 @@ class JournalStorage final : public Storage {
   size_t read_ = 0;
   int64_t line_number_ = 0, study_count_ = 0, study_ = 0;
   std::map<std::string, Study> studies_;
+  std::map<int64_t, Dict> attributes_;  // of studies, by id
   std::vector<Stored> trials_;
   std::vector<int64_t> there_;  // ids of this study's trials in the file, by number
   int64_t count_ = 0;           // of this study's trials, those of this process too

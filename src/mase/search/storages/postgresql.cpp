@@ -2,6 +2,7 @@
 // A PostgreSQL database, for studies that several machines work on.
 #include <memory>
 
+#include "mase/base/address.h"
 #include "mase/base/text.h"
 #include "mase/search/postgresql_pipeline.h"
 #include "mase/search/sql_storage.h"
@@ -61,7 +62,7 @@ INSERT INTO alembic_version VALUES ('v3.2.0.a');
 class PostgresqlConnection final : public SqlConnection {
  public:
   explicit PostgresqlConnection(const std::string& address)
-      : place_(without_password(address)), server_(address, place_) {
+      : place_(masked_address(address)), server_(address, place_) {
     // A server that crashes may lose its last half second, whole transactions each: trials are
     // then tried again. Waiting for the disk at every commit would cost more than most trials.
     server_.execute("SET synchronous_commit = off");

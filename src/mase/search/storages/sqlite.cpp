@@ -288,8 +288,9 @@ class SqliteConnection final : public SqlConnection {
 constexpr const char* scheme = "sqlite:///";
 
 bool takes(const std::string& address) {
-  return starts_with(address, scheme) || ends_with(address, ".db") ||
-         ends_with(address, ".sqlite3");
+  if (starts_with(address, scheme)) return true;
+  return address.find("://") == std::string::npos &&
+         (ends_with(address, ".db") || ends_with(address, ".sqlite3"));
 }
 
 std::unique_ptr<Storage> open(const std::string& address) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Per class: precision, of the rows given a class the share that belongs to it; recall, of the rows
-// of a class the share that was given it. 0 where there are none.
+// of a class the share that was given it, 0 where there are none; support, the rows of a class.
 #include "mase/train/metric.h"
 
 namespace mase::precision_recall_metric {
@@ -24,10 +24,18 @@ Value compute(const MetricInput& input) {
   return result;
 }
 
+Value count_rows(const MetricInput& input) {
+  std::vector<int64_t> rows(static_cast<size_t>(input.outputs));
+  for (int64_t row = 0; row < input.rows; ++row) ++rows[static_cast<size_t>(input.labels[row])];
+  return Value::of(rows);
+}
+
 const Register<MetricRecord> precision{
     {.name = "precision", .summary = "per class", .compute = compute<Share::of_predicted>}};
 const Register<MetricRecord> recall{
     {.name = "recall", .summary = "per class", .compute = compute<Share::of_labelled>}};
+const Register<MetricRecord> support{
+    {.name = "support", .summary = "rows of each class", .compute = count_rows}};
 
 }  // namespace
 }  // namespace mase::precision_recall_metric

@@ -22,7 +22,9 @@ Value compute(const MetricInput& input) {
 }
 
 const Register<MetricRecord> registered{
-    {.name = "top_k", .summary = "share of labels among the k largest", .compute = compute}};
+    {.name = "top_k",
+     .summary = "share of labels among the k largest outputs; equal outputs count against it",
+     .compute = compute}};
 
 }  // namespace
 }  // namespace mase::top_k_metric

@@ -21,7 +21,7 @@ double value(std::span<const double> table, int64_t columns, const Value&) {
 
 const Register<MetricRecord> registered{{
     .name = "top_k_accuracy",
-    .summary = "share of labels among the k largest outputs",
+    .summary = "share of labels among the k largest outputs; equal outputs count against it",
     .options = {{{.name = "k",
                   .type = FieldType::integer,
                   .default_value = 2,
