@@ -108,6 +108,17 @@ TEST(Costs, EbopsOfWidthsPerValue) {
   EXPECT_EQ(cost.weight_memory, 2 + 0 + 5 + 7 + 1 + 3 + 2 * 32);
 }
 
+// A scale is a part of the format: its bits are among those of the values it is for.
+TEST(Costs, LearnedScalesCountOnce) {
+  Graph graph = one_layer({1, 1, 1, 1, 1, 1}, 2, 3);
+  quantize(graph, {{"name", "scale_integer"},
+                   {"data_in_width", 4},
+                   {"data_in_scale", "learned"},
+                   {"weight_width", 4},
+                   {"weight_scale", "learned"}});
+  EXPECT_EQ(network_cost(graph, 1).total().weight_memory, 6 * 4 + 32 + 2 * 32);
+}
+
 // Where numbers wrap, HGQ2 does not count the sign.
 TEST(Costs, WrappingNumbersHaveNoSignToPayFor) {
   Graph graph = one_layer({1, 1}, 1, 2);

@@ -152,5 +152,14 @@ TEST(Statistics, StreamingKeepsMemorySmall) {
   }
 }
 
+TEST(Statistics, HistogramsOfInfiniteRangesCountEveryValue) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  ValueSketch sketch(100);
+  for (const float value : {-infinity, -1.0f, 0.0f, 2.0f, infinity}) sketch.add(value);
+  EXPECT_EQ(sketch.histogram(-infinity, infinity, 3), (std::vector<int64_t>{4, 0, 1}));
+  EXPECT_EQ(sketch.histogram(0, infinity, 3), (std::vector<int64_t>{2, 0, 1}));
+  EXPECT_EQ(sketch.histogram(-1, 2, 3), (std::vector<int64_t>{1, 1, 1}));
+}
+
 }  // namespace
 }  // namespace mase

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <limits>
 
 #include "mase/base/random.h"
+#include "mase/engine/kernels/kernels.h"
+#include "mase/train/evaluation.h"
 #include "mase/train/metric.h"
 #include "support/support.h"
 
@@ -135,6 +138,57 @@ TEST(Metrics, RocIsThinnedButKeepsItsEnds) {
   const RocCurve curve = roc_curve(scores, positive);
   EXPECT_LE(curve.fpr.size(), 200u);
   EXPECT_EQ(curve.fpr.back(), 1);
+}
+
+// A diverged network, a format that overflows to infinity: figures end, and none counts such a row
+// as right.
+TEST(Metrics, RowsWithoutFiniteScoresAreWrongAndHaveNoCurve) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> broken = {nan, 1, 0,        0, 1, 2,         0, infinity, 1,
+                                     -1,  2, infinity, 0, 1, -infinity, 5, nan,      1};
+  const std::vector<int32_t> wanted = {0, 2, 1, 2, 1, 0};
+  const MetricInput rows{broken.data(), wanted.data(), 6, 3, nan};
+  EXPECT_TRUE(std::isnan(roc_curve({1, nan, 0}, {true, false, true}).auc));
+  EXPECT_EQ(arg_max(broken.data(), 3), -1);
+  EXPECT_EQ(arg_max(broken.data() + 12, 3), 1);  // -infinity is the probability 0
+  const Value curves = compute_metric("roc", rows);
+  for (const Value& curve : curves.as_list()) {
+    EXPECT_TRUE(curve["auc"].is_null());
+    EXPECT_TRUE(curve["fpr"].as_list().empty());
+  }
+  EXPECT_DOUBLE_EQ(compute_metric("accuracy", rows).as_double(), 2.0 / 6);
+  EXPECT_DOUBLE_EQ(compute_metric("top_k", rows)["2"].as_double(), 2.0 / 6);
+  EXPECT_TRUE(compute_metric("loss", rows).is_null());
+  EXPECT_EQ(to_json(compute_metric("confusion", rows)), "[[0,0,0],[0,1,0],[0,0,1]]");
+  EXPECT_DOUBLE_EQ(compute_metric("recall", rows).as_list()[1].as_double(), 0.5);
+  EXPECT_DOUBLE_EQ(compute_metric("precision", rows).as_list()[1].as_double(), 1);
+
+  Dataset dataset;
+  dataset.class_names = {"a", "b", "c"};
+  Split split;
+  split.x = Tensor({6, 1});
+  split.labels = Tensor({6}, DType::i32);
+  std::copy(wanted.begin(), wanted.end(), split.labels.mutable_data<int32_t>());
+  Tensor outputs({6, 3});
+  std::copy(broken.begin(), broken.end(), outputs.mutable_data<float>());
+  const Value record = evaluation_record("test", split, outputs, {}, dataset);
+  EXPECT_EQ(record["rows_without_scores"].as_int(), 4);
+  EXPECT_TRUE(record["roc"].as_list()[0]["auc"].is_null());
+  // The engine counts the same rows as right.
+  constexpr int64_t stride = 16;
+  Tensor lanes({3, stride});
+  std::vector<int32_t> padded(2 * stride);
+  for (size_t b = 0; b < 6; ++b) {
+    padded[b] = wanted[b];
+    for (size_t c = 0; c < 3; ++c) lanes.mutable_data<float>()[c * stride + b] = broken[b * 3 + c];
+  }
+  const float* by_class = lanes.data<float>();
+  EXPECT_EQ(kernels::hits(by_class, 3, stride, 6, padded.data()), 2);
+  EXPECT_EQ(kernels::reference::hits(by_class, 3, stride, 6, padded.data()), 2);
+  EXPECT_EQ(
+      kernels::cross_entropy(by_class, 3, stride, 6, padded.data(), nullptr, 1, nullptr).correct,
+      2);
 }
 
 TEST(Metrics, AClassWithoutRowsHasNoArea) {

@@ -223,10 +223,18 @@ LayerCost layer_cost(const Graph& graph, const Node& node, const std::vector<Sha
   }
   cost.activation_memory =
       static_cast<double>(element_count(out)) * bits_of(formats.find("data_out"), out);
-  if (call.module)
-    for (const auto& [name, tensor] : call.module->parameters)
-      cost.weight_memory +=
-          static_cast<double>(tensor.numel()) * bits_of(formats.find(name), tensor.shape());
+  if (call.module) {
+    const std::vector<LearnedOperand> learned = learned_operands(*call.module);
+    for (const auto& [name, tensor] : call.module->parameters) {
+      // A learned number is part of its operand's format, whose bits count it.
+      const bool counted = std::any_of(
+          learned.begin(), learned.end(),
+          [&, &name = name](const LearnedOperand& number) { return number.parameter == name; });
+      if (!counted)
+        cost.weight_memory +=
+            static_cast<double>(tensor.numel()) * bits_of(formats.find(name), tensor.shape());
+    }
+  }
   if (!cost.is_product()) {
     cost.activation_bits = inputs.empty() ? 32 : bits_of(formats.find("data_in"), inputs[0]);
     return cost;

@@ -149,6 +149,11 @@ Evaluation Experiment::evaluate_program(Program& program, const std::string& nam
   });
   result.seconds = elapsed();
   result.record = evaluation_record(name, rows, result.outputs, result.score, data());
+  if (const Value& without = result.record["rows_without_scores"]; without.is_int())
+    observer_.warning(fmt::format(
+        "{} of {} {} rows have NaN or infinite outputs: they are classified as nothing and count "
+        "as wrong; what needs their scores (loss, areas under curves, errors) cannot be given",
+        without.as_int(), rows.rows(), name));
   return result;
 }
 

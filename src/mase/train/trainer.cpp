@@ -300,7 +300,8 @@ class Loop {
       }
       ++state_.batch;
       run_samples_ += global_size;
-      state_.loss_sum += event.loss * static_cast<double>(global_size);
+      state_.loss_sum += event.loss * result.weight;
+      state_.loss_weight += result.weight;
       state_.hits += static_cast<int64_t>(std::lround(sums[1]));
       state_.rows += global_size;
       event.batch = state_.batch;
@@ -375,7 +376,7 @@ class Loop {
     // A run of an earlier version that was resumed within the epoch does not know all of its rows.
     if (state_.rows == std::min(feed_.rows(), state_.batch * options_.batch_size)) {
       const double rows = static_cast<double>(std::max<int64_t>(1, state_.rows));
-      event.train_loss = state_.loss_sum / rows;
+      event.train_loss = state_.loss_sum / state_.loss_weight;
       if (data_.classification) event.train_accuracy = static_cast<double>(state_.hits) / rows;
       if (event.train_accuracy)
         event.figures.emplace_back("train_acc_epoch", *event.train_accuracy);
@@ -421,6 +422,7 @@ class Loop {
     ++state_.epoch;
     state_.batch = 0;
     state_.loss_sum = 0;
+    state_.loss_weight = 0;
     state_.hits = state_.rows = 0;
     outcome.stopped_early =
         options_.early_stopping > 0 && state_.stale_epochs >= options_.early_stopping;

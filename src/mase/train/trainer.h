@@ -89,6 +89,7 @@ struct TrainState {
   int64_t step = 0;   // optimiser steps done
   double seconds = 0;
   double loss_sum = 0;  // over this epoch's rows so far, as are hits and rows
+  double loss_weight = 0;
   int64_t hits = 0, rows = 0;
   std::optional<double> best_loss, best_accuracy;  // of the best epoch
   std::optional<double> best_monitored;

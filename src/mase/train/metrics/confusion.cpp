@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Confusion matrix: rows are true classes, columns predicted ones. Of many classes nearly all cells
-// are empty: then it is the list of [true class, predicted class, rows] that are not.
+// are empty: then it is the list of [true class, predicted class, rows] that are not. What has no
+// scores is predicted to be nothing and stands nowhere.
 #include <map>
 
 #include "mase/train/metric.h"
@@ -12,8 +13,10 @@ constexpr int64_t most_classes_of_a_matrix = 100;
 
 Value compute(const MetricInput& input) {
   std::map<std::pair<int64_t, int64_t>, int64_t> counts;
-  for (int64_t row = 0; row < input.rows; ++row)
-    ++counts[{input.labels[row], arg_max(input.logits + row * input.outputs, input.outputs)}];
+  for (int64_t row = 0; row < input.rows; ++row) {
+    const int64_t predicted = arg_max(input.logits + row * input.outputs, input.outputs);
+    if (predicted >= 0) ++counts[{input.labels[row], predicted}];
+  }
   List cells;
   if (input.outputs > most_classes_of_a_matrix) {
     for (const auto& [cell, count] : counts)

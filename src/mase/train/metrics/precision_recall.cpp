@@ -12,11 +12,12 @@ template <Share kShare>
 Value compute(const MetricInput& input) {
   std::vector<double> hits(static_cast<size_t>(input.outputs)), all(hits.size());
   for (int64_t row = 0; row < input.rows; ++row) {
-    const auto predicted =
-        static_cast<size_t>(arg_max(input.logits + row * input.outputs, input.outputs));
-    const auto label = static_cast<size_t>(input.labels[row]);
-    hits[label] += predicted == label;
-    all[kShare == Share::of_predicted ? predicted : label] += 1;
+    const int64_t predicted = arg_max(input.logits + row * input.outputs, input.outputs);
+    const int64_t label = input.labels[row];
+    const int64_t counted = kShare == Share::of_predicted ? predicted : label;
+    if (counted < 0) continue;  // nothing was predicted
+    hits[static_cast<size_t>(label)] += predicted == label;
+    all[static_cast<size_t>(counted)] += 1;
   }
   List result;
   for (size_t c = 0; c < hits.size(); ++c) result.push_back(all[c] > 0 ? hits[c] / all[c] : 0.0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Per-class ROC, one against the rest, over the softmax probabilities, with the exact area. A class
-// without rows on one side has no area: null. The background that is left at the signal
-// efficiencies jet papers quote is that of the whole curve; its points are thinned, for drawing,
-// and left out where there are too many classes to draw.
+// without rows on one side has no area, and no class has one where a row has no scores: null. The
+// background that is left at the signal efficiencies jet papers quote is that of the whole curve;
+// its points are thinned, for drawing, and left out where there are too many classes to draw.
 #include <algorithm>
 #include <cmath>
 #include <limits>
