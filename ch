@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ./ch ARGUMENTS: runs the program. The first call installs what is missing from Debian's packages
 # and builds a release; later calls start at once and rebuild only when sources changed.
+# ./ch --install hardware: the tools of ch emit, simulate and synth; --install place: of --place.
 set -euo pipefail
 
 here=${BASH_SOURCE[0]}
@@ -25,18 +26,14 @@ elif changed; then
   "$root/scripts/build.sh" --packages build --build-dir "$build" --stamp "$stamp" ch || exit $?
 fi
 
-# Hardware tools are large: only those who use them get them. Without them the program says so.
-case "${1:-} $*" in
-  "emit "* | "simulate "* | "synth "* | "shrink "*" --designs"*)
-    for tool in yosys iverilog verilator; do
-      command -v $tool >/dev/null && continue
-      "$root/scripts/install_packages.sh" hardware || true
-      break
-    done
-    ;;
-esac
-if [[ ${1:-} == synth && " $* " == *" --place"?"ice40 "* ]] && ! command -v nextpnr-ice40 >/dev/null; then
-  "$root/scripts/install_packages.sh" place || true
+# Hardware tools are large, and no command installs anything by itself: whoever wants them says so.
+if [[ ${1:-} == --install ]]; then
+  shift
+  case "$*" in
+    hardware | place | "hardware place") exec "$root/scripts/install_packages.sh" "$@" ;;
+  esac
+  echo "ch: --install takes hardware (yosys, iverilog, verilator) or place (nextpnr-ice40)" >&2
+  exit 2
 fi
 # Python with our packages first in line.
 case ${1:-} in

@@ -10,10 +10,11 @@ import importlib
 import sys
 from typing import Any
 
-from chop._layout import LayoutFinder
+from chop._layout import LayoutFinder, MachopFinder, missing
 
 if not any(isinstance(finder, LayoutFinder) for finder in sys.meta_path):
     sys.meta_path.append(LayoutFinder())
+    sys.meta_path.insert(0, MachopFinder())
 
 _PLACES = {"MaseGraph": "chop.ir.graph.mase_graph", "MaseMetadata": "chop.ir.graph.mase_metadata",
            "MaseDataModule": "chop.dataset", "get_dataset_info": "chop.dataset", "get_model": "chop.models",
@@ -27,4 +28,4 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_PLACES[name]), name)
     if name in _PARTS:
         return importlib.import_module(f"chop.{name}")
-    raise AttributeError(f"chop has no '{name}'")
+    raise missing("chop", name, [*_PLACES, *_PARTS])

@@ -4,6 +4,8 @@ they live where they belong, and this table says which of our modules each of th
 for. Quantised layers and quantizers have a module for each operation and format, made on demand."""
 from __future__ import annotations
 
+import difflib
+import dis
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -31,6 +33,8 @@ LAYOUT: Dict[str, List[str]] = {
     f"{_G}.analysis.flop_estimator": [f"{_G}.costs"],
     f"{_G}.analysis.flop_estimator.calculator": [f"{_G}.costs"],
     f"{_G}.analysis.flop_estimator.calculator.calc_modules": [f"{_G}.costs"],
+    f"{_G}.analysis.utils": [f"{_G}.utils"],
+    f"{_G}.common": [f"{_G}.utils"],
     f"{_G}.analysis.runtime": [_ABSENT],
     f"{_G}.analysis.runtime.runtime_analysis": [_ABSENT],
     f"{_G}.analysis.pruning": [f"{_G}.pruning"],
@@ -75,6 +79,12 @@ LAYOUT: Dict[str, List[str]] = {
     "chop.actions.test": ["chop.actions"],
     "chop.actions.search": ["chop.actions"],
     "chop.actions.search.search": ["chop.actions"],
+    "chop.actions.search.search_space": ["chop.actions.search_parts"],
+    "chop.actions.search.search_space.base": ["chop.actions.search_parts"],
+    "chop.actions.search.strategies": ["chop.actions.search_parts"],
+    "chop.actions.search.strategies.runners": ["chop.actions.search_parts"],
+    "chop.actions.search.strategies.runners.software": ["chop.actions.search_parts"],
+    "chop.actions.transform": ["chop.actions"],
     "chop.actions.simulate": ["chop.actions"],
     "chop.actions.accelerate_peft": [_ABSENT],
     "chop.pipelines.compression": ["chop.pipelines"],
@@ -83,17 +93,33 @@ LAYOUT: Dict[str, List[str]] = {
     "chop.tools.huggingface": [_ABSENT],
     "chop.tools.check_dependency": [_ABSENT],
 }
-# Below these, every name is a module: one per operation or format.
-_OPEN = (f"{_G}.transforms.quantize.quantized_modules.", f"{_G}.transforms.quantize.quantizers.",
-         "chop.nn.quantized.modules.", "chop.nn.quantizers.")
+# Below these there is a module for each operation or format, under its name or one of the original's.
+_OPS = (f"{_G}.transforms.quantize.quantized_modules.", "chop.nn.quantized.modules.")
+_FORMATS = (f"{_G}.transforms.quantize.quantizers.", "chop.nn.quantizers.")
+_MORE_OPS = {"conv", "pool2d", "batch_norm1d", "batch_norm2d", "group_norm", "instance_norm2d", "layer_norm", "rms_norm"}
+_MORE_FORMATS = {"block_fp", "block_log", "block_minifloat", "minifloat", "quantizers_for_hw", "utils"}
+
 
 def _sources(name: str) -> Optional[List[str]]:
     if name in LAYOUT:
         return LAYOUT[name]
-    for prefix in _OPEN:
-        if name.startswith(prefix):
-            return LAYOUT[prefix[:-1]]
+    from mase import _native
+
+    for prefixes, known in ((_OPS, lambda: {*_native.ops(), *_MORE_OPS}), (_FORMATS, lambda: {*_native.formats(), *_MORE_FORMATS})):
+        for prefix in prefixes:
+            if name.startswith(prefix) and name[len(prefix):] in known():
+                return LAYOUT[prefix[:-1]]
     return None
+
+
+def missing(module: str, name: str, known: Any) -> Exception:
+    """What to raise for a name that a module has not: it says the nearest one. Python takes an AttributeError's words away from
+    `from module import name`, so that is an ImportError here."""
+    found = difflib.get_close_matches(name, [str(k) for k in known], 1, 0.6)
+    frame: Any = sys._getframe(2)
+    importing = frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
+    text = f"{module} has no '{name}'" + (f"; did you mean '{found[0]}'?" if found else "")
+    return ImportError(text, name=name) if importing else AttributeError(text)
 
 
 class _Alias(ModuleType):
@@ -114,7 +140,7 @@ class _Alias(ModuleType):
         child = f"{self.__name__}.{name}"
         if _sources(child) is not None:
             return importlib.import_module(child)
-        raise AttributeError(f"{self.__name__} has no '{name}'")
+        raise missing(self.__name__, name, dir(self))
 
     def __call__(self, *args: Any, **keys: Any) -> Any:
         if self._hides is None:
@@ -123,6 +149,36 @@ class _Alias(ModuleType):
 
     def __dir__(self) -> Sequence[str]:
         return sorted({name for source in self._sources for name in dir(importlib.import_module(source))})
+
+
+class MachopFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Where the package lay until 2024: machop.chop is chop, and what is below it the same modules. Comes first, or the files of
+    chop would be loaded twice."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name == "machop" or name.startswith("machop."):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: Any) -> Any:
+        own = spec.name[len("machop."):]
+        if not own:
+            return None
+        if own.partition(".")[0] != "chop":
+            raise ModuleNotFoundError(f"No module named '{spec.name}'", name=spec.name)
+        return _Same(spec.name, importlib.import_module(own))
+
+    def exec_module(self, module: ModuleType) -> None:
+        if isinstance(module, _Same):
+            sys.modules[module.__name__] = module._is
+
+
+class _Same(ModuleType):
+    """Stands for a module while it is imported under another name."""
+
+    def __init__(self, name: str, module: ModuleType):
+        super().__init__(name)
+        self._is = module
 
 
 class LayoutFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, List
 
+from chop._layout import missing
 from mase._native import Error
 
 _LANGUAGE = "there are no tokenizers and no language models here"
@@ -13,13 +14,13 @@ _YOLO = "there is no YOLO here; any module that torch.fx traces can be given to 
 _REASONS = {
     "get_tokenized_dataset": _LANGUAGE,
     "get_trainer": _LANGUAGE + "; actions.train trains other networks",
+    "get_hf_dummy_in": _LANGUAGE,
     "tensorrt_calibrate_transform_pass": _TENSORRT,
     "tensorrt_fake_quantize_transform_pass": _TENSORRT,
     "tensorrt_fine_tune_transform_pass": _TENSORRT,
     "runtime_analysis_pass": "networks are timed by ch bench",
     "get_yolo_detection_model": _YOLO,
     "patch_yolo": _YOLO,
-    "ModelFactory": "networks are added by register_model(name, class)",
 }
 __all__ = sorted([*_REASONS, "check_deps_tensorRT_pass", "train"])
 
@@ -36,13 +37,13 @@ def train(*args: Any, **keys: Any) -> Any:
 
 def __getattr__(name: str) -> Any:
     if name not in _REASONS:
-        raise AttributeError(f"chop has no '{name}'")
+        raise missing("chop", name, __all__)
 
-    def missing(*args: Any, **keys: Any) -> Any:
+    def absent(*args: Any, **keys: Any) -> Any:
         raise Error(f"{name}: {_REASONS[name]}")
 
-    missing.__name__ = missing.__qualname__ = name
-    return missing
+    absent.__name__ = absent.__qualname__ = name
+    return absent
 
 
 def __dir__() -> List[str]:

@@ -29,7 +29,7 @@ from mase.formats import Format
 from mase.graph import Cost, Graph, Layer, Node, load
 from mase.hardware import Design, Estimate, emit, estimate
 from mase.pages import Page, report
-from mase.plugin import load_plugin, register_pass
+from mase.plugin import load_plugin, register_figure, register_pass
 from mase.results import Evaluation, SearchResult, TrainResult, TransformResult
 from mase.tokenizer import Tokenizer
 
@@ -37,9 +37,17 @@ __all__ = [
     "Checkpoint", "Cost", "Dataset", "Design", "Error", "Estimate", "Evaluation", "Format", "Graph",
     "InternalError", "Layer", "Node", "Page", "SearchResult", "Split", "Tokenizer", "TrainResult", "TransformResult",
     "__version__", "emit", "estimate", "formats", "from_torch", "load", "load_dataset",
-    "load_plugin", "models", "datasets", "passes", "predict", "read_checkpoint", "register_pass", "report",
+    "load_plugin", "models", "datasets", "passes", "predict", "read_checkpoint", "register_figure", "register_pass", "report",
     "save_checkpoint", "search", "test", "to_torch", "train", "transform",
 ]
+
+
+def __getattr__(name: str):
+    """What there is not: an AttributeError with the nearest name."""
+    import difflib
+
+    found = difflib.get_close_matches(name, __all__, 1, 0.6)
+    raise AttributeError(f"module 'mase' has no attribute '{name}'" + (f"; did you mean '{found[0]}'?" if found else ""))
 
 
 def models() -> dict:

@@ -42,6 +42,32 @@ class Dataset:
         self.sample_shape: List[int] = parts["sample_shape"]
         self.train, self.validation, self.test = (Split(**parts[key]) for key in ("train", "validation", "test"))
 
+    def to_dataframe(self, split: str = "all") -> Any:
+        """One row per sample: a column for each feature, the target (`target`; classes by name) and the split it is in."""
+        parts = {"train": self.train, "validation": self.validation, "test": self.test}
+        if split not in (*parts, "val", "all"):
+            raise _native.Error(f"split: expected train, validation, test or all, got {split!r}")
+        if len(self.sample_shape) != 1:
+            raise _native.Error(f"{self.name}: samples of shape {self.sample_shape} are no rows of a table")
+        split = {"val": "validation"}.get(split, split)
+        chosen = [name for name in parts if split in (name, "all") and len(parts[name])]
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("tables as DataFrames need pandas: pip install pandas") from None
+        frames = []
+        for name in chosen:
+            x, y = parts[name].x, parts[name].y
+            frame = pandas.DataFrame(x.reshape(len(x), -1), columns=self.feature_names or None)
+            if self.classification:
+                frame["target"] = [self.class_names[label] for label in y.ravel()]
+            else:
+                for i, column in enumerate(y.reshape(len(y), -1).T):
+                    frame["target" if y.size == len(y) else f"target_{i}"] = column
+            frame["split"] = name
+            frames.append(frame)
+        return pandas.concat(frames, ignore_index=True)
+
     def __repr__(self) -> str:
         return (f"<data set {self.name} ({self.variant}): {len(self.train):,} training, "
                 f"{len(self.validation):,} validation, {len(self.test):,} test rows>")

@@ -7,9 +7,9 @@ error.
 """
 from __future__ import annotations
 
+import inspect
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Union
-from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Callable, List, Mapping, Optional, Tuple, Union
 
 
 from mase import _native
@@ -28,61 +28,48 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 def open_experiment(model: Any, dataset: Any, options: Mapping[str, Any], *, config: Optional[PathLike] = None,
                     passes: Any = None, observer: Optional[Display] = None, tables: Any = None,
-                    progress: Optional[bool] = None, resume: Optional[PathLike] = None,
+                    progress: Optional[bool] = None, resume: Optional[PathLike] = None, as_test: bool = False,
                     command: str = "") -> "_native.Experiment":
-    """The native experiment, not yet prepared."""
+    """The native experiment, not yet prepared. A graph and arrays are taken as they lie in memory."""
     given = {key: value for key, value in options.items() if value is not None}
-    if model is not None:
-        given["model"] = path_text(model)
-    if dataset is not None:
+    held = model if isinstance(model, Graph) else None
+    arrays = _Arrays(dataset) if isinstance(dataset, tuple) else None
+    if held is not None and "load" in given:
+        raise _native.Error("load: the graph has its weights already")
+    if model is not None and held is None:
+        name = path_text(model)
+        file = "load" not in given and os.path.exists(name) and not name.endswith(".toml")
+        given["load" if file else "model"] = name
+    if dataset is not None and arrays is None:
         given["dataset"] = path_text(dataset)
     if observer is None:
         observer = Display(progress is not False)
-    return _native.Experiment(given, "" if config is None else path_text(config), passes, observer, tables,
-                              None if resume is None else path_text(resume), command)
+    experiment = _native.Experiment(given, "" if config is None else path_text(config), passes, observer, tables,
+                                    None if resume is None else path_text(resume), command)
+    if held is not None:
+        experiment.set_graph(held._native, held._extra or {})
+    if arrays is not None:
+        experiment.set_arrays(arrays.x, arrays.y, arrays.labels, as_test)
+    return experiment
 
 
-@contextmanager
-def _network(model: Any, options: Dict[str, Any]) -> Iterator[Any]:
-    """The model's name; a graph goes through a file, which is the one way a network is loaded."""
-    if not isinstance(model, Graph):
-        if model is not None and "load" not in options and os.path.exists(model) and not path_text(model).endswith(".toml"):
-            options["load"], model = path_text(model), None
-        yield model
-        return
-    if options.get("load") is not None:
-        raise _native.Error("load: the graph has its weights already")
-    import tempfile
+class _Arrays:
+    """A pair (x, y) as the library takes it."""
 
-    with tempfile.TemporaryDirectory(prefix="mase-") as folder:
-        path = os.path.join(folder, (model.name or "graph").replace("/", "-") + ".mz")
-        model.save(path)
-        options["load"], options["load_type"] = path, "mz"
-        yield None
-
-
-@contextmanager
-def _data(dataset: Any, options: Dict[str, Any]) -> Iterator[Any]:
-    """The data set's name; a pair of arrays (x, y) goes through a file of numbers."""
-    if not isinstance(dataset, tuple):
-        yield dataset
-        return
-    if len(dataset) != 2:
-        raise _native.Error(f"dataset: expected a pair of arrays (x, y), got {len(dataset)}")
-    x, y = dataset
-    if np.asarray(y).dtype.kind in "OSU":
-        raise _native.Error("dataset: y has text; give numbers of classes, or a table with the names (train(..., 'table.csv', "
-                            "target='kind'))")
-    x, y = host_array(x), host_array(y, np.int64 if np.asarray(y).dtype.kind in "iub" else np.float32)
-    if len(x) != len(y):
-        raise _native.Error(f"dataset: {len(x)} rows of x and {len(y)} of y")
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="mase-") as folder:
-        path = os.path.join(folder, "arrays.npz")
-        np.savez(path, x=x, y=y)
-        options.setdefault("target", "y")
-        yield path
+    def __init__(self, pair: tuple):
+        if len(pair) != 2:
+            raise _native.Error(f"dataset: expected a pair of arrays (x, y), got {len(pair)}")
+        self.x, y = host_array(pair[0]), np.asarray(pair[1])
+        self.labels: List[str] = []
+        if y.dtype.kind in "OSU":
+            if not all(isinstance(label, str) for label in y.ravel().tolist()):
+                raise _native.Error("dataset: y has neither numbers nor words; give one class or number for each row")
+            labels, y = np.unique(y.astype(str), return_inverse=True)
+            self.labels = labels.tolist()
+        whole = y.dtype.kind in "iub"
+        self.y = host_array(y, np.int64 if whole else np.float32)
+        if self.x.ndim == 0 or self.y.ndim == 0 or len(self.x) != len(self.y):
+            raise _native.Error(f"dataset: x has the shape {list(self.x.shape)} and y {list(self.y.shape)}; give one row of x for each of y")
 
 
 def _finish(experiment: Any) -> None:
@@ -107,9 +94,8 @@ def train(model: Any = None, dataset: Any = None, *, config: Optional[PathLike] 
     options = dict(options)
     if resume is not None and not (model is dataset is config is passes is None and save):
         raise _native.Error("resume: a resumed run keeps its own network, data, passes and folder")
-    with display(progress, on_epoch=on_epoch, on_step=on_step, prints=False) as shown, _network(model, options) as name, \
-            _data(dataset, options) as data:
-        experiment = open_experiment(name, data, options, config=config, passes=passes, observer=shown, resume=resume)
+    with display(progress, on_epoch=on_epoch, on_step=on_step, prints=False) as shown:
+        experiment = open_experiment(model, dataset, options, config=config, passes=passes, observer=shown, resume=resume)
         experiment.prepare(True, False)
         _finish(experiment)
         parts = experiment.train(save)
@@ -125,13 +111,25 @@ def _trained(experiment: Any, parts: dict, shown: Display) -> TrainResult:
     return TrainResult(parts, Graph(experiment.graph(), experiment.file_contents()), shown.history)
 
 
-def test(model: Any = None, dataset: Any = None, *, split: str = "test", load: Optional[PathLike] = None,
+class _Default(str):
+    """What an argument is when nobody gave it."""
+
+
+def test(model: Any = None, dataset: Any = None, *, split: str = _Default("test"), load: Optional[PathLike] = None,
          config: Optional[PathLike] = None, passes: Any = None, progress: Optional[bool] = None,
          **options: Any) -> Evaluation:
-    """Figures of a network on a split ("test", "validation", "train"), as `ch test` gives them."""
+    """Figures of a network on a split ("test", "validation" or "val", "train", "all"), as `ch test` gives them.
+
+    Arrays (x, y) are test rows, all of them, and outputs come in their order; a split that is named is the one that
+    `train` makes of the same arrays. Rows are scaled as the network's training did, if it did.
+    """
+    if not isinstance(split, str):
+        raise _native.Error(f"split: expected train, validation, test or all, got {split!r}")
+    whole = isinstance(dataset, tuple) and (isinstance(split, _Default) or split == "all")
+    split = {"val": "validation"}.get(split, "test" if whole else str(split))
     options = dict(options, **({"load": path_text(load)} if load is not None else {}))
-    with display(progress) as shown, _network(model, options) as name, _data(dataset, options) as data:
-        experiment = open_experiment(name, data, options, config=config, passes=passes, observer=shown)
+    with display(progress) as shown:
+        experiment = open_experiment(model, dataset, options, config=config, passes=passes, observer=shown, as_test=whole)
         experiment.prepare(True)
         _finish(experiment)
         evaluation = experiment.evaluate(split)
@@ -139,27 +137,43 @@ def test(model: Any = None, dataset: Any = None, *, split: str = "test", load: O
         return Evaluation(evaluation)
 
 
+def _scaled(graph: Graph, rows: Any) -> Any:
+    """Rows as the network takes them: scaled as its training scaled its own."""
+    noted: Any = _native.scaling(graph._extra or {})
+    if noted is None or isinstance(rows, (list, tuple)):
+        return rows
+    names, offset, scale = noted
+    columns = [str(name) for name in getattr(rows, "columns", ())]
+    if columns and set(names) <= set(columns):  # a DataFrame: features go by name
+        rows = rows.iloc[:, [columns.index(name) for name in names]]
+    x = host_array(rows)
+    if x.ndim < 2 or x[0].size != offset.size:
+        return x  # the graph says what it takes
+    return ((x.reshape(len(x), -1) - offset) / scale).reshape(x.shape)
+
+
 def predict(model: Any, rows: Any, *, load: Optional[PathLike] = None, preprocess: bool = True,
             keep_places: bool = False, tensor: str = "", **options: Any) -> Any:
     """The network's outputs for rows: the path of a table, or an array. A network of several inputs takes a list of
     paths, in its order; one of several outputs gives a tuple.
 
-    Rows of a file are scaled as the network's file says (`preprocess`). An array holds the network's
-    own inputs and is taken as it is.
+    Rows are scaled as the network's training scaled its own, which the graph and its files remember; with
+    `preprocess=False` they are taken as they are, as `graph(rows)` takes them. Columns of a DataFrame go by name
+    where it has all of the network's features.
     """
     files = (str, os.PathLike)
     several = isinstance(rows, (list, tuple)) and len(rows) > 0 and all(isinstance(path, files) for path in rows)
     paths = list(rows) if several else [rows] if isinstance(rows, files) else []
-    if isinstance(model, Graph) and not paths:
-        return model(rows)
     options = dict(options, **({"load": path_text(load)} if load is not None else {}))
-    with _network(model, options) as name:
-        experiment = open_experiment(name, None, options, progress=False)
-        experiment.prepare(False)
-        if paths:
-            outputs = experiment.predict([path_text(path) for path in paths], tensor, preprocess, keep_places)
-            return outputs[0] if len(outputs) == 1 else tuple(outputs)
-        return Graph(experiment.graph())(rows)
+    if not paths and isinstance(model, Graph) and not options:
+        return model(_scaled(model, rows) if preprocess else rows)
+    experiment = open_experiment(model, None, options, progress=False)
+    experiment.prepare(False)
+    if not paths:
+        graph = Graph(experiment.graph(), experiment.file_contents())
+        return graph(_scaled(graph, rows) if preprocess else rows)
+    outputs = experiment.predict([path_text(path) for path in paths], tensor, preprocess, keep_places)
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 def transform(model: Any = None, dataset: Any = None, *, config: Optional[PathLike] = None, passes: Any = None,
@@ -169,8 +183,8 @@ def transform(model: Any = None, dataset: Any = None, *, config: Optional[PathLi
     `passes` is a dict {name: arguments} in the order they run, or `config` a TOML file with [passes].
     """
     options = dict(options)
-    with display(progress, prints=print) as shown, _network(model, options) as name, _data(dataset, options) as data:
-        experiment = open_experiment(name, data, options, config=config, passes=passes, observer=shown)
+    with display(progress, prints=print) as shown:
+        experiment = open_experiment(model, dataset, options, config=config, passes=passes, observer=shown)
         experiment.prepare(False)
         _finish(experiment)
         original = Graph(experiment.graph(), experiment.file_contents())
@@ -191,8 +205,29 @@ def search(model: Any = None, dataset: Any = None, *, config: Optional[PathLike]
     """
     options = dict(options, storage=storage, study=study)
     tables = None if search is None else {"search": search}
-    with display(progress, prints=False) as shown, _network(model, options) as name, _data(dataset, options) as data:
-        experiment = open_experiment(name, data, options, config=config, observer=shown, tables=tables, command="search")
+    with display(progress, prints=False) as shown:
+        experiment = open_experiment(model, dataset, options, config=config, observer=shown, tables=tables, command="search")
         parts = _native.search(experiment, save, shown.trial, networks)
         _finish(experiment)
         return SearchResult(parts, parts.pop("extra"))
+
+
+_TYPES = {"text": str, "an integer": int, "a number": float, "true or false": bool}
+
+
+def _list_options(function: Callable) -> None:
+    """Shows the options of the registries in a function's signature and help: `**options` says nothing to a reader or to completion."""
+    signature = inspect.signature(function)
+    known = list(signature.parameters.values())[:-1]
+    names = {parameter.name for parameter in known}
+    fields = [field for field in _native.experiment_options() if field["name"] not in names]
+    known += [inspect.Parameter(field["name"], inspect.Parameter.KEYWORD_ONLY, default=field["default"],
+                                annotation=_TYPES.get(field["type"], Any)) for field in fields]
+    function.__signature__ = signature.replace(parameters=known + [list(signature.parameters.values())[-1]])  # type: ignore[attr-defined]
+    lines = [f"    {field['name']}: {field['help']}" + (f" ({', '.join(field['choices'])})" if field["choices"] else "") for field in fields]
+    function.__doc__ = (function.__doc__ or "").rstrip() + "\n\n    Options:\n" + "\n".join("    " + line for line in lines) + "\n"
+
+
+_listed: Tuple[Any, ...] = (train, test, transform, search)
+for _function in _listed:
+    _list_options(_function)

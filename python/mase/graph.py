@@ -179,6 +179,7 @@ class Graph:
 
     @property
     def name(self) -> str:
+        """What it is called: "jsc-tiny"."""
         return self._native.name
 
     @name.setter
@@ -187,10 +188,12 @@ class Graph:
 
     @property
     def nodes(self) -> List[Node]:
+        """Every node in the order of the graph: what it calls, what it takes, its shape and metadata."""
         return [Node(self, facts) for facts in self._native.nodes()]
 
     @property
     def modules(self) -> Mapping[str, Layer]:
+        """The layers by path; graph.modules["seq_blocks.2"]["weight"] is an array."""
         return _Layers(self)
 
     @property
@@ -204,6 +207,7 @@ class Graph:
 
     @property
     def parameter_count(self) -> int:
+        """How many numbers are trained."""
         return self._native.parameter_count()
 
     @property
@@ -224,6 +228,7 @@ class Graph:
         return iter(self.nodes)
 
     def copy(self) -> "Graph":
+        """A graph of its own; memory is shared until one of them is written."""
         return Graph(self._native.copy(), self._extra)
 
     __copy__ = copy
@@ -301,11 +306,13 @@ class Graph:
             operands += [o for o in records.get(op, {}).get("operands", []) if o not in operands and o != "data_out"]
         return rule.layer_config(operands)
 
-    def pruned(self, sparsity: float, **options: Any) -> "Graph":
+    def prune(self, sparsity: float, **options: Any) -> "Graph":
         """A new graph with this share of its weights set to zero and kept there."""
         graph = self.copy()
         graph.run_pass("prune", {"weight": dict(options, sparsity=float(sparsity))}, print=None)
         return graph
+
+    pruned = prune  # its name until quantize and prune were of one form
 
     # Looking ---------------------------------------------------------------------------------
 

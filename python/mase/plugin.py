@@ -32,6 +32,25 @@ def register_pass(function: Optional[Callable] = None, *, name: Optional[str] = 
     return register if function is None else register(function)
 
 
+def register_figure(function: Optional[Callable] = None, *, name: Optional[str] = None,
+                    higher_is_better: bool = False) -> Any:
+    """Makes a function a figure that a search may be for: metrics, --objective and hw_runner take its name.
+
+        @mase.register_figure
+        def wide_layers(graph):
+            return sum(tensor.shape[0] > 32 for tensor in graph.parameters().values())
+
+    The function gets each candidate's Graph and returns a number. What it raises fails that trial.
+    """
+    def register(target: Callable) -> Callable:
+        summary = (target.__doc__ or "a figure written in Python").strip().splitlines()[0]
+        _native.register_figure(name or target.__name__, lambda native: float(target(Graph(native))), higher_is_better,
+                                summary)
+        return target
+
+    return register if function is None else register(function)
+
+
 def load_plugin(path: Union[str, "os.PathLike[str]"]) -> Any:
     """Runs a Python file that registers passes (or anything else), and returns it as a module."""
     file = path_text(path)

@@ -35,6 +35,15 @@ class Evaluation(Record):
     def to_dict(self) -> dict:
         return {"split": self.split, "rows": self.rows, **self.figures, "record": self.record}
 
+    def to_dataframe(self) -> Any:
+        """One row for each class with its figures, or one row with all figures where there are no classes."""
+        classes = self.record.get("classes")
+        if not classes:
+            return dataframe([{"split": self.split, "rows": self.rows, **self.figures}])
+        each = {key: values for key, values in self.record.items() if isinstance(values, list) and len(values) == len(classes)
+                and all(isinstance(value, (int, float)) for value in values)}
+        return dataframe([{"class": name, **{key: values[i] for key, values in each.items()}} for i, name in enumerate(classes)])
+
     def __repr__(self) -> str:
         return f"<{self.split}, {self.rows:,} rows: " + ", ".join(f"{k} {v:.4f}" for k, v in self.figures.items()) + ">"
 
@@ -42,6 +51,10 @@ class Evaluation(Record):
         from mase.html import figures
 
         return figures(f"{self.split}, {self.rows:,} rows", [[k, f"{v:.6f}"] for k, v in self.figures.items()])
+
+
+class MissingFigures(Error, AttributeError):
+    """Figures that a run has not: hasattr(run, "test") is false."""
 
 
 class TrainResult(Record):
@@ -80,7 +93,7 @@ class TrainResult(Record):
         if split not in self.evaluations:
             why = ("the best weights are kept, and measured, where a run is written; mase.test(run.graph, ...) measures the last"
                    if not self.folder else f"the run is {self.status} after {self.steps:,} steps")
-            raise Error(f"{split}: this run has no such figures: {why}")
+            raise MissingFigures(f"{split}: this run has no such figures: {why}")
         return self.evaluations[split]
 
     @property

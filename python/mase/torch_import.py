@@ -199,7 +199,7 @@ def _defaults(module: torch.nn.Module, example: Any) -> Optional[Dict[str, Any]]
     return left or None
 
 
-def _guessed_shape(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Optional[List[int]]:
+def guessed_shape(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Optional[List[int]]:
     """A layer of plain features says how wide its input is."""
     for user in node.users:
         if user.op == "call_module":
@@ -256,7 +256,7 @@ class _Importer:
     def shape(self, node: torch.fx.Node) -> List[int]:
         if node.name in self.examples:
             return list(self.examples[node.name].shape[1:])
-        shape = _guessed_shape(node, self.modules)
+        shape = guessed_shape(node, self.modules)
         if shape is None:
             raise _native.Error(f"{node.name}: the shape of this input is not known; give an example")
         return shape

@@ -13,7 +13,7 @@ import importlib
 import json
 import zlib
 from functools import lru_cache
-from typing import Any, Dict, List, Optional, Tuple, Type
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type
 
 import torch
 import torch.fx
@@ -71,6 +71,14 @@ def layer_class(op: str) -> Type[Any]:
     return found
 
 
+_watching: List[Callable[[str, Dict[str, Any]], None]] = []
+
+
+def watch_formats(function: Callable[[str, Dict[str, Any]], None]) -> None:
+    """Calls a function with the format and the config of every quantised layer and function that is made."""
+    _watching.append(function)
+
+
 _ATTRIBUTES = {"data_in": "x_quantizer", "weight": "w_quantizer", "bias": "b_quantizer", "data_out": "out_quantizer"}
 
 
@@ -109,6 +117,8 @@ class QuantizedLayer:
         own["x_quantizer"] = own["w_quantizer"] = own["b_quantizer"] = own["out_quantizer"] = None
         if own["bypass"]:
             return
+        for watch in _watching:
+            watch(self.format, config)
         flat = dict(config, name=self.format)
         flat.pop("bypass", None)
         made = _native.layer_quantizers(self.mase_op, flat, type(self).__name__)
@@ -325,6 +335,8 @@ class QuantizedFunction:
         self.function, self.op, self.format, self.config = function, op, format, dict(config)
         self.__name__, self.__qualname__, self.__module__ = name, name + _CODE + code, FUNCTIONS
         flat = {key: value for key, value in config.items() if key != "bypass"}
+        for watch in _watching:
+            watch(format, config)
         made = {} if config.get("bypass") else _native.layer_quantizers(op, dict(flat, name=format), name)
         self.quantizers = {operand: Format("", _native_quantizer=q) for operand, q in made.items()}
         self._weight_second = "weight" in op_records()[op]["operands"]

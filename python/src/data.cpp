@@ -5,6 +5,7 @@
 #include "callbacks.h"
 #include "convert.h"
 #include "mase/data/dataset.h"
+#include "mase/run/network.h"
 #include "mase/run/spec.h"
 #include "module.h"
 
@@ -44,6 +45,18 @@ nb::dict dataset_arrays(const Dataset& dataset) {
 }
 
 void bind_data(nb::module_& module) {
+  // What a network's file says about scaling its inputs: names, and (raw - offset) / scale.
+  module.def("scaling", [](nb::handle contents) -> nb::object {
+    Checkpoint file;
+    file.contents = to_value(contents);
+    const std::optional<Preprocessing> noted = notes_of(file).preprocessing;
+    if (!noted || noted->offset.empty()) return nb::none();
+    nb::list names;
+    for (size_t i = 0; i < noted->feature_names.size(); ++i) names.append(noted->feature_names[i]);
+    const Shape shape{static_cast<int64_t>(noted->offset.size())};
+    return nb::make_tuple(names, shared_array(Tensor::of(shape, noted->offset)),
+                          shared_array(Tensor::of(shape, noted->scale)));
+  });
   // The data options of an experiment by name: dataset, data_dir, val_split, seed, ...
   module.def("load_dataset", [](nb::handle given, nb::object observer) {
     const DataSpec spec = data_spec(experiment_settings(to_value(given)));

@@ -95,10 +95,30 @@ Experiment& Session::experiment() {
   return *experiment_;
 }
 
+void Session::set_arrays(nb::handle x, nb::handle y, std::vector<std::string> labels,
+                         bool as_test) {
+  ArrayData rows;
+  rows.name = rows.place = "arrays";
+  rows.train = {to_tensor(x, "x"), to_tensor(y, "y")};
+  rows.classes = std::move(labels);
+  if (as_test) rows.test = rows.train;
+  memory_.rows = std::make_shared<const ArrayData>(std::move(rows));
+}
+
+void Session::set_graph(const Graph& graph, nb::handle contents) {
+  Checkpoint network;
+  network.type = CheckpointType::mz;
+  network.graph = graph;
+  network.tensors = state_dict(graph);
+  network.contents = to_value(contents);
+  memory_.network = std::make_shared<const Checkpoint>(std::move(network));
+}
+
 void Session::prepare(bool needs_data, bool keep_scaling, bool with_passes) {
   ExperimentSpec spec = experiment_spec(settings_);
   spec.data.needed = needs_data;
   spec.data.keep_scaling = keep_scaling;
+  take_from_memory(spec, memory_);
   if (!with_passes) spec.passes = {};
   if (resumed_) take_up(spec, *resumed_);
   run([&] {
@@ -132,9 +152,6 @@ nb::dict Session::train(bool save) {
 }
 
 nb::dict Session::evaluate(const std::string& split) {
-  if (split != "test" && split != "validation" && split != "train")
-    throw Error("split", fmt::format("unknown split '{}'", printable(split)),
-                "use train, validation or test");
   Evaluation evaluation;
   run([&] { evaluation = experiment().evaluate(split); });
   return evaluation_dict(std::move(evaluation), classification());
@@ -186,6 +203,8 @@ void bind_experiment(nb::module_& module) {
            nb::arg("resume") = nb::none(), nb::arg("command") = "")
       .def("prepare", &Session::prepare, nb::arg("needs_data") = false,
            nb::arg("keep_scaling") = true, nb::arg("with_passes") = true)
+      .def("set_graph", &Session::set_graph)
+      .def("set_arrays", &Session::set_arrays)
       .def("train", &Session::train, nb::arg("save"))
       .def("evaluate", &Session::evaluate)
       .def("predict", &Session::predict)

@@ -18,6 +18,10 @@ class Session {
           nb::handle tables, const std::optional<std::string>& resume, const std::string& command);
 
   void prepare(bool needs_data, bool keep_scaling, bool with_passes);
+  // Rows in memory in the place of a data set; labels: words that y has places of. As tests they
+  // are test rows, all of them.
+  void set_arrays(nb::handle x, nb::handle y, std::vector<std::string> labels, bool as_test);
+  void set_graph(const Graph& graph, nb::handle contents);  // in the place of a file
   nb::dict train(bool save);
   nb::dict evaluate(const std::string& split);
   nb::list predict(const std::vector<std::string>& inputs, const std::string& tensor,
@@ -39,6 +43,7 @@ class Session {
   RunFolder create_folder(const std::string& kind) { return create_folder(kind, experiment()); }
   RunFolder create_folder(const std::string& kind, const Experiment& experiment) const;
   Settings& settings() { return settings_; }
+  const InMemory& memory() const { return memory_; }
   const Observer& observer() const { return observer_; }
   Callbacks& callbacks() { return callbacks_; }
 
@@ -48,6 +53,7 @@ class Session {
   Callbacks callbacks_;
   Settings settings_;
   std::optional<RunFolder> resumed_;
+  InMemory memory_;
   Observer observer_;
   std::unique_ptr<Experiment> experiment_;
 };

@@ -11,6 +11,7 @@
 #include "mase/ir/op.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
+#include "mase/run/options.h"
 #include "module.h"
 
 namespace mase::python {
@@ -22,6 +23,7 @@ Value schema_value(const Schema& schema) {
     fields.push_back(Dict{{"name", field.name},
                           {"type", type_name(field.type)},
                           {"default", field.default_value},
+                          {"choices", Value::of(field.choices)},
                           {"help", field.help}});
   return fields;
 }
@@ -75,6 +77,11 @@ std::string table_text(const std::vector<std::string>& header,
 }  // namespace
 
 void bind_registries(nb::module_& module) {
+  // Every option that train, test, transform and search take by name.
+  module.def("experiment_options", [] {
+    return from_value(
+        schema_value({general_options() + data_options() + trainer_options() + machine_options()}));
+  });
   module.def("ops", [] {
     nb::dict ops;
     for (const OpRecord* op : Registry<OpRecord>::instance().all())

@@ -2,6 +2,8 @@
 // Searches, as ch search does them: run_search decides and writes, here it is converted.
 #include <nanobind/stl/string.h>
 
+#include <map>
+
 #include "convert.h"
 #include "experiment.h"
 #include "mase/run/search_run.h"
@@ -28,8 +30,8 @@ nb::dict run(Session& session, bool save, nb::object finished, size_t networks) 
   std::vector<Graph> graphs;
   session.run([&] {
     SearchSpec spec = checked_search_spec(session.settings(), {}, 1);
-    prepared =
-        std::make_unique<PreparedSearch>(session.settings(), std::move(spec), session.observer());
+    prepared = std::make_unique<PreparedSearch>(session.settings(), std::move(spec),
+                                                session.observer(), session.memory());
     if (session.callbacks().stop_requested()) return;
     SearchCalls calls;
     calls.finished = [&](const search::Trials& all, const search::Trial& trial) {
@@ -79,11 +81,53 @@ nb::dict run(Session& session, bool save, nb::object finished, size_t networks) 
   return result;
 }
 
+// Functions of Python by the name of their figure. Never freed: the registry outlives Python.
+std::map<std::string, nb::object>& figure_functions() {
+  static auto* functions = new std::map<std::string, nb::object>();
+  return *functions;
+}
+
+double figure_value(const std::string& name, const Graph& network) {
+  nb::gil_scoped_acquire lock;
+  try {
+    return nb::cast<double>(figure_functions().at(name)(Graph(network)));
+  } catch (nb::python_error& error) {
+    throw Error(name, printable(error.what()));
+  } catch (const nb::cast_error&) {
+    throw Error(name, "the function gave no number");
+  }
+}
+
+// A cell of a notebook may be run again: the last function counts.
+void register_figure(const std::string& name, nb::object function, bool higher_is_better,
+                     const std::string& summary) {
+  Registry<search::FigureRecord>& figures = Registry<search::FigureRecord>::instance();
+  if (const auto* known = figures.find(name)) {
+    if (!figure_functions().count(name))
+      throw Error("figure", fmt::format("'{}' is there already", printable(name)),
+                  "choose another name");
+    if (known->higher_is_better != higher_is_better)
+      throw Error("figure", fmt::format("'{}' had the other direction", printable(name)),
+                  "choose another name");
+  }
+  const bool fresh = figure_functions().insert_or_assign(name, std::move(function)).second;
+  if (fresh)
+    figures.add({.name = name,
+                 .summary = summary,
+                 .needs = search::FigureNeeds::network,
+                 .higher_is_better = higher_is_better,
+                 .value = [name](const search::Measured& known) {
+                   return figure_value(name, *known.network);
+                 }});
+}
+
 }  // namespace
 
 void bind_search(nb::module_& module) {
   module.def("search", &run, nb::arg("experiment"), nb::arg("save"), nb::arg("finished").none(),
              nb::arg("networks"));
+  module.def("register_figure", &register_figure, nb::arg("name"), nb::arg("function"),
+             nb::arg("higher_is_better"), nb::arg("summary"));
 }
 
 }  // namespace mase::python

@@ -51,18 +51,18 @@ Graph network(bool convolution, const Dict& formats) {
   return graph;
 }
 
-std::map<std::string, std::vector<float>> gradients(const Graph& graph) {
+std::map<std::string, std::vector<float>> gradients(
+    const Graph& graph, const Tensor& x = random_tensor({rows, channels, side, side}, 1, 2),
+    const Tensor& targets = random_tensor({rows, outputs}, 2, 3)) {
   CompileOptions options;
   options.training = true;
-  options.batch_size = rows;
+  options.batch_size = x.dim(0);
   options.loss = make_loss("mse", {}, false);
   Program program = Program::compile(graph, options);
-  const Tensor x = random_tensor({rows, channels, side, side}, 1, 2);
-  const Tensor targets = random_tensor({rows, outputs}, 2, 3);
   Batch batch;
   batch.inputs = {x};
   batch.target = targets;
-  batch.size = rows;
+  batch.size = x.dim(0);
   program.forward_backward(batch);
   std::map<std::string, std::vector<float>> result;
   for (const ParameterView& view : program.parameters())
@@ -98,6 +98,80 @@ TEST(BackwardFormats, OfAConvolutionAreThoseOfTheLayerItIs) {
         }
       EXPECT_TRUE(rounded);
     }
+}
+
+// A layer over positions, as a layer or as a function of constants.
+Graph layer_of_positions(const Shape& sample, bool function, const Dict& formats) {
+  Graph graph;
+  graph.name = "positions";
+  const NodeId x = graph.add_placeholder("x", sample);
+  NodeId y = -1;
+  const Tensor weight = random_tensor({outputs, sample.back()}, 0.5, 4);
+  const Tensor bias = random_tensor({outputs}, 0.5, 5);
+  if (function) {
+    const NodeId w = graph.add_constant("layer.weight", weight, true);
+    const NodeId b = graph.add_constant("layer.bias", bias, true);
+    y = graph.call_function("linear", {Argument::node(x), Argument::node(w), Argument::node(b)});
+  } else {
+    Module layer = make_module(
+        "linear", Value(Dict{{"in_features", sample.back()}, {"out_features", outputs}}), 0, "l");
+    *layer.find("weight") = weight;
+    *layer.find("bias") = bias;
+    y = graph.add_module("layer", std::move(layer), {x});
+  }
+  graph.add_output({y});
+  PassContext context;
+  run_pass(graph, "training_base",
+           Dict{{"by", "type"}, {"linear", Dict{{"config", Value(formats)}}}}, context);
+  return graph;
+}
+
+// What is rounded for the backward pass are the float values, whatever layout lies between.
+TEST(BackwardFormats, OfPositionsAreRoundedOnce) {
+  constexpr int64_t positions = 5, width = 6;
+  const Tensor x = random_tensor({rows, positions, width}, 1, 2);
+  const Tensor targets = random_tensor({rows, positions, outputs}, 2, 3);
+  const Dict formats{{"forward", Value(fixed({"data_in", "weight"}, 4, 1))},
+                     {"backward", Value(fixed({"output_grad", "data_in", "weight"}, 8, 6))}};
+  const auto wanted =
+      gradients(layer_of_positions({width}, false, formats), x.reshaped({rows * positions, width}),
+                targets.reshaped({rows * positions, outputs}));
+  const auto got = gradients(layer_of_positions({positions, width}, false, formats), x, targets);
+  for (const auto& [name, values] : wanted)
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(got.at(name)[i], values[i], 1e-6 + 1e-5 * std::abs(values[i])) << name << i;
+}
+
+TEST(BackwardFormats, OfAFunctionAreThoseOfTheLayer) {
+  constexpr int64_t positions = 5, width = 6;
+  const Tensor x = random_tensor({rows, positions, width}, 1, 2);
+  const Tensor targets = random_tensor({rows, positions, outputs}, 2, 3);
+  const Dict formats{{"forward", Value(fixed({"data_in", "weight", "bias"}, 4, 1))},
+                     {"backward", Value(fixed({"output_grad", "data_in", "weight"}, 3, 1))}};
+  const auto layer = gradients(layer_of_positions({positions, width}, false, formats), x, targets);
+  const Graph function = layer_of_positions({positions, width}, true, formats);
+  EXPECT_EQ(gradients(function, x, targets), layer);
+  EXPECT_TRUE(run(function, {x})[0].same_bits(
+      run(layer_of_positions({positions, width}, false, formats), {x})[0]));
+}
+
+TEST(BackwardFormats, OfAWeightThatDependsOnTheBatchAreRefused) {
+  Graph graph;
+  graph.name = "own weights";
+  const NodeId x = graph.add_placeholder("x", {6});
+  graph.add_output({graph.call_function("linear", {Argument::node(x), Argument::node(x)})});
+  PassContext context;
+  const Dict formats{{"forward", Value(Dict{{"bypass", true}})},
+                     {"backward", Value(fixed({"output_grad"}, 6, 3))}};
+  run_pass(graph, "training_base",
+           Dict{{"by", "type"}, {"linear", Dict{{"config", Value(formats)}}}}, context);
+  try {
+    gradients(graph, random_tensor({rows, 6}, 1, 2), random_tensor({rows, rows}, 1, 2));
+    FAIL() << "taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("cannot round its backward pass"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(BackwardFormats, BlocksAreRefusedWhenTheyArePlanned) {

@@ -235,6 +235,13 @@ TEST(emit, read_back_proves_functions_of_many_bits) {
 }
 
 // The better of da4ml and alkaid has 1133 LUTs and 51 levels for the same weights in the same flow.
+TEST(emit, the_simulator_is_chosen_by_rows_and_size) {
+  EXPECT_EQ(quicker_simulator(2000, 60'000), "iverilog");
+  EXPECT_EQ(quicker_simulator(2000, 650'000), "verilator");
+  EXPECT_EQ(quicker_simulator(100'000, 60'000), "verilator");
+  EXPECT_EQ(quicker_simulator(100, 650'000), "iverilog");
+}
+
 TEST(emit, synthesis_stays_small_and_near_the_estimate) {
   if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";
   const Emitted design = emitted("w4_toy", {}, 2);

@@ -146,7 +146,7 @@ RC_GTEST_PROP(requantize, is_the_definition, ()) {
   const bool from_signed = *rc::gen::arbitrary<bool>();
   const FixedFormat from{from_signed, from_width, from_frac};
   FixedFormat to{*rc::gen::arbitrary<bool>(), *rc::gen::inRange(1, 10), *rc::gen::inRange(-3, 8)};
-  to.rounding = static_cast<IntegerRounding>(*rc::gen::inRange(0, 5));
+  to.rounding = static_cast<IntegerRounding>(*rc::gen::inRange(0, 8));
   to.overflow = static_cast<IntegerOverflow>(*rc::gen::inRange(0, 2));
   IntegerBuilder builder("net");
   builder.output(builder.requantize(builder.input(from.range(), from.frac, "x"), to));
@@ -168,8 +168,17 @@ RC_GTEST_PROP(requantize, is_the_definition, ()) {
       case IntegerRounding::half_away:
         code = std::round(x);
         break;
+      case IntegerRounding::half_toward_zero:
+        code = x < 0 ? std::floor(x + 0.5) : std::ceil(x - 0.5);
+        break;
       case IntegerRounding::toward_zero:
         code = std::trunc(x);
+        break;
+      case IntegerRounding::away_from_zero:
+        code = x < 0 ? std::floor(x) : std::ceil(x);
+        break;
+      case IntegerRounding::ceil:
+        code = std::ceil(x);
         break;
       case IntegerRounding::floor:
         code = std::floor(x);

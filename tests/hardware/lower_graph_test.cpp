@@ -89,10 +89,14 @@ TEST(lower_graph, integer_formats) {
 }
 
 TEST(lower_graph, every_rounding_and_wrap) {
-  for (const char* rounding : {"half_up", "half_away", "toward_zero", "floor", "nearest_even"})
-    expect_equal(quantised(
-        "jsc-toy", integer_table(6, 3, fmt::format("data_in_rounding = \"{}\"\n", rounding))));
-  expect_equal(quantised("jsc-toy", integer_table(6, 3, "data_in_overflow = \"wrap\"\n")));
+  for (const std::string& rounding : rounding_names())
+    for (const char* overflow : {"saturate", "wrap"})
+      if (rounding != "stochastic")
+        expect_equal(quantised(
+            "jsc-toy", integer_table(6, 3,
+                                     fmt::format("data_in_rounding = \"{}\"\ndata_in_overflow = "
+                                                 "\"{}\"\n",
+                                                 rounding, overflow))));
 }
 
 TEST(lower_graph, weights_of_other_formats) {
@@ -119,6 +123,44 @@ TEST(lower_graph, refusals_name_the_node_and_the_remedy) {
   EXPECT_THAT(refusal(quantised("jsc-tiny", linear_table("name = \"integer\"\ndata_in_width = 8\n"
                                                          "weight_width = 8\n"))),
               testing::AllOf(testing::HasSubstr("seq_blocks_2"), testing::HasSubstr("bias_width")));
+}
+
+// A Linear(8, 4) and one layer behind it whose result is rounded.
+Graph with_last(const std::string& layer, const std::string& op) {
+  const std::string path = temporary_folder() + "/n.toml";
+  write(path, fmt::format("name = \"n\"\ninput = [8]\nseq_blocks = [{{type = \"Linear\", "
+                          "out_features = 4}}, {{{}}}]\n",
+                          layer));
+  Graph graph = make_model(path);
+  const Graph original = graph;
+  PassContext context;
+  context.original = &original;
+  const Value config = parse_toml(
+      integer_table(6, 3) + fmt::format("[passes.quantize.{}.config]\nname = \"integer\"\n"
+                                        "data_in_width = 6\ndata_in_frac_width = 3\n"
+                                        "data_out_width = 6\ndata_out_frac_width = 3\n",
+                                        op),
+      "config");
+  run_passes(graph, pass_calls(config["passes"], "passes"), context);
+  return graph;
+}
+
+// What an op computes of several numbers is no table of one.
+TEST(lower_graph, an_op_says_itself_that_it_is_a_function_of_one_number) {
+  for (const auto& [layer, op] : std::vector<std::pair<std::string, std::string>>{
+           {"type = \"Softmax\", dim = 1", "softmax"},
+           {"type = \"LogSoftmax\", dim = 1", "log_softmax"}})
+    EXPECT_THAT(refusal(with_last(layer, op)),
+                testing::AllOf(testing::HasSubstr("has no integer form"),
+                               testing::HasSubstr("linear"), testing::HasSubstr("leaky_relu")))
+        << op;
+  for (const auto& [layer, op] : std::vector<std::pair<std::string, std::string>>{
+           {"type = \"Sigmoid\"", "sigmoid"},
+           {"type = \"Tanh\"", "tanh"},
+           {"type = \"GELU\"", "gelu"},
+           {"type = \"Softplus\"", "softplus"},
+           {"type = \"LeakyReLU\", negative_slope = 0.1", "leaky_relu"}})
+    expect_equal(with_last(layer, op));
 }
 
 // As Brevitas trains them, and ONNX files bring them: batch norms behind layers that are rounded.

@@ -109,7 +109,7 @@ TEST(neuron_tables, the_style_simulates_and_is_proved) {
   const IntegerGraph graph = sparse_network(3);
   for (const DesignOptions& options :
        {DesignOptions{.style = "lut"},
-        DesignOptions{.style = "lut", .levels = 1, .argmax = true}}) {
+        DesignOptions{.style = "lut", .levels = 8, .argmax = true}}) {
     const Design design = make_design(graph, options);
     const std::string folder = temporary_folder() + "/design";
     write_design(folder, design_files(design, rows_of(design.graph, all_rows(graph), "all"), {}));

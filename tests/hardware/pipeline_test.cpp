@@ -63,7 +63,16 @@ RC_GTEST_PROP(pipeline_property, keeps_function_paths_and_target, ()) {
     builder.output(values[i]);
   const IntegerGraph graph = builder.finish();
   const double target = *rc::gen::element(3, 6, 10, 25);
-  const IntegerGraph piped = pipeline(graph, target);
+  IntegerGraph piped;
+  try {
+    piped = pipeline(graph, target);
+  } catch (const Error& error) {
+    // The floor it names is kept, and nothing below it could be.
+    const int floor = std::stoi(error.remedy().substr(error.remedy().rfind(' ')));
+    RC_ASSERT(floor > target);
+    RC_ASSERT(cost_of(pipeline(graph, floor)).levels > floor - 1);
+    return;
+  }
   verify(piped);
   const DesignRows rows = random_rows(graph, 50, 1);
   RC_ASSERT(interpret_reference(piped, rows.inputs) == rows.outputs);
@@ -74,7 +83,7 @@ RC_GTEST_PROP(pipeline_property, keeps_function_paths_and_target, ()) {
       RC_ASSERT(before[static_cast<size_t>(output)] ==
                 before[static_cast<size_t>(piped.outputs[0])]);
     }
-  if (target >= 10) RC_ASSERT(cost_of(piped).levels <= target);
+  RC_ASSERT(cost_of(piped).levels <= target);
 }
 
 // Eight products of sixteen bits, each then one bit: registers stand behind the comparisons.

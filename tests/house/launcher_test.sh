@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The launcher on a small stand-in for the project: builds once, rebuilds when sources changed or
-# files came and went, shows the log's end on failure, and lets two first calls wait for each other.
+# files came and went, shows the log's end on failure, lets two first calls wait for each other, and
+# installs nothing after that.
 set -euo pipefail
 command -v ninja >/dev/null && command -v cmake >/dev/null || exit 77
 scratch=$(mktemp -d)
@@ -91,3 +92,15 @@ mv "$scratch/bin/id.new" "$scratch/bin/id"
 if PATH=$scratch/bin "$tree/scripts/install_packages.sh" build 2>"$scratch/err"; then fail "no refusal"; fi
 grep -q "sudo apt-get install -y --no-install-recommends mase-no-such-package" "$scratch/err" ||
   fail "the line to type"
+
+# Commands of hardware install nothing, whatever is missing; --install says what to install.
+mkdir "$scratch/few"
+for tool in bash find readlink env; do ln -s "$(command -v $tool)" "$scratch/few/$tool"; done
+printf '#!/bin/bash\necho "installs $*"\n' >"$tree/scripts/install_packages.sh"
+for words in "emit x" "simulate x" "synth x" "synth x --place ice40" "shrink x --designs d"; do
+  output=$(PATH=$scratch/few "$tree/ch" $words 2>"$scratch/err" || true)
+  [[ $output == "${words// /|}|three" && ! -s $scratch/err ]] || fail "$words: $output"
+done
+[[ $(PATH=$scratch/few "$tree/ch" --install hardware 2>&1) == "installs hardware" ]] || fail "--install hardware"
+[[ $(PATH=$scratch/few "$tree/ch" --install place 2>&1) == "installs place" ]] || fail "--install place"
+if PATH=$scratch/few "$tree/ch" --install anything >"$scratch/err" 2>&1; then fail "--install anything"; fi

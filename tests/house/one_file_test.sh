@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Adding an op, a pass, a number format, a loss, a metric, an optimiser, a schedule or a task touches
-# exactly one source file, an op with a primitive and a kernel of its own three. In a scratch tree
+# Adding an op, a pass, a number format, a loss, a metric, an optimiser, a schedule, a task or a figure
+# that a search is for touches exactly one source file, an op with a primitive and a kernel of its own three. In a scratch tree
 # each is added as one new file; only those files are compiled, into shared objects that register
 # themselves when loaded into the program that is already built.
 set -euo pipefail
@@ -90,6 +90,33 @@ const Register<FormatRecord> registered{{
 }  // namespace mase::sign_only_format
 TEXT
 
+cat >"$scratch/src/mase/search/figures/largest_layer.cpp" <<'TEXT'
+// SPDX-License-Identifier: Apache-2.0
+// The multiplications of the largest layer.
+#include <algorithm>
+
+#include "mase/search/figure.h"
+
+namespace mase::largest_layer_figure {
+namespace {
+
+using namespace search;
+
+const Register<FigureRecord> registered{{
+    .name = "largest_layer",
+    .summary = "BitOPs of the largest layer",
+    .value =
+        [](const Measured& known) {
+          double most = 0;
+          for (const LayerCost& layer : known.cost->layers)
+            most = std::max(most, static_cast<double>(layer.bitops));
+          return most;
+        },
+}};
+
+}  // namespace
+}  // namespace mase::largest_layer_figure
+TEXT
 cat >"$scratch/src/mase/train/losses/cauchy.cpp" <<'TEXT'
 // SPDX-License-Identifier: Apache-2.0
 // log(1 + d^2 / 2): errors far out weigh little.
@@ -352,8 +379,8 @@ void turn_sign(const float* in, float* out, int64_t n, bool accumulate, float si
 TEXT
 
 # Exactly eleven files differ from the tree: one for each, three for the op with a kernel.
-[[ $(diff -rq "$MASE_SOURCE/src" "$scratch/src" | wc -l) == 11 ]]
-[[ $(diff -rq "$MASE_SOURCE/src" "$scratch/src" | grep -c "^Only in $scratch") == 11 ]]
+[[ $(diff -rq "$MASE_SOURCE/src" "$scratch/src" | wc -l) == 12 ]]
+[[ $(diff -rq "$MASE_SOURCE/src" "$scratch/src" | grep -c "^Only in $scratch") == 12 ]]
 python3 "$MASE_SOURCE/scripts/check_includes.py" "$scratch"
 
 library=$(dirname "$(dirname "$MASE_CH")")/lib
@@ -375,7 +402,9 @@ compile ops/alternate.cpp fast_op & a=$!
 compile engine/primitives/alternate.cpp primitive & b=$!
 compile engine/kernels/turn_sign.cpp kernel "$(pkg-config --cflags --libs libhwy)" & c=$!
 wait $a; wait $b; wait $c
-compile train/tasks/robust_regression.cpp task
+compile train/tasks/robust_regression.cpp task & a=$!
+compile search/figures/largest_layer.cpp figure & b=$!
+wait $a; wait $b
 export LD_LIBRARY_PATH=$library
 fast="$scratch/kernel.so $scratch/primitive.so $scratch/fast_op.so"
 loaded="$scratch/op.so $scratch/pass.so $scratch/format.so"
@@ -421,3 +450,8 @@ grep -q "by val_largest_error_epoch" "$scratch/out" || { cat "$scratch/out"; exi
 if [[ -x $MASE_BUILD/tests/test_train_losses ]]; then  # its gradient is tested by existing
   LD_PRELOAD="$loaded $training" "$MASE_BUILD/tests/test_train_losses" --gtest_filter='*Gradients*' >"$scratch/losses"
 fi
+# The figure is an objective, a runner and a column of the tables by existing.
+LD_PRELOAD=$scratch/figure.so "$MASE_CH" search jsc-tiny jsc-sim --sim-rows 500 --space bits=4,8 --objective accuracy,largest_layer \
+  --project found >"$scratch/out" 2>&1 || { cat "$scratch/out"; exit 1; }
+grep -q "|   largest_layer |" "$scratch/out" || { cat "$scratch/out"; exit 1; }
+grep -q '"largest_layer":' mase_output/found/software/search_ckpts/best.json

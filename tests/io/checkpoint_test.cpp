@@ -158,5 +158,15 @@ TEST(Checkpoint, HuggingFaceShardsAreReadTogether) {
   EXPECT_NE(fault([&] { load_checkpoint(folder); }).find("leaves the folder"), std::string::npos);
 }
 
+// Thousands of small layers take more memory to describe than they have bytes.
+TEST(Checkpoint, ManySmallTensorsAreReadAgain) {
+  const std::string path = test::temporary_folder() + "/many.pt";
+  TensorTable tensors;
+  for (int i = 0; i < 60000; ++i)
+    tensors.emplace_back(fmt::format("seq_blocks.{}.weight", i), Tensor({2}));
+  save_state_dict(path, tensors);
+  EXPECT_EQ(load_checkpoint(path).tensors.size(), tensors.size());
+}
+
 }  // namespace
 }  // namespace mase

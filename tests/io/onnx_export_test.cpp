@@ -57,6 +57,25 @@ double largest_difference(const Tensor& a, const Tensor& b) {
   return largest / scale;
 }
 
+TEST(OnnxExport, ExtremeValuesAndTheirPlaces) {
+  for (const char* op : {"max", "min"})
+    for (const int64_t operator_set : {13, 20}) {
+      SCOPED_TRACE(fmt::format("{} {}", op, operator_set));
+      Graph graph;
+      const NodeId x = graph.add_placeholder("x", {4, 5});
+      const NodeId both = graph.call_function(
+          op, {Argument::node(x)},
+          {{"dim", Argument::literal(1)}, {"keepdim", Argument::literal(false)}});
+      graph.add_output({graph.result_of(both, 0), graph.result_of(both, 1)});
+      const Graph again = read_again(onnx::export_graph(graph, {.operator_set = operator_set}));
+      const std::vector<Tensor> inputs = inputs_of(graph, 0);
+      const std::vector<Tensor> before = run(graph, inputs), after = run(again, inputs);
+      ASSERT_EQ(after.size(), 2u);
+      EXPECT_EQ(largest_difference(before[0], after[0]), 0);
+      EXPECT_EQ(largest_difference(before[1], after[1]), 0);
+    }
+}
+
 TEST(OnnxExport, FloatNetworksComeBackWithTheirLayers) {
   for (const char* name : {"jsc-tiny", "jsc-toy", "lenet", "cnv"}) {
     const Graph graph = make_model(name, {.seed = 5});

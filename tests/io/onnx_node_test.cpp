@@ -112,7 +112,15 @@ Outcome attempt(const NodeCase& given, const std::vector<bool>& free, std::strin
       inputs.emplace_back(Shape{1});
     }
     model.graph.inputs = kept;
-    const Graph graph = import_model(model, nowhere, "case", budget).graph;
+    const Imported imported = import_model(model, nowhere, "case", budget);
+    const Graph& graph = imported.graph;
+    for (size_t i = 0; i < imported.elements.size(); ++i) {
+      const Element wanted = given.model.graph.outputs.at(i).element;
+      if (imported.elements[i] == wanted) continue;
+      why = fmt::format("output {} has elements of {}, wanted are {}", i,
+                        element_name(imported.elements[i]), element_name(wanted));
+      return Outcome::wrong;
+    }
     const bool whole = graph.meta.contains("whole_batch");
     for (size_t i = 0; i < inputs.size(); ++i) {
       Shape shape = inputs[i].shape();

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "mase/engine/program.h"
 #include "mase/io/checkpoint.h"
 #include "mase/ir/evaluate.h"
 #include "mase/models/model.h"
@@ -255,6 +256,61 @@ TEST(OldFiles, Load) {
   EXPECT_EQ(graph_to_value(*saved.graph), graph_to_value(graph));
   for (const auto& [name, tensor] : state_dict(graph))
     EXPECT_TRUE(saved.graph->tensor(name)->same_bits(tensor)) << name;
+}
+
+TEST(ValueType, NumbersPromoteWhereTheyAreOperands) {
+  Graph graph;
+  const NodeId x = graph.add_placeholder("x", {5});
+  graph.node(x).element = DType::i64;
+  const auto call = [&](const char* op, const char* name, const Value& value) {
+    return graph.call_function(op, {at(x)}, {{name, Argument::literal(value)}});
+  };
+  EXPECT_EQ(texts(graph, call("clamp", "min", 1)), Texts{"int64[N, 5]"});
+  EXPECT_EQ(texts(graph, call("clamp", "min", 0.5)), Texts{"float32[N, 5]"});
+  EXPECT_EQ(texts(graph, call("clamp", "max", 2.5)), Texts{"float32[N, 5]"});
+  EXPECT_EQ(texts(graph, graph.call_function("add", {at(x), Argument::literal(1.5)})),
+            Texts{"float32[N, 5]"});
+  // What fills is no operand: tokens stay tokens.
+  const NodeId padded = call("pad", "pad", List{1, 2});
+  EXPECT_EQ(texts(graph, padded), Texts{"int64[N, 8]"});
+  const NodeId filled = graph.call_function("pad", {at(x), Argument::literal(List{1, 2})},
+                                            {{"value", Argument::literal(0.5)}});
+  graph.add_output({filled});
+  EXPECT_EQ(fault(graph), fmt::format("{}: value is 0.5, the elements are int64; give a whole "
+                                      "number",
+                                      graph.node(filled).name));
+}
+
+TEST(ValueType, MoreDimensionsThanAValueHasAreRefused) {
+  for (const size_t rank : {largest_rank, largest_rank + 1}) {
+    Graph graph;
+    const NodeId x = graph.add_placeholder("x", {6, 4});
+    Shape sizes(rank, 1);
+    sizes[0] = -1;
+    sizes[rank - 2] = 6;
+    sizes[rank - 1] = 4;
+    NodeId y = graph.call_function("reshape", {at(x), Argument::literal(Value::of(sizes))});
+    std::vector<int64_t> order(rank);
+    for (size_t i = 0; i < rank; ++i) order[i] = static_cast<int64_t>(i);
+    std::swap(order[rank - 2], order[rank - 1]);
+    y = graph.call_function("permute", {at(y), Argument::literal(Value::of(order))});
+    y = graph.call_function("flatten", {at(y), number(1)});
+    graph.add_output({y});
+    if (rank > largest_rank) {
+      EXPECT_NE(fault(graph).find("has 17 dimensions; values have at most 16"), std::string::npos)
+          << fault(graph);
+      EXPECT_THROW(run(graph, {Tensor({2, 6, 4})}), Error);
+      continue;
+    }
+    EXPECT_EQ(fault(graph), "");
+    Tensor values({2, 6, 4});
+    for (int64_t i = 0; i < values.numel(); ++i)
+      values.mutable_data<float>()[i] = static_cast<float>(i);
+    const Tensor turned = run(graph, {values})[0];
+    EXPECT_EQ(turned.shape(), (Shape{2, 24}));
+    EXPECT_EQ(turned.item(1), 4);
+    EXPECT_EQ(turned.item(24 + 23), 47);
+  }
 }
 
 }  // namespace

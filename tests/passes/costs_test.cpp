@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a network costs follows from the number types of its operands, at one batch size.
 #include "mase/passes/costs.h"
+#include "mase/base/file.h"
 #include "mase/formats/measure.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/pass.h"
@@ -107,6 +108,17 @@ TEST(Costs, EbopsOfWidthsPerValue) {
   EXPECT_EQ(cost.weight_memory, 2 + 0 + 5 + 7 + 1 + 3 + 2 * 32);
 }
 
+// A scale is a part of the format: its bits are among those of the values it is for.
+TEST(Costs, LearnedScalesCountOnce) {
+  Graph graph = one_layer({1, 1, 1, 1, 1, 1}, 2, 3);
+  quantize(graph, {{"name", "scale_integer"},
+                   {"data_in_width", 4},
+                   {"data_in_scale", "learned"},
+                   {"weight_width", 4},
+                   {"weight_scale", "learned"}});
+  EXPECT_EQ(network_cost(graph, 1).total().weight_memory, 6 * 4 + 32 + 2 * 32);
+}
+
 // Where numbers wrap, HGQ2 does not count the sign.
 TEST(Costs, WrappingNumbersHaveNoSignToPayFor) {
   Graph graph = one_layer({1, 1}, 1, 2);
@@ -142,6 +154,20 @@ TEST(Costs, FollowTheTypeNotTheNameOfTheFormat) {
   EXPECT_GT(costs[0].ebops_exact, 0);
 }
 
+// -1 in one signed bit that wraps is its sign alone, which HGQ does not count.
+TEST(Costs, ExactBitsAreNeverMoreThanTheTypes) {
+  Graph graph = test::golden_network("jsc-toy").graph;
+  Dict config{{"name", "integer"}};
+  for (const char* operand : {"data_in", "weight", "bias"}) {
+    config.set(fmt::format("{}_width", operand), operand == std::string("weight") ? 1 : 6);
+    config.set(fmt::format("{}_frac_width", operand), 0);
+    config.set(fmt::format("{}_overflow", operand), "wrap");
+  }
+  quantize(graph, config);
+  const LayerCost total = network_cost(graph, 1).total();
+  EXPECT_LE(total.ebops_exact, total.ebops);
+}
+
 TEST(Costs, SignificantBits) {
   const std::pair<float, int> cases[] = {{0, 0},     {1, 1},         {-6, 2},  {0.3125f, 3},
                                          {255, 8},   {0x1p-149f, 1}, {256, 1}, {-0.75f, 2},
@@ -164,8 +190,37 @@ TEST(Costs, TheLabsPassIsFoundByItsName) {
   EXPECT_EQ(result["total_operand_bits"], Value(162368.0));
   EXPECT_EQ(result["total_bitops"], Value(8.0 * 4034 * 32 * 32));
   EXPECT_EQ(text,
-            "Total BitOPs as the lab counts them (operand bits): 162368, Total FLOPs: 67.78 K\n"
+            "Total BitOPs as the lab counts them (precision sums): 162368, Total FLOPs: 67.78 K\n"
             "Total BitOPs (MACs x weight bits x activation bits): 33046528, at batch size 8\n");
+}
+
+// The lab sums `precision`, [8, 4] of fixed point, for each of the 5,074 operands at batch size 8.
+TEST(Costs, TheLabsFigureOfAQuantisedNetworkIsTheLabs) {
+  Graph graph = make_model("jsc-toy10x");
+  PassContext context;
+  const Value config = parse_toml(
+      "by = 'type'\n[linear.config]\nname = 'integer'\ndata_in_width = 8\n"
+      "data_in_frac_width = 4\nweight_width = 8\nweight_frac_width = 4\n"
+      "bias_width = 8\nbias_frac_width = 4\n",
+      "test");
+  run_pass(graph, "quantize", config, context);
+  const Value result =
+      run_pass(graph, "calculate_flops_bitops_pass", Dict{{"batch_size", 8}}, context).data;
+  EXPECT_EQ(result["total_operand_bits"], Value(40592.0));
+  EXPECT_EQ(result["total_precision_sums"], Value(60888.0));
+}
+
+// What other layers computed is no weight, whichever side of a product it stands on.
+TEST(Costs, AProductOfActivationsHasNoWeights) {
+  const std::string path = test::temporary_folder() + "/product.toml";
+  write_file_atomically(path,
+                        "name = 'product'\n[input]\nleft = [3, 4]\nright = [4, 5]\n"
+                        "[[layers]]\nname = 'product'\nfunction = 'matmul'\n"
+                        "inputs = ['left', 'right']\n");
+  const LayerCost sum = network_cost(make_model(path), 2).total();
+  EXPECT_EQ(sum.macs, 2 * 3 * 4 * 5);
+  EXPECT_EQ(sum.weights, 0);
+  EXPECT_EQ(sum.activations, 2 * (3 * 4 + 4 * 5));
 }
 
 // What a page shows is counted at the batch size of the run, as the printed tables are.

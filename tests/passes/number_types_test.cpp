@@ -92,6 +92,15 @@ TEST(NumberTypes, ListsThatDoNotFitAreTold) {
                      {"weight_width", 8}}),
             "p.linear.config: data_in of node 'seq_blocks_2': 15 numbers in a list for 16 groups "
             "of shape [2, 16]; give one number per group, or take the node by name");
+  // Formats that bring their own arithmetic too.
+  EXPECT_EQ(problem({{"name", "affine"},
+                     {"data_in_width", 8},
+                     {"data_in_scale", 0.5},
+                     {"weight_width", 8},
+                     {"weight_granularity", "channel"},
+                     {"weight_scale", List{0.5, 0.25, 0.125}}}),
+            "p.linear.config: weight of node 'seq_blocks_2': 3 numbers in a list for 5 groups of "
+            "shape [5, 16]; give one number per group, or take the node by name");
 }
 
 int plans = 0;

@@ -69,7 +69,8 @@ TEST(Statistics, HandCheckedSmallCases) {
     statistic->update(second, {4}, 1);
     return statistic->compute();
   };
-  EXPECT_NEAR(run("variance_online", Dict())["variance"].as_double(), 6.8073, 1e-4);
+  EXPECT_NEAR(run("variance_online", Dict())["variance"].as_double(), 6.234375, 1e-6);
+  EXPECT_NEAR(run("variance_online_mase", Dict())["variance"].as_double(), 6.8073, 1e-4);
   EXPECT_NEAR(run("variance_precise", Dict())["variance"].as_double(), 7.125, 1e-6);
   EXPECT_NEAR(run("range_n_sigma", Dict())["min"].as_double(), -3.38281, 1e-5);
   EXPECT_NEAR(run("range_n_sigma", Dict())["max"].as_double(), 12.63281, 1e-5);
@@ -149,6 +150,15 @@ TEST(Statistics, StreamingKeepsMemorySmall) {
   if (!test::sanitized) {  // a sanitizer holds freed memory back
     EXPECT_LT(grown, 100);
   }
+}
+
+TEST(Statistics, HistogramsOfInfiniteRangesCountEveryValue) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  ValueSketch sketch(100);
+  for (const float value : {-infinity, -1.0f, 0.0f, 2.0f, infinity}) sketch.add(value);
+  EXPECT_EQ(sketch.histogram(-infinity, infinity, 3), (std::vector<int64_t>{4, 0, 1}));
+  EXPECT_EQ(sketch.histogram(0, infinity, 3), (std::vector<int64_t>{2, 0, 1}));
+  EXPECT_EQ(sketch.histogram(-1, 2, 3), (std::vector<int64_t>{1, 1, 1}));
 }
 
 }  // namespace

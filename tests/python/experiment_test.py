@@ -123,8 +123,8 @@ class Experiments(unittest.TestCase):
         epochs = []
         self.train(on_epoch=epochs.append, save=False)
         self.assertEqual([row["epoch"] for row in epochs], [0, 1, 2])
-        for wrong, said in (((np.zeros((4, 3)), ["a"] * 4), "y has text"), ((np.zeros((4, 3)),), "expected a pair"),
-                            ((np.zeros((4, 3)), [1, 2]), "4 rows of x and 2 of y")):
+        for wrong, said in (((np.zeros((4, 3)), ["a"] * 4), "only one class"), ((np.zeros((4, 3)),), "expected a pair"),
+                            ((np.zeros((4, 3)), [1, 2]), "one row of x for each of y")):
             with self.assertRaisesRegex(mase.Error, said):
                 mase.train("jsc-tiny", wrong)
         with self.assertRaisesRegex(TypeError, "on_epoch: expected a function"):
@@ -217,6 +217,24 @@ class Experiments(unittest.TestCase):
                             project_dir=self.folder, project="two")
         self.assertEqual(len(found.trained), 1)
         self.assertTrue(os.path.exists(os.path.join(found.folder, "software", "search_ckpts", "trained.json")))
+        # A function of Python is a figure; what it raises fails that trial.
+        seen = []
+
+        @mase.register_figure(name="python_figure", higher_is_better=True)
+        def figure(graph):
+            """Parameters, but for every second network."""
+            seen.append(graph.parameter_count)
+            if len(seen) % 2 == 0:
+                raise ValueError("not this one")
+            return graph.parameter_count
+
+        found = mase.search(run.graph, self.table, target="kind", space="bits=4,8", objective="accuracy,python_figure",
+                            sampler="grid", n_trials=6, progress=False)
+        self.assertEqual([t["state"] for t in found.trials], ["COMPLETE", "FAIL"] * 3)
+        self.assertIn("not this one", found.trials[1]["user_attributes"]["failure"])
+        self.assertEqual(found.trials[0]["values"][1], seen[0])
+        with self.assertRaises(mase.Error):
+            mase.register_figure(lambda graph: 1.0, name="bitops")
         # A search that fails says so, whenever.
         with self.assertRaises(mase.Error):
             mase.search(run.graph, self.table, **dict(options, storage="mongodb://x"))
@@ -259,6 +277,86 @@ class Experiments(unittest.TestCase):
         for wrong in ((x, np.zeros(4, int)), (x.astype(complex), np.zeros(300, int)), (x, ["a"] * 300)):
             with self.assertRaises(mase.Error):
                 mase.train("jsc-tiny", wrong, max_epochs=1, save=False, progress=False)
+
+    def test_arrays_mean_the_same_everywhere(self):
+        draw = np.random.default_rng(1)
+        y = draw.integers(0, 3, 500)
+        x = (np.eye(3)[y] + draw.normal(size=(500, 3)) * 0.3) * 100 + 50
+        run = mase.train("jsc-toy", (x, y), max_epochs=8, batch_size=32, learning_rate=1e-2, save=False, progress=False)
+        tested = mase.test(run.graph, (x, y), progress=False)
+        self.assertEqual(tested.rows, 500)
+        outputs = mase.predict(run.graph, x)
+        np.testing.assert_array_equal(outputs, tested.outputs)
+        self.assertEqual(tested.accuracy, float((outputs.argmax(1) == y).mean()))
+        self.assertGreater(tested.accuracy, 0.8)
+        raw = mase.predict(run.graph, x, preprocess=False)
+        np.testing.assert_array_equal(raw, run.graph(x))
+        self.assertGreater(np.abs(raw - outputs).max(), 1)
+        # Through a file, and after quantising.
+        path = os.path.join(self.folder, "arrays.mz")
+        run.graph.save(path)
+        np.testing.assert_array_equal(mase.predict(path, x), outputs)
+        self.assertEqual(mase.test(path, (x, y), progress=False).rows, 500)
+        quantized = run.graph.quantize(linear=mase.formats.integer(16, 8))
+        self.assertGreater((mase.predict(quantized, x).argmax(1) == y).mean(), 0.8)
+        # Splits that are named are those of the training; one row is enough to test.
+        sizes = {split: mase.test(run.graph, (x, y), split=split, progress=False).rows for split in ("train", "val", "test", "all")}
+        self.assertEqual(sizes, {"train": 360, "val": 40, "test": 100, "all": 500})
+        self.assertEqual(mase.test(run.graph, (x[:1], y[:1]), progress=False).rows, 1)
+        with self.assertRaisesRegex(mase.Error, "3"):
+            mase.test(run.graph, (x[:, :2], y), progress=False)
+        with self.assertRaisesRegex(mase.Error, "split"):
+            mase.test(run.graph, (x, y), split=None, progress=False)
+
+    def test_options_are_in_signatures(self):
+        import inspect
+
+        for function in (mase.train, mase.test, mase.transform, mase.search):
+            parameters = inspect.signature(function).parameters
+            self.assertEqual((parameters["max_epochs"].default, parameters["learning_rate"].annotation), (20, float))
+            self.assertIn("batch_size: ", function.__doc__)
+        given = {name: p.default for name, p in inspect.signature(mase.train).parameters.items()
+                 if p.kind is p.KEYWORD_ONLY and name in ("max_steps", "batch_size", "seed")}
+        self.train(save=False, **given)
+        graph = mase.load("jsc-toy")
+        self.assertEqual(graph.prune(0.5).state_dict().keys(), graph.pruned(0.5).state_dict().keys())
+        for name in ("nodes", "modules", "name", "parameter_count", "copy", "prune"):
+            self.assertTrue(getattr(mase.Graph, name).__doc__, name)
+
+    def test_words_as_classes(self):
+        draw = np.random.default_rng(2)
+        number = draw.integers(0, 3, 300)
+        x, y = np.eye(3)[number] + draw.normal(size=(300, 3)) * 0.2, np.array(["red", "green", "blue"])[number]
+        run = mase.train("jsc-toy", (x, y), max_epochs=8, batch_size=32, learning_rate=1e-2, save=False, progress=False)
+        tested = mase.test(run.graph, (x, y.astype(object)), progress=False)
+        self.assertGreater(tested.accuracy, 0.9)
+        self.assertEqual(tested.record["classes"], ["blue", "green", "red"])
+        # Other words first, and only some of them: classes go by name.
+        some = y != "blue"
+        part = mase.test(run.graph, (x[some], y[some]), progress=False)
+        self.assertEqual(part.accuracy, float((np.asarray(tested.record["classes"])[mase.predict(run.graph, x[some]).argmax(1)] == y[some]).mean()))
+        for wrong in (["violet"] * 300, [1.5, "red"] * 150, [None] * 300):
+            with self.assertRaises(mase.Error):
+                mase.test(run.graph, (x, np.array(wrong, dtype=object)), progress=False)
+
+    def test_a_network_of_a_table_takes_arrays(self):
+        run = self.train(save=False)
+        data = mase.load_dataset(self.table, target="kind", scaling="none", progress=False)
+        x = np.concatenate([data.train.x, data.validation.x, data.test.x])
+        y = np.concatenate([data.train.y, data.validation.y, data.test.y])
+        whole = mase.test(run.graph, self.table, target="kind", split="all", progress=False)
+        self.assertEqual((whole.rows, whole.split), (400, "all"))
+        self.assertIn("all_acc_epoch", whole.figures)
+        arrays = mase.test(run.graph, (x, np.asarray(data.class_names)[y]), progress=False)
+        self.assertAlmostEqual(arrays.accuracy, whole.accuracy, 12)
+        numbers = mase.test(run.graph, (x, y), progress=False)  # places in the network's classes
+        self.assertEqual(numbers.record["classes"], arrays.record["classes"])
+        further = mase.train(run.graph, (x, np.asarray(data.class_names)[y]), max_epochs=1, save=False, progress=False)
+        self.assertEqual(further.status, "finished")
+        frame = data.to_dataframe()
+        self.assertEqual((len(frame), set(frame["split"])), (400, {"train", "validation", "test"}))
+        self.assertEqual(len(arrays.to_dataframe()), 3)
+        self.assertFalse(hasattr(further, "test"))
 
     def test_mistakes(self):
         with self.assertRaisesRegex(mase.Error, "did you mean 'max_epochs'"):

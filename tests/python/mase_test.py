@@ -43,6 +43,29 @@ class Formats(unittest.TestCase):
             self.assertEqual(pickle.loads(pickle.dumps(q)), q)
             self.assertIn(name, formats.describe(name))
 
+    def test_as_many_bits_as_a_word(self):
+        """Formats of more exponents than single precision has: every power of two that it holds is there."""
+        draw = np.random.default_rng(0)
+        x = (draw.normal(size=4096) * 10 ** draw.uniform(-30, 30, 4096)).astype(np.float32)
+        power = 2.0 ** np.floor(np.log2(np.abs(x.astype(np.float64))))
+        nearest = (np.sign(x) * np.where(np.abs(x) < 1.5 * power, power, 2 * power)).astype(np.float32)
+        for width in (12, 13, 16, 32):
+            np.testing.assert_array_equal(formats.log(width)(x), nearest)
+            self.assertTrue(np.isfinite(formats.log(width, rounding="reference")(x)).all())
+            self.assertEqual(formats.log(width).bits((3,)), width)
+        for width in (9, 10, 12, 16, 32):
+            np.testing.assert_array_equal(formats.block_log(width, 8, block_size=[16])(x), nearest)
+            self.assertTrue(np.isfinite(formats.block_log(width, 8, block_size=[16], rounding="reference")(x)).all())
+        for width, exponent in ((9, 8), (12, 8), (16, 10), (23, 11)):
+            mantissa, place = np.frexp(x.astype(np.float64))
+            bits = width - exponent
+            wanted = np.ldexp(np.round(mantissa * 2.0 ** bits), place - bits).astype(np.float32)
+            np.testing.assert_array_equal(formats.block_minifloat(width, exponent, 8, block_size=[16])(x), wanted)
+            self.assertTrue(np.isfinite(formats.block_minifloat(width, exponent, 8, block_size=[16], rounding="reference")(x)).all())
+        top = np.array([3.4e38, -3.4e38, 1.0], np.float32)
+        for q in (formats.log(16), formats.block_log(16, 8), formats.block_log(9, 8)):
+            np.testing.assert_array_equal(q(top), np.array([2.0 ** 127, -2.0 ** 127, 1.0], np.float32))
+
     def test_types_and_layouts(self):
         q = formats.integer(8, 4)
         x = np.linspace(-2, 2, 24).reshape(4, 6)

@@ -59,6 +59,11 @@ NAMES = {
     "chop.tools": "get_logger", "chop.tools.logger": "get_logger set_logging_verbosity",
     "chop.tools.get_input": "InputGenerator get_cf_args get_dummy_input", "chop.tools.checkpoint_load": "load_model",
     "chop.tools.config_load": "load_config", "chop.tools.utils": "to_numpy_if_tensor parse_accelerator deepsetattr",
+    f"{GRAPH}.analysis.utils": "fetch_attr load_arg match_and_filter is_tensor_constant get_input_nodes get_output_nodes",
+    f"{GRAPH}.common": "fetch_attr load_arg", "chop.actions.transform": "pre_transform_load transform",
+    "chop.actions.search.search_space.base": "SearchSpaceBase",
+    "chop.actions.search.strategies.runners.software": "get_sw_runner",
+    "machop.chop.ir.graph.mase_graph": "MaseGraph", "machop.chop.passes.graph": PASSES,
     "chop.tools.huggingface": "get_tokenized_dataset get_trainer", "chop.tools.check_dependency": "check_deps_tensorRT_pass",
 }
 
@@ -93,6 +98,92 @@ class Names(unittest.TestCase):
             from chop.tools.huggingface import nonsense  # noqa: F401
         with self.assertRaises(ImportError):
             import chop.tools.nonsense  # noqa: F401
+
+
+    def test_unknown_names_are_import_errors(self):
+        for line, said in (("from chop.nn.quantized.modules import NoSuchThing", "NoSuchThing"),
+                           ("from chop.nn.quantized.modules.linear import LinearIntegr", "LinearInteger"),
+                           ("from chop.nn.quantizers import integr_quantizer", "integer_quantizer"),
+                           ("import chop.nn.quantized.modules.nosuch", "nosuch"),
+                           ("from chop.nn.quantizers.nosuch import x", "nosuch"),
+                           ("from chop.passes.graph import quantise_transform_pass", "quantize_transform_pass"),
+                           ("from chop.tools import get_loger", "get_logger"), ("from machop.nosuch import x", "nosuch")):
+            with self.subTest(line=line), self.assertRaisesRegex(ImportError, said):
+                exec(line)
+        import mase
+
+        with self.assertRaisesRegex(AttributeError, "did you mean 'train'"):
+            mase.trian
+
+    def test_one_module_under_both_names(self):
+        import machop.chop.ir.graph.mase_graph as old
+
+        import chop.ir.graph.mase_graph as new
+
+        self.assertIs(old, new)
+
+    def test_small_functions(self):
+        import torch
+
+        import mase
+        from chop.actions.search.search_space.base import SearchSpaceBase
+        from chop.actions.search.strategies.runners.software import get_sw_runner
+        from chop.dataset import MaseDataModule
+        from chop.ir.graph import MaseGraph
+        from chop.models import get_model
+        from chop.nn.quantized.modules.linear import LinearInteger
+        from chop.passes.graph import add_common_metadata_analysis_pass
+        from chop.passes.graph.analysis.utils import fetch_attr, load_arg, match_and_filter
+        from chop.passes.graph.transforms.quantize.quantize import QUANTIZEABLE_OP
+
+        model = torch.nn.Sequential(torch.nn.Linear(4, 2))
+        self.assertIs(fetch_attr(model, "0.weight"), model[0].weight)
+        with self.assertRaises(mase.Error):
+            fetch_attr(model, "0.wieght")
+        self.assertEqual(match_and_filter("batch_norm1d_3", ["norm", "batch_norm1d"]), (True, "batch_norm1d"))
+        self.assertEqual(match_and_filter("relu", ["add"]), (False, None))
+        graph = MaseGraph.from_module(model)
+        graph, _ = add_common_metadata_analysis_pass(graph)  # the layer says how wide its input is
+        last = list(graph.nodes)[-1]
+        self.assertEqual(last.meta["mase"]["common"]["results"]["data_out_0"]["shape"], [1, 2])
+        self.assertEqual(load_arg(last.args[0], {last.args[0].name: 7}), 7)
+        self.assertTrue({"linear", "add", "conv2d", "relu", "matmul"} <= set(QUANTIZEABLE_OP))
+        layer = LinearInteger(4, 2, config={f"{o}_{k}": v for o in ("data_in", "weight", "bias")
+                                            for k, v in (("width", 8), ("frac_width", 4))})
+        x = torch.randn(3, 4)
+        parts = layer.get_quantized_weights_with_inputs(x)
+        torch.testing.assert_close(parts["y"], torch.nn.functional.linear(parts["x"], parts["w"], parts["bias"]))
+        torch.testing.assert_close(parts["w"], layer.w_quantizer(layer.weight))
+        data = MaseDataModule("jsc-sim", batch_size=64, sim_rows=1000)
+        figures = get_sw_runner("basic_evaluation", None, "cls", None, "cpu", {"num_samples": 50})(data, get_model("jsc-tiny"))
+        self.assertEqual(sorted(figures), ["accuracy", "loss"])
+
+        class Space(SearchSpaceBase):
+            def build_search_space(self):
+                self.choices_flattened = {"a": [1, 2], "b": [3, 4, 5]}
+                self.choice_lengths_flattened = {name: len(values) for name, values in self.choices_flattened.items()}
+
+        space = Space(model, None, {})
+        space.build_search_space()
+        self.assertEqual(len(list(space.grid())), 6)
+        self.assertEqual(space.flattened_indexes_to_config({"a": 1, "b": 2}), {"a": 2, "b": 5})
+
+    def test_rules_that_differ_are_told_once(self):
+        import torch
+
+        from chop.nn.quantizers import log_quantizer
+        from chop.passes.graph import rules
+        from chop.tools.logger import get_logger
+
+        rules._told.discard("log")
+        with self.assertLogs(get_logger("chop"), "WARNING") as told:
+            log_quantizer(torch.ones(2), 8)
+            log_quantizer(torch.ones(2), 8)
+        self.assertEqual(len(told.output), 1)
+        self.assertIn('rounding = "reference"', told.output[0])
+        rules._told.discard("log")
+        rules.tell_rule("log", {"weight_width": 8, "weight_rounding": "reference"})
+        self.assertNotIn("log", rules._told)
 
 
 if __name__ == "__main__":

@@ -179,6 +179,17 @@ class Pages(unittest.TestCase):
         self.assertEqual(cells[-3:], ["370", "80.0", "19.5"])  # 1 / (0.1 e^3)
         self.assertEqual(self.text("#quality tbody tr:nth-child(2) td")[-3:], ["> 4,000"] * 3)
         self.assertIn("εS = 30 %", self.text("#quality thead")[0])
+        # What a run says of its whole curve counts, not what is drawn of it.
+        found["roc"][0]["working_points"] = [{"signal": e, "background": b} for e, b in ((0.3, 0.004), (0.5, 0.02), (0.8, 0.08))]
+        best = run["best"]["val_acc_epoch"]
+        run["best"]["val_acc_epoch"] = best - 0.05  # the loss was best elsewhere
+        sample_runs.write(path, json.dumps(run))
+        report(folder)
+        self.show(folder + "/report.html")
+        self.assertEqual(self.text("#quality tbody tr:nth-child(1) td")[-3:], ["250", "50.0", "12.5"])
+        tiles = dict(zip(self.text("#figures .tile-label"), self.text("#figures .tile-value")))
+        self.assertEqual(tiles["Best validation accuracy"], f"{100 * best:.2f} %")
+        self.assertEqual(tiles["Validation accuracy at the best epoch"], f"{100 * (best - 0.05):.2f} %")
         texts = self.text(".roc text")
         for word in ("0.1 %", "1 %", "10 %", "100 %", "signal efficiency (true positive rate)", "background efficiency (false positive rate)"):
             self.assertIn(word, texts)
@@ -197,7 +208,7 @@ class Pages(unittest.TestCase):
         report(root, "--output", root + ".html")
         self.show(root + ".html")
         heads = self.text("#run-table th")
-        self.assertEqual(heads[:3], ["run", "validation accuracy", "validation loss"])
+        self.assertEqual(heads[:4], ["run", "best validation accuracy", "validation accuracy, best epoch", "best validation loss"])
         self.assertNotIn("test accuracy", heads)  # nothing was measured on the test rows
         cells = self.text(".heat:nth-of-type(4) td.cell")  # batch size and rate: the third option is missing in one cell
         self.assertEqual(sum("unbalanced" in cell for cell in self.text(".heat td.cell")), 3)
@@ -274,7 +285,7 @@ class Pages(unittest.TestCase):
             tree = json.dumps(self.browser.devtools("Accessibility.getFullAXTree", {}))
         finally:
             self.browser.devtools("Emulation.setScriptExecutionDisabled", {"value": False})
-        for words in ("best validation accuracy", "accuracy (test)", "Loss. train, logged steps ends at"):
+        for words in ("validation accuracy at the best epoch", "accuracy (test)", "Loss. train, logged steps ends at"):
             self.assertIn(words, tree)
 
     def test_transform_page_shows_a_node_when_it_is_clicked(self):
@@ -325,13 +336,13 @@ class Pages(unittest.TestCase):
         report(self.root + "/sweep", "--output", self.root + "/comparison.html")
         self.show(self.root + "/comparison.html")
         heads = self.text("#run-table th")
-        self.assertEqual(heads, ["run", "validation accuracy", "validation loss", "test accuracy", "batch_size", "learning_rate", "seed", "time", "samples/s", "status"])
+        self.assertEqual(heads, ["run", "best validation accuracy", "validation accuracy, best epoch", "best validation loss", "test accuracy", "batch_size", "learning_rate", "seed", "time", "samples/s", "status"])
         self.assertEqual(len(self.text("#run-table .differs")), 2 * 27)
         wanted = []
         for folder in folders:
             with open(folder + "/run.json", encoding="utf-8") as file:
                 wanted.append(json.load(file)["best"]["val_acc_epoch"])
-        column = heads.index("validation accuracy") + 1
+        column = heads.index("best validation accuracy") + 1
         self.browser.click(f"#run-table th:nth-child({column}) button")
         self.assertEqual(self.text(f"#run-table td:nth-child({column})"), [f"{100 * v:.2f} %" for v in sorted(wanted, reverse=True)])
         self.assertEqual(self.browser.run("return document.querySelector(arguments[0]).getAttribute('aria-sort')", f"#run-table th:nth-child({column})"), "descending")
@@ -409,7 +420,7 @@ class Pages(unittest.TestCase):
             sample_runs.transform_run(root + "/third")
             self.browser.wait("document.querySelectorAll('#run-list tbody tr').length === 3", what="the new run in the list")
             heads = self.text("#run-list th")
-            self.assertEqual(heads[:7], ["run", "validation accuracy", "validation loss", "test accuracy", "before", "after", "change"])
+            self.assertEqual(heads[:7], ["run", "validation accuracy, best epoch", "validation loss, best epoch", "test accuracy", "before", "after", "change"])
             cells = self.browser.run("return [...[...document.querySelectorAll('#run-list tbody tr')].find((r) => r.textContent.includes('third')).children].map((c) => c.textContent)")
             self.assertEqual(cells[4:7], ["74.12 %", "73.68 %", "−0.44 points"])
             # The filter keeps what has all the words.

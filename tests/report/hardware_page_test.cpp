@@ -78,6 +78,31 @@ TEST(HardwarePage, SynthesisStandsUnderItsOwnName) {
   EXPECT_THAT(page, HasSubstr("2 emitted designs"));
 }
 
+TEST(HardwarePage, TheCppHeaderIsNoSimulation) {
+  DesignData design = sample("net");
+  design.cpp_check = Dict{{"simulator", "cpp"}, {"rows", 400}, {"mismatches", 0}};
+  const std::string both = design_page({design}, "", "ch");
+  EXPECT_THAT(both, HasSubstr("iverilog: 400 rows, 0 mismatches"));
+  EXPECT_THAT(both, HasSubstr("C++ header, not the SystemVerilog"));
+  design.simulation = {};
+  EXPECT_THAT(design_page({design}, "", "ch"), HasSubstr("not run (ch simulate)"));
+}
+
+TEST(HardwarePage, DesignsThatDifferAreMarked) {
+  DesignData classes = sample("classes", 16, 1);
+  classes.manifest["options"] = Dict{{"argmax", true}};
+  classes.manifest["accuracy"] = Dict{{"rows", "400 test rows of others"}, {"value", 0.7375}};
+  const std::string page = design_page({sample("net"), classes}, "", "ch");
+  EXPECT_THAT(page, HasSubstr("the class of 16 inputs"));
+  EXPECT_THAT(page, HasSubstr("5 outputs of 16 inputs"));
+  EXPECT_THAT(page, HasSubstr("do not give the same"));
+  EXPECT_THAT(page, HasSubstr("Accuracy of net on 400 test rows of jets"));
+  EXPECT_THAT(page, HasSubstr("Accuracy of classes on 400 test rows of others"));
+  const std::string alike = design_page({sample("net"), sample("other")}, "", "ch");
+  EXPECT_THAT(alike, Not(HasSubstr("do not give the same")));
+  EXPECT_THAT(alike, HasSubstr("Accuracy on 400 test rows of jets"));
+}
+
 TEST(HardwarePage, NamesStayText) {
   DesignData design = sample(hostile);
   design.source += hostile;

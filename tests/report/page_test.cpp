@@ -141,8 +141,9 @@ TEST(Page, SaysTheFiguresWithoutAScriptToo) {
           "evaluation":{"split":"validation","accuracy":0.7},"status":"finished"})",
       "run.json");
   const std::string one = plain_runs({run});
-  EXPECT_NE(one.find("<td>best validation accuracy</td><td class=\"num\">70.00 %</td>"),
-            std::string::npos)
+  EXPECT_NE(
+      one.find("<td>validation accuracy at the best epoch</td><td class=\"num\">70.00 %</td>"),
+      std::string::npos)
       << one;
   EXPECT_NE(one.find("accuracy (validation)"), std::string::npos);
   EXPECT_EQ(one.find("test accuracy"), std::string::npos);

@@ -2,6 +2,7 @@
 #include "mase/report/view.h"
 
 #include <filesystem>
+#include <fstream>
 
 #include "mase/base/file.h"
 #include "mase/base/value.h"
@@ -43,6 +44,31 @@ TEST(View, ServesTheListAndTheRuns) {
   EXPECT_EQ(
       parse_json(ask(view, "/api/run", {"a b", "deep/c"}).body, "both")["runs"].as_list().size(),
       2u);
+}
+
+// A list keeps what it shows, not whole records.
+TEST(View, ManyRunsTakeLittleMemory) {
+  const std::string root = test::temporary_folder();
+  std::string cells = "[0";
+  for (int i = 1; i < 40000; ++i) cells += ",1";
+  for (int i = 0; i < 60; ++i) {
+    const std::string folder = fmt::format("{}/run{}", root, i);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/run.json")
+        << R"({"kind":"train","best":{"val_acc_epoch":0.5},"evaluation":{"split":"test","confusion":)"
+        << cells << "]}}";
+  }
+  const auto resident = [] {
+    std::ifstream statm("/proc/self/statm");
+    size_t total = 0, pages = 0;
+    statm >> total >> pages;
+    return pages * 4096 / 1e6;
+  };
+  RunView view({root});
+  const double before = resident();
+  const Value list = parse_json(ask(view, "/api/list").body, "list");
+  EXPECT_EQ(list["runs"].as_list().size(), 60u);
+  EXPECT_LT(resident() - before, 25);  // not 60 times 40,000 values
 }
 
 TEST(View, ServesNothingElse) {

@@ -7,10 +7,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <numbers>
+#include <optional>
+#include <stdexcept>
 
 #include "mase/formats/learned_bits.h"
 #include "mase/hardware/ebops.h"
+#include "mase/io/checkpoint.h"
 #include "mase/ir/learned.h"
 #include "mase/ir/op.h"
 #include "mase/run/hardware.h"
@@ -105,7 +109,9 @@ TEST(learned_bits, gradients_are_those_of_the_rounding_error) {
   }
 }
 
-LearnBitsResult tiny_front() {
+// With a folder, the name of one; `killed`: the run ends, as by a signal, in this epoch.
+LearnBitsResult tiny_front(const std::string& folder = "", bool resume = false,
+                           int64_t killed = -1) {
   Experiment experiment(
       {.network = {.model = "jsc-tiny", .seed = 3},
        .data = {.name = "jsc-sim", .options = {.arguments = Dict{{"rows", 2000}}}, .needed = true},
@@ -115,20 +121,34 @@ LearnBitsResult tiny_front() {
   training.options.learning_rate = 1e-2;
   training.options.max_epochs = sanitized ? 8 : 30;
   training.options.schedule = "constant";
+  Observer observer;
+  observer.training.on_epoch = [&](const EpochEvent& event, const Program&) {
+    if (event.epoch == killed) throw std::runtime_error("killed");
+  };
+  std::optional<RunFolder> run;
+  if (!folder.empty())
+    run = resume ? RunFolder::open(folder)
+                 : experiment.create_folder(
+                       {.project_dir = std::filesystem::path(folder).parent_path().string(),
+                        .project = std::filesystem::path(folder).filename().string()},
+                       "train");
   return learn_bits(experiment,
                     {.first_beta = 1e-5, .last_beta = 1e-2, .points = 5, .retrain_epochs = 2},
-                    training, {}, nullptr);
+                    training, observer, run ? &*run : nullptr, resume);
 }
 
 TEST(learn_bits, the_front_is_what_it_says) {
   const LearnBitsResult result = tiny_front(), again = tiny_front();
   ASSERT_GE(result.front.size(), 2u);
   ASSERT_EQ(result.front.size(), again.front.size());
-  double size = -1;
+  double size = -1, accuracy = -1;
   for (size_t k = 0; k < result.front.size(); ++k) {
     const LearnedPoint& point = result.front[k];
     EXPECT_GT(point.ebops, size);
     size = point.ebops;
+    // None that a smaller one is as good as.
+    EXPECT_GT(point.validation, accuracy);
+    accuracy = point.validation;
     EXPECT_EQ(point.ebops, ebops(point.graph));
     EXPECT_EQ(point.ebops, again.front[k].ebops);
     EXPECT_EQ(point.test, again.front[k].test);
@@ -143,6 +163,30 @@ TEST(learn_bits, the_front_is_what_it_says) {
     EXPECT_TRUE(compare_with_engine(network, {.rows = 200, .seed = 1}).engine);
   }
   EXPECT_LT(result.front.front().ebops * 2, result.front.back().ebops);
+}
+
+// Killed after an epoch's snapshot and before its checkpoint, and taken up again.
+TEST(learn_bits, a_killed_run_is_taken_up_again_bit_for_bit) {
+  const std::string base = temporary_folder();
+  const LearnBitsResult whole = tiny_front(base + "/whole");
+  EXPECT_THROW(tiny_front(base + "/killed", false, 5), std::runtime_error);
+  const LearnBitsResult resumed = tiny_front(base + "/killed", true);
+  ASSERT_EQ(resumed.front.size(), whole.front.size());
+  for (size_t k = 0; k < whole.front.size(); ++k) {
+    EXPECT_EQ(resumed.front[k].epoch, whole.front[k].epoch);
+    EXPECT_EQ(resumed.front[k].ebops, whole.front[k].ebops);
+    EXPECT_EQ(resumed.front[k].loss, whole.front[k].loss);
+    for (const auto& [path, module] : whole.front[k].graph.modules())
+      for (const auto& [name, tensor] : module.parameters)
+        EXPECT_TRUE(resumed.front[k].graph.modules().at(path).find(name)->same_bits(tensor));
+  }
+  // What is left loads; nothing is left that does not.
+  for (const char* run : {"/whole", "/killed"}) {
+    const std::string software = base + run + "/software";
+    EXPECT_NO_THROW(load_checkpoint(software + "/training_ckpts/best.mz", CheckpointType::mz));
+    for (const char* gone : {"/training_ckpts/best.ckpt", "/training_ckpts/last.ckpt", "/widths"})
+      EXPECT_FALSE(std::filesystem::exists(software + gone)) << gone;
+  }
 }
 
 }  // namespace

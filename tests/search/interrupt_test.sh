@@ -39,6 +39,7 @@ if [[ $code == 0 ]]; then
   exit 77
 fi
 [[ $code == 130 ]] || fail "exit code $code after Ctrl-C"
+grep -q '"status": "interrupted"' cut/run/run.json || fail "run.json: $(grep status cut/run/run.json)"
 [[ -s cut/run/software/search_ckpts/log.json ]] || fail "no log.json"
 done_before=$(query "$study" "select count(*) from trials where state = 'COMPLETE'")
 ((done_before >= 2 && done_before < 8)) || fail "$done_before trials were kept"

@@ -39,7 +39,7 @@ def python_with_optuna(build):
     for python in (os.path.join(os.path.dirname(build), "venv", "bin", "python"), sys.executable):
         if os.path.exists(python) and not subprocess.run([python, "-c", "import optuna"], capture_output=True).returncode:
             return python
-    print("skipped: Optuna is not installed (python3 -m venv build/venv; build/venv/bin/pip install optuna)")
+    print("skipped: Optuna is not installed (scripts/optuna_environment.sh)")
     sys.exit(77)
 
 

@@ -18,7 +18,7 @@ search studies 2..4 || fail "continued"
 [[ $(rows "select count(*), max(number) from trials") == "9|8" ]] || fail "something was tried twice"
 
 # What the storages are held to without a server.
-for test in TrialsComeBackAsTheyWere WhatWasLostIsTriedAgainAndALateResultIsKept AStudyGoesOnWhereItWas \
+for test in TrialsComeBackAsTheyWere WhatAStudyIsMeasuredWithIsSaidOnce WhatWasLostIsTriedAgainAndALateResultIsKept AStudyGoesOnWhereItWas \
   SeveralProcessesWithBriefTrialsMakeTheTrialsOfOne; do
   "$tools/createdb" -h 127.0.0.1 -p "$port" -U mase "test_${test,,}" || fail "createdb"
   MASE_STUDIES=$server/test_${test,,} "$MASE_BUILD/tests/test_search_storage" --gtest_filter="SearchStorage.$test" \
@@ -38,6 +38,10 @@ sleep 1
 own=$server
 server=${own/mase@/guarded:right@}
 search studies 2..4 || fail "the right password"
+server=${own/mase@/guarded@}
+PGPASSWORD=right search studies 2..4 || fail "the password of the environment"
+printf '*:*:*:guarded:right\n' >pass && chmod 600 pass
+PGPASSFILE=$PWD/pass search studies 2..4 || fail "the password of a file"
 for password in guarded:unheard-of@ guarded@; do
   server=${own/mase@/$password} code=0
   search studies 2..4 || code=$?

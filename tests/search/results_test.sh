@@ -28,11 +28,11 @@ for row in best:
         assert os.path.exists(f"{results}/best_{row['number']}.{kind}"), (row["number"], kind)
 PY
 number=$(json $results/best.json 'd["0"]["number"]')
-"$MASE_CH" estimate $results/best_"$number".mz --full >estimate.log 2>&1 || "$MASE_CH" estimate --load $results/best_"$number".mz --full >estimate.log 2>&1 || fail "estimate"
+"$MASE_CH" estimate $results/best_"$number".mz >estimate.log 2>&1 || "$MASE_CH" estimate --load $results/best_"$number".mz >estimate.log 2>&1 || fail "estimate"
 luts=$(json $results/best.json 'int(round(d["0"]["hardware_metrics"]["area_luts"]))')
-tr -d ',' <estimate.log | grep -Eq "(^|[^0-9.])$luts([^0-9]|$)" || fail "ch estimate --full has other LUTs than $luts"
+tr -d ',' <estimate.log | grep -Eq "(^|[^0-9.])$luts([^0-9]|$)" || fail "ch estimate has other LUTs than $luts"
 delay=$(json $results/best.json '"%.2f" % d["0"]["hardware_metrics"]["latency"]')
-grep -q "${delay%?}" estimate.log || fail "ch estimate --full has another delay than $delay"
+grep -q "${delay%?}" estimate.log || fail "ch estimate has another delay than $delay"
 "$MASE_CH" transform jsc-toy "${data[@]}" --load $net --config $results/best_"$number".toml --project again >again.log 2>&1 ||
   fail "the configuration does not lead to the network"
 
@@ -83,6 +83,36 @@ refused "other rows" 4000 $net accuracy,bitops 8 --rows 100
 [[ $(query shared.db "select count(*) from trials") == 6 ]] || fail "a refused study was written to"
 study 4000 $other accuracy,bitops 8 --accept-differences || fail "--accept-differences"
 grep -q "another network" study.log || fail "an accepted difference is not told"
+
+# A trial that was lost and tried again has one number everywhere.
+lost() {
+  "$MASE_CH" search jsc-toy "${data[@]}" --load $net --space bits=4,8 --objective accuracy,bitops --n-trials 8 --sampler random \
+    --storage sqlite:///lost.db --project "$1" >lost.log 2>&1 || fail "search $1"
+}
+lost first
+python3 - <<'PY'
+import json, sqlite3
+front = [row["number"] for row in json.load(open("mase_output/first/software/search_ckpts/best.json")).values()]
+study = sqlite3.connect("lost.db")
+for number in front:
+    (trial,) = study.execute("select trial_id from trials where number = ?", (number,)).fetchone()
+    study.execute("update trials set state = 'RUNNING', datetime_complete = null where trial_id = ?", (trial,))
+    study.execute("delete from trial_values where trial_id = ?", (trial,))
+    study.execute("insert or replace into trial_heartbeats (trial_id, heartbeat) values (?, '2020-01-01 00:00:00')", (trial,))
+study.commit()
+PY
+lost second
+python3 - <<'PY' || fail "several numbers for one trial"
+import json, os, re
+results = "mase_output/second/software/search_ckpts"
+best = [row["number"] for row in json.load(open(results + "/best.json")).values()]
+page = json.load(open(results + "/search.json"))
+assert max(best) >= 8, best  # tried again under a new number
+assert sorted(page["best"]) == sorted(best), (page["best"], best)
+assert [row["number"] for row in page["test"]] == best
+assert set(best) <= {row["number"] for row in page["trials"]}
+assert {int(n) for n in re.findall(r"best_(\d+)\.mz", " ".join(os.listdir(results)))} == set(best)
+PY
 
 # Passwords.
 for address in "sqlite://ev:PW@/x.db" "mysql://ev:PW@h/d" "POSTGRESQL://ev:PW@h/d" "host=h password=PW" "postgresql://ev:PW@[::1/d" \

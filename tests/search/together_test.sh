@@ -9,7 +9,7 @@ python=
 for one in "$(dirname "$MASE_BUILD")/venv/bin/python" python3; do
   if "$one" -c "import optuna" 2>/dev/null; then python=$one && break; fi
 done
-[[ $python ]] || { echo "skipped: Optuna is not installed (pip install optuna optuna-dashboard psycopg2-binary)"; exit 77; }
+[[ $python ]] || { echo "skipped: Optuna is not installed (scripts/optuna_environment.sh)"; exit 77; }
 
 cat >space.toml <<'TOML'
 seed = 3

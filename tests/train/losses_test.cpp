@@ -8,6 +8,7 @@
 #include <map>
 
 #include "mase/models/model.h"
+#include "mase/train/evaluation.h"
 #include "support/random_tensor.h"
 #include "support/support.h"
 
@@ -304,6 +305,35 @@ TEST(Losses, SharingProgramsSeeOneAnothersWeights) {
   training.parameters_changed();
   EXPECT_NE(before, evaluation.forward(batch).loss);
   EXPECT_EQ(training.forward(batch).loss, evaluation.forward(batch).loss);
+}
+
+// However a split is cut into batches, its loss is PyTorch's of all rows.
+TEST(Losses, WithClassWeightsAreThoseOfTheSplit) {
+  const Data data;
+  Split split;
+  split.x = data.x;
+  split.labels = data.labels;
+  for (const double smoothing : {0.0, 0.1}) {
+    const LossFunction loss =
+        make_loss("cross_entropy",
+                  Dict{{"weight", List{0.5, 10 * smoothing, 4.0}}, {"label_smoothing", smoothing}});
+    Program whole = compile(loss, false);
+    const double wanted = whole.forward(data.batch(true)).loss;
+    for (const int64_t size : {2, 3, 5}) {
+      Program program = compile(loss, false, size);
+      EXPECT_NEAR(score_rows(program, split, 0, rows).loss(), wanted, 1e-6) << size;
+      Score score;
+      predict_rows(program, split, &score);
+      EXPECT_NEAR(score.loss(), wanted, 1e-6) << size;
+      MetricStream stream;
+      stream.choose("loss", true);
+      const int64_t batches = (rows + size - 1) / size;
+      stream.start(batches, outputs);
+      std::vector<float> room;
+      stream_batches(program, split, 0, batches, stream, room);
+      EXPECT_NEAR(stream.value(0), wanted, 1e-6) << size;
+    }
+  }
 }
 
 }  // namespace

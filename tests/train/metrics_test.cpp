@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <limits>
 
 #include "mase/base/random.h"
+#include "mase/engine/kernels/kernels.h"
+#include "mase/train/evaluation.h"
 #include "mase/train/metric.h"
 #include "support/support.h"
 
@@ -161,6 +164,57 @@ TEST(Metrics, RocIsThinnedButKeepsItsEnds) {
   EXPECT_EQ(curve.fpr.back(), 1);
 }
 
+// A diverged network, a format that overflows to infinity: figures end, and none counts such a row
+// as right.
+TEST(Metrics, RowsWithoutFiniteScoresAreWrongAndHaveNoCurve) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> broken = {nan, 1, 0,        0, 1, 2,         0, infinity, 1,
+                                     -1,  2, infinity, 0, 1, -infinity, 5, nan,      1};
+  const std::vector<int32_t> wanted = {0, 2, 1, 2, 1, 0};
+  const MetricInput rows{broken.data(), wanted.data(), 6, 3, nan};
+  EXPECT_TRUE(std::isnan(roc_curve({1, nan, 0}, {true, false, true}).auc));
+  EXPECT_EQ(arg_max(broken.data(), 3), -1);
+  EXPECT_EQ(arg_max(broken.data() + 12, 3), 1);  // -infinity is the probability 0
+  const Value curves = compute_metric("roc", rows);
+  for (const Value& curve : curves.as_list()) {
+    EXPECT_TRUE(curve["auc"].is_null());
+    EXPECT_TRUE(curve["fpr"].as_list().empty());
+  }
+  EXPECT_DOUBLE_EQ(compute_metric("accuracy", rows).as_double(), 2.0 / 6);
+  EXPECT_DOUBLE_EQ(compute_metric("top_k", rows)["2"].as_double(), 2.0 / 6);
+  EXPECT_TRUE(compute_metric("loss", rows).is_null());
+  EXPECT_EQ(to_json(compute_metric("confusion", rows)), "[[0,0,0],[0,1,0],[0,0,1]]");
+  EXPECT_DOUBLE_EQ(compute_metric("recall", rows).as_list()[1].as_double(), 0.5);
+  EXPECT_DOUBLE_EQ(compute_metric("precision", rows).as_list()[1].as_double(), 1);
+
+  Dataset dataset;
+  dataset.class_names = {"a", "b", "c"};
+  Split split;
+  split.x = Tensor({6, 1});
+  split.labels = Tensor({6}, DType::i32);
+  std::copy(wanted.begin(), wanted.end(), split.labels.mutable_data<int32_t>());
+  Tensor outputs({6, 3});
+  std::copy(broken.begin(), broken.end(), outputs.mutable_data<float>());
+  const Value record = evaluation_record("test", split, outputs, {}, dataset);
+  EXPECT_EQ(record["rows_without_scores"].as_int(), 4);
+  EXPECT_TRUE(record["roc"].as_list()[0]["auc"].is_null());
+  // The engine counts the same rows as right.
+  constexpr int64_t stride = 16;
+  Tensor lanes({3, stride});
+  std::vector<int32_t> padded(2 * stride);
+  for (size_t b = 0; b < 6; ++b) {
+    padded[b] = wanted[b];
+    for (size_t c = 0; c < 3; ++c) lanes.mutable_data<float>()[c * stride + b] = broken[b * 3 + c];
+  }
+  const float* by_class = lanes.data<float>();
+  EXPECT_EQ(kernels::hits(by_class, 3, stride, 6, padded.data()), 2);
+  EXPECT_EQ(kernels::reference::hits(by_class, 3, stride, 6, padded.data()), 2);
+  EXPECT_EQ(
+      kernels::cross_entropy(by_class, 3, stride, 6, padded.data(), nullptr, 1, nullptr).correct,
+      2);
+}
+
 TEST(Metrics, AClassWithoutRowsHasNoArea) {
   EXPECT_TRUE(std::isnan(roc_curve({1, 2}, {true, true}).auc));
   const std::vector<int32_t> only_first = {0, 0, 0, 0};
@@ -172,6 +226,54 @@ TEST(Metrics, AClassWithoutRowsHasNoArea) {
 TEST(Metrics, EveryOneTakesAnEmptySplit) {
   for (const MetricRecord* metric : Registry<MetricRecord>::instance().all())
     EXPECT_NO_THROW(compute_metric(metric->name, {nullptr, nullptr, 0, 3, 0})) << metric->name;
+}
+
+TEST(Metrics, RejectionAtWorkingPointsIsThatOfTheWholeCurve) {
+  constexpr int64_t rows = 20000;
+  Random random(5, "working points");
+  std::vector<float> logits(rows * 2);
+  std::vector<int32_t> labels(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    labels[i] = static_cast<int32_t>(i % 4 == 0);
+    logits[2 * i + 1] = static_cast<float>(random.normal() + 2.5 * labels[i]);
+  }
+  MetricInput input{.logits = logits.data(), .labels = labels.data(), .rows = rows, .outputs = 2};
+  const Value curve = compute_metric("roc", input).as_list()[1];
+  EXPECT_LE(curve["fpr"].as_list().size(), 200u);
+  for (const Value& point : curve["working_points"].as_list()) {
+    // By sorting: the cut that keeps this share of the signal, and what it keeps of the rest.
+    std::vector<float> signal;
+    for (size_t i = 0; i < rows; ++i)
+      if (labels[i]) signal.push_back(logits[2 * i + 1]);
+    std::sort(signal.rbegin(), signal.rend());
+    const double wanted = point["signal"].as_double();
+    const float cut =
+        signal[static_cast<size_t>(std::ceil(wanted * static_cast<double>(signal.size()))) - 1];
+    double kept = 0;
+    for (size_t i = 0; i < rows; ++i) kept += !labels[i] && logits[2 * i + 1] >= cut;
+    EXPECT_NEAR(point["background"].as_double(), kept / (0.75 * rows), 1.01 / (0.75 * rows));
+  }
+}
+
+TEST(Metrics, ManyClassesAreLinear) {
+  constexpr int64_t rows = 300, classes = 4000;
+  std::vector<float> logits(rows * classes);
+  std::vector<int32_t> labels(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    labels[i] = static_cast<int32_t>(i % 5);
+    logits[i * classes + i % 3] = 1;
+  }
+  MetricInput input{
+      .logits = logits.data(), .labels = labels.data(), .rows = rows, .outputs = classes};
+  const Value confusion = compute_metric("confusion", input);
+  int64_t total = 0;
+  for (const Value& cell : confusion["cells"].as_list()) total += cell.as_list()[2].as_int();
+  EXPECT_EQ(total, rows);
+  EXPECT_EQ(confusion["cells"].as_list().size(), 15u);
+  EXPECT_EQ(compute_metric("support", input).as_list()[4].as_int(), 60);
+  const Value curves = compute_metric("roc", input);
+  EXPECT_FALSE(curves.as_list()[0].as_dict().contains("fpr"));
+  EXPECT_LT(to_json(confusion).size() + to_json(curves).size(), 1'000'000u);
 }
 
 }  // namespace

@@ -6,7 +6,15 @@ import {logTicks, ticks} from './scale.js';
 import * as state from './state.js';
 import {table} from './table.js';
 
+// Of many classes a record has the cells that are not empty: what is taken for what most often.
+function confusions(cells, className) {
+  const wrong = cells.filter((cell) => Array.isArray(cell) && cell.length === 3 && cell[0] !== cell[1]).sort((a, b) => finite(b[2]) - finite(a[2]));
+  return h('div', {class: 'half'}, h('h3', null, 'Most frequent confusions'), table({id: 'confusions', caption: 'Rows that were given another class',
+    columns: [{title: 'true class'}, {title: 'predicted class'}, {title: 'rows', class: 'num'}], rows: wrong.slice(0, 20).map(([i, j, count]) => [className(i), className(j), whole(count)])}));
+}
+
 function confusion(matrix, className) {
+  if (matrix && Array.isArray(matrix.cells)) return confusions(matrix.cells, className);
   if (!Array.isArray(matrix) || !matrix.length || !matrix.every(Array.isArray)) return null;
   const mode = state.get('confusion', 'share');
   const rows = matrix.map((row) => row.map((v) => finite(v) || 0));
@@ -28,6 +36,7 @@ function confusion(matrix, className) {
 const efficiencies = [0.3, 0.5, 0.8];  // of the signal, where jet papers quote rejections
 
 function pointsOfCurve(one) {
+  if (!Array.isArray(one.fpr) || !Array.isArray(one.tpr)) return [];
   return one.fpr.map((f, k) => ({background: finite(f), signal: finite(one.tpr[k])})).filter((p) => p.background !== null && p.signal !== null);
 }
 
@@ -42,8 +51,10 @@ function backgroundAt(points, wanted) {
 
 // 1 / background efficiency. Where no background row is left it is only known to exceed their number;
 // where fewer than ten are, it is marked as rough.
-function rejection(points, wanted, backgroundRows) {
-  const background = backgroundAt(points, wanted);
+// Runs say what the whole curve has there; of older ones the points that are drawn must do.
+function rejection(curve, wanted, backgroundRows) {
+  const said = curve.working.find((point) => point && finite(point.signal) === wanted);
+  const background = said ? finite(said.background) : backgroundAt(curve.points, wanted);
   if (background === null) return {content: '–', key: null};
   const left = backgroundRows === null ? null : background * backgroundRows;
   if (background === 0 || (left !== null && left < 1)) return backgroundRows === null ? {content: '∞', key: Infinity} : {content: `> ${whole(backgroundRows)}`, key: backgroundRows};
@@ -51,17 +62,20 @@ function rejection(points, wanted, backgroundRows) {
   return {content: `${left !== null && left < 10 ? '≈ ' : ''}${value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : whole(value)}`, key: value};
 }
 
-function backgroundRows(matrix, i) {
+function backgroundRows(found, i) {
+  const matrix = found.confusion, support = found.support;
+  if (Array.isArray(support)) return support.reduce((sum, rows, k) => k === i ? sum : sum + (finite(rows) || 0), 0);
   if (!Array.isArray(matrix) || !matrix.every(Array.isArray) || !matrix[i]) return null;
   return matrix.reduce((sum, row, k) => k === i ? sum : sum + row.reduce((a, v) => a + (finite(v) || 0), 0), 0);
 }
 
 function rocCurves(found) {
-  return (Array.isArray(found.roc) ? found.roc : []).filter((one) => one && Array.isArray(one.fpr) && Array.isArray(one.tpr)).map((one, i) => ({name: text(one.class), auc: finite(one.auc), points: pointsOfCurve(one), background: backgroundRows(found.confusion, i), colour: state.paint(i)}));
+  return (Array.isArray(found.roc) ? found.roc : []).filter((one) => one && typeof one === 'object').map((one, i) => ({name: text(one.class), auc: finite(one.auc), points: pointsOfCurve(one), working: Array.isArray(one.working_points) ? one.working_points : [], background: backgroundRows(found, i), colour: state.paint(i)}));
 }
 
 // Signal efficiency to the right, background efficiency upwards on a logarithmic axis: lower is better.
-function roc(curves) {
+function roc(all) {
+  const curves = all.filter((one) => one.points.length);
   if (!curves.length) return null;
   const log = state.get('roc-log', true), width = 330, height = 300, left = 68, right = 44, top = 10;
   const least = Math.min(...curves.flatMap((one) => one.points.map((p) => p.background).filter((v) => v > 0)), 0.1), floor = Math.max(1e-6, 10 ** Math.floor(Math.log10(least)));
@@ -96,13 +110,13 @@ function quality(found, className, curves) {
     rows: Array.from({length: classes}, (_, i) => {
       const p = counted ? finite(found.precision[i]) : null, r = counted ? finite(found.recall[i]) : null, curve = curves[i];
       return [counted ? className(i) : curve.name, ...(counted ? [cell(p), cell(r), cell(p !== null && r !== null && p + r > 0 ? 2 * p * r / (p + r) : null)] : []),
-        ...(curves.length ? [{content: curve && curve.auc !== null ? curve.auc.toFixed(4) : '–', key: curve ? curve.auc : null, class: 'auc'}, ...efficiencies.map((e) => curve ? rejection(curve.points, e, curve.background) : '–')] : [])];
+        ...(curves.length ? [{content: curve && curve.auc !== null ? curve.auc.toFixed(4) : '–', key: curve ? curve.auc : null, class: 'auc'}, ...efficiencies.map((e) => curve ? rejection(curve, e, curve.background) : '–')] : [])];
     }),
   }), curves.length ? note('1/εB: background rejection, the number of background rows for each one that is kept while the cut keeps the share εS of the signal. ≈: from fewer than ten background rows; >: none was left.') : null];
 }
 
 // What a task measures beside accuracy and loss (MAE, RMSE, R2, balanced accuracy), under its own name.
-const shownElsewhere = new Set(['accuracy', 'loss', 'rows', 'split', 'classes', 'confusion', 'precision', 'recall', 'roc']);
+const shownElsewhere = new Set(['accuracy', 'loss', 'rows', 'split', 'classes', 'confusion', 'precision', 'recall', 'support', 'roc']);
 const metricNames = {mae: 'MAE', rmse: 'RMSE', mse: 'MSE', r2: 'R²', balanced_accuracy: 'balanced accuracy'};
 
 function otherMetrics(found) {
@@ -111,7 +125,7 @@ function otherMetrics(found) {
     if (shownElsewhere.has(key)) continue;
     const share = /accuracy|top/.test(key), show = (v) => share ? percent(v) : short(v, 5);
     if (number(value) !== null) rows.push([metricNames[key] || key.replace(/_/g, ' '), show(value)]);
-    else if (key === 'top_k' && value && typeof value === 'object') for (const [k, v] of Object.entries(value)) rows.push([`accuracy among the first ${k}`, percent(v)]);
+    else if (key === 'top_k' && value && typeof value === 'object') for (const [k, v] of Object.entries(value)) rows.push([`accuracy among the first ${k} (ties count against it)`, percent(v)]);
   }
   return rows.length ? h('dl', {class: 'facts', id: 'metrics'}, rows.map(([label, value]) => [h('dt', null, label), h('dd', null, value)])) : null;
 }

@@ -30,9 +30,15 @@ export function whole(value) {
   return n === null ? '–' : Math.round(n).toLocaleString('en-US');
 }
 
+// As base/figure.h rounds: halves away from zero, also those of a float's seven digits.
+export function rounded(n, digits) {
+  const power = 10 ** digits, scaled = Number((n * power).toPrecision(Math.abs(n * power) <= 1e4 ? 7 : 12));
+  return (Math.sign(scaled) * Math.round(Math.abs(scaled)) / power).toFixed(digits);
+}
+
 export function percent(value, digits = 2) {
   const n = finite(value);
-  return n === null ? '–' : (100 * n).toFixed(digits) + ' %';
+  return n === null ? '–' : rounded(100 * n, digits) + ' %';
 }
 
 // A share on an axis, where ticks are round, or under the pointer.
@@ -44,7 +50,7 @@ export function percentAxis(value, digits, tick) {
 // The difference of two shares.
 export function pointsOf(before, after) {
   const a = finite(before), b = finite(after);
-  return a === null || b === null ? '–' : `${b >= a ? '+' : '−'}${(100 * Math.abs(b - a)).toFixed(2)} points`;
+  return a === null || b === null ? '–' : `${b >= a ? '+' : '−'}${rounded(100 * Math.abs(b - a), 2)} points`;
 }
 
 export function shortened(value, letters) {

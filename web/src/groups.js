@@ -2,15 +2,16 @@
 // Runs that are compared: which options differ among them, which runs repeat one setting with another
 // seed, and the colour each has on the whole page.
 import {deviation, finite, mean, percent, short, text} from './format.js';
-import {accuracyOn, best, dataName, dataOf, options} from './runs.js';
+import {accuracyOn, atBestEpoch, best, dataName, dataOf, options} from './runs.js';
 import * as state from './state.js';
 
 // Where a run was put and how it was watched tell nothing about its result.
 const ignored = new Set(['project', 'project_dir', 'seed', 'num_workers', 'log_level', 'plot', 'ascii', 'progress', 'quiet', 'debug', 'no_warnings', 'threads']);
 
 export const metrics = [
-  {title: 'best validation accuracy', column: 'validation accuracy', of: (run) => best(run, 'val_acc_epoch'), show: percent, up: true},
-  {title: 'best validation loss', column: 'validation loss', of: (run) => best(run, 'val_loss_epoch'), show: short, up: false},
+  {title: 'best validation accuracy', column: 'best validation accuracy', of: (run) => best(run, 'val_acc_epoch'), show: percent, up: true},
+  {title: 'validation accuracy at the best epoch', column: 'validation accuracy, best epoch', of: (run) => atBestEpoch(run, 'val_acc_epoch'), show: percent, up: true},
+  {title: 'best validation loss', column: 'best validation loss', of: (run) => best(run, 'val_loss_epoch'), show: short, up: false},
   {title: 'test accuracy', column: 'test accuracy', of: (run) => accuracyOn(run, 'test'), show: percent, up: true},
 ];
 

@@ -38,8 +38,8 @@ export function list(data) {
   const transformed = (run) => ((run.run || {}).transform || {}).accuracy || {};
   // A column that no run of the list fills is left out.
   const columns = [
-    {title: 'validation accuracy', cell: (run) => number(((run.run || {}).best || {}).val_acc_epoch, percent), descending: true},
-    {title: 'validation loss', cell: (run) => number(((run.run || {}).best || {}).val_loss_epoch, short)},
+    {title: 'validation accuracy, best epoch', cell: (run) => number(((run.run || {}).best || {}).val_acc_epoch, percent), descending: true},
+    {title: 'validation loss, best epoch', cell: (run) => number(((run.run || {}).best || {}).val_loss_epoch, short)},
     {title: 'test accuracy', cell: (run) => number(accuracyOn(run, 'test'), percent), descending: true},
     {title: 'other accuracy', cell: (run) => {
       const found = [...evaluations(run)].filter(([split]) => split !== 'test' && split !== 'validation');

@@ -46,12 +46,24 @@ function values(run, key) {
   return one ? one.y.map(finite).filter((v) => v !== null) : [];
 }
 
+// The best value of all epochs. What a list of runs does not show is not known there.
 export function best(run, key) {
-  const direct = finite(((run.run || {}).best || {})[key]);
-  if (direct !== null) return direct;
   const all = values(run, key);
   if (!all.length) return null;
   return key.includes('loss') ? Math.min(...all) : Math.max(...all);
+}
+
+// The epoch of that value.
+export function bestEpoch(run, key) {
+  const one = curve(run, key), marks = run.marks, found = best(run, key);
+  if (!one || !marks || found === null) return null;
+  const at = marks.step.indexOf(one.x[one.y.map(finite).indexOf(found)]);
+  return at < 0 ? null : marks.epoch[at];
+}
+
+// The value at the epoch whose checkpoint was kept, the best by what the run monitored.
+export function atBestEpoch(run, key) {
+  return finite(((run.run || {}).best || {})[key]);
 }
 
 export function last(run, key) {

@@ -3,7 +3,7 @@
 import {lineChart} from './chart.js';
 import {choice, h, note, section} from './dom.js';
 import {date, duration, fileName, finite, percent, percentAxis, pointsOf, shape, short, text, whole} from './format.js';
-import {axes, best, curve, evaluations, points} from './runs.js';
+import {atBestEpoch, axes, best, bestEpoch, curve, evaluations, points} from './runs.js';
 import * as state from './state.js';
 import {table} from './table.js';
 
@@ -14,20 +14,23 @@ function tile(label, value, detail) {
 
 export function figures(run) {
   const info = run.run || {}, speed = info.speed || {}, transform = (info.transform || {}).accuracy || {};
-  const epoch = finite((info.best || {}).epoch) !== null ? `epoch ${info.best.epoch}` : null;
+  const kept = finite((info.best || {}).epoch) !== null ? `epoch ${info.best.epoch}${info.best.monitor ? `, by ${text(info.best.monitor)}` : ''}` : null;
+  const epoch = (key) => bestEpoch(run, key) !== null ? `epoch ${bestEpoch(run, key)}` : null;
+  const accuracy = best(run, 'val_acc_epoch'), keptAccuracy = atBestEpoch(run, 'val_acc_epoch');
   const on = transform.split ? `${text(transform.split)} split` : 'split not recorded', before = finite(transform.before), after = finite(transform.after);
   // The best epoch's validation figure is shown once, also where it was measured again at the end.
-  const measured = [...evaluations(run)].filter(([split, found]) => split !== 'validation' || finite(found.accuracy) !== best(run, 'val_acc_epoch'));
+  const measured = [...evaluations(run)].filter(([split, found]) => split !== 'validation' || finite(found.accuracy) !== keptAccuracy);
   const losses = [...evaluations(run, 'loss')].filter(([split, found]) => split !== 'validation' && finite(found.accuracy) === null);
   const tiles = [
-    tile('Best validation accuracy', percent(best(run, 'val_acc_epoch')), epoch),
-    tile('Best validation loss', short(best(run, 'val_loss_epoch')), epoch),
+    tile('Best validation accuracy', percent(accuracy), epoch('val_acc_epoch')),
+    keptAccuracy !== null && keptAccuracy !== accuracy ? tile('Validation accuracy at the best epoch', percent(keptAccuracy), kept) : null,
+    tile('Best validation loss', short(best(run, 'val_loss_epoch')), epoch('val_loss_epoch')),
     ...measured.map(([split, found]) => tile(split === 'unnamed' ? 'Accuracy, split not recorded' : `Accuracy on the ${split} split`, percent(found.accuracy), [finite(found.loss) !== null ? `loss ${short(found.loss)}` : null, finite(found.rows) !== null ? `${whole(found.rows)} rows` : null].filter(Boolean).join(', '))),
     ...losses.map(([split, found]) => tile(`Loss on the ${split} split`, short(found.loss), finite(found.rows) !== null ? `${whole(found.rows)} rows` : null)),
     tile('Accuracy before', percent(before), on), tile('Accuracy after', percent(after), before !== null && after !== null ? `${pointsOf(before, after)}, ${on}` : on),
     tile('Parameters', whole((info.model || {}).parameters), (info.model || {}).name ? text(info.model.name) : null),
-    tile('Time', duration(speed.seconds)),
-    tile('Samples per second', finite(speed.samples_per_second) !== null ? whole(speed.samples_per_second) : null, finite(speed.steps_per_second) !== null ? `${whole(speed.steps_per_second)} steps/s` : null),
+    tile('Time', duration(speed.seconds), finite(speed.step_seconds) !== null ? `${duration(speed.step_seconds)} in steps, the rest validation and files` : null),
+    tile(finite(speed.step_seconds) !== null ? 'Samples per second, steps alone' : 'Samples per second', finite(speed.samples_per_second) !== null ? whole(speed.samples_per_second) : null, finite(speed.steps_per_second) !== null ? `${whole(speed.steps_per_second)} steps/s` : null),
   ].filter(Boolean);
   return tiles.length ? h('div', {class: 'tiles', id: 'figures'}, tiles) : null;
 }
@@ -113,7 +116,7 @@ export function modelSummary(run) {
   const bold = (value) => h('strong', null, value);
   return section('summary', 'Model', table({
     id: 'summary-table', caption: 'Layers of the network',
-    columns: [{title: 'layer'}, {title: 'type'}, {title: 'input'}, {title: 'output'}, {title: 'parameters', class: 'num'}, {title: 'MACs', class: 'num'}],
+    columns: [{title: 'layer'}, {title: 'type'}, {title: 'input'}, {title: 'output'}, {title: 'parameters', class: 'num'}, {title: 'MACs per sample', class: 'num'}],
     rows: [...rows.filter(Boolean).map((row) => [h('code', null, text(row.layer)), text(row.type), shape(row.input_shape), shape(row.output_shape), whole(row.parameters), whole(row.macs)]),
       [bold('total'), '', '', '', bold(whole(total('parameters'))), bold(whole(total('macs')))]],
   }));

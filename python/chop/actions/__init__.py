@@ -161,6 +161,38 @@ def search(model: Any, model_info: Any = None, task: str = "cls", dataset_info: 
     return found
 
 
+def pre_transform_load(load_name: Any, load_type: Any, model: Any) -> Any:
+    """The model with the weights of a file, or as it is without one."""
+    return _load(model, load_name, load_type)
+
+
+def transform(model: Any, model_info: Any = None, model_name: Any = None, data_module: Any = None, task: str = "cls", config: Any = None,
+              save_dir: Any = None, load_name: Any = None, load_type: Any = None, accelerator: str = "auto") -> Any:
+    """Runs the passes of a configuration (its [passes] table: names and arguments) on a graph of the model, in order, and returns
+    the graph. With `save_dir` it is saved there."""
+    from chop.ir.graph.mase_graph import MaseGraph
+    from chop.passes.graph import PASSES
+    from chop.tools.config_load import convert_str_na_to_none, load_config
+
+    config = load_config(config) if not isinstance(config, dict) else config
+    passes = config.get("passes")
+    if not isinstance(passes, dict):
+        raise Error("transform: the configuration has no table of passes: [passes.quantize]")
+    graph = MaseGraph(_load(model, load_name, load_type))
+    batch = next(iter(data_module.train_dataloader()))[0] if data_module is not None else None
+    names = [node.target for node in graph.nodes_in]
+    graph, _ = PASSES["init_metadata"](graph, None)
+    graph, _ = PASSES["add_common_metadata"](graph, None if batch is None else {"dummy_in": {names[0]: batch}})
+    graph, _ = PASSES["add_software_metadata"](graph, None)
+    for name, arguments in passes.items():
+        if name not in PASSES:
+            raise Error(f"transform: there is no pass '{name}'; there are {', '.join(sorted(PASSES))}")
+        graph, _ = PASSES[name](graph, convert_str_na_to_none(arguments))
+    if save_dir is not None:
+        PASSES["save_mase_graph"](graph, {"save_dir": save_dir})
+    return graph
+
+
 train_model = train  # the name `train` may come to stand for the module chop.actions.train
 
 

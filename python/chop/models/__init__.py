@@ -51,6 +51,19 @@ class MaseModelInfo:
         return f"MaseModelInfo({self.name!r}, {self.model_source}, {self.task_type})"
 
 
+class ModelFactory:
+    """Makes networks of one class, as what the original keeps for a name."""
+
+    def __init__(self, model: Callable):
+        self.model = model
+
+    def __call__(self, *args: Any, **keys: Any) -> Any:
+        return self.model(*args, **keys)
+
+    def get_model(self, *args: Any, **keys: Any) -> Any:
+        return self.model(*args, **keys)
+
+
 class _Registered:
     def __init__(self, factory: Callable, info: MaseModelInfo):
         self.factory, self.info = factory, info

@@ -4,14 +4,19 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from chop._layout import missing
+
 _HOME = {"load_model": "checkpoint_load", "load_config": "config_load", "save_config": "config_load",
          "InputGenerator": "get_input", "get_cf_args": "get_input", "get_dummy_input": "get_input", "get_logger": "logger",
          "getLogger": "logger", "set_logging_verbosity": "logger", "parse_accelerator": "utils", "to_numpy_if_tensor": "utils",
          "deepsetattr": "attributes", "deepgetattr": "attributes"}
-__all__ = sorted(_HOME)
+_ABSENT = ("get_tokenized_dataset", "get_trainer", "get_hf_dummy_in")
+__all__ = sorted([*_HOME, *_ABSENT])
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ABSENT:
+        return getattr(importlib.import_module("chop.absent"), name)
     if name not in _HOME:
-        raise AttributeError(f"chop.tools has no '{name}'")
+        raise missing("chop.tools", name, __all__)
     return getattr(importlib.import_module(f"chop.tools.{_HOME[name]}"), name)

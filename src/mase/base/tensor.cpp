@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -183,7 +184,10 @@ int64_t Tensor::dim(int index) const {
 }
 
 std::byte* Tensor::mutable_raw() {
-  if (foreign_ || owner_.use_count() > 1) {
+  const bool alone = !foreign_ && owner_.use_count() == 1;
+  if (alone) {  // what the last other owner read, it read before it let go
+    std::atomic_thread_fence(std::memory_order_acquire);
+  } else {
     auto memory = aligned_bytes(bytes());
     if (bytes() > 0) std::memcpy(memory.get(), data_, bytes());
     data_ = memory.get();

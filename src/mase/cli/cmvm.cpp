@@ -49,7 +49,8 @@ const Register<CommandRecord> registered{{
                  {.name = "delay_weight",
                   .type = FieldType::number,
                   .default_value = 0,
-                  .help = "how much a late result counts against one of more bits",
+                  .help = "how much a late result counts against one of more bits; 0: bits alone "
+                          "(ch emit tries 8 and 12)",
                   .minimum = 0,
                   .maximum = 1000}}},
     .examples = {"ch cmvm tests/golden/hardware/w4_toy.1.txt"},

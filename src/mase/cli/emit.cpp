@@ -3,17 +3,20 @@
 #include "mase/base/table.h"
 #include "mase/cli/hardware_setup.h"
 #include "mase/cli/terminal.h"
+#include "mase/hardware/estimate.h"
 
 namespace mase::emit_command {
 namespace {
 
 void print_trace(const Design& design) {
-  Table table({"Pass", "LUTs (model)", "Levels (model)", "Adders", "Adder bits"});
+  Table table({"Pass", "LUTs (estimate)", "Levels (estimate)", "Adders", "Adder bits"});
   for (const OptimizeStep& step : design.trace)
-    table.add({step.pass, fmt::format("{:.0f} -> {:.0f}", step.before.luts, step.after.luts),
-               fmt::format("{:.0f} -> {:.0f}", step.before.levels, step.after.levels),
-               fmt::format("{} -> {}", step.before.adders, step.after.adders),
-               fmt::format("{} -> {}", step.before.adder_bits, step.after.adder_bits)});
+    table.add(
+        {step.pass,
+         fmt::format("{:.0f} -> {:.0f}", estimated_luts(step.before), estimated_luts(step.after)),
+         fmt::format("{:.0f} -> {:.0f}", step.before.levels, step.after.levels),
+         fmt::format("{} -> {}", step.before.adders, step.after.adders),
+         fmt::format("{} -> {}", step.before.adder_bits, step.after.adder_bits)});
   fmt::print("{}\n", table.str());
 }
 
@@ -48,9 +51,10 @@ int run(const Arguments& arguments) {
   const EmittedDesign& emitted = result.design.emitted;
   if (!cost.timed)
     fmt::print(
-        "estimate: {:.0f} LUTs, {} register bits (a model, not synthesised); a row every {} clock "
-        "cycles, {} from its first element to its last result\n",
-        cost.luts, cost.registers, emitted.interval, emitted.latency);
+        "estimate: {:.0f} LUTs, {} multiplier blocks, {} register bits (a model, not synthesised); "
+        "a row every {} clock cycles, {} from its first element to its last result\n{}",
+        cost.luts, cost.dsps, cost.registers, emitted.interval, emitted.latency,
+        folding_note(network.lowered.graph, cost));
   else
     fmt::print("estimate: {:.0f} LUTs, {:.0f} levels, {:.1f} ns (a model, not placed){}\n",
                cost.luts, cost.levels, cost.delay_ns,

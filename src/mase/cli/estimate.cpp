@@ -10,12 +10,17 @@
 namespace mase::estimate_command {
 namespace {
 
-// Options that only a design has.
-bool asks_for_design(const Arguments& arguments) {
-  if (arguments["full"].as_bool()) return true;
-  for (const Field& field : design_fields())
-    if (arguments.typed.count(field.name) > 0) return true;
-  return false;
+// Whether counts have to do. A network that no design could be made of is counted too.
+bool is_quick(const Arguments& arguments, const IntegerGraph& lowered) {
+  const bool asks_for_design = [&] {
+    for (const Field& field : design_fields())
+      if (arguments.typed.count(field.name) > 0) return true;
+    return false;
+  }();
+  if (!arguments["quick"].as_bool()) return !asks_for_design && is_too_large(lowered);
+  if (asks_for_design)
+    throw Error("--quick", "knows nothing of options of a design", "leave one of them out");
+  return true;
 }
 
 int run(const Arguments& arguments) {
@@ -28,7 +33,7 @@ int run(const Arguments& arguments) {
     if (level == LogLevel::warning) std::fputs(("WARNING  " + line + "\n").c_str(), stderr);
   };
   const HardwareNetwork network = load_hardware_network(spec, observer);
-  const bool quick = !asks_for_design(arguments);
+  const bool quick = is_quick(arguments, network.lowered.graph);
   Design design;
   if (!quick) design = make_design(network.lowered.graph, read_design_options(arguments, spec));
   const Estimate cost = quick ? quick_estimate(network.lowered.graph) : estimate(design);
@@ -43,9 +48,11 @@ int run(const Arguments& arguments) {
   }
   if (!cost.timed) {
     fmt::print(
-        "{:.0f} LUTs, {} register bits (a model, not synthesised); a row every {} clock "
+        "{:.0f} LUTs, {} multiplier blocks, {} register bits (a model, not synthesised); a row "
+        "every {} clock "
         "cycles, {} from its first element to its last result\n",
-        cost.luts, cost.registers, design.emitted.interval, design.emitted.latency);
+        cost.luts, cost.dsps, cost.registers, design.emitted.interval, design.emitted.latency);
+    fmt::print("{}\n{}", stated_error(cost), folding_note(network.lowered.graph, cost));
     return 0;
   }
   Table table({"Layer", "LUTs", "Levels", "Adders"});
@@ -53,9 +60,8 @@ int run(const Arguments& arguments) {
     table.add({layer.name, fmt::format("{:.0f}", layer.luts), fmt::format("{:.0f}", layer.levels),
                std::to_string(layer.adders)});
   table.add({"total", fmt::format("{:.0f}", cost.luts), fmt::format("{:.0f}", cost.levels), ""});
-  fmt::print("{}\ndelay {:.1f} ns (a model, not placed), {} register bits\nfrom {}{}\n",
-             table.str(), cost.delay_ns, cost.registers, cost.method,
-             quick ? "; --full optimises it as ch emit does" : "");
+  fmt::print("{}\ndelay {:.1f} ns (a model, not placed), {} register bits\nfrom {}; {}\n",
+             table.str(), cost.delay_ns, cost.registers, cost.method, stated_error(cost));
   return 0;
 }
 
@@ -64,9 +70,10 @@ const Register<CommandRecord> registered{{
     .group = CommandGroup::hardware,
     .summary = "Estimate what a quantised network costs in hardware",
     .help =
-        "In milliseconds, calibrated on designs synthesised with Yosys: from the integer graph "
-        "that the least effort gives, of large networks from counts of digits and widths. With "
-        "--full or an option of a design it is optimised as ch emit does. The figures say which.",
+        "The figures of ch emit and of area_luts in a search: the network is optimised as they "
+        "do, and the model is calibrated on designs synthesised with Yosys. Networks too large to "
+        "unroll are counted as --quick does: digits and widths. The figures say which, and how "
+        "far they were from Yosys.",
     .positionals = hardware_positionals(),
     .options = {[] {
       // Nothing is compared here; data are for passes that look at some.
@@ -76,10 +83,11 @@ const Register<CommandRecord> registered{{
         if (field.name == "dataset") field.help = "rows for passes that look at data";
       const std::vector<Field> more = design_fields();
       fields.insert(fields.end(), more.begin(), more.end());
-      fields.push_back({.name = "full",
+      fields.push_back({.name = "quick",
                         .type = FieldType::boolean,
                         .default_value = false,
-                        .help = "optimise the graph as ch emit does"});
+                        .help = "in milliseconds: the graph that the least effort gives, of large "
+                                "networks counts of digits and widths"});
       fields.push_back({.name = "json",
                         .type = FieldType::text,
                         .help = "a file for the figures; - prints them"});

@@ -2,6 +2,7 @@
 #include "mase/cli/hardware_setup.h"
 
 #include "mase/cli/options.h"
+#include "mase/hardware/quick_estimate.h"
 #include "mase/run/options.h"
 
 namespace mase {
@@ -45,7 +46,12 @@ HardwareSpec read_hardware_spec(const Arguments& arguments) {
   HardwareSpec spec;
   spec.network = std::move(read.network);
   if (spec.network.load.empty())
-    throw Error("--load", "is missing", "name the quantised network: --load transformed.mz");
+    throw spec.network.model.empty()
+        ? Error("--load", "is missing", "name the quantised network: --load transformed.mz")
+        : Error("--load",
+                fmt::format("is missing: '{}' names a network without trained weights",
+                            printable(spec.network.model)),
+                "name the file that has them: --load best.mz");
   spec.data = std::move(read.data);
   spec.passes = std::move(read.passes);
   spec.seed = read.seed;
@@ -64,6 +70,15 @@ DesignOptions read_design_options(const Arguments& arguments, const HardwareSpec
       design_options(arguments.values, {arguments.typed.begin(), arguments.typed.end()});
   options.seed = spec.seed;
   return options;
+}
+
+std::string folding_note(const IntegerGraph& lowered, const Estimate& folded) {
+  const Estimate whole = quick_estimate(lowered);
+  if (folded.timed || whole.luts > folded.luts) return "";
+  return fmt::format(
+      "folding does not pay here: --style unrolled takes about {:.0f} LUTs (quick estimate) and a "
+      "row every clock cycle\n",
+      whole.luts);
 }
 
 }  // namespace mase

@@ -17,5 +17,7 @@ std::vector<Positional> hardware_positionals();
 HardwareSpec read_hardware_spec(const Arguments& arguments);
 // --seed, or the seed of the file of --config, is the design's too.
 DesignOptions read_design_options(const Arguments& arguments, const HardwareSpec& spec);
+// Said of a folded design where the whole network unrolled takes no more; empty, or a line.
+std::string folding_note(const IntegerGraph& lowered, const Estimate& folded);
 
 }  // namespace mase

@@ -87,8 +87,9 @@ std::vector<Field> learn_bits_options() {
            .group = bits_group}};
 }
 
-int train_and_learn_bits(const Arguments& arguments) {
-  const Settings settings = merge_settings("train", arguments);
+int train_and_learn_bits(const Arguments& arguments, const Settings& settings,
+                         const ExperimentSpec& experiment_of, std::optional<RunFolder> resumed) {
+  const bool resume = resumed.has_value();
   const Logger log(settings, true);
   log.text(settings_table(settings, settings["show_options"].as_bool()));
   for (const std::string& warning : settings.warnings) log.warning(warning);
@@ -97,19 +98,16 @@ int train_and_learn_bits(const Arguments& arguments) {
   if (!training.notice.empty()) log.warning(training.notice);
   Observer observer = log.observer();
   TrainDisplay display(observer, log);
-  ExperimentSpec experiment_of = experiment_spec(settings);
-  experiment_of.data.keep_scaling = false;
-  experiment_of.data.needed = true;
   Experiment experiment(experiment_of, observer);
   experiment.prepare();
   OutputSpec output = output_spec(settings);
   output.record["version"] = program_version();
   output.record["command"] = Value::of(arguments.command_line);
-  RunFolder folder = experiment.create_folder(output, "train");
+  RunFolder folder = resume ? std::move(*resumed) : experiment.create_folder(output, "train");
   folder.lock();
   if (observer.started) observer.started({folder.path(), "", true});
   const LearnBitsResult result = folder.guard([&] {
-    LearnBitsResult learned = learn_bits(experiment, spec, training, observer, &folder);
+    LearnBitsResult learned = learn_bits(experiment, spec, training, observer, &folder, resume);
     folder.record()["front"] = front_value(learned);
     folder.finish(status_name(learned.outcome.status));
     return learned;
@@ -127,8 +125,17 @@ int train_and_learn_bits(const Arguments& arguments) {
                        result.outcome.run_seconds));
   log.info("Run folder: " + folder.path());
   if (result.outcome.status == TrainStatus::interrupted) {
-    log.warning("Interrupted: the front is that of the epochs that are done");
+    log.warning(
+        fmt::format("Interrupted: the front is that of the epochs that are done; continue with: ch "
+                    "train --resume {}",
+                    folder.path()));
     return 130;
+  }
+  if (result.outcome.status == TrainStatus::finished && !result.front.empty()) {
+    const std::string& best = result.front.back().path;
+    log.info(fmt::format("Next:  ch test --load {} --verbose", best));
+    log.info(fmt::format("       ch emit --load {}", best));
+    log.info(fmt::format("       ch shrink --load {}", best));
   }
   return result.outcome.status == TrainStatus::finished ? 0 : 1;
 }

@@ -2,11 +2,18 @@
 // ch train --learn-bits.
 #pragma once
 
+#include <optional>
+
 #include "mase/cli/command.h"
+#include "mase/run/run_folder.h"
+#include "mase/run/settings.h"
+#include "mase/run/spec.h"
 
 namespace mase {
 
 std::vector<Field> learn_bits_options();
-int train_and_learn_bits(const Arguments& arguments);
+// `folder`: of the run that is resumed.
+int train_and_learn_bits(const Arguments& arguments, const Settings& settings,
+                         const ExperimentSpec& spec, std::optional<RunFolder> folder);
 
 }  // namespace mase

@@ -13,8 +13,8 @@ int run(const Arguments& arguments) {
                       arguments["wave"].is_null() ? "" : arguments["wave"].as_string(),
                       arguments["rows"].is_null() ? 0 : arguments["rows"].as_int());
   fmt::print("{}: {} rows, {} mismatches; compiled in {:.1f} s, ran in {:.1f} s\n",
-             result.simulator, result.rows, result.mismatches, result.build_seconds,
-             result.run_seconds);
+             result.simulator == "cpp" ? "C++ header (not the SystemVerilog)" : result.simulator,
+             result.rows, result.mismatches, result.build_seconds, result.run_seconds);
   if (result.mismatches == 0) return 0;
   fmt::print("{}", result.output);
   throw Error(folder, fmt::format("{} of {} rows differ from the interpreter", result.mismatches,
@@ -29,9 +29,9 @@ const Register<CommandRecord> registered{{
     .options = {{{.name = "simulator",
                   .type = FieldType::text,
                   .default_value = "auto",
-                  .help =
-                      "auto: Icarus Verilog for few rows, Verilator for many; cpp: the C++ header "
-                      "instead of the SystemVerilog",
+                  .help = "auto: Icarus Verilog for few rows of small designs, else Verilator; "
+                          "cpp: the C++ header "
+                          "instead of the SystemVerilog",
                   .choices = {"auto", "iverilog", "verilator", "cpp"}},
                  {.name = "rows",
                   .type = FieldType::integer,

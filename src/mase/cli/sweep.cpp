@@ -8,8 +8,11 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <thread>
 
+#include "mase/base/figure.h"
 #include "mase/base/file.h"
 #include "mase/cli/arguments.h"
 #include "mase/cli/child_process.h"
@@ -172,10 +175,10 @@ void note_end(Sweep& sweep, const ChildProcesses::End& end, bool stopping) {
   std::string result = run.status == "finished" ? "" : run.status;
   const Value& best = data.run["best"];
   if (run.status == "finished" && best.is_dict() && best["val_acc_epoch"].is_number())
-    result = fmt::format("val_acc {:.4f}", best["val_acc_epoch"].as_double());
+    result = "val_acc " + figure_text(best["val_acc_epoch"].as_double());
   if (run.status == "finished" && data.run["test_acc_epoch"].is_number())
-    result += fmt::format("{}test_acc {:.4f}", result.empty() ? "" : "  ",
-                          data.run["test_acc_epoch"].as_double());
+    result += fmt::format("{}test_acc {}", result.empty() ? "" : "  ",
+                          figure_text(data.run["test_acc_epoch"].as_double()));
   if (said == "diverged") result = "diverged";
   if (run.status == "failed") result += ": " + run.cause;
   fmt::print("[{}/{}] {}  {}  {:.1f} s\n", done, sweep.runs.size(), run.name, result, run.seconds);
@@ -224,6 +227,38 @@ bool run_all(Sweep& sweep) {
   }
 }
 
+// Options of which no value made a difference to any run, to the last digit.
+std::vector<std::string> options_without_effect(const std::vector<SweepResult>& results) {
+  const auto figures = [](const RunData& data) {
+    std::vector<std::string> found;
+    const Value& best = data.run["best"];
+    if (best.is_dict())
+      for (const auto& [name, value] : best.as_dict()) found.push_back(name + to_json(value));
+    found.push_back(to_json(data.run["test_acc_epoch"]) + to_json(data.run["test_loss_epoch"]));
+    return join(found, " ");
+  };
+  std::vector<std::string> without;
+  if (results.empty()) return without;
+  for (size_t option = 0; option < results[0].run->settings.size(); ++option) {
+    std::map<std::vector<std::string>, std::set<std::string>> by_others;
+    bool compared = false;
+    std::map<std::vector<std::string>, std::set<std::string>> values;
+    for (const SweepResult& result : results) {
+      if (!result.data) continue;
+      std::vector<std::string> others;
+      for (size_t i = 0; i < result.run->settings.size(); ++i)
+        if (i != option) others.push_back(result.run->settings[i].second);
+      by_others[others].insert(figures(*result.data));
+      values[others].insert(result.run->settings[option].second);
+      compared = compared || values[others].size() > 1;
+    }
+    const bool differs = std::any_of(by_others.begin(), by_others.end(),
+                                     [](const auto& one) { return one.second.size() > 1; });
+    if (compared && !differs) without.push_back(results[0].run->settings[option].first);
+  }
+  return without;
+}
+
 void conclude(const Sweep& sweep, const std::string& title) {
   std::vector<SweepResult> results;
   std::vector<RunData> finished;
@@ -240,7 +275,12 @@ void conclude(const Sweep& sweep, const std::string& title) {
     results.push_back(std::move(result));
   }
   write_file_atomically(sweep.folder + "/results.csv", sweep_csv(results));
-  fmt::print("\n{}\n", sweep_table(results));
+  fmt::print("\n{}Accuracies and losses are those of each run's best epoch.\n\n",
+             sweep_table(results));
+  for (const std::string& name : options_without_effect(results))
+    fmt::print(
+        "{}: its values give the same results to the last digit: it changes nothing here\n\n",
+        printable(name));
   fmt::print("{}\n", printable(sweep.folder + "/results.csv"));
   if (finished.empty()) return;
   PageOptions options;

@@ -27,9 +27,13 @@ int run(const Arguments& arguments) {
     return 0;
   }
   fmt::print(
-      "yosys {}: {} LUTs, {} carry blocks, {} inverters, {} wide muxes, {} registers, {} "
+      "yosys {}: {} LUTs, {} carry blocks, {} inverters, {} wide muxes, {} registers, {}{} "
       "levels (longest path, cells), {:.1f} s\n",
       result.flow, result.luts, result.carries, result.inverters, result.muxes, result.registers,
+      result.dsps + result.memories > 0
+          ? fmt::format("{} multiplier blocks, {} memories of eight LUTs, ", result.dsps,
+                        result.memories)
+          : "",
       result.levels, result.seconds);
   return 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch test: evaluates a network on the test rows of a data set and prints Lightning's table.
+#include <algorithm>
 #include <cstdio>
 
 #include "mase/base/file.h"
@@ -19,13 +20,11 @@ std::string class_name(const Value& record, size_t index) {
 }
 
 std::string class_table(const Value& record) {
-  const List& confusion = record["confusion"].as_list();
+  const List& support = record["support"].as_list();
   Table table({"Class", "Rows", "Precision", "Recall", "AUC"});
-  for (size_t c = 0; c < confusion.size(); ++c) {
-    int64_t rows = 0;
-    for (const Value& count : confusion[c].as_list()) rows += count.as_int();
+  for (size_t c = 0; c < support.size(); ++c) {
     const Value& auc = record["roc"].as_list()[c]["auc"];
-    table.add({class_name(record, c), std::to_string(rows),
+    table.add({class_name(record, c), std::to_string(support[c].as_int()),
                fmt::format("{:.4f}", record["precision"].as_list()[c].as_double()),
                fmt::format("{:.4f}", record["recall"].as_list()[c].as_double()),
                auc.is_null() ? "NA" : fmt::format("{:.4f}", auc.as_double())});
@@ -33,7 +32,24 @@ std::string class_table(const Value& record) {
   return table.str();
 }
 
+// Of many classes: what is taken for what most often.
+std::string confusions_table(const Value& record) {
+  constexpr size_t most = 20;
+  std::vector<std::vector<int64_t>> wrong;
+  for (const Value& cell : record["confusion"]["cells"].as_list())
+    if (cell.as_list()[0] != cell.as_list()[1]) wrong.push_back(cell.as_int_list());
+  std::stable_sort(wrong.begin(), wrong.end(),
+                   [](const auto& a, const auto& b) { return a[2] > b[2]; });
+  if (wrong.size() > most) wrong.resize(most);
+  Table table({"True", "Predicted", "Rows"});
+  for (const std::vector<int64_t>& cell : wrong)
+    table.add({class_name(record, static_cast<size_t>(cell[0])),
+               class_name(record, static_cast<size_t>(cell[1])), std::to_string(cell[2])});
+  return fmt::format("The most frequent confusions:\n{}", table.str());
+}
+
 std::string confusion_table(const Value& record) {
+  if (record["confusion"].is_dict()) return confusions_table(record);
   const List& confusion = record["confusion"].as_list();
   std::vector<std::string> header = {"True \\ predicted"};
   for (size_t c = 0; c < confusion.size(); ++c) header.push_back(class_name(record, c));
@@ -44,6 +60,23 @@ std::string confusion_table(const Value& record) {
     table.add(row);
   }
   return table.str();
+}
+
+// What the network said of each row, so that others can draw their own curves.
+constexpr int64_t most_outputs_written = 2'000'000;
+
+void add_outputs(Value& record, const Evaluation& result, const Dataset& data) {
+  const int64_t rows = result.score.rows,
+                width = result.outputs.numel() / std::max<int64_t>(1, rows);
+  const float* from = result.outputs.data<float>();
+  List list, labels;
+  for (int64_t row = 0; row < rows; ++row, from += width) list.push_back(List(from, from + width));
+  record["outputs"] = std::move(list);
+  for (const auto& [name, split] :
+       {std::pair{"train", &data.train}, {"validation", &data.validation}, {"test", &data.test}})
+    if ((result.split == "all" || result.split == name) && split->labels.numel() > 0)
+      for (const int32_t label : split->labels.values<int32_t>()) labels.push_back(int64_t{label});
+  if (!labels.empty()) record["labels"] = std::move(labels);
 }
 
 // "-" is the terminal.
@@ -76,8 +109,6 @@ int run(const Arguments& arguments) {
   spec.data.needed = true;
   Experiment experiment(std::move(spec), observer);
   experiment.prepare();
-  if (!experiment.network().loaded)
-    log.warning("no --load: the network has its initial random weights");
   const Evaluation result = experiment.evaluate(split_name);
   live.finish(progress_text(line, live.columns()));
 
@@ -86,6 +117,7 @@ int run(const Arguments& arguments) {
   const std::string& split = result.split;
   std::fputs(metric_box(split == "test"         ? "Test metric"
                         : split == "validation" ? "Validation metric"
+                        : split == "all"        ? "Metric of all rows"
                                                 : "Training metric",
                         figures, terminal_columns(120))
                  .c_str(),
@@ -115,31 +147,40 @@ int run(const Arguments& arguments) {
     folder.finish("finished");
     log.info("Run folder: " + folder.path());
   }
-  if (settings.has("json")) write_json(settings["json"].as_string(), record);
+  if (settings.has("json")) {
+    if (result.outputs.numel() <= most_outputs_written)
+      add_outputs(record, result, dataset);
+    else
+      log.warning(fmt::format("--json: {} outputs are left out; ch predict writes them",
+                              with_thousands(result.outputs.numel())));
+    write_json(settings["json"].as_string(), record);
+  }
   return 0;
 }
 
 std::vector<Field> own_options() {
-  return {{.name = "verbose",
-           .type = FieldType::boolean,
-           .default_value = false,
-           .help = "figures per class and the confusion matrix",
-           .group = "Test options"},
-          {.name = "json",
-           .type = FieldType::text,
-           .help = "write all figures to this file; - is the terminal",
-           .group = "Test options"},
-          {.name = "split",
-           .type = FieldType::text,
-           .default_value = "test",
-           .help = "the rows to use",
-           .choices = {"test", "validation", "train"},
-           .group = "Test options"},
-          {.name = "no_output",
-           .type = FieldType::boolean,
-           .default_value = false,
-           .help = "leave no run folder",
-           .group = "Test options"}};
+  return {
+      {.name = "verbose",
+       .type = FieldType::boolean,
+       .default_value = false,
+       .help = "figures per class and the confusion matrix",
+       .group = "Test options"},
+      {.name = "json",
+       .type = FieldType::text,
+       .help = "write all figures, and the outputs and labels of all rows, to this file; - is the "
+               "terminal",
+       .group = "Test options"},
+      {.name = "split",
+       .type = FieldType::text,
+       .default_value = "test",
+       .help = "the rows to use; all: a held-out file as a whole",
+       .choices = {"test", "validation", "train", "all"},
+       .group = "Test options"},
+      {.name = "no_output",
+       .type = FieldType::boolean,
+       .default_value = false,
+       .help = "leave no run folder",
+       .group = "Test options"}};
 }
 
 const Register<CommandRecord> registered{{

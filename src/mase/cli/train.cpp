@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "mase/base/figure.h"
 #include "mase/cli/learn_bits.h"
 #include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
@@ -45,7 +46,7 @@ void refuse_in_file(const Settings& settings, const std::vector<std::string>& na
                   fmt::format("ch train --{} ...", row.name));
 }
 
-ExperimentSpec session_spec(const Settings& settings, const std::optional<RunFolder>& resumed) {
+ExperimentSpec session_spec(const Settings& settings, const RunFolder* resumed) {
   ExperimentSpec spec = experiment_spec(settings);
   spec.data.keep_scaling = false;
   spec.data.needed = true;
@@ -60,7 +61,7 @@ int exit_code(TrainStatus status) {
 std::string figures_text(const Dict& figures) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : figures)
-    parts.push_back(fmt::format("{} {:.4f}", name, value.as_double()));
+    parts.push_back(name + " " + figure_text(value.as_double()));
   return join(parts, ", ");
 }
 
@@ -73,7 +74,7 @@ void report_outcome(const TrainResult& result, const RunFolder& folder, const Lo
   if (result.test) {
     std::string figures;
     for (const auto& [name, value] : named_figures(*result.test, state.best_accuracy.has_value()))
-      figures += fmt::format("{}{} {:.4f}", figures.empty() ? "" : ", ", name, value);
+      figures += fmt::format("{}{} {}", figures.empty() ? "" : ", ", name, figure_text(value));
     log.info(fmt::format("Test of the best epoch on {} rows: {}",
                          with_thousands(result.test->score.rows), figures));
   }
@@ -84,11 +85,12 @@ void report_outcome(const TrainResult& result, const RunFolder& folder, const Lo
   if (outcome.run_steps == 0 && outcome.status == TrainStatus::finished)
     log.info(fmt::format("Nothing was left to train: the run has {} epochs", state.epoch));
   if (outcome.run_steps > 0) {
-    const double rate = static_cast<double>(outcome.run_steps) / outcome.run_seconds;
-    log.info(fmt::format("{} steps in {:.2f} s: {:.{}f} steps/s, {:.0f} samples/s",
-                         with_thousands(outcome.run_steps), outcome.run_seconds, rate,
-                         rate < 100 ? 2 : 0,
-                         static_cast<double>(outcome.run_samples) / outcome.run_seconds));
+    const double rate = static_cast<double>(outcome.run_steps) / outcome.step_seconds;
+    log.info(fmt::format(
+        "{} steps in {:.3g} s: {:.{}f} steps/s, {:.0f} samples/s; with validation and files {:.2f} "
+        "s",
+        with_thousands(outcome.run_steps), outcome.step_seconds, rate, rate < 100 ? 2 : 0,
+        static_cast<double>(outcome.run_samples) / outcome.step_seconds, outcome.run_seconds));
   }
   if (outcome.stopped_early)
     log.info(fmt::format("Stopped early: no better {} for {} epochs", outcome.monitor,
@@ -159,7 +161,7 @@ int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicat
   Observer observer = log.observer();
   std::optional<TrainDisplay> display;
   if (processes->leads()) display.emplace(observer, log);
-  Experiment experiment(session_spec(settings, folder), observer, processes);
+  Experiment experiment(session_spec(settings, folder ? &*folder : nullptr), observer, processes);
   experiment.prepare();
   OutputSpec output = output_spec(settings);
   output.record["version"] = program_version();
@@ -177,6 +179,24 @@ int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicat
   if (settings["plot"].as_bool())
     log.text(plot_training(read_run_leniently(folder->path()).curves, plot_style(settings.values)));
   return exit_code(result.outcome.status);
+}
+
+int start_or_resume_learning_bits(const Arguments& arguments) {
+  if (arguments["resume"].is_null()) {
+    const Settings settings = merge_settings("train", arguments);
+    return train_and_learn_bits(arguments, settings, session_spec(settings, nullptr), {});
+  }
+  RunFolder folder = RunFolder::open(arguments["resume"].as_string());
+  if (asks_for_more(arguments))
+    throw Error("--resume", "what bits cost rises over the epochs that the run was begun with",
+                "leave --max-epochs and --max-steps out");
+  const Settings settings = settings_of_run(folder, arguments);
+  if (folder.status() == "finished") {
+    Logger(settings, true).info("The run is finished already: " + folder.path());
+    return 0;
+  }
+  const ExperimentSpec spec = session_spec(settings, &folder);
+  return train_and_learn_bits(arguments, settings, spec, std::move(folder));
 }
 
 // Several seeds are a sweep over them.
@@ -222,10 +242,8 @@ int run(const Arguments& arguments) {
   }
   const std::shared_ptr<Communicator> processes = communicator();
   if (is_chosen(arguments, "learn_bits")) {
-    if (!arguments["resume"].is_null())
-      throw Error("--resume", "a run of --learn-bits is not taken up again", "start it anew");
     if (processes->size() > 1) throw Error("--learn-bits", "runs in one process");
-    return train_and_learn_bits(arguments);
+    return start_or_resume_learning_bits(arguments);
   }
   if (processes->size() == 1) return start_or_resume(arguments, processes);
   // A process that leaves must take the others with it, or they wait for it for ever. Mistakes are

@@ -29,7 +29,7 @@ std::string TrainDisplay::line(const StepEvent& event) const {
   if (first_batch_ > 0 && event.batch > first_batch_)
     line.seconds *=
         static_cast<double>(event.batch) / static_cast<double>(event.batch - first_batch_);
-  line.postfix.emplace_back("v_num", start_.version);
+  if (!start_.version.empty()) line.postfix.emplace_back("v_num", start_.version);
   if (train_accuracy_)
     line.postfix.emplace_back("train_acc_epoch", three_digits(*train_accuracy_));
   else if (start_.classification)

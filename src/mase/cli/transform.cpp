@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch transform: runs the passes of a TOML file on a network and keeps what they did. Everything the
 // file says is checked before the first pass runs.
+#include "mase/base/figure.h"
 #include "mase/base/text.h"
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
@@ -68,11 +69,11 @@ int run(const Arguments& arguments) {
   const Value& accuracy = result.record["accuracy"];
   if (accuracy.is_dict()) {
     const Dataset& data = *experiment.dataset();
-    log.info(
-        fmt::format("Accuracy on {} test rows of {} ({}): {:.4f} before, {:.4f} after, {:+.4f}",
-                    with_thousands(data.test.rows()), data.name, data.variant,
-                    accuracy["before"].as_double(), accuracy["after"].as_double(),
-                    accuracy["after"].as_double() - accuracy["before"].as_double()));
+    const double before = accuracy["before"].as_double(), after = accuracy["after"].as_double();
+    log.info(fmt::format("Accuracy on {} test rows of {} ({}): {} before, {} after, {}{}",
+                         with_thousands(data.test.rows()), data.name, data.variant,
+                         figure_text(before), figure_text(after), after < before ? "" : "+",
+                         figure_text(after - before)));
   }
   log.info(
       fmt::format("Transformed graph saved to {}/transformed.mz", folder.software("transform")));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "mase/base/file.h"
 #include "mase/base/text.h"
@@ -112,6 +113,59 @@ std::vector<float> numbers_of(const Tensor& targets, const std::string& place) {
 
 }  // namespace
 
+ArrayData with_classes(ArrayData data, const std::string& task,
+                       const std::vector<std::string>& known, const std::string& known_task) {
+  Tensor& targets = data.train.targets;
+  const auto checked = [&] {
+    if (known.empty() && data.classes.size() == 1)
+      throw Error(data.place, "there is only one class", "a classification needs at least two");
+    return data;
+  };
+  if (targets.shape().empty() || !data.classes.empty()) return checked();  // names are given
+  constexpr size_t most_kinds = 100;
+  std::map<int64_t, int32_t> kinds;
+  bool whole = targets.numel() == targets.dim(0);
+  for (int64_t i = 0; i < targets.numel() && whole; ++i) {
+    const double value = targets.item(i);
+    whole = value == std::floor(value) && std::abs(value) < 1e9;
+    if (whole && kinds.size() <= most_kinds) kinds.emplace(static_cast<int64_t>(value), 0);
+  }
+  whole = whole && kinds.size() <= most_kinds;
+  const bool few = whole && static_cast<int64_t>(kinds.size()) * 2 <= targets.numel();
+  const bool classes = task != "auto"       ? task == "classification"
+                       : known_task.empty() ? few
+                                            : known_task != "regression";
+  if (classes && !whole)
+    throw Error(data.place,
+                fmt::format("the targets are not at most {} kinds of whole numbers", most_kinds),
+                "use them for regression, or give classes as words");
+  Tensor changed = targets.to(DType::f32);
+  if (classes) {
+    bool by_place = false;  // numbers that are no names of the network's classes
+    for (auto& [value, place] : kinds) {
+      place = static_cast<int32_t>(data.classes.size());
+      data.classes.push_back(std::to_string(value));
+      by_place = by_place || (!known.empty() && std::find(known.begin(), known.end(),
+                                                          data.classes.back()) == known.end());
+    }
+    if (by_place) {
+      data.classes = known;
+      for (auto& [value, place] : kinds) {
+        if (value < 0 || value >= static_cast<int64_t>(known.size()))
+          throw Error(data.place,
+                      fmt::format("class {}, and the network knows {}", value, known.size()));
+        place = static_cast<int32_t>(value);
+      }
+    }
+    changed = Tensor(targets.shape(), DType::i64);
+    for (int64_t i = 0; i < targets.numel(); ++i)
+      changed.mutable_data<int64_t>()[i] = kinds.at(static_cast<int64_t>(targets.item(i)));
+  }
+  if (data.test) data.test->targets = changed;
+  targets = std::move(changed);
+  return checked();
+}
+
 // A list of numbers is one number for each sample.
 void add_sample_axis(ArrayRows& rows) {
   if (rows.inputs.shape().size() == 1) rows.inputs = rows.inputs.reshaped({rows.rows(), 1});
@@ -185,9 +239,18 @@ Dataset array_dataset(ArrayData data, const DatasetOptions& options) {
   }
   DatasetOptions scaled = options;
   if (is_whole(element)) scaled.scaling = "none";
+  if (options.apply) {  // arrays have no names: their order says which feature is which
+    if (options.apply->offset.size() != table.feature_names.size())
+      throw Error(data.place,
+                  fmt::format("samples of {} numbers, and the network was trained on {}",
+                              table.feature_names.size(), options.apply->offset.size()));
+    table.feature_names = options.apply->feature_names;
+  }
   const int64_t given = data.test ? data.test->rows() : -1;
   prepare(std::move(table), scaled, data.place, dataset, given);
-  dataset.preprocessing.description = Dict{{"kind", dataset.variant}, {"scaling", scaled.scaling}};
+  if (!options.apply)
+    dataset.preprocessing.description =
+        Dict{{"kind", dataset.variant}, {"scaling", scaled.scaling}};
   for (Split* split : {&dataset.train, &dataset.validation, &dataset.test}) {
     Shape shape = sample;
     shape.insert(shape.begin(), split->rows());

@@ -24,6 +24,12 @@ struct ArrayData {
   std::string notice = {};
 };
 
+// Targets that are classes as numbers from 0 on, with names; others are left as they are. Whole
+// numbers of few kinds are classes (as in tables), unless `task` says so or otherwise. What a
+// network already knows goes first: `known` names, or else places in them, and its own task.
+ArrayData with_classes(ArrayData data, const std::string& task,
+                       const std::vector<std::string>& known, const std::string& known_task);
+
 // Bytes of rank 2 and 3 are images. Other whole numbers are taken as they are (token ids), floats
 // are scaled value by value (--scaling). Whole numbers as targets are classes, others regression.
 Dataset array_dataset(ArrayData data, const DatasetOptions& options);

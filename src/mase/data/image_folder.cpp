@@ -55,16 +55,48 @@ bool has_colour(const fs::path& folder, const std::vector<std::string>& classes)
   return false;
 }
 
+// Files beside the images, and images whose alpha channel is left out.
+struct Unread {
+  std::vector<std::string> files;
+  size_t transparent = 0;
+
+  void look_at(const fs::path& folder) {
+    std::error_code failure;
+    for (const auto& entry : fs::directory_iterator(folder, failure)) {
+      std::error_code ignored;
+      const std::string name = entry.path().filename().string();
+      if (entry.is_regular_file(ignored) && name[0] != '.' && !is_picture(name))
+        files.push_back(name);
+    }
+    std::sort(files.begin(), files.end());
+  }
+
+  void tell(const std::string& folder, const DatasetOptions& options) const {
+    if (!options.notify) return;
+    if (!files.empty())
+      options.notify(
+          fmt::format("{}: {} not read, {}{}: .png, .ppm and .pgm are", printable(folder),
+                      files.size() == 1 ? "a file is" : fmt::format("{} files are", files.size()),
+                      printable(files[0]), files.size() > 1 ? ", ..." : ""));
+    if (transparent > 0)
+      options.notify(fmt::format(
+          "{}: {} an alpha channel, which is left out: black lies behind", printable(folder),
+          transparent == 1 ? "an image has" : fmt::format("{} images have", transparent)));
+  }
+};
+
 ByteImages read_classes(const fs::path& folder, const std::vector<std::string>& classes,
-                        bool colour) {
+                        bool colour, Unread& unread) {
   ByteImages images;
   for (size_t label = 0; label < classes.size(); ++label)
     for (const std::string& path : picture_files((folder / classes[label]).string())) {
       const Picture picture = read_picture(path);
       if (images.sample.empty() && colour) images.sample = {3, picture.height, picture.width};
       append(path, picture, images);
+      unread.transparent += picture.transparent;
       images.labels.push_back(static_cast<int32_t>(label));
     }
+  for (const std::string& name : classes) unread.look_at(folder / name);
   if (images.count() == 0)
     throw Error(folder.string(), "holds no images", "FOLDER/CLASS/*.png, .ppm or .pgm are read");
   return images;
@@ -95,7 +127,8 @@ Dataset load_image_folder(const std::string& folder, const DatasetOptions& optio
   std::string name = fs::absolute(root).lexically_normal().filename().string();
   if (name.empty()) name = fs::absolute(root).lexically_normal().parent_path().filename().string();
   const bool colour = has_colour(first, classes);
-  ByteImages train = read_classes(first, classes, colour), test;
+  Unread unread;
+  ByteImages train = read_classes(first, classes, colour, unread), test;
   if (split) {
     for (const std::string& other : sorted_folders(root / "test"))
       if (std::find(classes.begin(), classes.end(), other) == classes.end())
@@ -107,13 +140,17 @@ Dataset load_image_folder(const std::string& folder, const DatasetOptions& optio
     for (size_t label = 0; label < known.size(); ++label) {
       if (known[label].empty()) continue;
       for (const std::string& path : picture_files((root / "test" / known[label]).string())) {
-        append(path, read_picture(path), test);
+        const Picture picture = read_picture(path);
+        append(path, picture, test);
+        unread.transparent += picture.transparent;
         test.labels.push_back(static_cast<int32_t>(label));
       }
+      unread.look_at(root / "test" / known[label]);
     }
   } else {
     test = take_test_images(train, name);
   }
+  unread.tell(folder, options);
   return image_dataset(name, std::move(train), std::move(test), classes, options);
 }
 

@@ -38,6 +38,7 @@ Picture read_png(const std::string& path, const std::string& bytes) {
   check_sides(path, image.width, image.height);
   Picture picture;
   picture.channels = image.format & PNG_FORMAT_FLAG_COLOR ? 3 : 1;
+  picture.transparent = (image.format & PNG_FORMAT_FLAG_ALPHA) != 0;
   picture.height = image.height;
   picture.width = image.width;
   image.format = picture.channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;

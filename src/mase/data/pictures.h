@@ -12,6 +12,7 @@ namespace mase {
 struct Picture {
   int64_t channels = 0, height = 0, width = 0;  // 1 channel: grey, 3: red, green and blue
   std::vector<uint8_t> pixels;                  // height, width, channels
+  bool transparent = false;                     // the file has an alpha channel; black is behind it
 };
 
 bool is_picture(const std::string& path);  // by its ending

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "mase/base/tensor.h"
+#include "mase/ir/value_type.h"
 
 namespace mase::engine {
 
@@ -36,7 +36,7 @@ Axes permuted_axes(const Axes& axes, const std::vector<int64_t>& order);
 
 // A copy between two layouts: extent and strides of each dimension.
 struct StridedCopy {
-  static constexpr size_t most = 16;
+  static constexpr size_t most = largest_rank + 4;  // lowering splits dimensions
   size_t rank = 0;
   int64_t extent[most], from[most], to[most];
 

@@ -82,6 +82,13 @@ class Differentiator : public Backward {
 
 void emit_backward(Plan& plan) { Differentiator(plan).run(plan.loss, false); }
 
+void emit(Plan& plan) {
+  const bool backward = plan.options.training && plan.options.loss;
+  if (backward) share_straight_through(plan);
+  emit_forward(plan);
+  if (backward) emit_backward(plan);
+}
+
 void emit_backward_from(Plan& plan, int result) { Differentiator(plan).run(result, true); }
 
 }  // namespace mase::engine

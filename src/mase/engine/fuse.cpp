@@ -114,22 +114,24 @@ bool is_relu(const Primitive& p) {
          node.inputs[1].is_constant(0);
 }
 
-void take_relu(Rewriting& program, Primitive& p, bool& relu) {
+bool take_relu(Rewriting& program, Primitive& p, bool& relu) {
   Primitive* user = program.only_user_of<MapPayload>(p);
-  if (!user || !is_relu(*user)) return;
+  if (!user || !is_relu(*user)) return false;
   relu = true;
   program.take(p, *user);
+  return true;
 }
 
 template <class Payload>
-void take_limits(Rewriting& program, Primitive& p, Primitive& user, Payload& own) {
+bool take_limits(Rewriting& program, Primitive& p, Primitive& user, Payload& own) {
   // What is repeated as well stays.
-  if (program.plan.at(user.out).shape != program.plan.at(p.out).shape) return;
+  if (program.plan.at(user.out).shape != program.plan.at(p.out).shape) return false;
   const std::optional<Limits> limits = limits_of(user.as<MapPayload>().expr);
-  if (!limits) return;
+  if (!limits) return false;
   own.low = static_cast<float>(limits->low);
   own.high = static_cast<float>(limits->high);
   program.take(p, user);
+  return true;
 }
 
 // The batch norm behind a result, if it is a fixed scale and shift of each channel and all its
@@ -151,22 +153,24 @@ bool gives_channels(const Rewriting& program, const Primitive& p) {
 // A bias that only shifts what a batch norm centres again has derivative 0; summing it up would
 // give rounding noise, which Adam turns into steps as large as the learning rate.
 template <class Payload>
-void drop_bias_gradient(Rewriting& program, Primitive& p) {
-  if (!p.is<Payload>() || !program.training()) return;
+bool drop_bias_gradient(Rewriting& program, Primitive& p) {
+  if (!p.is<Payload>() || !program.training()) return false;
   const Primitive* norm = program.only_user_of<BatchNormPayload>(p);
-  p.as<Payload>().bias_cancels =
+  bool& cancels = p.as<Payload>().bias_cancels;
+  cancels =
       norm && norm->as<BatchNormPayload>().batch_statistics && gives_channels<Payload>(program, p);
+  return cancels;
 }
 
 // Inference.  linear or convolution, batch_norm => the product with folded weights
 template <class Payload>
-void fold_norm(Rewriting& program, Primitive& p) {
-  if (!p.is<Payload>()) return;
+bool fold_norm(Rewriting& program, Primitive& p) {
+  if (!p.is<Payload>()) return false;
   Primitive* norm = fixed_norm(program, p);
   auto& own = p.as<Payload>();
   if (!norm || !gives_channels<Payload>(program, p) || own.transposed ||
       program.computed(p.weight) || program.computed(p.bias))
-    return;
+    return false;
   for (const bool weight : {true, false}) {
     TensorInfo info = program.plan.at(p.weight);
     info.name += weight ? " folded" : " folded bias";
@@ -176,12 +180,13 @@ void fold_norm(Rewriting& program, Primitive& p) {
     (weight ? own.folded_weight : own.folded_bias) = program.plan.add(info);
   }
   own.norm = program.take(p, *norm);
+  return true;
 }
 
 // Inference.  linear, max(x, 0) => linear+relu
-void relu_into_linear(Rewriting& program, Primitive& p) {
-  if (p.is<LinearPayload>() && !program.training())
-    take_relu(program, p, p.as<LinearPayload>().relu);
+bool relu_into_linear(Rewriting& program, Primitive& p) {
+  return p.is<LinearPayload>() && !program.training() &&
+         take_relu(program, p, p.as<LinearPayload>().relu);
 }
 
 bool is_sum(const Primitive& p) {
@@ -193,146 +198,156 @@ bool is_sum(const Primitive& p) {
 }
 
 // Inference.  convolution, x + y => convolution+add, where y lies as x does and is known before
-void sum_into_convolution(Rewriting& program, Primitive& p) {
-  if (!p.is<ConvolutionPayload>() || program.training()) return;
+bool sum_into_convolution(Rewriting& program, Primitive& p) {
+  if (!p.is<ConvolutionPayload>() || program.training()) return false;
   auto& own = p.as<ConvolutionPayload>();
   Plan& plan = program.plan;
   const auto& users = program.users(p.out);
   if (own.transposed || plan.root(p.out) != p.out || plan.at(p.out).pinned || users.size() != 1)
-    return;
+    return false;
   Primitive& sum = plan.primitives[users[0]];
-  if (sum.removed || !is_sum(sum)) return;
+  if (sum.removed || !is_sum(sum)) return false;
   const int other = sum.in[sum.in[0] == p.out ? 1 : 0];
   const TensorInfo &own_info = plan.at(p.out), &info = plan.at(other);
   if (info.layout != own_info.layout || info.shape != own_info.shape ||
       info.axes.rows != own_info.axes.rows || info.axes.lanes != own_info.axes.lanes)
-    return;
-  for (const Primitive* later = &p; later != &*plan.primitives.end(); ++later)
-    if (!later->removed && plan.root(later->out) == plan.root(other)) return;
+    return false;
+  for (auto at = static_cast<size_t>(&p - plan.primitives.data()); at < plan.primitives.size();
+       ++at)
+    if (const Primitive& later = plan.primitives[at];
+        !later.removed && plan.root(later.out) == plan.root(other))
+      return false;
   own.add = other;
   p.params.emplace_back("add", other);
   program.take(p, sum);
+  return true;
 }
 
 // Inference.  convolution, limits of x (relu, relu6, clamp, hardtanh) => convolution+clamp
-void limits_into_convolution(Rewriting& program, Primitive& p) {
-  if (!p.is<ConvolutionPayload>() || program.training()) return;
+bool limits_into_convolution(Rewriting& program, Primitive& p) {
+  if (!p.is<ConvolutionPayload>() || program.training()) return false;
   auto& own = p.as<ConvolutionPayload>();
   Primitive* user = own.transposed ? nullptr : program.only_user_of<MapPayload>(p);
-  if (user) take_limits(program, p, *user, own);
+  return user && take_limits(program, p, *user, own);
 }
 
 // Inference.  convolution, depthwise convolution, 1x1 convolution => convolution_bands, or without
 // the first, where what lies between them does not fit into L2
-void convolutions_into_bands(Rewriting& program, Primitive& p) {
+bool convolutions_into_bands(Rewriting& program, Primitive& p) {
   constexpr size_t least = size_t{1} << 20;  // floats
-  if (!p.is<ConvolutionPayload>() || program.training()) return;
+  if (!p.is<ConvolutionPayload>() || program.training()) return false;
   Primitive* depthwise = program.only_maker_of<ConvolutionPayload>(p);
-  if (!depthwise) return;
+  if (!depthwise) return false;
   Primitive* first = program.only_maker_of<ConvolutionPayload>(*depthwise);
-  if (!first || !join_into_bands(program.plan, {first, depthwise, &p}, least))
-    join_into_bands(program.plan, {depthwise, &p}, least);
+  return (first && join_into_bands(program.plan, {first, depthwise, &p}, least)) ||
+         join_into_bands(program.plan, {depthwise, &p}, least);
 }
 
 // Inference.  gather, batch_norm, max(x, 0) => gather+batch_norm+relu
-void norm_into_gather(Rewriting& program, Primitive& p) {
-  if (!p.is<GatherPayload>() || program.plan.at(p.out).shape.size() != 2) return;
+bool norm_into_gather(Rewriting& program, Primitive& p) {
+  if (!p.is<GatherPayload>() || program.plan.at(p.out).shape.size() != 2) return false;
   Primitive* norm = fixed_norm(program, p);
-  if (!norm) return;
+  if (!norm) return false;
   auto& own = p.as<GatherPayload>();
   const int64_t features = program.plan.at(p.out).rows();
   own.scale = program.plan.scratch("scale", features);
   own.shift = program.plan.scratch("shift", features);
   own.norm = program.take(p, *norm);
   take_relu(program, p, own.relu);
+  return true;
 }
 
 // Few samples.  gather, relayout => gather in that layout
 // Most of each row would be padding otherwise.
-void relayout_into_gather(Rewriting& program, Primitive& p) {
+bool relayout_into_gather(Rewriting& program, Primitive& p) {
   constexpr int64_t few = 8;
-  if (!p.is<GatherPayload>() || program.plan.options.batch_size >= few) return;
+  if (!p.is<GatherPayload>() || program.plan.options.batch_size >= few) return false;
   Primitive* user = program.only_user_of<RelayoutPayload>(p);
-  if (!user || p.as<GatherPayload>().norm >= 0) return;
-  if (program.plan.at(user->out).shape == program.plan.at(p.out).shape) program.take(p, *user);
+  if (!user || p.as<GatherPayload>().norm >= 0) return false;
+  if (program.plan.at(user->out).shape != program.plan.at(p.out).shape) return false;
+  program.take(p, *user);
+  return true;
 }
 
 // Inference.  gather, linear => gather+linear, where the layer is small
-void gather_into_linear(Rewriting& program, Primitive& p) {
-  if (!p.is<GatherPayload>() || program.training()) return;
+bool gather_into_linear(Rewriting& program, Primitive& p) {
+  if (!p.is<GatherPayload>() || program.training()) return false;
   Primitive* user = program.only_user_of<LinearPayload>(p);
-  if (!user) return;
+  if (!user) return false;
   const Shape &shape = program.plan.at(p.out).shape, &w = program.plan.at(user->weight).shape;
   auto& linear = user->as<LinearPayload>();
   if (shape.size() != 2 || !kernels::can_gather_linear(w[linear.transposed ? 1 : 0], shape[1]))
-    return;
+    return false;
   linear.gather = static_cast<int>(&p - program.plan.primitives.data());
   p.removed = true;
+  return true;
 }
 
 // Inference.  gather+linear, linear => gather+linear+linear, where all of them stay in registers
-void linear_behind_gathered(Rewriting& program, Primitive& p) {
-  if (!p.is<LinearPayload>() || program.training()) return;
+bool linear_behind_gathered(Rewriting& program, Primitive& p) {
+  if (!p.is<LinearPayload>() || program.training()) return false;
   Primitive* maker = program.only_maker_of<LinearPayload>(p);
-  if (!maker || maker->as<LinearPayload>().gather < 0) return;
+  if (!maker || maker->as<LinearPayload>().gather < 0) return false;
   Plan& plan = program.plan;
   std::vector<int64_t> sizes;
   const Primitive* layer = &p;
   for (int before = static_cast<int>(maker - plan.primitives.data());;
        before = layer->as<LinearPayload>().before) {
     const Shape& w = plan.at(layer->weight).shape;  // [out, in]
-    if (layer->as<LinearPayload>().transposed) return;
+    if (layer->as<LinearPayload>().transposed) return false;
     if (sizes.empty()) sizes.push_back(w[0]);
     sizes.insert(sizes.begin(), w[1]);
     if (before < 0) break;
     layer = &plan.primitives[static_cast<size_t>(before)];
   }
-  if (plan.at(p.out).shape.size() != 2 || !kernels::layers_in_registers(sizes)) return;
+  if (plan.at(p.out).shape.size() != 2 || !kernels::layers_in_registers(sizes)) return false;
   auto& own = p.as<LinearPayload>();
   own.gather = maker->as<LinearPayload>().gather;
   own.before = static_cast<int>(maker - plan.primitives.data());
   p.in = maker->in;
   maker->removed = true;
+  return true;
 }
 
 // batch_norm, max(x, 0) => batch_norm+relu; inference: any limits => batch_norm+clamp
-void limits_into_norm(Rewriting& program, Primitive& p) {
+bool limits_into_norm(Rewriting& program, Primitive& p) {
   Primitive* user = p.is<BatchNormPayload>() ? program.only_user_of<MapPayload>(p) : nullptr;
-  if (user && (!program.training() || is_relu(*user)))
-    take_limits(program, p, *user, p.as<BatchNormPayload>());
+  return user && (!program.training() || is_relu(*user)) &&
+         take_limits(program, p, *user, p.as<BatchNormPayload>());
 }
 
 // batch_norm, quantize => batch_norm+quantize, where it is straight-through and element-wise
-void quantizer_into_norm(Rewriting& program, Primitive& p) {
+bool quantizer_into_norm(Rewriting& program, Primitive& p) {
   Primitive* user = p.is<BatchNormPayload>() ? program.only_user_of<QuantizePayload>(p) : nullptr;
-  if (!user) return;
+  if (!user) return false;
   const Quantizer* quantizer = user->as<QuantizePayload>().quantizer;
-  if (!quantizer->elementwise || quantizer->gradient || user->weight >= 0) return;
-  // A product that rounds its operands anew for the backward pass wants them unrounded.
-  for (const size_t reader : program.users(user->out)) {
-    const Primitive& product = program.plan.primitives[reader];
-    if (product.is<LinearPayload>() && product.as<LinearPayload>().backward) return;
-  }
+  if (!quantizer->elementwise || quantizer->gradient || user->weight >= 0) return false;
   p.stream = user->stream;
   p.as<BatchNormPayload>().out_quantizer = quantizer;
   program.take(p, *user);
+  return true;
 }
 
-constexpr void (*rules[])(Rewriting& program, Primitive& p) = {
-    drop_bias_gradient<LinearPayload>,
-    drop_bias_gradient<ConvolutionPayload>,
-    fold_norm<LinearPayload>,
-    fold_norm<ConvolutionPayload>,
-    relu_into_linear,
-    sum_into_convolution,
-    limits_into_convolution,
-    convolutions_into_bands,
-    norm_into_gather,
-    relayout_into_gather,
-    gather_into_linear,
-    linear_behind_gathered,
-    limits_into_norm,
-    quantizer_into_norm,
+struct Rule {
+  const char* name;
+  bool (*apply)(Rewriting& program, Primitive& p);  // whether it did
+};
+// Their order matters: what joins a product first is computed first behind it.
+constexpr Rule rules[] = {
+    {"drop_bias_gradient of linear", drop_bias_gradient<LinearPayload>},
+    {"drop_bias_gradient of convolution", drop_bias_gradient<ConvolutionPayload>},
+    {"fold_norm into linear", fold_norm<LinearPayload>},
+    {"fold_norm into convolution", fold_norm<ConvolutionPayload>},
+    {"relu_into_linear", relu_into_linear},
+    {"sum_into_convolution", sum_into_convolution},
+    {"limits_into_convolution", limits_into_convolution},
+    {"convolutions_into_bands", convolutions_into_bands},
+    {"norm_into_gather", norm_into_gather},
+    {"relayout_into_gather", relayout_into_gather},
+    {"gather_into_linear", gather_into_linear},
+    {"linear_behind_gathered", linear_behind_gathered},
+    {"limits_into_norm", limits_into_norm},
+    {"quantizer_into_norm", quantizer_into_norm},
 };
 
 // What no output, kept node or gradient needs.
@@ -361,8 +376,15 @@ void fuse(Plan& plan) {
   remove_unused(plan);
   Rewriting program(plan);
   for (size_t i = 0; i < plan.primitives.size(); ++i)
-    for (const auto rule : rules)
-      if (!plan.primitives[i].removed) rule(program, plan.primitives[i]);
+    for (const Rule& rule : rules)
+      if (!plan.primitives[i].removed && rule.apply(program, plan.primitives[i]))
+        plan.fused.emplace_back(rule.name);
+}
+
+std::vector<std::string> fusion_rules() {
+  std::vector<std::string> names;
+  for (const Rule& rule : rules) names.emplace_back(rule.name);
+  return names;
 }
 
 }  // namespace mase::engine

@@ -42,8 +42,8 @@ Slot Lowerer::add(const char* record, Primitive primitive, Shape shape, Layout l
   const bool takes_labels = primitive.is<OneHotPayload>() || primitive.is<CrossEntropyPayload>();
   const auto depends = [&](int tensor) {
     if (tensor < 0) return;
-    MASE_CHECK(takes_labels || !plan_.at(tensor).labels, "'{}' computes with class numbers",
-               record);
+    MASE_CHECK(takes_labels || plan_.at(tensor).element == DType::f32,
+               "'{}' computes with class numbers", record);
     info.differentiable = info.differentiable || plan_.at(tensor).differentiable;
     info.constant = info.constant && plan_.at(tensor).constant;
   };
@@ -51,6 +51,11 @@ Slot Lowerer::add(const char* record, Primitive primitive, Shape shape, Layout l
   for (const auto& [name, tensor] : primitive.params) depends(tensor);
   depends(primitive.weight);
   depends(primitive.bias);
+  if (primitive.record->moves_values) info.rounding = plan_.at(primitive.in[0]).rounding;
+  if (primitive.is<QuantizePayload>()) {
+    info.rounding = primitive.as<QuantizePayload>().quantizer;
+    info.before_rounding = primitive.in[0];
+  }
   primitive.node = node_ ? node_->id : -1;
   primitive.of_loss = in_loss_;
   primitive.out = plan_.add(std::move(info));
@@ -78,13 +83,25 @@ Slot Lowerer::quantized(Slot slot, const Quantization& quantization, const std::
     const auto number = parameters_.find(path_ + "." + operand + "_" + quantizer->learned->name);
     if (number != parameters_.end()) primitive.weight = number->second;
   }
-  const auto key = std::make_tuple(slot, quantizer, primitive.weight);
-  const auto known = quantized_.find(key);
-  if (known != quantized_.end()) return known->second;
+  const int number = primitive.weight;
+  std::vector<Rounded>& made = quantized_[slot];
+  const auto same = [&](const Rounded& one) { return one.quantizer == quantizer; };
+  // Layers side by side (q, k and v) each bring a quantiser of their own that does the same.
+  const auto equal = [&](const Rounded& one) {
+    return !quantizer->quantize_drawn && quantizer->config.is_dict() &&
+           one.quantizer->format == quantizer->format && one.quantizer->config == quantizer->config;
+  };
+  const auto find = [&](const auto& fits) {
+    return std::find_if(made.begin(), made.end(),
+                        [&](const Rounded& one) { return one.number == number && fits(one); });
+  };
+  if (const auto known = find(same); known != made.end()) return known->result;
   primitive.stream = ++streams_;
+  if (const auto known = find(equal); known != made.end()) return known->result;
   const TensorInfo& info = plan_.at(slot);
   const Slot out = add("quantize", std::move(primitive), info.shape, info.layout, info.axes);
-  return quantized_[key] = out;
+  made.push_back({quantizer, number, out});
+  return out;
 }
 
 void Lowerer::add_parameters() {
@@ -110,7 +127,7 @@ void Lowerer::add_parameters() {
       const bool real = tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64 ||
                         tensor.dtype() == DType::f16 || tensor.dtype() == DType::bf16;
       if (!real && tensor.numel() == 1) {
-        info.counter = static_cast<int>(plan_.counters.size());
+        parameter.counter = static_cast<int>(plan_.counters.size());
         plan_.counters.push_back(0);
       }
       parameter.tensor = plan_.add(std::move(info));
@@ -176,10 +193,14 @@ void Lowerer::add_node(const Node& node, const Shape& shape, Layout layout) {
     inputs.push_back(quantized(plan_.node_result[static_cast<size_t>(bound->inputs[i])],
                                quantization, input_operand(*bound->op, i, module_ != nullptr)));
   Slot out = -1;
+  rounds_backward_ = false;
   if (layout != Layout::free && bound->op->lower)
     out = bound->op->lower(*this, bound->attributes, inputs);
   if (out < 0 || plan_.at(out).shape != shape || plan_.at(out).layout != layout)
     out = call(bound, inputs, shape, layout);
+  if (training() && !quantization.backward.empty() && !rounds_backward_)
+    throw Error(node.name, "its product is computed in a way that cannot round its backward pass",
+                "leave out 'backward', or multiply by a weight that does not depend on the batch");
   if (gives_first_result(*bound)) out = quantized(out, quantization, "data_out");
   plan_.node_result[static_cast<size_t>(node.id)] = out;
 }
@@ -264,7 +285,7 @@ void Lowerer::add_loss() {
                          Axes::flat(target_shape.size()));
   plan_.target = target;
   plan_.at(target).name = "target";
-  plan_.at(target).labels = !numbers;
+  if (!numbers) plan_.at(target).element = DType::i32;
   plan_.loss = loss.lower(*this, output,
                           loss.target == TargetKind::one_hot ? one_hot(target, wanted[1]) : target);
   if (plan_.loss < 0) refuse();

@@ -6,7 +6,6 @@
 #include "mase/base/broadcast.h"
 #include "mase/engine/lowerer.h"
 #include "mase/engine/payloads.h"
-#include "mase/engine/primitives/quantize.h"
 
 namespace mase::engine {
 namespace {
@@ -70,6 +69,7 @@ Slot Lowerer::view(Slot x, Shape shape, Axes axes) {
   info.shape = std::move(shape);
   info.axes = std::move(axes);
   info.view_of = x;
+  info.before_rounding = -1;
   info.node = -1;
   if (node_) info.name = node_->name;
   return plan_.add(std::move(info));
@@ -140,21 +140,22 @@ Slot Lowerer::linear(Slot x, Slot weight, std::optional<Slot> bias) {
   Shape shape = this->shape(x);
   const Shape w = this->shape(weight);
   if (shape.empty() || w.size() != 2 || w[1] != shape.back()) return -1;
-  if (is_batch(x)) {
-    if (shape.size() < 2) return -1;
-    const int last = static_cast<int>(shape.size()) - 1;
-    const auto axes = ending_with(plan_.at(x), {last});
-    // One sample's positions are lanes too, so that a batch of one fills the vectors.
-    x = axes && (shape.size() == 2 || axes->lanes.size() > 1)
-            ? relayout(x, *axes)
-            : relayout(x, Axes::sequence(shape.size()));
-  }
+  if (is_batch(x) && shape.size() < 2) return -1;
   shape.back() = w[0];
-  LinearPayload payload;
-  if (node_ && !plan_.graph.quantization_of(*node_).backward.empty())
-    payload.backward = &plan_.graph.quantization_of(*node_);
-  return add("linear", {.in = {x}, .weight = weight, .bias = bias.value_or(-1), .payload = payload},
-             shape, plan_.at(x).layout, plan_.at(x).axes);
+  const Axes axes = is_batch(x) ? product_axes(x) : Axes();
+  Primitive primitive{.in = {relayout(x, axes)},
+                      .weight = weight,
+                      .bias = bias.value_or(-1),
+                      .payload = LinearPayload{}};
+  primitive.as<LinearPayload>().backward = round_backward(primitive, x, axes);
+  return add("linear", std::move(primitive), shape, plan_.at(x).layout, axes);
+}
+
+Axes Lowerer::product_axes(Slot x) const {
+  const size_t rank = plan_.at(x).shape.size();
+  const auto axes = ending_with(plan_.at(x), {static_cast<int>(rank) - 1});
+  // One sample's positions are lanes too, so that a batch of one fills the vectors.
+  return axes && (rank == 2 || axes->lanes.size() > 1) ? *axes : Axes::sequence(rank);
 }
 
 Slot Lowerer::lane_matmul(Slot a, Slot b, const Shape& shape) {
@@ -182,9 +183,7 @@ Slot Lowerer::matmul(Slot a, Slot b) {
   if (is_batch(a) && is_fixed(b) && bs.size() == 2) {
     Shape result = as;
     result.back() = bs[1];
-    const auto axes = ending_with(plan_.at(a), {static_cast<int>(as.size()) - 1});
-    a = axes && (as.size() == 2 || axes->lanes.size() > 1) ? relayout(a, *axes)
-                                                           : relayout(a, Axes::sequence(as.size()));
+    a = relayout(a, product_axes(a));
     return add("linear", {.in = {a}, .weight = b, .payload = LinearPayload{.transposed = true}},
                result, Layout::batch, plan_.at(a).axes);
   }
@@ -334,12 +333,14 @@ Slot Lowerer::take_rows(Slot table, Slot indices, int64_t untrained) {
 }
 
 // The backward pass rounds what came before the forward pass rounded it.
-void Lowerer::round_backward(Primitive& primitive, Slot x, const Axes& axes) {
-  if (!training() || !node_) return;
+const Quantization* Lowerer::round_backward(Primitive& product, Slot x, const Axes& axes) {
+  if (!training() || !node_) return nullptr;
   const Quantization& quantization = plan_.graph.quantization_of(*node_);
-  if (quantization.backward.empty()) return;
-  primitive.as<ConvolutionPayload>().backward = &quantization;
-  primitive.params.emplace_back("unrounded", relayout(unrounded(plan_, x), axes));
+  if (quantization.backward.empty()) return nullptr;
+  const int before = plan_.at(x).before_rounding;
+  product.params.emplace_back("unrounded", relayout(before >= 0 ? before : x, axes));
+  rounds_backward_ = true;
+  return &quantization;
 }
 
 Slot Lowerer::convolution(Slot x, Slot weight, std::optional<Slot> bias,
@@ -358,7 +359,7 @@ Slot Lowerer::convolution(Slot x, Slot weight, std::optional<Slot> bias,
                       .weight = weight,
                       .bias = bias.value_or(-1),
                       .payload = ConvolutionPayload{options}};
-  round_backward(primitive, x, axes);
+  primitive.as<ConvolutionPayload>().backward = round_backward(primitive, x, axes);
   return add("convolution", std::move(primitive), result, Layout::batch, axes);
 }
 
@@ -376,7 +377,7 @@ Slot Lowerer::transposed_convolution(Slot x, Slot weight, std::optional<Slot> bi
                       .weight = weight,
                       .bias = bias.value_or(-1),
                       .payload = std::move(payload)};
-  round_backward(primitive, x, axes);
+  primitive.as<ConvolutionPayload>().backward = round_backward(primitive, x, axes);
   return add("convolution", std::move(primitive), result, Layout::batch, axes);
 }
 
@@ -467,7 +468,7 @@ Slot Lowerer::constant(const Shape& shape, const std::vector<float>& values) {
 }
 
 Slot Lowerer::one_hot(Slot labels, int64_t classes) {
-  if (!is_batch(labels) || !plan_.at(labels).labels || classes < 1) return -1;
+  if (!is_batch(labels) || plan_.at(labels).element != DType::i32 || classes < 1) return -1;
   return add("one_hot", {.in = {labels}, .payload = OneHotPayload{}},
              {plan_.options.batch_size, classes}, Layout::batch, Axes::flat(2));
 }
@@ -485,7 +486,7 @@ Slot Lowerer::batch_mean(Slot x, std::optional<Slot> weights) {
 
 Slot Lowerer::cross_entropy(Slot logits, Slot labels, std::optional<Slot> class_weights) {
   if (!is_batch(logits) || shape(logits).size() != 2 || !is_batch(labels)) return -1;
-  if (!plan_.at(labels).labels) return -1;
+  if (plan_.at(labels).element != DType::i32) return -1;
   Primitive primitive{.in = {flat(logits), labels}, .payload = CrossEntropyPayload{}};
   if (class_weights) {
     if (shape(*class_weights) != Shape{shape(logits)[1]}) return -1;

@@ -69,7 +69,10 @@ class Lowerer : public Lowering {
 
  private:
   Slot quantized(Slot slot, const Quantization& quantization, const std::string& operand);
-  void round_backward(Primitive& convolution, Slot x, const Axes& axes);
+  // The formats of the products of the backward pass, if the node has such; the product then also
+  // reads x as it was before it was rounded.
+  const Quantization* round_backward(Primitive& product, Slot x, const Axes& axes);
+  Axes product_axes(Slot x) const;  // its last dimension as rows, what else it has as lanes
   Slot lane_matmul(Slot a, Slot b, const Shape& shape);
 
   void add_parameters();
@@ -81,13 +84,19 @@ class Lowerer : public Lowering {
 
   Plan& plan_;
   std::map<std::string, int> parameters_;
-  std::map<std::tuple<Slot, const Quantizer*, int>, Slot> quantized_;
+  struct Rounded {
+    const Quantizer* quantizer;
+    int number;  // the learned one, or -1
+    Slot result;
+  };
+  std::map<Slot, std::vector<Rounded>> quantized_;
   std::map<std::tuple<Slot, std::vector<int>, std::vector<int>>, Slot> moved_;
   uint64_t streams_ = 0;
   const Node* node_ = nullptr;
   const Module* module_ = nullptr;
   std::string path_;
   bool in_loss_ = false;
+  bool rounds_backward_ = false;  // a product of this node does
 };
 
 }  // namespace mase::engine

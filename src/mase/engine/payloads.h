@@ -25,10 +25,11 @@ struct MapPayload {
 };
 
 struct LinearPayload {
-  bool transposed = false;                 // the weight is [in, out]
-  const Quantization* backward = nullptr;  // formats of the products of the backward pass
-  bool bias_cancels = false;               // only a batch norm reads it, its bias has derivative 0
-  bool relu = false;                       // max(0, result)
+  bool transposed = false;  // the weight is [in, out]
+  // Formats of the products of the backward pass; params then begin with the unrounded input.
+  const Quantization* backward = nullptr;
+  bool bias_cancels = false;  // only a batch norm reads it, its bias has derivative 0
+  bool relu = false;          // max(0, result)
   // The removed batch norm that is multiplied into the weights.
   int norm = -1, folded_weight = -1, folded_bias = -1;
   int gather = -1;  // the removed gather whose samples it takes itself
@@ -38,7 +39,7 @@ struct LinearPayload {
 struct ConvolutionPayload {
   Lowering::Convolution options;
   bool transposed = false;
-  const Quantization* backward = nullptr;  // as a linear layer's; params has the unrounded input
+  const Quantization* backward = nullptr;  // as a linear layer's
   bool bias_cancels = false;
   // In inference: a tensor that is added to the result, whose values are then kept within limits.
   int add = -1;

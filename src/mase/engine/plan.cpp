@@ -203,6 +203,12 @@ const PrimitiveRecord& find_primitive(const std::string& name) {
   return *record;
 }
 
+int Plan::counter_of(int tensor) const {
+  for (const Parameter& parameter : parameters)
+    if (parameter.tensor == tensor) return parameter.counter;
+  return -1;
+}
+
 int gradient_of(Plan& plan, int tensor) {
   plan.gradient.resize(std::max(plan.gradient.size(), plan.tensors.size()), -1);
   int known = plan.gradient[static_cast<size_t>(tensor)];
@@ -211,7 +217,8 @@ int gradient_of(Plan& plan, int tensor) {
   info.name = "d " + info.name;
   info.pinned = false;
   info.constant = false;
-  info.counter = -1;
+  info.rounding = nullptr;
+  info.before_rounding = -1;
   if (info.view_of >= 0)
     info.view_of = gradient_of(plan, info.view_of);
   else

@@ -33,12 +33,15 @@ struct TensorInfo {
   size_t offset = 0;            // in floats, within its place
   int view_of = -1;             // the same memory in another shape
   bool differentiable = false;  // a trained parameter, or computed from one
-  bool labels = false;          // int32 class numbers in the place of floats
-  bool constant = false;        // computed from parameters and buffers alone
-  bool pinned = false;          // readable after a run
-  NodeId node = -1;             // whose result it is
-  int counter = -1;             // integer buffers: index of the counter
-  int64_t sample_lanes = 1;     // positions(), kept for the loop by place_tensors
+  DType element = DType::f32;   // i32: class numbers in the place of floats
+  // The format its values are numbers of, wherever they were moved since; the tensor that was
+  // rounded to this one, on the quantiser's own result.
+  const Quantizer* rounding = nullptr;
+  int before_rounding = -1;
+  bool constant = false;     // computed from parameters and buffers alone
+  bool pinned = false;       // readable after a run
+  NodeId node = -1;          // whose result it is
+  int64_t sample_lanes = 1;  // positions(), kept for the loop by place_tensors
 
   Shape row_shape() const;  // the sizes of the row axes, in their order
   int64_t rows() const;
@@ -113,6 +116,7 @@ struct Parameter {
   DType dtype = DType::f32;
   bool trainable = false;
   Tensor mask = Tensor(Shape{0});
+  int counter = -1;  // whole numbers: their exact value is this one of Plan::counters
 };
 
 struct Plan {
@@ -120,6 +124,7 @@ struct Plan {
   Graph graph;
   std::vector<TensorInfo> tensors;
   std::vector<Primitive> primitives;
+  std::vector<std::string> fused;     // the rules that were applied, in their order
   std::vector<Parameter> parameters;  // state-dict order, buffers too
   std::vector<int> node_result;       // tensor of each node
   std::vector<int> outputs;
@@ -132,7 +137,8 @@ struct Plan {
 
   TensorInfo& at(int tensor) { return tensors[static_cast<size_t>(tensor)]; }
   const TensorInfo& at(int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
-  int root(int tensor) const;  // through views
+  int root(int tensor) const;        // through views
+  int counter_of(int tensor) const;  // index of the counter it is, or -1
   int add(TensorInfo info);
   int64_t row_stride(int tensor) const;  // floats from one row to the next
   int64_t lanes(int tensor, const Run& run) const {
@@ -150,14 +156,18 @@ int64_t padded_lanes(int64_t lanes);
 
 void lower(Plan& plan);
 void fuse(Plan& plan);
+std::vector<std::string> fusion_rules();
 void share_straight_through(Plan& plan);  // one gradient for both sides of a quantiser
 void emit_forward(Plan& plan);
 void emit_backward(Plan& plan);
+void emit(Plan& plan);  // all of it
 // The same from the gradient of this result, which the caller writes.
 void emit_backward_from(Plan& plan, int result);
 void place_tensors(Plan& plan);
 int64_t best_slice(const Plan& plan);  // samples to be run from end to end at a time
 std::string dump(const Plan& plan);
+std::string primitives_text(const Plan& plan);  // a line for each
+std::string steps_text(const Plan& plan);       // the same of steps, before they have memory
 
 // A tensor as the run-time code needs to know it.
 struct TensorView {

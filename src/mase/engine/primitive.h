@@ -52,7 +52,8 @@ struct Variant {
   std::string name;
   // Nothing where it does not apply: another shape, another instruction set.
   std::function<std::optional<Step>(Plan& plan, Primitive& primitive)> forward;
-  bool exact = false;  // gives the very bits of the reference's values
+  bool exact = false;             // gives the very bits of the reference's values
+  bool (*supported)() = nullptr;  // whether the machine has what it needs; null: any has
 };
 
 // For records whose results depend, sample by sample, on that sample alone.
@@ -78,6 +79,11 @@ struct PrimitiveRecord {
   std::string not_generated = {};
   // Whether a sample's result is the same whichever others are in the batch. Empty: it may not be.
   std::function<bool(const Primitive& primitive)> sample_by_sample = {};
+  // Whether the result's values are some of the first operand's, moved: what those are rounded to,
+  // these are too.
+  bool moves_values = false;
+  // What its payload says beyond its name, for text: "+relu".
+  std::function<std::string(const Plan& plan, const Primitive& primitive)> text = {};
   // Products added up in one forward run, where that is what takes the time.
   std::function<double(const Plan& plan, const Primitive& primitive)> multiply_adds = {};
   // For ops that ask for it by name: the primitive with the operands in the layouts it takes.

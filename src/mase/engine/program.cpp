@@ -68,10 +68,7 @@ void Program::Impl::make_plan(const Graph& graph, const CompileOptions& given) {
   plan.graph = graph;
   engine::lower(plan);
   engine::fuse(plan);
-  const bool backward = given.training && given.loss;
-  if (backward) engine::share_straight_through(plan);
-  engine::emit_forward(plan);
-  if (backward) engine::emit_backward(plan);
+  engine::emit(plan);
   engine::place_tensors(plan);
 }
 
@@ -134,17 +131,17 @@ void Program::Impl::load(const engine::Parameter& parameter, const Tensor& tenso
              shape_text(tensor.shape()), shape_text(info.shape));
   const Tensor values = tensor.to(DType::f32);
   std::copy_n(values.data<float>(), values.numel(), memory[parameter.tensor]);
-  if (info.counter >= 0)
-    (*counters)[static_cast<size_t>(info.counter)] = tensor.to(DType::i64).data<int64_t>()[0];
+  if (parameter.counter >= 0)
+    (*counters)[static_cast<size_t>(parameter.counter)] = tensor.to(DType::i64).data<int64_t>()[0];
 }
 
 Tensor Program::Impl::store(const engine::Parameter& parameter) const {
   const engine::TensorInfo& info = plan.at(parameter.tensor);
   Tensor tensor(info.shape);
   std::copy_n(memory[parameter.tensor], tensor.numel(), tensor.mutable_data<float>());
-  if (info.counter < 0) return tensor.to(parameter.dtype);
+  if (parameter.counter < 0) return tensor.to(parameter.dtype);
   Tensor counter(info.shape, DType::i64);
-  counter.mutable_data<int64_t>()[0] = (*counters)[static_cast<size_t>(info.counter)];
+  counter.mutable_data<int64_t>()[0] = (*counters)[static_cast<size_t>(parameter.counter)];
   return counter.to(parameter.dtype);
 }
 
@@ -192,7 +189,7 @@ void Program::Impl::check(const Batch& batch) {
                     : engine::Samples{found->floats(), engine::row_numbers(batch), batch.first_row};
   }
   if (plan.target < 0 || batch.target.empty()) return;
-  const bool labels = plan.at(plan.target).labels;
+  const bool labels = plan.at(plan.target).element == DType::i32;
   take(batch.target, "target", labels ? 1 : plan.at(plan.target).rows(),
        labels ? DType::i32 : DType::f32, batch.target_in_order ? batch.size - 1 : last);
 }
@@ -260,6 +257,7 @@ StepResult Program::Impl::run(const Batch& batch, bool backward) {
   run.inputs = inputs.data();
   run.result = &result;
   if (plan.options.all_reduce) plan.options.all_reduce(std::span<double>(&run.global, 1));
+  result.weight = run.global;
   if (prepared != *changes) {
     for (const engine::Step& step : plan.prepare) step.run(run);
     prepared = *changes;
@@ -386,6 +384,22 @@ void Program::load_from(const Graph& graph) {
 }
 
 std::string Program::dump() const { return engine::dump(impl_->plan); }
+
+std::string stage_text(const Graph& graph, const CompileOptions& options, Stage stage) {
+  engine::Plan plan;
+  plan.options = options;
+  plan.graph = graph;
+  engine::lower(plan);
+  if (stage == Stage::lower) return engine::primitives_text(plan);
+  engine::fuse(plan);
+  if (stage == Stage::fuse) {
+    std::string text = engine::primitives_text(plan);
+    for (const std::string& rule : plan.fused) text += fmt::format("by {}\n", rule);
+    return text;
+  }
+  engine::emit(plan);
+  return engine::steps_text(plan);
+}
 
 size_t Program::arena_bytes() const { return impl_->plan.arena_floats * sizeof(float); }
 

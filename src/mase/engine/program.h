@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph compiled for one mode and a largest batch: lowered, differentiated, fused, with every
-// buffer planned into one arena and every kernel bound. Running it allocates nothing. A smaller
-// last batch runs the same program. Activations are kept feature-major, [features][batch], so that
-// the batch runs along the vector lanes.
+// buffer planned into one arena and every kernel bound. Running it allocates nothing, but where an
+// op runs by its own code. A smaller last batch runs the same program. Features are rows and all
+// else, the batch first of all, runs along the vector lanes (axes.h).
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,10 @@ struct ParameterView {
 };
 
 struct StepResult {
-  double loss = 0;      // mean over the batch
+  double loss = 0;  // mean over the batch
+  // What that mean divides by, over all processes: samples, or the sum of their classes' weights.
+  // The loss of a split is the mean of those of its batches with these weights.
+  double weight = 0;
   int64_t correct = 0;  // arg-max hits, where targets are classes
 };
 
@@ -105,6 +108,12 @@ class Program {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// What a graph is after a stage of its compilation, as text: primitives when it is lowered and when
+// they are fused, with the rules that did it; steps, without their places in memory, when it is
+// differentiated.
+enum class Stage { lower, fuse, differentiate };
+std::string stage_text(const Graph& graph, const CompileOptions& options, Stage stage);
 
 // The most rows whose values of all nodes fit into 256 MB, between 1 and `most`: large images are
 // computed few at a time.

@@ -33,7 +33,7 @@ Array read_tensor(const Plan& plan, int tensor, const Memory& memory, const Run&
   const TensorView view = view_of(plan, tensor);
   Array array(view.shape_for(run.n));
   std::vector<float> values(array.data.size());
-  if (plan.at(tensor).labels) {
+  if (plan.at(tensor).element == DType::i32) {
     std::vector<int32_t> labels(values.size());
     std::memcpy(labels.data(), memory[tensor], labels.size() * sizeof(int32_t));
     array.data.assign(labels.begin(), labels.end());

@@ -28,9 +28,12 @@ Trial::Trial(const PrimitiveRecord& record, const Options& options)
       plan_(plan_with(options)),
       lowerer_(plan_) {
   plan_.options.batch_size = options.large ? 256 : size(1, 40, 0);
-  if (!record.generate || record.generate(*this) < 0) return;
+  const Slot out = record.generate ? record.generate(*this) : -1;
+  if (out < 0) return;
+  draw_neighbours(out);
   for (size_t i = 0; i < plan_.primitives.size(); ++i)
-    if (plan_.primitives[i].record == &record) index_ = static_cast<int>(i);
+    if (plan_.primitives[i].record == &record && !plan_.primitives[i].removed)
+      index_ = static_cast<int>(i);
   if (!exists()) return;
   run_.n = options.large ? most_samples() : size(1, most_samples(), 0);
   run_.global = static_cast<double>(run_.n);
@@ -101,7 +104,7 @@ Slot Trial::parameter(const Shape& shape, Values values) {
 
 Slot Trial::labels(int64_t classes) {
   const Slot slot = activation({}, {0, static_cast<double>(classes - 1), true});
-  plan_.at(slot).labels = true;
+  plan_.at(slot).element = DType::i32;
   return slot;
 }
 
@@ -124,6 +127,43 @@ void Trial::samples(const Shape& sample) {
   input_ = {samples_.data(), rows_.empty() ? nullptr : rows_.data(), rows_.empty() ? 2 : 0};
 }
 
+bool Trial::behind_samples() { return !options_.training && !options_.large && coin(); }
+
+Slot Trial::sample_rows(int64_t features) {
+  samples({features});
+  return lowerer_.add("gather", {.payload = GatherPayload{}}, {most_samples(), features},
+                      Layout::batch, Axes::flat(2));
+}
+
+// What stands behind products and norms in networks: a sum, limits. What a rule takes is computed
+// with the primitive, what none takes is left alone.
+void Trial::draw_neighbours(Slot out) {
+  // What its generator joined itself is whole.
+  const bool joined = std::any_of(plan_.primitives.begin(), plan_.primitives.end(),
+                                  [](const Primitive& p) { return p.removed; });
+  if (options_.large || joined) return;
+  Random random(options_.seed, "neighbours of " + record_.name);
+  const auto may = [&] { return random.below(2) == 1; };
+  const bool is_map = record_.payload == typeid(MapPayload);
+  const TensorInfo info = plan_.at(out);
+  Slot last = out;
+  if (!is_map && info.layout == Layout::batch && info.element == DType::f32) {
+    const Expr a = Expr::operand(0), b = Expr::operand(1);
+    if (!options_.training && may()) {
+      TensorInfo other;
+      other.name = "other";
+      other.shape = info.shape;
+      other.axes = info.axes;
+      const Slot slot = plan_.add(std::move(other));
+      values_[slot] = {};
+      last = lowerer_.map(a + b, {last, slot});
+    }
+    if (may()) last = lowerer_.map(may() ? max(a, 0.0) : min(max(a, -0.5), 0.75), {last});
+  }
+  plan_.at(plan_.root(last)).pinned = plan_.at(last).pinned = true;
+  fuse(plan_);
+}
+
 bool Trial::has_gradient() const {
   return record_.gradient && plan_.at(primitive().out).differentiable && !straight_through_;
 }
@@ -138,7 +178,17 @@ std::vector<double> Trial::draw(int tensor, const Shape& shape) {
     }
     const auto maker = std::find_if(plan_.primitives.begin(), plan_.primitives.end(),
                                     [&](const Primitive& p) { return p.out == tensor; });
-    MASE_CHECK(maker != plan_.primitives.end() && !maker->in.empty(), "an operand from nowhere");
+    MASE_CHECK(maker != plan_.primitives.end(), "an operand from nowhere");
+    if (maker->is<GatherPayload>()) {
+      const auto width = static_cast<size_t>(shape[1]);
+      std::vector<double> values;
+      for (int64_t b = 0; b < shape[0]; ++b) {
+        const int64_t row = input_.rows ? input_.rows[b] : input_.first + b;
+        const float* from = input_.source + row * shape[1];
+        values.insert(values.end(), from, from + width);
+      }
+      return values;
+    }
     if (maker->is<QuantizePayload>()) rounding.push_back(maker->as<QuantizePayload>().quantizer);
     tensor = maker->in[0];
   }
@@ -160,6 +210,9 @@ void Trial::draw_operands() {
   for (const int tensor : {p.weight, p.bias})
     if (tensor >= 0) tensors.push_back(tensor);
   const size_t own = tensors.size();
+  for (const auto& [name, tensor] : p.params)  // what a rule brought
+    if (plan_.at(tensor).layout == Layout::batch && values_.count(tensor))
+      tensors.push_back(tensor);
   const auto is_moved = [&](int slot) {  // another primitive's operand
     return std::any_of(plan_.primitives.begin(), plan_.primitives.end(),
                        [&](const Primitive& q) { return !q.in.empty() && q.in[0] == slot; });
@@ -218,7 +271,7 @@ bool Trial::prepare(const Variant& variant) {
 }
 
 void Trial::write(int tensor, const std::vector<double>& values) {
-  if (plan_.at(tensor).labels) {
+  if (plan_.at(tensor).element == DType::i32) {
     const std::vector<int32_t> labels(values.begin(), values.end());
     std::memcpy(memory_[tensor], labels.data(), labels.size() * sizeof(int32_t));
     return;

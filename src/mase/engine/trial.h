@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One primitive by itself, with operands whose sizes, layouts and values are drawn by its record's
-// generator: what the sweeping test compares with the reference, and `ch bench primitives` times.
+// One primitive, with operands whose sizes, layouts and values are drawn by its record's generator,
+// by itself or joined by the rules of fusion with what was drawn around it: what the sweeping test
+// compares with the reference, and `ch bench primitives` times.
 #pragma once
 
 #include <map>
@@ -47,6 +48,9 @@ class Trial {
   Slot rounded(Slot slot, int width, int frac);  // to fixed point
   // The samples of a placeholder, which the caller has.
   void samples(const Shape& sample);
+  // Inference: whether the operand is to be a placeholder's samples, and these.
+  bool behind_samples();
+  Slot sample_rows(int64_t features);
   Lowerer& to() { return lowerer_; }
   Plan& plan() { return plan_; }
   // The gradient is no derivative: nothing to compare it with.
@@ -84,6 +88,7 @@ class Trial {
     std::vector<double> values;
     bool differentiable;
   };
+  void draw_neighbours(Slot out);
   void draw_operands();
   std::vector<double> draw(int tensor, const Shape& shape);
   void write(int tensor, const std::vector<double>& values);

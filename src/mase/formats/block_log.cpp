@@ -5,6 +5,7 @@
 // MASE (rounding = "reference") has no zero: blocks of zeros become small positive numbers.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "mase/formats/blocks.h"
 #include "mase/formats/floating.h"
@@ -18,14 +19,16 @@ int bias_width_of(const Value& config) {
   return static_cast<int>(config["exponent_bias_width"].as_int());
 }
 
-// Elements are kept around 1 by the usual bias; the exponent of a block is the rest.
+// Elements are kept around 1 by the usual bias, or where single precision holds them if they have
+// more exponents than that; the exponent of a block is the rest.
 Block parse(const Value& config) {
-  const int width = width_of(config), bias = default_bias(width - 1);
+  const int width = width_of(config);
+  const int bias = element_bias(width - 1, bias_width_of(config));
   Block type;
   type.element = Log{width, bias};
   type.scale_bits = bias_width_of(config);
   type.least = bias - ((1 << type.scale_bits) - 1);
-  type.most = bias;
+  type.most = largest_block_exponent(width - 1, bias);
   type.carry = true;
   read_block_form(type, config);
   return type;
@@ -38,7 +41,7 @@ TypeOrReason type(const Value& config) {
 
 Quantizer by_reference(const Value& config) {
   const int exponent = width_of(config) - 1;
-  const auto top_field = static_cast<float>((1 << exponent) - 1);
+  const auto top_field = static_cast<float>((int64_t{1} << exponent) - 1);
   const auto largest_bias = static_cast<float>((1 << bias_width_of(config)) - 1);
   return reference_block_quantizer(
       parse(config),
@@ -59,7 +62,7 @@ const Register<FormatRecord> registered{{
     .name = "block_log",
     .class_suffix = "BlockLog",
     .summary = "signed powers of two with a shared exponent bias per block",
-    .schema = {{width_field(2, 8, "bits of a value: sign and exponent"),
+    .schema = {{width_field(2, 32, "bits of a value: sign and exponent"),
                 exponent_bias_width_field(), block_size_field(List{Value(16)}),
                 skip_first_dim_field(), rounding_field(true)}},
     .type = type,

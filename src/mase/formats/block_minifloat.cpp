@@ -15,13 +15,15 @@
 namespace mase::block_minifloat_format {
 namespace {
 
-// Elements are kept around 1 by the usual bias; the exponent of a block is the rest.
+// Elements are kept around 1 by the usual bias, or where single precision holds them if they have
+// more exponents than that; the exponent of a block is the rest.
 Block parse(const Value& config) {
   const int width = static_cast<int>(config["width"].as_int());
   Float element;
   element.exponent = static_cast<int>(config["exponent_width"].as_int());
   element.mantissa = width - element.exponent - 1;
-  element.bias = default_bias(element.exponent);
+  element.bias =
+      element_bias(element.exponent, static_cast<int>(config["exponent_bias_width"].as_int()));
   if (element.mantissa < 0)
     throw config_error(config, "exponent_width",
                        fmt::format("an exponent of {} bits leaves no room in a word of {} bits",
@@ -31,7 +33,7 @@ Block parse(const Value& config) {
   type.element = element;
   type.scale_bits = static_cast<int>(config["exponent_bias_width"].as_int());
   type.least = element.bias - ((1 << type.scale_bits) - 1);
-  type.most = element.bias;
+  type.most = largest_block_exponent(element.exponent, element.bias);
   type.carry = true;
   read_block_form(type, config);
   return type;
@@ -69,7 +71,7 @@ const Register<FormatRecord> registered{{
     .class_suffix = "BlockMinifloat",
     .summary = "small floats with a shared exponent bias per block",
     .schema = {{width_field(2, 23, "bits of a value: sign, exponent, mantissa"),
-                exponent_width_field(1, 7), exponent_bias_width_field(),
+                exponent_width_field(1, 22), exponent_bias_width_field(),
                 block_size_field(List{Value(16)}), skip_first_dim_field(), rounding_field(true)}},
     .type = type,
     .make = by_reference,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -20,6 +21,13 @@ Coding element_coding(const Block& type) {
   if (const Float* element = std::get_if<Float>(&type.element))
     return coding_of(float_codes(*element));
   return coding_of(float_codes(std::get<Log>(type.element)));
+}
+
+// Whether single precision holds the value of every code of an element, with room to compute.
+bool all_elements_fit(const Block& type) {
+  if (const Float* element = std::get_if<Float>(&type.element)) return element->exponent < 8;
+  const Log* element = std::get_if<Log>(&type.element);
+  return !element || element->width - 1 < 8;
 }
 
 struct Blocks {
@@ -202,6 +210,12 @@ BlockSpec block_spec(const Block& type) {
   return spec;
 }
 
+int element_bias(int exponent_width, int bias_width) {
+  if (exponent_width < 8) return default_bias(exponent_width);
+  const int64_t top = (int64_t{1} << exponent_width) - 1;
+  return static_cast<int>(std::min<int64_t>(top - 127, (int64_t{1} << bias_width) - 1));
+}
+
 Quantizer block_quantizer(const Block& type) {
   const auto format =
       std::make_shared<const Blocks>(Blocks{type, block_spec(type), element_coding(type)});
@@ -217,7 +231,10 @@ Quantizer block_quantizer(const Block& type) {
           out[i] = block_value(block_element(format->spec, exponent, in[i]), exponent);
     });
   };
-  add_codes(q, format);
+  if (all_elements_fit(type))
+    add_codes(q, format);
+  else
+    q.quantize = q.reference;  // elements near the largest float: vectors would overflow
   return q;
 }
 

@@ -23,6 +23,15 @@ struct ReferenceBlockRule {
 };
 Quantizer reference_block_quantizer(const Block& like, ReferenceBlockRule rule);
 
+// The bias that elements of so many exponent bits have before a block's own exponent is added. More
+// exponents than single precision has are counted from its largest one, as far as the shared bias
+// reaches: every value that a block can hold is then an element that can be computed with.
+int element_bias(int exponent_width, int bias_width);
+// Elements that reach the largest float are scaled down only.
+inline int largest_block_exponent(int exponent_width, int bias) {
+  return exponent_width < 8 ? bias : 0;
+}
+
 // Keys of MASE's block formats.
 Field block_size_field(Value default_value);
 Field skip_first_dim_field();

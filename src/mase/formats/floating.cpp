@@ -3,11 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace mase {
 namespace {
 
-int highest_exponent(int exponent_width, int bias) { return (1 << exponent_width) - 1 - bias; }
+// Up to 2^30, far beyond what single precision holds: the exponent may have as many bits as a word.
+int highest_exponent(int exponent_width, int bias) {
+  return static_cast<int>(
+      std::min<int64_t>((int64_t{1} << exponent_width) - 1 - bias, int64_t{1} << 30));
+}
 
 // k / 2^m * 2^E with k in [2^(m-1), 2^m) is 1.fraction * 2^(E-1) with m-1 fraction bits; the lowest
 // exponent's smaller k are the subnormals. Other codes repeat values of lower exponents.
@@ -107,7 +112,7 @@ Limits float_limits(const Float& type) {
 Limits float_limits(const Log& type) {
   if (type.zero == Log::Zero::lowest_field) return float_limits(as_float(type));
   const double largest = float_spec(type).largest;
-  return {-largest, largest, std::ldexp(1.0, -type.bias)};
+  return {-largest, largest, std::ldexp(1.0, float_spec(type).emin)};
 }
 
 CodeLayout float_codes(const Float& type) {

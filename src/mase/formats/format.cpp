@@ -78,6 +78,7 @@ QuantizerPtr make_quantizer(const std::string& format, const Value& config,
 }
 
 std::optional<std::string> misfit(const Quantizer& quantizer, const Shape& shape) {
+  if (quantizer.misfit) return quantizer.misfit(shape);
   if (!quantizer.type) return {};
   const Granularity& granularity = quantizer.type->granularity;
   std::optional<int64_t> axis;

@@ -70,6 +70,9 @@ struct Quantizer {
   // Set: training finds a number. `quantize` and the rest then work with its starting value.
   std::shared_ptr<const LearnedNumber> learned;
 
+  // Why its lists of numbers do not fit a tensor of this shape. Empty: the type says it.
+  std::function<std::optional<std::string>(const Shape& shape)> misfit;
+
   // Storage per value of a tensor of this shape: element bits plus the share of block overhead.
   std::function<double(const Shape& shape)> bits_per_value;
 

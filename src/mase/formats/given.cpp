@@ -83,21 +83,29 @@ Granularity given_granularity(const Value& config, const std::vector<std::string
 
 Quantizer given_quantizer(GivenRule given, const Granularity& granularity) {
   const auto rule = std::make_shared<const GivenRule>(std::move(given));
-  const auto groups_of = [rule, granularity](const Shape& shape) {
-    Grouping groups = grouping(shape, granularity);
-    if (rule->block > 0) {
-      if (shape.empty() || shape.back() % rule->block != 0)
-        throw Error("granularity",
-                    fmt::format("blocks of {} values in {}", rule->block, shape_text(shape)));
-      groups = {1, element_count(shape) / rule->block, rule->block};
-    }
-    if (rule->groups > 1 && groups.groups != rule->groups && element_count(shape) > 0)
-      throw Error("granularity", fmt::format("{} numbers in a list for {} groups of shape {}",
-                                             rule->groups, groups.groups, shape_text(shape)));
-    return groups;
+  const auto misfit = [rule, granularity](const Shape& shape) -> std::optional<std::string> {
+    const auto rank = static_cast<int64_t>(shape.size());
+    if (granularity.kind == Granularity::Kind::axis && rank > 0 &&
+        (granularity.axis < -rank || granularity.axis >= rank))
+      return fmt::format("axis {} is out of range for shape {}", granularity.axis,
+                         shape_text(shape));
+    if (rule->block > 0 && (shape.empty() || shape.back() % rule->block != 0))
+      return fmt::format("blocks of {} values in {}", rule->block, shape_text(shape));
+    const int64_t groups =
+        rule->block > 0 ? element_count(shape) / rule->block : grouping(shape, granularity).groups;
+    if (rule->groups > 1 && groups != rule->groups && element_count(shape) > 0)
+      return fmt::format("{} numbers in a list for {} groups of shape {}", rule->groups, groups,
+                         shape_text(shape));
+    return {};
+  };
+  const auto groups_of = [rule, granularity, misfit](const Shape& shape) {
+    if (const auto problem = misfit(shape)) throw Error("granularity", *problem);
+    if (rule->block == 0) return grouping(shape, granularity);
+    return Grouping{1, element_count(shape) / rule->block, rule->block};
   };
   const bool whole = rule->groups == 1 && rule->block == 0;
   Quantizer q;
+  q.misfit = misfit;
   q.elementwise = whole;
   q.quantize = [=](const float* in, float* out, const Shape& shape) {
     if (whole) return rule->kernel(0, in, out, static_cast<size_t>(element_count(shape)));

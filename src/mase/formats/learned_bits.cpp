@@ -14,9 +14,10 @@ float rounded_to(float value, int bits) {
   return std::floor(value / step + 0.5f) * step;
 }
 
-// floor(y) in a way that compilers make vectors of without SSE4; NaN stays.
+// floor(y) in a way that compilers make vectors of without SSE4; NaN stays. std::max gives its
+// first argument where the second is NaN, so that what becomes an integer is a number.
 inline float floor_of(float y) {
-  const float inside = std::min(std::max(y, -0x1p24f), 0x1p24f);
+  const float inside = std::min(std::max(-0x1p24f, y), 0x1p24f);
   const float cut = static_cast<float>(static_cast<int32_t>(inside));
   const float low = cut > inside ? cut - 1 : cut;
   return std::fabs(y) < 0x1p23f ? low : y;  // larger ones are whole

@@ -41,7 +41,7 @@ const Register<FormatRecord> registered_log{{
     .name = "log",
     .class_suffix = "Log",
     .summary = "signed powers of two; one code is zero",
-    .schema = {{width_field(2, 12, "sign and exponent bits"), exponent_bias_field(),
+    .schema = {{width_field(2, 32, "sign and exponent bits"), exponent_bias_field(),
                 rounding_field(true), ste_field()}},
     .type = log_type,
     .make = by_reference,
@@ -57,7 +57,7 @@ const Register<FormatRecord> registered_power{{
     .name = "power_of_two",
     .class_suffix = "PowerOfTwo",
     .summary = "signed powers of two, with the lowest exponent field for zero",
-    .schema = {{width_field(2, 12, "sign and exponent bits"), exponent_bias_field(), ste_field()}},
+    .schema = {{width_field(2, 32, "sign and exponent bits"), exponent_bias_field(), ste_field()}},
     .type = power_type,
     .precision = precision,
     .ladder = [](double) -> std::vector<Value> {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace mase {
@@ -11,7 +12,7 @@ namespace {
 float power(float exponent) { return std::exp2(exponent); }
 float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x; }
 float top_exponent(int exponent_width, int bias) {
-  return static_cast<float>((1 << exponent_width) - 1 - bias);
+  return static_cast<float>((int64_t{1} << exponent_width) - 1 - bias);
 }
 
 }  // namespace

@@ -110,11 +110,30 @@ IntegerId IntegerBuilder::wrap(IntegerId a, int width, bool is_signed) {
   return node("wrap", {a}, {width, is_signed ? 1 : 0});
 }
 
+IntegerId IntegerBuilder::floor_by_sign(IntegerId a, int64_t drop, int64_t below, int64_t above) {
+  const IntegerRange range = at(a).range;
+  const int frac = at(a).frac;
+  if (range.low >= 0 || below == above) return node("floor", {add_constant(a, above)}, {drop});
+  if (range.high < 0) return node("floor", {add_constant(a, below)}, {drop});
+  const IntegerId negative = compare(a, constant(0, frac));
+  const IntegerId more = below == above + 1
+                             ? add_constant(scale(negative, 1, frac), above)
+                             : select(negative, constant(below, frac), constant(above, frac));
+  return node("floor", {add(a, 0, more, 0)}, {drop});
+}
+
 IntegerId IntegerBuilder::round(IntegerId a, int64_t drop, IntegerRounding rounding) {
   if (drop == 0) return a;
+  const int64_t half = int64_t{1} << (drop - 1), rest = 2 * (half - 1) + 1;
   switch (rounding) {
     case IntegerRounding::half_up:
-      return node("floor", {add_constant(a, int64_t{1} << (drop - 1))}, {drop});
+      return floor_by_sign(a, drop, half, half);
+    case IntegerRounding::half_toward_zero:
+      return floor_by_sign(a, drop, half, half - 1);
+    case IntegerRounding::away_from_zero:
+      return floor_by_sign(a, drop, 0, rest);
+    case IntegerRounding::ceil:
+      return floor_by_sign(a, drop, rest, rest);
     case IntegerRounding::nearest_even:
       return node("round_even", {a}, {drop});
     case IntegerRounding::half_away:

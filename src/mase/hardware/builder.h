@@ -11,7 +11,16 @@
 
 namespace mase {
 
-enum class IntegerRounding { half_up, nearest_even, half_away, toward_zero, floor };
+enum class IntegerRounding {
+  half_up,
+  nearest_even,
+  half_away,
+  half_toward_zero,
+  toward_zero,
+  away_from_zero,
+  floor,
+  ceil
+};
 enum class IntegerOverflow { saturate, wrap };
 
 // Fixed point as hardware means it: width bits, frac of them after the point.
@@ -75,6 +84,8 @@ class IntegerBuilder {
 
  private:
   bool is_constant(IntegerId a, int64_t* value) const;
+  // floor((a + (negative ? below : above)) 2^-drop), by the sign of a.
+  IntegerId floor_by_sign(IntegerId a, int64_t drop, int64_t below, int64_t above);
 
   IntegerGraph graph_;
   int layer_ = -1;

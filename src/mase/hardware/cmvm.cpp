@@ -162,40 +162,45 @@ AdderGraph solve_cmvm(const CmvmProblem& problem, const CmvmOptions& options) {
 std::string check_cmvm(const CmvmProblem& problem, const AdderGraph& graph) {
   const size_t inputs = problem.inputs.size();
   const size_t outputs = problem.weights.empty() ? 0 : problem.weights[0].size();
-  std::vector<std::vector<int64_t>> forms;
-  for (size_t i = 0; i < inputs; ++i) {
-    forms.emplace_back(inputs, 0);
-    forms.back()[i] = 1;
-  }
+  if (graph.outputs.size() != outputs) return "the number of outputs differs";
+  // A form is kept as long as an adder or an output is still to read it.
+  std::vector<size_t> readers(inputs + graph.adders.size(), 0);
+  for (const AdderGraph::Adder& adder : graph.adders)
+    for (const int operand : {adder.a, adder.b}) ++readers[static_cast<size_t>(operand)];
+  for (const AdderGraph::Output& output : graph.outputs)
+    if (output.node >= 0) ++readers[static_cast<size_t>(output.node)];
+  std::vector<LinearForm> forms(inputs + graph.adders.size());
+  for (size_t i = 0; i < inputs; ++i) forms[i].terms = {{static_cast<IntegerId>(i), 1}};
+  const auto read = [&](int node) {
+    if (--readers[static_cast<size_t>(node)] == 0) forms[static_cast<size_t>(node)] = {};
+  };
   for (size_t k = 0; k < graph.adders.size(); ++k) {
     const AdderGraph::Adder& adder = graph.adders[k];
-    std::vector<int64_t> form(inputs);
-    IntegerRange range;
-    for (size_t i = 0; i < inputs; ++i) {
-      const int64_t a = forms[static_cast<size_t>(adder.a)][i] * (int64_t{1} << adder.shift_a);
-      const int64_t b = forms[static_cast<size_t>(adder.b)][i] * (int64_t{1} << adder.shift_b);
-      form[i] = adder.subtract ? a - b : a + b;
-      const IntegerRange& in = problem.inputs[i];
-      range.low += form[i] * (form[i] > 0 ? in.low : in.high);
-      range.high += form[i] * (form[i] > 0 ? in.high : in.low);
-    }
+    LinearForm form = combine(forms[static_cast<size_t>(adder.a)], int64_t{1} << adder.shift_a,
+                              forms[static_cast<size_t>(adder.b)],
+                              (adder.subtract ? -1 : 1) * (int64_t{1} << adder.shift_b));
+    const IntegerRange range = range_of(form, problem.inputs);
     if (range != adder.range)
       return fmt::format("adder {} has the interval [{}, {}], not [{}, {}]", k, range.low,
                          range.high, adder.range.low, adder.range.high);
-    forms.push_back(std::move(form));
+    if (readers[inputs + k] > 0) forms[inputs + k] = std::move(form);
+    read(adder.a);
+    read(adder.b);
   }
-  if (graph.outputs.size() != outputs) return "the number of outputs differs";
+  std::vector<int64_t> factors(inputs);
   for (size_t o = 0; o < outputs; ++o) {
     const AdderGraph::Output& output = graph.outputs[o];
-    for (size_t i = 0; i < inputs; ++i) {
-      int64_t factor = 0;
-      if (output.node >= 0)
-        factor = forms[static_cast<size_t>(output.node)][i] * (int64_t{1} << output.shift) *
-                 (output.negative ? -1 : 1);
-      if (factor != problem.weights[i][o])
-        return fmt::format("output {} has {} times input {}, not {}", o, factor, i,
-                           problem.weights[i][o]);
+    std::fill(factors.begin(), factors.end(), 0);
+    if (output.node >= 0) {
+      for (const auto& [input, factor] : forms[static_cast<size_t>(output.node)].terms)
+        factors[static_cast<size_t>(input)] =
+            checked_multiply(factor, (output.negative ? -1 : 1) * (int64_t{1} << output.shift));
+      read(output.node);
     }
+    for (size_t i = 0; i < inputs; ++i)
+      if (factors[i] != problem.weights[i][o])
+        return fmt::format("output {} has {} times input {}, not {}", o, factors[i], i,
+                           problem.weights[i][o]);
   }
   return "";
 }

@@ -15,25 +15,39 @@ uint64_t moved(uint64_t bits, int distance) {  // bit s+distance goes to bit s
   return distance >= 0 ? bits >> distance : bits << -distance;
 }
 
-uint64_t form_hash(const std::vector<int64_t>& form) {
+// What all factors of a form have in common: a power of two, and the sign of the first one.
+struct FormUnit {
+  int shift = 0;
+  bool negative = false;
+
+  int64_t in(int64_t factor) const {
+    const int64_t rest = factor >> shift;
+    return negative ? -rest : rest;
+  }
+};
+
+FormUnit unit_of(const LinearForm& form) {
+  int64_t all = 0;
+  for (const auto& [input, factor] : form.terms) all |= factor;
+  return {std::countr_zero(static_cast<uint64_t>(all)), form.terms[0].second < 0};
+}
+
+uint64_t form_hash(const LinearForm& form, const FormUnit& unit) {
   uint64_t hash = 0x9E3779B97F4A7C15u;
-  for (const int64_t factor : form) {
-    hash ^= static_cast<uint64_t>(factor) + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
+  for (const auto& [input, factor] : form.terms) {
+    hash ^= static_cast<uint64_t>(unit.in(factor)) + (static_cast<uint64_t>(input) << 40) +
+            (hash << 6) + (hash >> 2);
     hash *= 0xFF51AFD7ED558CCDu;
   }
   return hash;
 }
 
-IntegerRange form_range(const std::vector<int64_t>& form, const std::vector<IntegerRange>& inputs) {
-  IntegerRange range;
-  for (size_t i = 0; i < form.size(); ++i) {
-    if (form[i] == 0) continue;
-    range.low = checked_add(
-        range.low, checked_multiply(form[i], form[i] > 0 ? inputs[i].low : inputs[i].high));
-    range.high = checked_add(
-        range.high, checked_multiply(form[i], form[i] > 0 ? inputs[i].high : inputs[i].low));
-  }
-  return range;
+bool same_form(const LinearForm& a, const FormUnit& unit_a, const LinearForm& b,
+               const FormUnit& unit_b) {
+  return std::equal(a.terms.begin(), a.terms.end(), b.terms.begin(), b.terms.end(),
+                    [&](const auto& x, const auto& y) {
+                      return x.first == y.first && unit_a.in(x.second) == unit_b.in(y.second);
+                    });
 }
 
 }  // namespace
@@ -348,12 +362,11 @@ CmvmColumn signed_digits(int64_t value, int node, Random* random) {
 }
 
 CmvmSharing::CmvmSharing(const CmvmProblem& problem) : problem_(problem) {
-  const size_t count = problem.inputs.size();
-  for (size_t i = 0; i < count; ++i) {
-    SharingNode node{std::vector<int64_t>(count, 0), problem.inputs[i],
+  for (size_t i = 0; i < problem.inputs.size(); ++i) {
+    SharingNode node{{{{static_cast<IntegerId>(i), 1}}, 0},
+                     problem.inputs[i],
                      problem.arrival.empty() ? 0 : problem.arrival[i]};
-    node.form[i] = 1;
-    by_form_.emplace(form_hash(node.form), static_cast<int>(i));
+    by_form_.emplace(form_hash(node.form, {}), static_cast<int>(i));
     nodes_.push_back(std::move(node));
   }
 }
@@ -377,43 +390,27 @@ int CmvmSharing::cost_of(const Pair& pair) {
 CmvmTerm CmvmSharing::add_node(const CmvmTerm& a, const CmvmTerm& b) {
   const SharingNode &na = nodes_[static_cast<size_t>(a.node)],
                     &nb = nodes_[static_cast<size_t>(b.node)];
-  std::vector<int64_t> form(na.form.size());
-  const int64_t fa = (a.negative ? -1 : 1) * (int64_t{1} << a.shift),
-                fb = (b.negative ? -1 : 1) * (int64_t{1} << b.shift);
-  int64_t all = 0;
-  for (size_t i = 0; i < form.size(); ++i) {
-    form[i] = fa * na.form[i] + fb * nb.form[i];
-    all |= form[i];
-  }
-  if (all == 0) return {-1, 0, false};
+  LinearForm form = combine(na.form, (a.negative ? -1 : 1) * (int64_t{1} << a.shift), nb.form,
+                            (b.negative ? -1 : 1) * (int64_t{1} << b.shift));
+  if (form.terms.empty()) return {-1, 0, false};
   // The same form up to sign and a power of two may be there already.
-  const int even = std::countr_zero(static_cast<uint64_t>(all));
-  const auto first = std::find_if(form.begin(), form.end(), [](int64_t f) { return f != 0; });
-  const bool flipped = *first < 0;
-  std::vector<int64_t> plain(form.size());
-  for (size_t i = 0; i < form.size(); ++i)
-    plain[i] = (flipped ? -1 : 1) * (form[i] / (int64_t{1} << even));
-  const uint64_t hash = form_hash(plain);
+  const FormUnit unit = unit_of(form);
+  const uint64_t hash = form_hash(form, unit);
   const auto [from, to] = by_form_.equal_range(hash);
   for (auto it = from; it != to; ++it) {
-    const std::vector<int64_t>& old = nodes_[static_cast<size_t>(it->second)].form;
-    const auto lead = std::find_if(old.begin(), old.end(), [](int64_t f) { return f != 0; });
-    const int64_t power = std::abs(*lead / plain[static_cast<size_t>(lead - old.begin())]);
-    const bool negated = *lead < 0;
-    bool same = plain[static_cast<size_t>(lead - old.begin())] != 0;
-    for (size_t i = 0; same && i < old.size(); ++i)
-      same = old[i] == plain[i] * power * (negated ? -1 : 1);
-    const int own = std::countr_zero(static_cast<uint64_t>(power));
-    if (same && own <= even) return {it->second, even - own, flipped != negated};
+    const LinearForm& old = nodes_[static_cast<size_t>(it->second)].form;
+    const FormUnit own = unit_of(old);
+    if (own.shift <= unit.shift && same_form(old, own, form, unit))
+      return {it->second, unit.shift - own.shift, unit.negative != own.negative};
   }
   // A subtraction needs a positive operand; two negative ones are added and the sum is negative.
   const bool both = a.negative && b.negative, subtract = a.negative != b.negative;
   const CmvmTerm& x = subtract && a.negative ? b : a;
   const CmvmTerm& y = subtract && a.negative ? a : b;
   if (both)
-    for (int64_t& factor : form) factor = -factor;
+    for (auto& [input, factor] : form.terms) factor = -factor;
   SharingNode node{std::move(form), {}, 0};
-  node.range = form_range(node.form, problem_.inputs);
+  node.range = range_of(node.form, problem_.inputs);
   const SharingNode &nx = nodes_[static_cast<size_t>(x.node)],
                     &ny = nodes_[static_cast<size_t>(y.node)];
   const int bits = chain_bits(nx.range, x.shift, ny.range, y.shift, subtract, node.range);

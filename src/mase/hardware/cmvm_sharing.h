@@ -9,6 +9,7 @@
 
 #include "mase/base/random.h"
 #include "mase/hardware/cmvm.h"
+#include "mase/hardware/linear_form.h"
 
 namespace mase {
 
@@ -38,7 +39,7 @@ class CmvmSharing {
 
  private:
   struct SharingNode {
-    std::vector<int64_t> form;  // over the inputs
+    LinearForm form;  // over the inputs
     IntegerRange range;
     double arrival = 0;
   };

@@ -10,10 +10,11 @@
 #include "mase/base/random.h"
 #include "mase/hardware/argmax.h"
 #include "mase/hardware/bill.h"
+#include "mase/hardware/design_folder.h"
+#include "mase/hardware/estimate.h"
 #include "mase/hardware/interpreter.h"
 #include "mase/hardware/pipeline.h"
 #include "mase/hardware/quick_estimate.h"
-#include "mase/hardware/verilog_text.h"
 
 namespace mase {
 namespace {
@@ -95,7 +96,7 @@ class SignalsWait {
 };
 
 Value cost_value(const GraphCost& cost) {
-  return Dict{{"luts", cost.luts},
+  return Dict{{"luts", estimated_luts(cost)},
               {"levels", cost.levels},
               {"adders", cost.adders},
               {"adder_bits", cost.adder_bits}};
@@ -106,19 +107,25 @@ Value cost_value(const GraphCost& cost) {
 namespace {
 
 constexpr double most_luts = 1e6;
+constexpr size_t drawn_rows_held = 1000;
+constexpr size_t surely_fewer_operands = 50000;
 
 void refuse_too_large(const IntegerGraph& lowered, const std::string& style) {
-  if (lowered.nodes.size() < 100000) return;
-  const Estimate cost = quick_estimate(lowered);
-  if (cost.luts > most_luts)
+  if (is_too_large(lowered))
     throw Error("--style " + style,
                 fmt::format("the network would take about {:.1f} million LUTs, more than {:.0f} "
                             "million",
-                            cost.luts / 1e6, most_luts / 1e6),
+                            quick_estimate(lowered).luts / 1e6, most_luts / 1e6),
                 "use --style stream, or fewer weights and bits (ch shrink)");
 }
 
 }  // namespace
+
+bool is_too_large(const IntegerGraph& lowered) {
+  size_t operands = 0;
+  for (const IntegerNode& node : lowered.nodes) operands += node.inputs.size();
+  return operands >= surely_fewer_operands && quick_estimate(lowered).luts > most_luts;
+}
 
 Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
   const EmitterRecord& style = Registry<EmitterRecord>::instance().get(options.style, "--style");
@@ -149,7 +156,7 @@ Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
     design.graph =
         options.levels > 0 ? pipeline(optimized.graph, options.levels) : std::move(optimized.graph);
   }
-  if (options.top.empty() || verilog_name(options.top) != options.top)
+  if (!is_module_name(options.top))
     throw Error("--top", fmt::format("'{}' is no name of a module", printable(options.top)),
                 "use letters, digits and underscores");
   design.emitted = style.emit(design.graph, emit_options);
@@ -180,11 +187,40 @@ DesignRows random_rows(const IntegerGraph& graph, size_t count, uint64_t seed) {
                  fmt::format("{} rows drawn over all input codes", count));
 }
 
+size_t hold_to_lowered(const Design& design, const IntegerGraph& lowered, const DesignRows& rows) {
+  const IntegerGraph wanted = design.options.argmax ? with_argmax(lowered) : lowered;
+  const IntegerProgram reference(wanted), emitted(design.graph);
+  MASE_CHECK(reference.inputs() == emitted.inputs() && reference.outputs() == emitted.outputs(),
+             "{} inputs and {} outputs became {} and {}", reference.inputs(), reference.outputs(),
+             emitted.inputs(), emitted.outputs());
+  for (size_t i = 0; i < wanted.outputs.size(); ++i)
+    MASE_CHECK(wanted.at(wanted.outputs[i]).frac == design.graph.at(design.graph.outputs[i]).frac,
+               "output {} has another binary point", i);
+  const auto hold = [&](const std::vector<int64_t>& inputs, const std::vector<int64_t>& found,
+                        const char* what) {
+    const std::vector<int64_t> right = reference.run(inputs);
+    MASE_CHECK(found.size() == right.size(), "{} results of the {}, not {}", found.size(), what,
+               right.size());
+    const auto [mine, other] = std::mismatch(right.begin(), right.end(), found.begin());
+    const size_t at = static_cast<size_t>(mine - right.begin());
+    MASE_CHECK(mine == right.end(), "row {}, output {}: the lowered graph has {}, the {} has {}",
+               at / reference.outputs(), at % reference.outputs(), *mine, what, *other);
+    return inputs.size() / reference.inputs();
+  };
+  const DesignRows drawn = random_rows(wanted, drawn_rows_held, design.options.seed);
+  size_t count = 0;
+  for (const std::vector<int64_t>* inputs : {&rows.inputs, &drawn.inputs}) {
+    count += hold(*inputs, emitted.run(*inputs), "optimised graph");
+    if (design.emitted.run) hold(*inputs, design.emitted.run(*inputs), "emitted design");
+  }
+  return count;
+}
+
 EmittedFiles design_files(const Design& design, const DesignRows& rows, const Dict& facts) {
   const std::string& top = design.options.top;
   EmittedFiles files = design.emitted.files;
   const std::string bench = fmt::format("sim/{}_tb.sv", top);
-  if (!files.count(bench)) files[bench] = testbench_text(design.graph, design.emitted, top);
+  if (!files.count(bench)) files[bench] = testbench_text(design.emitted, top);
   files["sim/vectors.hex"] = vectors_text(design.graph, design.emitted, rows.inputs, rows.outputs);
   files["Makefile"] = make_file(top);
   files["vivado.tcl"] = vivado_script(top);
@@ -210,6 +246,7 @@ EmittedFiles design_files(const Design& design, const DesignRows& rows, const Di
       {"latency_cycles", design.emitted.latency},
       {"initiation_interval", design.emitted.interval},
       {"valid", design.emitted.valid},
+      {"options", Dict{{"argmax", design.options.argmax}, {"levels", design.options.levels}}},
       {"inputs", port_value(design.graph, design.graph.inputs, design.emitted.input_element)},
       {"outputs", port_value(design.graph, design.graph.outputs, design.emitted.output_element)},
       {"estimate", to_value(cost)},

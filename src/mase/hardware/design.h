@@ -33,6 +33,8 @@ struct Design {
   DesignOptions options;
 };
 Design make_design(const IntegerGraph& lowered, const DesignOptions& options);
+// Whether make_design refuses to unroll it.
+bool is_too_large(const IntegerGraph& lowered);
 
 // Rows for the testbench: codes of inputs, and what the interpreter makes of them.
 struct DesignRows {
@@ -42,6 +44,11 @@ struct DesignRows {
 // Rows drawn evenly over all input codes, extremes first; outputs by the interpreter.
 DesignRows random_rows(const IntegerGraph& graph, size_t count, uint64_t seed);
 DesignRows rows_of(const IntegerGraph& graph, std::vector<int64_t> inputs, std::string origin);
+
+// Holds what was optimised, pipelined and emitted to the lowered graph on these rows and on drawn
+// ones over all input codes; a difference is our mistake and an InternalError that names the row.
+// How many rows these were.
+size_t hold_to_lowered(const Design& design, const IntegerGraph& lowered, const DesignRows& rows);
 
 // All files of the folder. `facts` goes into manifest.json beside what is known here.
 EmittedFiles design_files(const Design& design, const DesignRows& rows, const Dict& facts);
@@ -58,8 +65,10 @@ struct Simulation {
   double build_seconds = 0, run_seconds = 0;
   std::string output;
 };
-// What was found is also written to FOLDER/simulation.json (synthesis.json), for its page.
-// `simulator`: "iverilog", "verilator", "auto" (Icarus below some thousand rows), or "cpp": the C++
+// For so many rows of a design whose sources have so many bytes.
+std::string quicker_simulator(int64_t rows, int64_t bytes);
+// What was found is also written to FOLDER/simulation.json (cpp_check.json, synthesis.json), for
+// its page. `simulator`: "iverilog", "verilator", "auto" (the quicker one), or "cpp": the C++
 // header instead of the SystemVerilog. `dump`: a waveform file to write, or empty. `most`: the
 // first so many rows only; 0: all.
 Simulation simulate_folder(const std::string& folder, const std::string& simulator,
@@ -68,6 +77,7 @@ Simulation simulate_folder(const std::string& folder, const std::string& simulat
 struct Synthesis {
   std::string flow;  // "synth_xilinx -family xcup -flatten"
   int64_t luts = 0, carries = 0, inverters = 0, muxes = 0, registers = 0;
+  int64_t dsps = 0, memories = 0;  // multiplier blocks; memories of look-up tables (eight each)
   int64_t levels = 0;
   double seconds = 0;
 };
@@ -80,5 +90,7 @@ Estimate estimate(const IntegerGraph& graph);
 // The same of a design, whose style may know better.
 Estimate estimate(const Design& design);
 Value to_value(const Estimate& estimate);
+// "LUTs within 15 % of Yosys's on designs that nothing was fitted to"
+std::string stated_error(const Estimate& estimate);
 
 }  // namespace mase

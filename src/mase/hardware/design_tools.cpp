@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "mase/base/file.h"
+#include "mase/base/temporary_folder.h"
 #include "mase/hardware/design.h"
+#include "mase/hardware/design_folder.h"
 #include "mase/hardware/tool.h"
 
 namespace mase {
@@ -14,19 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t verilator_from = 20000;  // rows from which its compile time pays
-
-std::string top_of(const std::string& folder) {
-  return read_json((fs::path(folder) / "manifest.json").string())["top"].as_string("top");
-}
-
-std::vector<std::string> design_sources(const std::string& folder) {
-  std::vector<std::string> paths;
-  for (const auto& entry : fs::directory_iterator(fs::absolute(folder) / "rtl"))
-    if (entry.path().extension() == ".sv") paths.push_back(entry.path().string());
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
+// Rows times bytes of the sources from which Verilator's compile time pays: Icarus takes the longer
+// for a row the larger the design is, and 2,000 rows of one of 600 kB are minutes.
+constexpr double verilator_from = 1e9;
 
 void must_work(const ToolResult& result, const std::string& what) {
   if (result.exit_code == 0) return;
@@ -40,6 +33,13 @@ void must_work(const ToolResult& result, const std::string& what) {
 
 void note_result(const std::string& folder, const char* name, const Value& value) {
   write_file_atomically((fs::path(folder) / name).string(), to_json(value, 2) + "\n");
+}
+
+void move_file(const std::string& from, const std::string& to) {
+  std::error_code code;
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, code);
+  if (code) throw Error(to, code.message());
+  fs::remove(from, code);
 }
 
 int64_t number_after(const std::string& text, const std::string& word) {
@@ -58,22 +58,26 @@ ReadBack prove_folder(const Design& design, const std::string& folder) {
   const WorkFolder apart(folder, "proof");
   const std::string& work = apart.path();
   const std::string& top = design.options.top;
+  copy_sources(folder, work);
   must_work(run_tool({"yosys", "-q", "-p",
-                      fmt::format("read_verilog -sv ../../rtl/{0}.sv; hierarchy -top {0}; proc; "
+                      fmt::format("read_verilog -sv rtl/{0}.sv; hierarchy -top {0}; proc; "
                                   "flatten; write_json netlist.json",
                                   top)},
                      work),
             "yosys");
   const std::string path = work + "/netlist.json";
-  return read_back(design.graph, design.emitted.signals, netlist_from(read_json(path), top, path));
+  return read_back(design.graph, design.emitted, netlist_from(read_json(path), top, path));
+}
+
+std::string quicker_simulator(int64_t rows, int64_t bytes) {
+  return static_cast<double>(rows) * static_cast<double>(bytes) < verilator_from ? "iverilog"
+                                                                                 : "verilator";
 }
 
 Simulation simulate_folder(const std::string& folder, const std::string& simulator,
                            const std::string& dump, int64_t most) {
-  const std::string top = top_of(folder);
-  const fs::path root = fs::absolute(folder);
-  const std::string vectors = (root / "sim" / "vectors.hex").string();
-  std::string text = read_text_file(vectors);
+  const DesignFolder design = read_design_folder(folder);
+  std::string text = read_text_file((fs::path(folder) / "sim" / "vectors.hex").string());
   int64_t rows = 0;
   size_t end = 0;
   while ((most <= 0 || rows < most) && (end = text.find('\n', end)) != std::string::npos) {
@@ -84,17 +88,21 @@ Simulation simulate_folder(const std::string& folder, const std::string& simulat
   Simulation result;
   result.simulator = simulator;
   if (simulator == "auto") {
-    const bool large = rows >= verilator_from;
-    result.simulator = large && tool_exists("verilator") ? "verilator" : "iverilog";
+    result.simulator = quicker_simulator(rows, source_bytes(folder));
+    if (!tool_exists("verilator")) result.simulator = "iverilog";
     if (result.simulator == "iverilog" && !tool_exists("iverilog") && tool_exists("verilator"))
       result.simulator = "verilator";
   }
-  const std::string bench = (root / "sim" / (top + "_tb.sv")).string();
-  std::vector<std::string> sources = design_sources(folder);
-  sources.insert(sources.begin(), bench);
   WorkFolder apart(folder, result.simulator);
-  const std::string& work = apart.path();
+  // Verilator calls make, which splits paths at spaces: it works where no name is a user's.
+  std::optional<TemporaryFolder> plain;
+  if (result.simulator == "verilator")
+    plain.emplace((fs::temp_directory_path() / "mase-verilator-").string());
+  const std::string& work = plain ? plain->path() : apart.path();
   write_file_atomically(work + "/vectors.hex", text);
+  write_file_atomically(work + "/bench.sv", testbench_of(design));
+  std::vector<std::string> sources = copy_sources(folder, work);
+  sources.insert(sources.begin(), "bench.sv");
   std::vector<std::string> command;
   if (result.simulator == "iverilog") {
     require_tool("iverilog");
@@ -106,29 +114,31 @@ Simulation simulate_folder(const std::string& folder, const std::string& simulat
     command = {"vvp", "bench"};
   } else if (result.simulator == "verilator") {
     require_tool("verilator");
-    std::vector<std::string> build = {"verilator",    "--binary",  "-O3",   "-Wno-fatal",
-                                      "--top-module", top + "_tb", "-Mdir", "obj"};
+    std::vector<std::string> build = {
+        "verilator",        "--binary", "-O3",    "-Wno-fatal", "--top-module",
+        design.top + "_tb", "--prefix", "Vbench", "-Mdir",      "obj"};
     build.insert(build.end(), sources.begin(), sources.end());
     if (!dump.empty()) build.push_back("--trace");
     const ToolResult built = run_tool(build, work);
     must_work(built, "verilator");
     result.build_seconds = built.seconds;
-    command = {(fs::path(work) / "obj" / ("V" + top + "_tb")).string()};
+    command = {work + "/obj/Vbench"};
   } else if (result.simulator == "cpp") {
     require_tool("g++");
     if (!dump.empty())
       throw Error("--wave", "a C++ program has no waveform", "use iverilog or verilator");
-    const ToolResult built = run_tool({"g++", "-std=c++11", "-O1", "-Wall", "-Wextra", "-Werror",
-                                       "-o", "check", (root / "cpp" / "check.cpp").string()},
-                                      work);
+    const ToolResult built =
+        run_tool({"g++", "-std=c++11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", "check",
+                  fs::absolute(fs::path(folder) / "cpp" / "check.cpp").string()},
+                 work);
     must_work(built, "g++");
     result.build_seconds = built.seconds;
-    command = {(fs::path(work) / "check").string(), "vectors.hex"};
+    command = {work + "/check", "vectors.hex"};
   } else {
     throw Error("--simulator", fmt::format("unknown simulator '{}'", printable(simulator)),
                 "use auto, iverilog, verilator or cpp");
   }
-  if (!dump.empty()) command.push_back("+dump=" + fs::absolute(dump).string());
+  if (!dump.empty()) command.push_back("+dump=wave.vcd");
   const ToolResult run = run_tool(command, work);
   // The C++ program says by its exit code, too, that rows differ.
   if (result.simulator != "cpp" || run.exit_code != 1) must_work(run, result.simulator);
@@ -141,14 +151,17 @@ Simulation simulate_folder(const std::string& folder, const std::string& simulat
   if (result.rows != rows)
     throw Error(result.simulator, fmt::format("{} rows of {} were compared",
                                               std::max<int64_t>(0, result.rows), rows));
-  note_result(folder, "simulation.json", to_value(result));
-  apart.keep();
+  if (!dump.empty()) move_file(work + "/wave.vcd", dump);
+  // The C++ header is no simulation of the SystemVerilog: its record stands beside theirs.
+  note_result(folder, result.simulator == "cpp" ? "cpp_check.json" : "simulation.json",
+              to_value(result));
+  if (!plain) apart.keep();
   return result;
 }
 
 Synthesis synthesize_folder(const std::string& folder) {
   require_tool("yosys");
-  const std::string top = top_of(folder);
+  const DesignFolder design = read_design_folder(folder);
   WorkFolder apart(folder, "synth");
   const std::string& work = apart.path();
   Synthesis result;
@@ -158,7 +171,7 @@ Synthesis synthesize_folder(const std::string& folder) {
       run_tool({"yosys", "-q", "-p",
                 fmt::format("read_verilog -sv {2}; {1} -top {0}; tee -o stat.txt stat; "
                             "delete t:FD*; tee -o ltp.txt ltp",
-                            top, result.flow, join(design_sources(folder), " "))},
+                            design.top, result.flow, join(copy_sources(folder, work), " "))},
                work);
   must_work(run, "yosys");
   result.seconds = run.seconds;
@@ -174,6 +187,8 @@ Synthesis synthesize_folder(const std::string& folder) {
     if (cell == "INV") result.inverters += count;
     if (starts_with(cell, "MUXF")) result.muxes += count;
     if (starts_with(cell, "FD")) result.registers += count;
+    if (starts_with(cell, "DSP")) result.dsps += count;
+    if (starts_with(cell, "RAM")) result.memories += count;
   }
   result.levels = std::max<int64_t>(0, number_after(read_text_file(work + "/ltp.txt"), "length="));
   note_result(folder, "synthesis.json", to_value(result));
@@ -191,6 +206,7 @@ Value to_value(const Synthesis& synthesis) {
   return Dict{{"flow", synthesis.flow},       {"luts", synthesis.luts},
               {"carries", synthesis.carries}, {"inverters", synthesis.inverters},
               {"muxes", synthesis.muxes},     {"registers", synthesis.registers},
+              {"dsps", synthesis.dsps},       {"memories", synthesis.memories},
               {"levels", synthesis.levels}};
 }
 

@@ -6,6 +6,7 @@
 // are case statements: nothing is read from files.
 #include <algorithm>
 #include <bit>
+#include <memory>
 
 #include "mase/hardware/emitter.h"
 #include "mase/hardware/stream_stages.h"
@@ -64,10 +65,10 @@ std::string rom(const std::string& name, const std::string& address, int address
                 const std::vector<std::vector<int64_t>>& entries, int width) {
   const int total = static_cast<int>(entries[0].size()) * width;
   if (entries.size() == 1)
-    return fmt::format("  wire {}{} = {};\n", vector_range(total), name,
+    return fmt::format("  wire {}{} = {};\n", sliced_range(total), name,
                        packed_literal(entries[0], width));
   std::string text = fmt::format("  logic {}{};\n  always_comb\n    case ({})\n",
-                                 vector_range(total), name, address);
+                                 sliced_range(total), name, address);
   for (size_t k = 0; k < entries.size(); ++k)
     text += fmt::format(
         "      {}: {} = {};\n",
@@ -148,10 +149,10 @@ class StageWriter {
     const int bits = before_ * stage_.in.width;
     std::string out;
     if (out_depth_ == 1)
-      out += fmt::format("  wire {}elements = data_in_0;\n", vector_range(bits));
+      out += fmt::format("  wire {}elements = data_in_0;\n", sliced_range(bits));
     else
       out += fmt::format("  logic {0}rows [0:{1}];\n  wire {0}elements = rows[{2}];\n",
-                         vector_range(bits), row_places() - 1, place("computing", "beat"));
+                         sliced_range(bits), row_places() - 1, place("computing", "beat"));
     std::vector<std::vector<int64_t>> words, biases;
     for (int group = 0; group < out_depth_; ++group) {
       biases.emplace_back();
@@ -300,12 +301,12 @@ class StageWriter {
     return out + "    end\n";
   }
 
-  // An element as wide as the sums.
+  // An element as wide as the sums; modulo 2^width nothing above them counts.
   std::string widened(const std::string& name, int index, int width, bool is_signed) const {
-    const std::string bits = slice(name, index, width);
-    if (width == sum_width_) return bits;
-    const std::string top =
-        is_signed ? fmt::format("{}[{}]", name, (index + 1) * width - 1) : "1'b0";
+    const int low = index * width, high = low + std::min(width, sum_width_) - 1;
+    const std::string bits = fmt::format("{}[{}:{}]", name, high, low);
+    if (width >= sum_width_) return bits;
+    const std::string top = is_signed ? fmt::format("{}[{}]", name, high) : "1'b0";
     return fmt::format("{{{{{}{{{}}}}}, {}}}", sum_width_ - width, top, bits);
   }
 
@@ -400,7 +401,8 @@ std::string top_text(const std::string& top, const std::vector<StreamStage>& sta
 }
 
 EmittedDesign emit(const IntegerGraph& graph, const EmitOptions& options) {
-  const std::vector<StreamStage> stages = stream_stages(graph);
+  const auto all = std::make_shared<const std::vector<StreamStage>>(stream_stages(graph));
+  const std::vector<StreamStage>& stages = *all;
   const StreamPlan plan = plan_stream(stages, options.values["cycles"].as_int());
   const EmitterRecord& unrolled = Registry<EmitterRecord>::instance().get("unrolled");
   EmittedDesign design;
@@ -423,6 +425,7 @@ EmittedDesign emit(const IntegerGraph& graph, const EmitOptions& options) {
   design.files["rtl/skid_buffer.sv"] = skid_buffer;
   design.files[fmt::format("rtl/{}.sv", options.top)] =
       top_text(options.top, stages, modules, plan);
+  design.run = [all](const std::vector<int64_t>& rows) { return run_stages(*all, rows); };
   design.latency = static_cast<int>(plan.latency);
   design.interval = plan.interval;
   design.clocked = true;
@@ -439,8 +442,12 @@ EmittedDesign emit(const IntegerGraph& graph, const EmitOptions& options) {
                           {"parallelism_out", plan.parallelism[k + 1]},
                           {"cycles", plan.cycles[k]}});
   design.facts.set("layers", std::move(layers));
-  design.estimate =
-      Estimate{.luts = plan.luts, .registers = plan.registers, .timed = false, .layers = {}};
+  design.estimate = Estimate{.luts = plan.luts,
+                             .registers = plan.registers,
+                             .dsps = plan.dsps,
+                             .timed = false,
+                             .method = "a model of folded layers",
+                             .layers = {}};
   design.files[fmt::format("sim/{}_tb.sv", options.top)] =
       stream_testbench_text(design, options.top,
                             {plan.parallelism.front(), stages[0].inputs(), plan.parallelism.back(),

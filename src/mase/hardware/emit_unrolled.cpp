@@ -3,8 +3,10 @@
 // registers in the graph (pipeline.cpp) there are a clock and, on request, a valid bit that travels
 // along; without, the module is combinational.
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "mase/hardware/emitter.h"
 #include "mase/hardware/optimize.h"
@@ -12,6 +14,38 @@
 
 namespace mase::emit_unrolled_style {
 namespace {
+
+constexpr size_t most_vector_entries = 64;  // one look-up table for each bit
+
+// Functions of some bits as choices by the highest bit that matters: a decision diagram, every
+// different function one wire.
+class TableChoices {
+ public:
+  TableChoices(std::vector<std::string> bits, std::string prefix)
+      : bits_(std::move(bits)), prefix_(std::move(prefix)) {}
+
+  std::string value_of(const std::vector<bool>& function) {
+    if (std::equal(function.begin() + 1, function.end(), function.begin()))
+      return function[0] ? "1'b1" : "1'b0";
+    const auto middle = function.begin() + static_cast<std::ptrdiff_t>(function.size() / 2);
+    const std::vector<bool> low(function.begin(), middle), high(middle, function.end());
+    if (low == high) return value_of(low);
+    const std::string& bit = bits_[static_cast<size_t>(std::countr_zero(low.size()))];
+    if (low.size() == 1) return high[0] ? bit : "~" + bit;
+    if (const auto known = known_.find(function); known != known_.end()) return known->second;
+    const std::string if_low = value_of(low), if_high = value_of(high);
+    const std::string name = fmt::format("{}{}", prefix_, known_.size());
+    text_ += fmt::format("  wire {} = {} ? {} : {};\n", name, bit, if_high, if_low);
+    return known_[function] = name;
+  }
+  // What was written since.
+  std::string take_text() { return std::exchange(text_, ""); }
+
+ private:
+  std::vector<std::string> bits_;
+  std::string prefix_, text_;
+  std::map<std::vector<bool>, std::string> known_;
+};
 
 class Writer {
  public:
@@ -36,17 +70,35 @@ class Writer {
  private:
   int port_width(IntegerId id) const { return std::max(1, graph_.at(id).range.width()); }
 
-  // Registers between an input and an output: the same on every path, or the pipeline is broken.
+  // Registers between an input and an output: the same on every path. What depends on no input has
+  // any number of them; it is there when they are filled.
   int latency() const {
     std::vector<int> stage(graph_.nodes.size(), 0);
-    int last = 0;
+    std::vector<char> varies(graph_.nodes.size(), 0);
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      for (const IntegerId input : graph_.nodes[i].inputs)
-        stage[i] = std::max(stage[i], stage[static_cast<size_t>(input)]);
-      stage[i] += graph_.nodes[i].op->name == "register";
+      const IntegerNode& node = graph_.nodes[i];
+      varies[i] = !node.op->evaluate;
+      for (const IntegerId id : node.inputs) {
+        const size_t input = static_cast<size_t>(id);
+        MASE_CHECK(!varies[input] || !varies[i] || stage[input] == stage[i],
+                   "{} reads values of the clock cycles {} and {}", names_[i], stage[i],
+                   stage[input]);
+        if (varies[input] == varies[i]) stage[i] = std::max(stage[i], stage[input]);
+        if (varies[input] && !varies[i]) stage[i] = stage[input];
+        varies[i] = varies[i] || varies[input];
+      }
+      stage[i] += node.op->name == "register";
     }
-    for (const IntegerId id : graph_.outputs) last = std::max(last, stage[static_cast<size_t>(id)]);
-    return last;
+    int last = 0, first = -1;
+    for (const IntegerId id : graph_.outputs) {
+      const size_t output = static_cast<size_t>(id);
+      last = std::max(last, stage[output]);
+      if (!varies[output]) continue;
+      MASE_CHECK(first < 0 || stage[output] == first, "outputs come in the clock cycles {} and {}",
+                 first, stage[output]);
+      first = stage[output];
+    }
+    return first < 0 ? last : first;
   }
 
   // Names of the network's own; no two are equal, whatever the network calls its layers.
@@ -88,8 +140,8 @@ class Writer {
       ports.push_back("    input  logic in_valid");
       ports.push_back("    output logic out_valid");
     }
-    ports.push_back(fmt::format("    input  logic {}in_data", vector_range(design.input_bits)));
-    ports.push_back(fmt::format("    output logic {}out_data", vector_range(design.output_bits)));
+    ports.push_back(fmt::format("    input  logic {}in_data", sliced_range(design.input_bits)));
+    ports.push_back(fmt::format("    output logic {}out_data", sliced_range(design.output_bits)));
     return join(ports, ",\n");
   }
 
@@ -164,17 +216,32 @@ class Writer {
                        node.op->verilog(context_of(graph_, node), operands), note);
   }
 
-  // One constant vector for each bit of the result, chosen from by the operands' bits.
+  // Small tables: one constant vector for each bit of the result, chosen from by the operands'
+  // bits. Larger ones: choices between smaller functions, each of which is written once; synthesis
+  // takes many times as long over a vector of thousands of constants.
   std::string table_text(size_t index, const std::string& note) {
     const IntegerNode& node = graph_.nodes[index];
     const std::vector<int64_t> entries = node.op->entries(context_of(graph_, node));
     const int width = std::max(1, node.range.width());
+    std::string text = fmt::format("  wire {}{};{}\n", vector_range(width), names_[index], note);
+    const auto result_bit = [&](int bit) {
+      return names_[index] + (width == 1 ? "" : fmt::format("[{}]", bit));
+    };
+    if (entries.size() > most_vector_entries) {
+      TableChoices choices(operand_bits(node), tables_.at(index));
+      for (int bit = 0; bit < width; ++bit) {
+        std::vector<bool> function;
+        for (const int64_t entry : entries) function.push_back((entry >> bit & 1) != 0);
+        const std::string value = choices.value_of(function);
+        text += choices.take_text() + fmt::format("  assign {} = {};\n", result_bit(bit), value);
+      }
+      return text;
+    }
     std::vector<std::string> operands;
     for (size_t k = node.inputs.size(); k-- > 0;)
       operands.push_back(names_[static_cast<size_t>(node.inputs[k])]);
     const std::string place =
         operands.size() == 1 ? operands[0] : fmt::format("{{{}}}", join(operands, ", "));
-    std::string text = fmt::format("  wire {}{};{}\n", vector_range(width), names_[index], note);
     for (int bit = 0; bit < width; ++bit) {
       std::string digits;
       for (size_t first = 0; first < entries.size(); first += 4) {
@@ -187,10 +254,21 @@ class Writer {
       const std::string table = fmt::format("{}{}", tables_.at(index), bit);
       text += fmt::format("  localparam [{}:0] {} = {}'h{};\n", entries.size() - 1, table,
                           entries.size(), digits);
-      text += fmt::format("  assign {}{} = {}[{}];\n", names_[index],
-                          width == 1 ? "" : fmt::format("[{}]", bit), table, place);
+      text += fmt::format("  assign {} = {}[{}];\n", result_bit(bit), table, place);
     }
     return text;
+  }
+
+  // A table's index, bit by bit.
+  std::vector<std::string> operand_bits(const IntegerNode& node) const {
+    std::vector<std::string> bits;
+    for (const IntegerId id : node.inputs) {
+      const std::string& name = names_[static_cast<size_t>(id)];
+      const int width = port_width(id);
+      for (int bit = 0; bit < width; ++bit)
+        bits.push_back(width == 1 ? name : fmt::format("{}[{}]", name, bit));
+    }
+    return bits;
   }
 
   std::string registers_text(const EmittedDesign& design) const {

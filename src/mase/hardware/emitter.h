@@ -29,9 +29,10 @@ struct EmitOptions {
 // What a design costs by a model.
 struct Estimate {
   double luts = 0, levels = 0, delay_ns = 0;
-  int64_t registers = 0;
+  int64_t registers = 0, dsps = 0;
   bool timed = true;  // levels and delay are known
   std::string method = "the optimised graph";
+  double error = 0.15;  // how far LUTs were from Yosys's, as a share, on designs not fitted to
   struct Layer {
     std::string name;
     double luts = 0, levels = 0;
@@ -52,7 +53,10 @@ struct EmittedDesign {
   int input_element = 0, output_element = 0;
   Dict facts = {};                        // for the manifest
   std::optional<Estimate> estimate = {};  // where the graph's own costs do not say it
-  std::vector<std::string> signals;       // of every node, for read-back; empty: the style has none
+  // What the text was written from, where that is not the graph itself: output codes of rows of
+  // input codes.
+  std::function<std::vector<int64_t>(const std::vector<int64_t>& rows)> run = {};
+  std::vector<std::string> signals;  // of every node, for read-back; empty: the style has none
 };
 
 struct EmitterRecord {
@@ -75,8 +79,7 @@ Field valid_field();
 
 // The testbench: reads codes from vectors.hex through the simulator's own file functions, compares
 // every output and says how many rows differ.
-std::string testbench_text(const IntegerGraph& graph, const EmittedDesign& design,
-                           const std::string& top);
+std::string testbench_text(const EmittedDesign& design, const std::string& top);
 // The same for designs with valid and ready: elements enter and leave `in` and `out` at a time,
 // both sides stall at random, and what is valid must stay until it is taken. With the argument
 // +nostall nothing stalls.

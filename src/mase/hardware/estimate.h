@@ -17,10 +17,13 @@ struct CostShare {
     other += share * more.other;
   }
 };
-double adder_luts(double bits);  // of one adder whose carry chain has so many bits
+double adder_luts(const IntegerGraph& graph, const IntegerNode& node);
+// The same of one that is not built yet, whose carry chain has so many bits.
+double chain_luts(double bits);
 // Of a node of which so many bits are read (optimize.h).
 CostShare cost_share(const IntegerGraph& graph, const IntegerNode& node, int bits);
 double estimated_luts(const CostShare& cost);
+double estimated_luts(const GraphCost& cost);
 double delay_of_levels(double levels);  // in nanoseconds: a model, not placed
 
 }  // namespace mase

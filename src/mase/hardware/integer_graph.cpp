@@ -81,17 +81,28 @@ void verify(const IntegerGraph& graph) {
   };
   check_list(graph.inputs, "input");
   check_list(graph.outputs, "output");
-  const std::vector<LinearForm> forms = linear_forms(graph);
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const IntegerNode& node = graph.nodes[i];
-    const IntegerRange known = node.op->range(context_of(graph, node));
-    if (node.range.contains(known)) continue;
-    // The linear form may know better, never worse.
-    if (node.op->affine && node.range.contains(range_of(forms[i], graph))) continue;
+  std::vector<char> narrower(graph.nodes.size(), 0);  // than the operands' intervals say
+  const auto known_range = [&](size_t i) {
+    return graph.nodes[i].op->range(context_of(graph, graph.nodes[i]));
+  };
+  const auto refuse = [&](size_t i) {
+    const IntegerRange known = known_range(i), &own = graph.nodes[i].range;
     throw Error(fmt::format("integer graph {}: {}", printable(graph.name), described(graph, i)),
                 fmt::format("its values lie in [{}, {}], not in [{}, {}]", known.low, known.high,
-                            node.range.low, node.range.high));
+                            own.low, own.high));
+  };
+  bool any = false;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].range.contains(known_range(i))) continue;
+    if (!graph.nodes[i].op->affine) refuse(i);
+    narrower[i] = 1;
+    any = true;
   }
+  // The linear form may know better, never worse.
+  if (any)
+    visit_linear_forms(graph, [&](size_t i, const LinearForm& form) {
+      if (narrower[i] && !graph.nodes[i].range.contains(range_of(form, graph))) refuse(i);
+    });
 }
 
 namespace {

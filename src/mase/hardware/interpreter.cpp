@@ -49,7 +49,7 @@ IntegerProgram::IntegerProgram(const IntegerGraph& graph) : graph_(graph) {
     step.to = slot[i] = take();
     LaneCall& call = calls_.emplace_back();
     if (node.op->lanes)
-      call = {node.op->lanes(node), step.from[0], step.from.back(), step.to};
+      call = {node.op->lanes(node), step.from[0], step.from.back(), step.to, step.from};
     else
       step.general = &node;
     if (!node.op->lanes)

@@ -17,6 +17,8 @@ namespace mase {
 class IntegerProgram {
  public:
   explicit IntegerProgram(const IntegerGraph& graph);
+  IntegerProgram(const IntegerProgram&) = delete;  // steps point into its own graph
+  IntegerProgram& operator=(const IntegerProgram&) = delete;
 
   size_t inputs() const { return input_slots_.size(); }
   size_t outputs() const { return output_slots_.size(); }

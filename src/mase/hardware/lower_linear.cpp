@@ -47,10 +47,22 @@ std::vector<IntegerId> lower_linear(IntegerBuilder& builder, const std::vector<I
                     "give the weights fewer fraction bits");
       return number.mantissa * (int64_t{1} << up);
     };
-    IntegerId sum = builder.constant(constant.mantissa == 0 ? 0 : scaled(constant, 0), frac);
-    for (const auto& [id, weight] : terms)
-      sum = builder.add(sum, 0, builder.scale(id, scaled(weight, builder.at(id).frac), frac), 0);
-    results.push_back(sum);
+    const int64_t whole = constant.mantissa == 0 ? 0 : scaled(constant, 0);
+    if (terms.empty()) {
+      results.push_back(builder.constant(whole, frac));
+      continue;
+    }
+    std::vector<IntegerId> operands;
+    std::vector<int64_t> numbers = {frac, whole};
+    operands.reserve(terms.size());
+    numbers.reserve(terms.size() + 2);
+    for (const auto& [id, weight] : terms) {
+      operands.push_back(id);
+      numbers.push_back(scaled(weight, builder.at(id).frac));
+    }
+    results.push_back(terms.size() == 1 && whole == 0
+                          ? builder.scale(operands[0], numbers.back(), frac)
+                          : builder.node("linear_sum", std::move(operands), std::move(numbers)));
   }
   builder.note_linear(inputs, results);
   return results;

@@ -16,7 +16,8 @@ namespace mase {
 namespace {
 
 constexpr int64_t table_limit = 1 << 14;
-constexpr size_t step_limit = 64;  // values of a format that is lowered to thresholds
+constexpr size_t step_limit = 64;             // values of a format that is lowered to thresholds
+constexpr int64_t all_codes_limit = 1 << 18;  // operands whose steps are held to every code
 
 std::optional<IntegerRounding> magnitude_rounding(Rounding rounding) {
   switch (rounding) {
@@ -219,7 +220,23 @@ struct Steps {
   std::vector<int64_t> thresholds;  // codes from which the next value holds
   std::vector<float> values;        // one more
 };
-// A function that never falls, as its steps; nothing if it has too many.
+// Whether every code between the steps has their value.
+bool are_steps_of(const IntegerNode& node, const ValueFunction& function, const Steps& steps) {
+  if (node.range.high - node.range.low >= all_codes_limit) return true;
+  std::vector<float> values;
+  for (int64_t code = node.range.low; code <= node.range.high; ++code)
+    values.push_back(value_of(node, code));
+  values = function(std::move(values));
+  size_t step = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t code = node.range.low + static_cast<int64_t>(i);
+    while (step < steps.thresholds.size() && code >= steps.thresholds[step]) ++step;
+    if (values[i] != steps.values[step]) return false;
+  }
+  return true;
+}
+
+// A function that never falls, as its steps; nothing if it falls or has too many.
 std::optional<Steps> steps_of(const IntegerNode& node, const ValueFunction& function) {
   const auto at = [&](int64_t code) { return function({value_of(node, code)})[0]; };
   Steps steps{{}, {at(node.range.low)}};
@@ -234,10 +251,10 @@ std::optional<Steps> steps_of(const IntegerNode& node, const ValueFunction& func
     }
     steps.thresholds.push_back(above);
     steps.values.push_back(at(above));
-    MASE_CHECK(steps.values.back() > steps.values[steps.values.size() - 2],
-               "a format whose rounding falls");
+    if (!(steps.values.back() > steps.values[steps.values.size() - 2])) return {};
     from = above;
   }
+  if (!are_steps_of(node, function, steps)) return {};
   return steps;
 }
 
@@ -347,7 +364,7 @@ std::vector<IntegerId> lower_rounding(IntegerBuilder& builder,
     else if (small)
       results.push_back(MagnitudeRounding(builder, place)
                             .to_float(x, *small, *magnitude_rounding(small->rounding)));
-    else if ((steps = steps_of(builder.at(x), function)))
+    else if (never_falls(format) && (steps = steps_of(builder.at(x), function)))
       results.push_back(lower_steps(builder, x, *steps, place));
     else
       results.push_back(lower_table(builder, x, function, place));
@@ -382,7 +399,10 @@ InputCodes input_codes_of(const Quantizer& format, size_t features, const std::s
                   fmt::format("{} rounds a network's inputs by what stands beside them, or by "
                               "chance: it has no exact integers for them",
                               format.format),
-                  "use integer without stochastic rounding, minifloat, mxint, binary or ternary");
+                  binary || (format.type && format.type->as<Ternary>())
+                      ? "leave its scale out (binary: bipolar = true; ternary: a threshold and no "
+                        "scaling_factor), or use integer there"
+                      : "use integer without stochastic rounding, minifloat or mxint there");
     if (!format.lowest || !format.largest || !format.smallest_positive)
       throw Error(place, fmt::format("{} has no integers for a network's inputs", format.format),
                   "use integer, minifloat, mxint, binary or ternary there");

@@ -52,6 +52,9 @@ Netlist netlist_from(const Value& json, const std::string& top, const std::strin
   Netlist netlist;
   const Value& module = json["modules"][top];
   if (!module.is_dict()) throw Error(place, fmt::format("there is no module '{}'", top));
+  for (const auto& [name, port] : module["ports"].as_dict("ports"))
+    netlist.ports[name] = {port["direction"].as_string("direction") == "input",
+                           bits_of(port["bits"], place)};
   for (const auto& [name, net] : module["netnames"].as_dict("netnames"))
     netlist.wires[name] = bits_of(net["bits"], place);
   for (const auto& [name, entry] : module["cells"].as_dict("cells")) {
@@ -63,8 +66,11 @@ Netlist netlist_from(const Value& json, const std::string& top, const std::strin
       cell.parameters[key] = parameter(value);
     const NetBits& out = cell.has("Y") ? cell.port("Y") : cell.port("Q");
     for (size_t i = 0; i < out.size(); ++i)
-      if (out[i] >= 0)
-        netlist.driver[out[i]] = {static_cast<int>(netlist.cells.size()), static_cast<int>(i)};
+      if (out[i] >= 0 &&
+          !netlist.driver
+               .try_emplace(out[i], static_cast<int>(netlist.cells.size()), static_cast<int>(i))
+               .second)
+        throw Error(place, fmt::format("two cells drive one bit of '{}'", top));
     netlist.cells.push_back(std::move(cell));
   }
   return netlist;

@@ -26,7 +26,13 @@ struct NetCell {
   bool has(const std::string& name) const { return ports.count(name) > 0; }
 };
 
+struct NetPort {
+  bool is_input = false;
+  NetBits bits;
+};
+
 struct Netlist {
+  std::map<std::string, NetPort> ports;
   std::map<std::string, NetBits> wires;
   std::vector<NetCell> cells;
   std::map<NetBit, std::pair<int, int>> driver;  // bit -> cell and place in its output

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "mase/formats/few_digits.h"
 #include "mase/hardware/bill.h"
 #include "mase/hardware/bit_times.h"
 #include "mase/hardware/builder.h"
@@ -22,10 +23,12 @@ constexpr int most_table_bits = 10;  // a wider table is hardly ever cheaper tha
 void add_cost(GraphCost& cost, const IntegerGraph& graph, const IntegerNode& node, int bits) {
   const double luts = node_luts(graph, node, bits);
   cost.luts += luts;
-  if (is_adder(node)) {
-    ++cost.adders;
+  if (const int64_t adders = adder_count(node); adders > 0) {
+    cost.adders += adders;
     cost.adder_bits += static_cast<int64_t>(luts);
-    cost.adder_luts += adder_luts(luts);
+    cost.adder_luts += is_adder(node) ? adder_luts(graph, node)
+                                      : static_cast<double>(adders) *
+                                            chain_luts(luts / static_cast<double>(adders));
   }
   if (node.op->entries) cost.table_luts += luts;
   if (node.op->name == "register") cost.registers += node.range.width();
@@ -55,6 +58,13 @@ std::optional<RoundedRelu> rounded_relu(const IntegerGraph& graph, const Integer
 
 bool is_adder(const IntegerNode& node) {
   return node.op->name == "add" || node.op->name == "subtract";
+}
+
+int64_t adder_count(const IntegerNode& node) {
+  if (node.op->name != "linear_sum") return is_adder(node);
+  int64_t digits = node.numbers[1] != 0;
+  for (size_t k = 2; k < node.numbers.size(); ++k) digits += signed_digit_count(node.numbers[k]);
+  return std::max<int64_t>(0, digits - 1);
 }
 
 std::vector<int> bits_read(const IntegerGraph& graph) {

@@ -23,6 +23,8 @@ struct OptimizeOptions {
 };
 
 bool is_adder(const IntegerNode& node);
+// Adders of two operands that it is made of; a sum as it was lowered counts those of its digits.
+int64_t adder_count(const IntegerNode& node);
 
 // Costs by the records' own models: 6-input tables, and levels of logic of the longest path.
 struct GraphCost {

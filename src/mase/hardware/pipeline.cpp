@@ -160,18 +160,21 @@ IntegerGraph pipeline(const IntegerGraph& graph, double levels) {
   const std::vector<double> delays = delays_of(graph);
   // Operations are placed by their own delays, and what comes out is measured bit by bit: a chain
   // behind a chain takes less than both. The longest stages that keep the target are taken.
-  IntegerGraph best;
-  double least = INFINITY;
-  for (double target = 1.6 * levels; least > levels && target > levels / 4; target *= 0.92) {
+  for (double target = 1.6 * levels;; target = target > levels / 4 ? 0.92 * target : 0) {
     const std::vector<int> stage = with_few_bits(graph, delays, target);
     IntegerGraph next = with_registers(graph, stage, *std::max_element(stage.begin(), stage.end()));
     const double found = cost_of(next).levels;
-    if (found >= least) continue;
-    least = found;
-    best = std::move(next);
+    if (found <= levels) {
+      verify(next);
+      return next;
+    }
+    if (target == 0)
+      throw Error("--levels",
+                  fmt::format("registers {} levels apart would stand inside a single operation; "
+                              "the longest one takes {:.0f}, with the cells at both ends",
+                              levels, std::ceil(found)),
+                  fmt::format("give at least --levels {:.0f}", std::ceil(found)));
   }
-  verify(best);
-  return best;
 }
 
 }  // namespace mase

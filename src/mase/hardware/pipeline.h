@@ -8,7 +8,8 @@ namespace mase {
 
 // At most so many levels of logic between registers; outputs are registered. Stages are as few as
 // the target allows, and every boundary is the cut through the graph whose registers have the
-// fewest bits. A single operation with more levels stands alone in its stage.
+// fewest bits. Operations are not split: a target below the longest of them is refused with the
+// levels that it takes.
 IntegerGraph pipeline(const IntegerGraph& graph, double levels);
 
 }  // namespace mase

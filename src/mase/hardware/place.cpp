@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "mase/base/file.h"
-#include "mase/hardware/design.h"
+#include "mase/hardware/design_folder.h"
 #include "mase/hardware/tool.h"
 
 namespace mase {
@@ -34,17 +34,8 @@ const Register<PlacementPart> ecp5{{
     .most_cells = 83640,
 }};
 
-int64_t bits_of(const Value& ports) {
-  int64_t bits = 0;
-  for (const Value& port : ports.as_list())
-    bits = std::max(bits, port["low_bit"].as_int() + port["width"].as_int());
-  return bits;
-}
-
-std::string wrapper(const Value& manifest) {
-  const int64_t in = bits_of(manifest["inputs"]), out = bits_of(manifest["outputs"]);
-  const bool valid = manifest["valid"].is_bool() && manifest["valid"].as_bool();
-  const bool clocked = manifest["latency_cycles"].as_int() > 0;
+std::string wrapper(const DesignFolder& folder) {
+  const EmittedDesign& design = folder.design;
   return fmt::format(
       "module placed (input wire clk, input wire bit_in, output reg bit_out);\n"
       "  reg [{0}:0] in_data;\n  reg [{1}:0] taken, shifted;\n  wire [{1}:0] out_data;\n"
@@ -53,9 +44,9 @@ std::string wrapper(const Value& manifest) {
       "    in_data <= {{in_data, bit_in}};\n    taken <= out_data;\n"
       "    shifted <= {{shifted, 1'b0}} ^ taken;\n    bit_out <= shifted[{1}];\n  end\n"
       "endmodule\n",
-      in - 1, out - 1, manifest["top"].as_string(),
-      std::string(clocked ? ".clk(clk), " : "") +
-          (valid ? ".rst(1'b0), .in_valid(1'b1), .out_valid(), " : ""));
+      design.input_bits - 1, design.output_bits - 1, folder.top,
+      std::string(design.clocked ? ".clk(clk), " : "") +
+          (design.valid ? ".rst(1'b0), .in_valid(1'b1), .out_valid(), " : ""));
 }
 
 // "... CELL:  123/ 7680   1%" and "Max frequency for clock 'clk': 57.12 MHz (PASS at ...)": what is
@@ -95,25 +86,22 @@ Placement place_folder(const std::string& folder, const std::string& part_name) 
   if (program == part.programs.end())
     throw Error(part.programs[0], "is not installed", part.remedy);
   require_tool("yosys");
-  namespace fs = std::filesystem;
-  const Value manifest = read_json((fs::path(folder) / "manifest.json").string());
-  if (manifest["style"].as_string("") == "stream")
+  const DesignFolder design = read_design_folder(folder);
+  if (design.stream)
     throw Error("--place", "designs of style stream are not placed", "emit it unrolled");
   // The estimate counts tables of six inputs; of four there are more.
-  if (const Value& luts = manifest["estimate"]["luts"];
-      luts.is_number() && luts.as_double() > static_cast<double>(part.most_cells))
+  if (design.luts.value_or(0) > static_cast<double>(part.most_cells))
     throw Error(folder,
                 fmt::format("does not fit {}: about {:.0f} LUTs, and the part has {} cells",
-                            part.name, luts.as_double(), part.most_cells),
+                            part.name, *design.luts, part.most_cells),
                 "shrink it (ch shrink), or choose a larger part");
   WorkFolder apart(folder, "place");
   const std::string& work = apart.path();
-  write_file_atomically(work + "/placed.sv", wrapper(manifest));
+  write_file_atomically(work + "/placed.sv", wrapper(design));
   const ToolResult built =
       run_tool({"yosys", "-q", "-p",
-                fmt::format("read_verilog -sv ../../rtl/*.sv placed.sv; {} -top placed -json "
-                            "placed.json",
-                            part.synthesis)},
+                fmt::format("read_verilog -sv {} placed.sv; {} -top placed -json placed.json",
+                            join(copy_sources(folder, work), " "), part.synthesis)},
                work);
   if (built.exit_code != 0) throw Error("yosys", last_error(built.output));
   std::vector<std::string> command = {*program};
@@ -141,7 +129,7 @@ Placement place_folder(const std::string& folder, const std::string& part_name) 
     if (!numbers.empty()) result.mhz = numbers[0];
   }
   result.seconds = built.seconds + run.seconds;
-  write_file_atomically((fs::path(folder) / "placement.json").string(),
+  write_file_atomically((std::filesystem::path(folder) / "placement.json").string(),
                         to_json(to_value(result), 2) + "\n");
   apart.keep();
   return result;

@@ -22,10 +22,12 @@ std::optional<IntegerRounding> integer_rounding(Rounding rounding) {
       return IntegerRounding::toward_zero;
     case Rounding::floor:
       return IntegerRounding::floor;
-    // Rare ones become tables.
     case Rounding::half_toward_zero:
+      return IntegerRounding::half_toward_zero;
     case Rounding::away_from_zero:
+      return IntegerRounding::away_from_zero;
     case Rounding::ceil:
+      return IntegerRounding::ceil;
     case Rounding::stochastic:
       break;
   }
@@ -71,6 +73,15 @@ std::optional<std::vector<FixedFormat>> fixed_formats(const Quantizer& quantizer
 
 bool is_function_of_value(const Quantizer& quantizer) {
   return quantizer.elementwise && !quantizer.quantize_drawn && !quantizer.learned;
+}
+
+bool never_falls(const Quantizer& quantizer) {
+  if (!quantizer.type) return false;
+  const Fixed* const fixed = quantizer.type->as<Fixed>();
+  if (fixed)
+    return fixed->overflow == Overflow::saturate && fixed->rounding != Rounding::stochastic;
+  return quantizer.type->as<Scaled>() || quantizer.type->as<Float>() || quantizer.type->as<Log>() ||
+         quantizer.type->as<Binary>() || quantizer.type->as<Ternary>();
 }
 
 }  // namespace mase

@@ -16,4 +16,8 @@ std::optional<std::vector<FixedFormat>> fixed_formats(const Quantizer& quantizer
 // Whether the same value always gives the same result, whatever stands beside it.
 bool is_function_of_value(const Quantizer& quantizer);
 
+// Whether a larger value never gives a smaller result: what saturates, not what wraps, and no
+// function that a format brought itself.
+bool never_falls(const Quantizer& quantizer);
+
 }  // namespace mase

@@ -27,22 +27,30 @@ struct ProductCounts {
   std::set<IntegerId> inputs;
 };
 
-ProductCounts counts_of(const IntegerGraph& graph, const IntegerGraph::LinearLayer& layer,
-                        const std::vector<LinearForm>& forms) {
-  ProductCounts counts;
-  for (const IntegerId id : layer.outputs) {
-    if (id < 0 || forms[static_cast<size_t>(id)].terms.empty()) continue;
-    double digits = 0;
-    for (const auto& [root, factor] : forms[static_cast<size_t>(id)].terms) {
-      digits += signed_digit_count(factor);
-      counts.weights += 1;
-      counts.inputs.insert(root);
-    }
-    counts.digits += digits;
-    counts.sums += 1;
-    counts.unshared_bits += (digits - 1) * graph.at(id).range.width();
-    counts.most_digits = std::max(counts.most_digits, digits);
+void count_sum(ProductCounts& counts, const LinearForm& form, int width) {
+  if (form.terms.empty()) return;
+  double digits = 0;
+  for (const auto& [root, factor] : form.terms) {
+    digits += signed_digit_count(factor);
+    counts.weights += 1;
+    counts.inputs.insert(root);
   }
+  counts.digits += digits;
+  counts.sums += 1;
+  counts.unshared_bits += (digits - 1) * width;
+  counts.most_digits = std::max(counts.most_digits, digits);
+}
+
+// Of every linear layer, in the graph's order of them.
+std::vector<ProductCounts> counts_of(const IntegerGraph& graph) {
+  std::vector<std::vector<size_t>> layers_of(graph.nodes.size());
+  for (size_t k = 0; k < graph.linear.size(); ++k)
+    for (const IntegerId id : graph.linear[k].outputs)
+      if (id >= 0) layers_of[static_cast<size_t>(id)].push_back(k);
+  std::vector<ProductCounts> counts(graph.linear.size());
+  visit_linear_forms(graph, [&](size_t i, const LinearForm& form) {
+    for (const size_t k : layers_of[i]) count_sum(counts[k], form, graph.nodes[i].range.width());
+  });
   return counts;
 }
 
@@ -57,21 +65,21 @@ CostShare shared_cost(const ProductCounts& c) {
   cost.adders =
       std::min(c.digits - c.sums, std::exp(-0.14422 + 0.74188 * std::log(c.digits - c.sums) +
                                            0.18879 * sums + 0.19339 * inputs + 0.14692 * each));
-  cost.adder_luts = cost.adders * adder_luts(bits / cost.adders);
+  cost.adder_luts = cost.adders * chain_luts(bits / cost.adders);
   return cost;
 }
 
 }  // namespace
 
 Estimate quick_estimate(const IntegerGraph& lowered) {
-  const std::vector<LinearForm> forms = linear_forms(lowered);
+  const std::vector<ProductCounts> products = counts_of(lowered);
   std::vector<CostShare> costs(lowered.layers.size());
   std::vector<double> levels(lowered.layers.size(), 0);
   std::vector<char> counted(lowered.layers.size(), 0);
   double digits = 0;
-  for (const IntegerGraph::LinearLayer& layer : lowered.linear) {
-    const ProductCounts counts = counts_of(lowered, layer, forms);
-    const size_t at = static_cast<size_t>(layer.layer);
+  for (size_t k = 0; k < products.size(); ++k) {
+    const ProductCounts& counts = products[k];
+    const size_t at = static_cast<size_t>(lowered.linear[k].layer);
     digits += counts.digits;
     costs[at].add(shared_cost(counts), 1);
     levels[at] += levels_per_doubling * std::log2(std::max(1.0, counts.most_digits));
@@ -84,7 +92,7 @@ Estimate quick_estimate(const IntegerGraph& lowered) {
     return result;
   }
   // Everything else as it is once rounding constants have joined the sums.
-  const IntegerGraph merged = merge_rounding(lowered);
+  const IntegerGraph merged = merge_equal(merge_rounding(lowered));
   const std::vector<int> bits = bits_read(merged);
   for (size_t i = 0; i < merged.nodes.size(); ++i) {
     const IntegerNode& node = merged.nodes[i];
@@ -95,6 +103,9 @@ Estimate quick_estimate(const IntegerGraph& lowered) {
   }
   Estimate result;
   result.method = "counts of digits and widths, not an optimised graph";
+  for (const IntegerNode& node : merged.nodes)
+    if (node.op->name == "compare" || node.op->name == "select" || node.op->name == "table")
+      result.error = 0;
   CostShare all;
   for (size_t i = 0; i < costs.size(); ++i) {
     all.add(costs[i], 1);

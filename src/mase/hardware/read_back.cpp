@@ -9,6 +9,7 @@
 #include "mase/base/text.h"
 #include "mase/hardware/linear_form.h"
 #include "mase/hardware/net_evaluator.h"
+#include "mase/hardware/net_ports.h"
 #include "mase/hardware/proved_wires.h"
 
 namespace mase {
@@ -270,9 +271,10 @@ class Reader {
 
 }  // namespace
 
-ReadBack read_back(const IntegerGraph& graph, const std::vector<std::string>& names,
-                   const Netlist& netlist) {
-  return Reader(graph, names, netlist).run();
+ReadBack read_back(const IntegerGraph& graph, const EmittedDesign& design, const Netlist& netlist) {
+  ReadBack result = Reader(graph, design.signals, netlist).run();
+  if (result.fault.empty()) result.fault = port_fault(graph, design, design.signals, netlist);
+  return result;
 }
 
 }  // namespace mase

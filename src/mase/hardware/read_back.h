@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Read-back: what another program reads in the emitted SystemVerilog is proved to be the integer
-// graph, node by node and for all inputs. Sums are rebuilt as affine forms from the additions,
-// subtractions and slices of the netlist, and compared with the graph's linear forms; everything
-// else is compared for every value its operands can take, by trying them, or as functions of their
-// bits (bit_logic.h) where these are many.
+// graph, port by port and node by node and for all inputs, cycle by cycle (net_ports.h). Sums are
+// rebuilt as affine forms from the additions, subtractions and slices of the netlist, and compared
+// with the graph's linear forms; everything else is compared for every value its operands can take,
+// by trying them, or as functions of their bits (bit_logic.h) where these are many.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "mase/hardware/integer_graph.h"
+#include "mase/hardware/emitter.h"
 #include "mase/hardware/netlist.h"
 
 namespace mase {
@@ -25,8 +25,6 @@ struct ReadBack {
   bool proved() const { return fault.empty() && skipped.empty(); }
 };
 
-// `names` are the emitted signals of all nodes.
-ReadBack read_back(const IntegerGraph& graph, const std::vector<std::string>& names,
-                   const Netlist& netlist);
+ReadBack read_back(const IntegerGraph& graph, const EmittedDesign& design, const Netlist& netlist);
 
 }  // namespace mase

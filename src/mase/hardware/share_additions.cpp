@@ -217,7 +217,7 @@ class ProductWriter {
 int layer_of_sum(const IntegerGraph& graph, IntegerId head) {
   const IntegerNode* node = &graph.at(head);
   while (node->op->name == "add" && graph.at(node->inputs[1]).op->name == "constant" &&
-         graph.at(node->inputs[0]).op->name == "add")
+         graph.at(node->inputs[0]).op->affine)
     node = &graph.at(node->inputs[0]);
   return node->layer;
 }
@@ -257,17 +257,25 @@ std::vector<Product> products(const std::vector<Head>& heads) {
   return result;
 }
 
+// Forms of what outputs and operations that are not affine read; no others.
+std::vector<LinearForm> forms_read(const IntegerGraph& graph) {
+  std::vector<char> read(graph.nodes.size(), 0);
+  for (const IntegerNode& node : graph.nodes)
+    if (!node.op->affine)
+      for (const IntegerId input : node.inputs) read[static_cast<size_t>(input)] = 1;
+  for (const IntegerId output : graph.outputs) read[static_cast<size_t>(output)] = 1;
+  std::vector<LinearForm> forms(graph.nodes.size());
+  visit_linear_forms(graph, [&](size_t i, const LinearForm& form) {
+    if (read[i]) forms[i] = form;
+  });
+  return forms;
+}
+
 // Affine nodes that something else reads.
 std::vector<char> heads_of(const IntegerGraph& graph, const std::vector<LinearForm>& forms) {
   std::vector<char> is_head(graph.nodes.size(), 0);
-  const auto mark = [&](IntegerId id) {
-    const LinearForm& form = forms[static_cast<size_t>(id)];
-    if (graph.at(id).op->affine && !form.terms.empty()) is_head[static_cast<size_t>(id)] = 1;
-  };
-  for (const IntegerNode& node : graph.nodes)
-    if (!node.op->affine)
-      for (const IntegerId input : node.inputs) mark(input);
-  for (const IntegerId output : graph.outputs) mark(output);
+  for (size_t i = 0; i < is_head.size(); ++i)
+    is_head[i] = graph.nodes[i].op->affine && !forms[i].terms.empty();
   return is_head;
 }
 
@@ -316,11 +324,12 @@ std::vector<IntegerId> grouped_roots(IntegerBuilder& builder, const std::vector<
 void check_heads(const IntegerGraph& before, const std::vector<LinearForm>& forms,
                  const std::vector<char>& is_head, const IntegerGraph& after,
                  const std::vector<IntegerId>& renamed) {
-  const std::vector<LinearForm> written = linear_forms(after);
-  for (size_t i = 0; i < before.nodes.size(); ++i) {
-    if (!is_head[i]) continue;
-    LinearForm wanted{{}, forms[i].constant};
-    for (const auto& [root, factor] : forms[i].terms) {
+  std::vector<std::vector<size_t>> heads(after.nodes.size());  // of every node
+  for (size_t i = 0; i < before.nodes.size(); ++i)
+    if (is_head[i]) heads[static_cast<size_t>(renamed[i])].push_back(i);
+  const auto wanted_form = [&](size_t head) {
+    LinearForm wanted{{}, forms[head].constant};
+    for (const auto& [root, factor] : forms[head].terms) {
       // Exact intervals may show that a root has one value only.
       const IntegerNode& now = after.at(renamed[static_cast<size_t>(root)]);
       if (now.op->name == "constant")
@@ -329,14 +338,18 @@ void check_heads(const IntegerGraph& before, const std::vector<LinearForm>& form
         wanted.terms.emplace_back(renamed[static_cast<size_t>(root)], factor);
     }
     std::sort(wanted.terms.begin(), wanted.terms.end());
-    MASE_CHECK(written[static_cast<size_t>(renamed[i])] == wanted, "the sum %{} is another one", i);
-  }
+    return wanted;
+  };
+  visit_linear_forms(after, [&](size_t i, const LinearForm& written) {
+    for (const size_t head : heads[i])
+      MASE_CHECK(written == wanted_form(head), "the sum %{} is another one", head);
+  });
 }
 
 }  // namespace
 
 double sharing_work(const IntegerGraph& graph) {
-  const std::vector<LinearForm> forms = linear_forms(graph);
+  const std::vector<LinearForm> forms = forms_read(graph);
   const std::vector<char> is_head = heads_of(graph, forms);
   double work = 0;
   for (size_t i = 0; i < forms.size(); ++i) {
@@ -349,7 +362,7 @@ double sharing_work(const IntegerGraph& graph) {
 }
 
 IntegerGraph share_additions(const IntegerGraph& graph, const CmvmOptions& options) {
-  const std::vector<LinearForm> forms = linear_forms(graph);
+  const std::vector<LinearForm> forms = forms_read(graph);
   const size_t count = graph.nodes.size();
   // Depth of a root: how many others lie before it.
   std::vector<int> depth(count, 0);
@@ -376,17 +389,19 @@ IntegerGraph share_additions(const IntegerGraph& graph, const CmvmOptions& optio
       CmvmProblem problem;
       std::vector<IntegerId> roots;
       const std::vector<double> arrival = arrival_times(builder.graph());
+      std::map<IntegerId, size_t> row_of;
       for (const IntegerId root : product.roots) {
         const IntegerId id = renamed[static_cast<size_t>(root)];
         MASE_CHECK(id >= 0, "root %{} is not written yet", root);
+        row_of[root] = roots.size();
         roots.push_back(id);
         problem.inputs.push_back(builder.at(id).range);
         problem.arrival.push_back(arrival[static_cast<size_t>(id)]);
         problem.weights.emplace_back(product.heads.size(), 0);
-        for (size_t h = 0; h < product.heads.size(); ++h)
-          for (const auto& [term, factor] : product.heads[h].form.terms)
-            if (term == root) problem.weights.back()[h] = factor;
       }
+      for (size_t h = 0; h < product.heads.size(); ++h)
+        for (const auto& [root, factor] : product.heads[h].form.terms)
+          problem.weights[row_of.at(root)][h] = factor;
       const SolvedProduct solved = cheapest(problem, options);
       const AdderGraph& adders = solved.adders;
       if (solved.grouped) {
@@ -458,13 +473,12 @@ IntegerGraph share_additions(const IntegerGraph& graph, const CmvmOptions& optio
   }
   result = without_dead_nodes(result);
   // Narrow every sum to the exact interval of its linear form, and what follows from it.
-  const std::vector<LinearForm> new_forms = linear_forms(result);
-  for (size_t i = 0; i < result.nodes.size(); ++i) {
+  visit_linear_forms(result, [&](size_t i, const LinearForm& form) {
     IntegerNode& node = result.nodes[i];
-    if (!node.op->evaluate) continue;
+    if (!node.op->evaluate) return;
     node.range =
-        node.op->affine ? range_of(new_forms[i], result) : node.op->range(context_of(result, node));
-  }
+        node.op->affine ? range_of(form, result) : node.op->range(context_of(result, node));
+  });
   return result;
 }
 

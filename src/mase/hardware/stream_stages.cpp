@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "mase/hardware/builder.h"
+#include "mase/hardware/interpreter.h"
 #include "mase/hardware/linear_form.h"
 #include "mase/hardware/optimize.h"
 
@@ -31,39 +32,47 @@ int signed_width(int64_t low, int64_t high) {
   return IntegerRange{std::min<int64_t>(low, -1), std::max<int64_t>(high, 0)}.width();
 }
 
-// Node `id` as a sum of multiples of `stops`, by the position of these; nothing if it is none.
+// Nodes as sums of multiples of `stops`, by the position of these.
 struct LocalForm {
-  std::map<size_t, int64_t> terms;
+  std::vector<int64_t> factors;  // of all stops
   int64_t constant = 0;
 };
 class LocalForms {
  public:
-  LocalForms(const IntegerGraph& graph, const std::vector<IntegerId>& stops) : graph_(graph) {
+  LocalForms(const IntegerGraph& graph, const std::vector<IntegerId>& stops)
+      : graph_(graph), count_(stops.size()), place_(graph.nodes.size(), -1) {
     for (size_t i = 0; i < stops.size(); ++i)
-      if (stops[i] >= 0) known_.try_emplace(stops[i], LocalForm{{{i, 1}}, 0});
+      if (stops[i] >= 0 && place_[static_cast<size_t>(stops[i])] < 0)
+        place_[static_cast<size_t>(stops[i])] = static_cast<int>(i);
   }
-  std::optional<LocalForm> of(IntegerId id) {
-    if (const auto found = known_.find(id); found != known_.end()) return found->second;
-    const IntegerNode& node = graph_.at(id);
-    if (!node.op->affine) return {};
-    const AffineRule rule = node.op->rule(context_of(graph_, node));
-    LocalForm form{{}, rule.constant};
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      const std::optional<LocalForm> part = of(node.inputs[k]);
-      if (!part) return {};
-      for (const auto& [index, factor] : part->terms) {
-        int64_t& mine = form.terms[index];
-        mine = checked_add(mine, checked_multiply(factor, rule.factors[k]));
-        if (mine == 0) form.terms.erase(index);
-      }
-      form.constant = checked_add(form.constant, checked_multiply(part->constant, rule.factors[k]));
+  // Nothing if it is no such sum.
+  std::optional<LocalForm> of(IntegerId id) const {
+    LocalForm form{std::vector<int64_t>(count_, 0), 0};
+    std::map<IntegerId, int64_t> waiting;  // multiples of nodes; users come before operands
+    const auto add = [&](IntegerId node, int64_t multiple) {
+      const int place = place_[static_cast<size_t>(node)];
+      int64_t& mine = place < 0 ? waiting[node] : form.factors[static_cast<size_t>(place)];
+      mine = checked_add(mine, multiple);
+    };
+    add(id, 1);
+    while (!waiting.empty()) {
+      const auto last = std::prev(waiting.end());
+      const auto [at, multiple] = *last;
+      waiting.erase(last);
+      const IntegerNode& node = graph_.at(at);
+      if (!node.op->affine) return {};
+      const AffineRule rule = node.op->rule(context_of(graph_, node));
+      form.constant = checked_add(form.constant, checked_multiply(rule.constant, multiple));
+      for (size_t k = 0; k < node.inputs.size(); ++k)
+        add(node.inputs[k], checked_multiply(rule.factors[k], multiple));
     }
-    return known_.emplace(id, form).first->second;
+    return form;
   }
 
  private:
   const IntegerGraph& graph_;
-  std::map<IntegerId, LocalForm> known_;
+  size_t count_;
+  std::vector<int> place_;
 };
 
 // What lies between one of `sums` and node `id`: that sum, and the nodes in order.
@@ -159,14 +168,34 @@ void add_functions(StreamStage& stage, const IntegerGraph& graph, const std::vec
   }
 }
 
-double stage_luts(const StreamStage& stage, int before, int after) {
+constexpr int64_t control_registers = 14;  // of a stage, about
+
+// What of a stage does not depend on how it is folded.
+struct StageWidths {
+  explicit StageWidths(const StreamStage& stage)
+      : weight(stage.weight_width()), sum(stage.sum_width()), in(stage.in.width) {}
+  int weight, sum, in;
+  // Yosys puts products of so many bits into multiplier blocks.
+  bool in_blocks() const { return in + weight >= 9; }
+};
+
+// A multiplier block is as dear as the look-up tables that it stands for.
+double stage_area(const StreamStage& stage, const StageWidths& widths, int before, int after) {
   const double in_depth = static_cast<double>(stage.inputs()) / before;
   const double multipliers = static_cast<double>(before) * after;
-  const double weight_bits =
-      static_cast<double>(stage.inputs()) * stage.outputs() * stage.weight_width();
-  return multipliers * (stage.in.width * stage.weight_width() + stage.sum_width()) +
-         weight_bits / 64 +
-         (after < stage.outputs() ? before * stage.in.width * 2 * in_depth / 3 : 0);
+  const double weight_bits = static_cast<double>(stage.inputs()) * stage.outputs() * widths.weight;
+  return multipliers * (widths.in * widths.weight + widths.sum) + weight_bits / 64 +
+         (after < stage.outputs() ? before * widths.in * 2 * in_depth / 3 : 0);
+}
+
+// Fitted to Yosys 0.23 on ten designs (docs/hardware.md): products outside of blocks, sums of
+// those in blocks, tables of weights, and what every input bit has for buffers and choices.
+double stage_luts(const StageWidths& widths, int before, int after, int64_t cycles) {
+  const double products = static_cast<double>(before) * after;
+  const double own = widths.in_blocks() ? 0.234 * widths.sum : 1.346 * widths.in * widths.weight;
+  const double table =
+      cycles > 1 ? 1.069 * widths.weight * std::max(1.0, static_cast<double>(cycles) / 64) : 0;
+  return products * (own + table) + 9.762 * before * widths.in;
 }
 
 std::vector<int> divisors(int number) {
@@ -220,6 +249,8 @@ std::vector<StreamStage> stream_stages(const IntegerGraph& graph) {
       for (const IntegerId id : graph.linear[k + 1].inputs)
         if (id >= 0) ends.push_back(id);
     }
+    if (ends.empty())
+      refuse_stream(graph, fmt::format("nothing that {} computes is read", stage.name));
     std::map<IntegerId, size_t> sums;
     for (size_t o = 0; o < layer.outputs.size(); ++o)
       if (layer.outputs[o] >= 0) sums.try_emplace(layer.outputs[o], o);
@@ -231,7 +262,7 @@ std::vector<StreamStage> stream_stages(const IntegerGraph& graph) {
       if (sums.empty()) refuse_stream(graph, fmt::format("{} has constant outputs", stage.name));
       wanted.push_back({sum, std::move(path), end});
     }
-    LocalForms forms(graph, inputs);
+    const LocalForms forms(graph, inputs);
     std::vector<IntegerRange> in_ranges, out_ranges;
     for (const IntegerId id : inputs) {
       in_ranges.push_back(graph.at(id).range);
@@ -241,7 +272,7 @@ std::vector<StreamStage> stream_stages(const IntegerGraph& graph) {
     for (size_t o = 0; o < wanted.size(); ++o) {
       const std::optional<LocalForm> form = forms.of(layer.outputs[wanted[o].sum]);
       if (!form) refuse_stream(graph, fmt::format("{} is no sum of its inputs", stage.name));
-      for (const auto& [index, factor] : form->terms) stage.weights[index][o] = factor;
+      for (size_t i = 0; i < inputs.size(); ++i) stage.weights[i][o] = form->factors[i];
       stage.constants.push_back(form->constant);
     }
     add_functions(stage, graph, wanted, layer.outputs);
@@ -261,26 +292,48 @@ std::vector<StreamStage> stream_stages(const IntegerGraph& graph) {
   return stages;
 }
 
+std::vector<int64_t> run_stages(const std::vector<StreamStage>& stages,
+                                const std::vector<int64_t>& rows) {
+  std::vector<int64_t> codes = rows;
+  const size_t count = rows.size() / static_cast<size_t>(stages.at(0).inputs());
+  for (const StreamStage& stage : stages) {
+    const size_t in = static_cast<size_t>(stage.inputs()),
+                 out = static_cast<size_t>(stage.outputs());
+    std::vector<IntegerProgram> functions(stage.graphs.begin(), stage.graphs.end());
+    std::vector<int64_t> results(count * out), sums(count);
+    for (size_t o = 0; o < out; ++o) {
+      std::fill(sums.begin(), sums.end(), stage.constants[o]);
+      for (size_t i = 0; i < in; ++i)
+        if (const int64_t weight = stage.weights[i][o]; weight != 0)
+          for (size_t row = 0; row < count; ++row) sums[row] += weight * codes[row * in + i];
+      const std::vector<int64_t> values =
+          functions[static_cast<size_t>(stage.functions[o])].run(sums);
+      for (size_t row = 0; row < count; ++row) results[row * out + o] = values[row];
+    }
+    codes = std::move(results);
+  }
+  return codes;
+}
+
 StreamPlan plan_stream(const std::vector<StreamStage>& stages, int64_t cycles) {
   // The cheapest way to every parallelism after each stage.
   struct Way {
-    double luts = 0;
+    double area = 0;
     int before = 0;
   };
   std::vector<std::map<int, Way>> ways(stages.size() + 1);
   for (const int p : divisors(stages[0].inputs())) ways[0][p] = {};
-  int64_t fastest = 0;
   for (size_t k = 0; k < stages.size(); ++k) {
     const StreamStage& stage = stages[k];
-    fastest = std::max<int64_t>(fastest, 1);
+    const StageWidths widths(stage);
     for (const auto& [before, way] : ways[k])
       for (const int after : divisors(stage.outputs())) {
         const int64_t own =
             static_cast<int64_t>(stage.inputs() / before) * (stage.outputs() / after);
         if (own > cycles) continue;
-        const double luts = way.luts + stage_luts(stage, before, after);
-        const auto [entry, fresh] = ways[k + 1].try_emplace(after, Way{luts, before});
-        if (!fresh && luts < entry->second.luts) entry->second = {luts, before};
+        const double area = way.area + stage_area(stage, widths, before, after);
+        const auto [entry, fresh] = ways[k + 1].try_emplace(after, Way{area, before});
+        if (!fresh && area < entry->second.area) entry->second = {area, before};
       }
     if (ways[k + 1].empty())
       throw Error("--cycles", fmt::format("no row every {} cycles", cycles), "give at least 1");
@@ -289,8 +342,8 @@ StreamPlan plan_stream(const std::vector<StreamStage>& stages, int64_t cycles) {
   plan.latency = 1;
   const auto best =
       std::min_element(ways.back().begin(), ways.back().end(),
-                       [](const auto& a, const auto& b) { return a.second.luts < b.second.luts; });
-  plan.luts = best->second.luts;
+                       [](const auto& a, const auto& b) { return a.second.area < b.second.area; });
+  plan.area = best->second.area;
   plan.parallelism.assign(stages.size() + 1, 0);
   plan.parallelism.back() = best->first;
   for (size_t k = stages.size(); k-- > 0;)
@@ -304,8 +357,11 @@ StreamPlan plan_stream(const std::vector<StreamStage>& stages, int64_t cycles) {
     // A row that is used once is used as it arrives, others when they are there; then the sum, the
     // output register and the next skid buffer.
     plan.latency += (k == 0 ? in_depth : 1) + (out_depth > 1 ? in_depth * out_depth : 0) + 2;
-    plan.registers += (out_depth > 1 ? 2 * stage.inputs() * stage.in.width : 0) +
-                      after * (stage.sum_width() + stage.out.width) + 2 * before * stage.in.width;
+    const StageWidths widths(stage);
+    plan.luts += stage_luts(widths, before, after, plan.cycles.back());
+    if (widths.in_blocks()) plan.dsps += static_cast<int64_t>(before) * after;
+    plan.registers +=
+        after * (widths.sum + stage.out.width) + 2 * before * widths.in + control_registers;
   }
   return plan;
 }

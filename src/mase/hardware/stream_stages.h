@@ -38,6 +38,10 @@ struct StreamStage {
 
 std::vector<StreamStage> stream_stages(const IntegerGraph& graph);
 
+// Output codes of rows of input codes, by the stages' own weights, constants and functions.
+std::vector<int64_t> run_stages(const std::vector<StreamStage>& stages,
+                                const std::vector<int64_t>& rows);
+
 // How many elements pass each boundary at once: before the first stage, between stages, after the
 // last. A stage takes (inputs / before) * (outputs / after) clock cycles for a row.
 struct StreamPlan {
@@ -45,8 +49,10 @@ struct StreamPlan {
   std::vector<int64_t> cycles;  // of each stage
   int64_t interval = 0;         // cycles between rows: the slowest stage's
   int64_t latency = 0;          // from a row's first beat to its last result, nothing stalled
-  double luts = 0;              // by a model of multipliers, sums and tables of weights
-  int64_t registers = 0;
+  double area = 0;              // what it was chosen by: multipliers, sums and tables of weights
+  double luts = 0;              // what Yosys makes of it, by a model
+  int64_t dsps = 0;             // products that it puts into multiplier blocks
+  int64_t registers = 0;        // bits; rows that wait are in memories of look-up tables
 };
 // The cheapest that takes a row every `cycles` clock cycles; an error if none does.
 StreamPlan plan_stream(const std::vector<StreamStage>& stages, int64_t cycles);

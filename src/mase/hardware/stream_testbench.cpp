@@ -28,8 +28,8 @@ std::string stream_testbench_text(const EmittedDesign& design, const std::string
       "  {0} dut (.clk(clk), .rst(rst), .data_in_0(in_data), .data_in_0_valid(in_valid),\n"
       "      .data_in_0_ready(in_ready), .data_out_0(out_data), .data_out_0_valid(out_valid),\n"
       "      .data_out_0_ready(out_ready));\n\n",
-      top, shape.in, vector_range(in_bits), vector_range(out_bits), vector_range(design.input_bits),
-      vector_range(design.output_bits));
+      top, shape.in, sliced_range(in_bits), sliced_range(out_bits), sliced_range(design.input_bits),
+      sliced_range(design.output_bits));
   text +=
       "  initial begin\n"
       "    sent = 0; beat_in = 0; beat_out = 0; rows = 0; mismatches = 0; cycles = 0; idle = 0;\n"

@@ -42,8 +42,7 @@ std::string vectors_text(const IntegerGraph& graph, const EmittedDesign& design,
   return text;
 }
 
-std::string testbench_text(const IntegerGraph& graph, const EmittedDesign& design,
-                           const std::string& top) {
+std::string testbench_text(const EmittedDesign& design, const std::string& top) {
   const int latency = design.latency;
   std::string text = fmt::format(
       "// Drives {0} with the rows of vectors.hex (inputs, then outputs as the interpreter has\n"
@@ -53,7 +52,7 @@ std::string testbench_text(const IntegerGraph& graph, const EmittedDesign& desig
       "  logic clk = 1'b0;\n"
       "  logic {1}in_data = 0;\n"
       "  wire {2}out_data;\n",
-      top, vector_range(design.input_bits), vector_range(design.output_bits));
+      top, sliced_range(design.input_bits), sliced_range(design.output_bits));
   if (design.valid) text += "  logic rst = 1'b1;\n  logic in_valid = 1'b0;\n  wire out_valid;\n";
   text += fmt::format(
       "  logic {1}wanted [0:{0}];\n"
@@ -63,7 +62,7 @@ std::string testbench_text(const IntegerGraph& graph, const EmittedDesign& desig
       "  integer file, got, i, rows, mismatches;\n"
       "  string dump;\n\n"
       "  {3} dut (",
-      latency, vector_range(design.output_bits), vector_range(design.input_bits), top);
+      latency, sliced_range(design.output_bits), sliced_range(design.input_bits), top);
   if (design.clocked) text += ".clk(clk), ";
   if (design.valid) text += ".rst(rst), .in_valid(in_valid), .out_valid(out_valid), ";
   text += ".in_data(in_data), .out_data(out_data));\n\n  initial begin\n";
@@ -120,7 +119,6 @@ std::string testbench_text(const IntegerGraph& graph, const EmittedDesign& desig
       "    else if (mismatches == 0) $display(\"PASS: %0d rows, 0 mismatches\", rows);\n"
       "    else $display(\"FAIL: %0d rows, %0d mismatches\", rows, mismatches);\n"
       "    $finish;\n  end\nendmodule\n";
-  (void)graph;
   return text;
 }
 

@@ -45,6 +45,8 @@ std::string extended(const VerilogOperand& operand, int low, int from, int to) {
 
 std::string vector_range(int width) { return width <= 1 ? "" : fmt::format("[{}:0] ", width - 1); }
 
+std::string sliced_range(int width) { return fmt::format("[{}:0] ", std::max(width, 1) - 1); }
+
 std::string sign_bit(const VerilogOperand& operand) {
   if (!operand.range.is_signed()) return "1'b0";
   const int width = operand.range.width();

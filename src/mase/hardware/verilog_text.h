@@ -22,6 +22,9 @@ std::string extended(const VerilogOperand& operand, int low, int from, int to);
 // "[7:0] " before a name; "" for one bit.
 std::string vector_range(int width);
 
+// The same for vectors that are cut into pieces: "[0:0] " for one bit, which has parts as well.
+std::string sliced_range(int width);
+
 // A name that SystemVerilog takes: letters, digits and underscores, no keyword.
 std::string verilog_name(std::string_view name);
 

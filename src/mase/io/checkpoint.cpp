@@ -127,7 +127,13 @@ Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& mapped
                                  std::optional<CheckpointType> type, const ReadLimits& limits,
                                  bool network_needed) {
   const std::string& path = mapped->path();
-  TorchFile file(mapped, limits);
+  // What a pickle says of a small tensor takes several times the bytes it has in the file.
+  constexpr size_t growth = 8, most_beyond_the_file = size_t{1} << 30;
+  ReadLimits own = limits;
+  const size_t size = mapped->bytes().size();
+  if (own.memory == 0)
+    own.memory = size + (size_t{40} << 20) + std::min(growth * size, most_beyond_the_file);
+  TorchFile file(mapped, own);
   if (network_needed) refuse_objects(file, path);
   const Network network = find_network(file);
   Checkpoint checkpoint;

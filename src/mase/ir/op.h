@@ -109,6 +109,13 @@ struct ResultsInfo {
   std::vector<ElementRule> elements = {};  // of each result, where they differ
 };
 
+// A number that stands among the operands of a function: 1.5 makes floats of whole numbers, 1
+// numbers of true and false. One that does not promote must be such an element itself.
+struct ScalarAttribute {
+  std::string name;
+  bool promotes = true;
+};
+
 struct OpRecord {
   static constexpr const char* kind = "op";
   std::string name;  // MASE's mase_op: "linear", "batch_norm1d", "add"
@@ -134,7 +141,8 @@ struct OpRecord {
   std::map<std::string, std::vector<std::string>> operand_parts = {};
 
   ElementRule element = ElementRule::promoted;
-  std::optional<ResultsInfo> results = {};  // none: one result
+  std::vector<ScalarAttribute> scalars = {};  // attributes that a promoted element depends on
+  std::optional<ResultsInfo> results = {};    // none: one result
 
   std::optional<ProductInfo> product = {};
   std::function<std::vector<ProductPart>(const Value& attributes, const std::vector<Shape>& inputs)>

@@ -7,8 +7,11 @@
 #include "mase/ir/value_type.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "mase/base/text.h"
 #include "mase/ir/evaluate.h"
+#include "mase/ir/infer_dims.h"
 
 namespace mase {
 namespace {
@@ -21,6 +24,7 @@ std::optional<Dim> read_dim(int64_t size) {
   dim.batches = (size + symbol / 2) / symbol;
   dim.constant = size - dim.batches * symbol;
   if (std::abs(dim.constant) > largest_size) return {};
+  if (dim.batches > symbol / 2) return {};  // the square of the batch
   return dim;
 }
 
@@ -41,6 +45,17 @@ bool is_index(const BoundCall& call, size_t input) {
   return std::find(numbers.begin(), numbers.end(), input) != numbers.end();
 }
 
+// PyTorch would cut a fraction off silently.
+void check_element(const std::string& name, const Value& number, DType element) {
+  if (!number.is_number() || element == DType::f32) return;
+  const double value = number.as_double();
+  const bool fits = element == DType::boolean ? value == 0 || value == 1
+                                              : std::floor(value) == value && std::isfinite(value);
+  if (!fits)
+    throw Error("", fmt::format("{} is {}, the elements are {}", name, value, dtype_name(element)),
+                element == DType::boolean ? "give 0 or 1" : "give a whole number");
+}
+
 DType promoted(const BoundCall& call, const std::vector<DType>& inputs) {
   DType result = DType::boolean;
   bool any = false;
@@ -50,9 +65,12 @@ DType promoted(const BoundCall& call, const std::vector<DType>& inputs) {
     any = true;
   }
   if (!any || (call.module && !call.module->parameters.empty())) return DType::f32;
-  // A number among the operands counts too: 1.5 makes floats of whole numbers, 1 numbers of bools.
-  for (const char* name : {"other", "input", "value"}) {
-    const Value& number = call.attributes[name];
+  for (const ScalarAttribute& scalar : call.op->scalars) {
+    const Value& number = call.attributes[scalar.name];
+    if (!scalar.promotes) {
+      check_element(scalar.name, number, result);
+      continue;
+    }
     if (number.is_double()) result = DType::f32;
     if (number.is_int() && result == DType::boolean) result = DType::i64;
   }
@@ -153,7 +171,12 @@ std::vector<DType> infer_elements(const Graph& graph, NodeId before) {
       own = element_of(graph.tensor(node.target)->dtype());
     } else {
       const BoundCall call = bind_value(graph, node);
-      own = result_element(call, input_elements(graph, node, call, elements));
+      const std::vector<DType> inputs = input_elements(graph, node, call, elements);
+      try {
+        own = result_element(call, inputs);
+      } catch (const Error& error) {  // only we know where
+        throw Error(node.name, error.cause(), error.remedy());
+      }
     }
   }
   return elements;
@@ -219,6 +242,22 @@ void resolve_sizes(Graph& graph) {
       throw Error(node.name, fmt::format("the size is {}, N being the batch", size.text()),
                   "take a size that is fixed, or the batch itself");
     node.size = size.is_batch() ? 0 : size.constant;
+  }
+}
+
+std::optional<std::vector<Dim>> infer_dims(const OpRecord& op, const Value& attributes,
+                                           const std::vector<std::vector<Dim>>& inputs) {
+  std::vector<Shape> shapes(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (const Dim& dim : inputs[i]) {
+      if (dim.batches > symbol / 2 || std::abs(dim.constant) > (int64_t{1} << 62)) return {};
+      shapes[i].push_back(dim.at(symbol));
+    }
+  try {
+    return read_shape(op.infer(attributes, shapes));
+  } catch (const Error& error) {  // the number that stands for the batch is none for readers
+    throw Error(error.place(), replace_all(error.cause(), std::to_string(symbol), "batch"),
+                error.remedy());
   }
 }
 

@@ -10,6 +10,9 @@
 
 namespace mase {
 
+// Dimensions of a value, the batch included. A graph with more is refused when it is made or read.
+inline constexpr size_t largest_rank = 16;
+
 // batches * N + constant, where N is the size of the batch.
 struct Dim {
   int64_t batches = 0, constant = 0;

@@ -134,6 +134,9 @@ std::vector<Shape> infer_shapes(const Graph& graph, int64_t batch_size) {
     } else {
       shape = infer_node(graph, node, shapes);
     }
+    if (shape.size() > largest_rank)
+      throw Error(node.name, fmt::format("has {} dimensions", shape.size()),
+                  fmt::format("values have at most {}, the batch included", largest_rank));
   }
   return shapes;
 }

@@ -27,7 +27,8 @@ const Register<OpRecord> registered{elementwise(
      .mase_type = "builtin_func",
      .summary = "x between two limits",
      .attributes = {{{.name = "min", .type = FieldType::number, .help = "the least value"},
-                     {.name = "max", .type = FieldType::number, .help = "the largest value"}}}},
+                     {.name = "max", .type = FieldType::number, .help = "the largest value"}}},
+     .scalars = {{"min"}, {"max"}}},
     expr)};
 
 }  // namespace

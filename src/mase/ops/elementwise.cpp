@@ -90,6 +90,7 @@ OpRecord elementwise_pair(OpRecord record, const std::function<Expr(Expr, Expr)>
                                       .help = "the second operand, if it is a number"});
   record.attributes.fields.push_back(
       {.name = "input", .type = FieldType::number, .help = "the first operand, if it is a number"});
+  record.scalars = {{"other"}, {"input"}};
   if (record.operands.empty()) record.operands = {"data_in", "data_out"};
   complete(record, [expr](const Value& attributes) {
     const Expr first = Expr::operand(0);

@@ -107,6 +107,10 @@ std::string repr(const Value& attributes) {
 
 Slot lower(Lowering& lowering, const Value&, const std::vector<Slot>& inputs) {
   if (inputs.size() > 1) {
+    std::optional<Slot> bias;
+    if (inputs.size() > 2) bias = inputs[2];
+    if (const Slot y = lowering.linear(inputs[0], inputs[1], bias); y >= 0) return y;
+    // A weight that depends on the batch: each sample has its own product.
     const Slot product = lowering.matmul(inputs[0], lowering.permute(inputs[1], {1, 0}));
     if (inputs.size() == 2) return product;
     return lowering.map(Expr::operand(0) + Expr::operand(1), {product, inputs[2]});

@@ -135,6 +135,7 @@ const Register<OpRecord> registered{{
                      .type = FieldType::number,
                      .default_value = 0.0,
                      .help = "the value of mode 'constant'"}}},
+    .scalars = {{"value", false}},
     .infer = [](const Value& attributes,
                 const std::vector<Shape>& inputs) { return Padding(attributes, inputs[0]).out; },
     .eval = eval,

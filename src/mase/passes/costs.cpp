@@ -65,16 +65,19 @@ OperandBits operand_bits(const Quantizer* quantizer, const Shape& shape, bool mu
   return result;
 }
 
-// The bits each value of a weight really needs. What has no number type has no codes to look into,
-// and counts its width.
+// The bits each value of a weight really needs, never more than its type counts: -2^n has one bit,
+// and none beside the sign of a type that ends there. What has no number type has no codes to look
+// into, and counts its width.
 std::vector<double> exact_bits(const Quantizer* quantizer, const Tensor& weight,
                                const OperandBits& widths) {
   std::vector<double> bits;
   std::vector<float> elements;
   if (quantizer && quantizer->type) elements = code_elements(*quantizer, weight);
   for (int64_t i = 0; i < weight.numel(); ++i)
-    bits.push_back(elements.empty() ? widths.at(i)
-                                    : significant_bits(elements[static_cast<size_t>(i)]));
+    bits.push_back(
+        elements.empty()
+            ? widths.at(i)
+            : std::min<double>(widths.at(i), significant_bits(elements[static_cast<size_t>(i)])));
   return bits;
 }
 
@@ -132,9 +135,16 @@ std::vector<double> rows_of(const std::vector<double>& values, const ProductPart
   return {values.begin() + part.first * row, values.begin() + (part.first + part.rows) * row};
 }
 
+double precision_sum(const Quantizer* quantizer) {
+  if (!quantizer || quantizer->precision.empty()) return 32;
+  double sum = 0;
+  for (const auto part : quantizer->precision) sum += static_cast<double>(part);
+  return sum;
+}
+
 // Adds one product to the cost of its layer. Bits of operands are sums here, not yet averages.
 void add_product(LayerCost& cost, const BoundCall& call, const Quantization& formats,
-                 const ProductPart& part, int64_t batch) {
+                 const ProductPart& part, int64_t batch, bool constant) {
   const Quantizer* first = formats.find(part.data);
   const OperandBits input = operand_bits(first, part.in, true);
   const double macs = static_cast<double>(part.macs), samples = static_cast<double>(batch);
@@ -151,6 +161,7 @@ void add_product(LayerCost& cost, const BoundCall& call, const Quantization& for
     if (part.rows > 0) shape[0] = part.rows;
     weights = element_count(shape);
     weight_bits = bits_of(quantizer.get(), weight->shape());
+    cost.precision_sums += precision_sum(quantizer.get()) * static_cast<double>(weights);
     const double uses = weights > 0 ? macs / samples / static_cast<double>(weights) : 0;  // of each
     const auto bits = [&](const std::vector<double>& of_all, const OperandBits& data) {
       return product_bits(*call.op, shape, rows_of(of_all, part, all_rows), data) * uses;
@@ -167,6 +178,7 @@ void add_product(LayerCost& cost, const BoundCall& call, const Quantization& for
     const Quantizer* second = formats.find(part.weight);
     weights = element_count(part.other);
     weight_bits = bits_of(second, part.other);
+    cost.precision_sums += precision_sum(second) * static_cast<double>(weights);
     nominal = exact = macs / samples * operand_bits(second, part.other, true).mean() * input.mean();
     cost.bitops += macs * weight_bits * data_bits;
   }
@@ -183,12 +195,13 @@ void add_product(LayerCost& cost, const BoundCall& call, const Quantization& for
   }
   cost.ebops += nominal + bias_term;
   cost.ebops_exact += exact + bias_term;
-  // A layer with weights of its own has no need of others to stand for them.
-  const bool stand_in = !weight && call.op->product_parts;
+  // What another layer computed is no weight, whichever side of a product it stands on.
+  const bool stand_in = !weight && (call.op->product_parts || !constant);
   (stand_in ? cost.activations : cost.weights) += weights;
   (stand_in ? cost.activation_bits : cost.weight_bits) +=
       weight_bits * static_cast<double>(weights);
   cost.activations += element_count(part.in);
+  cost.precision_sums += precision_sum(first) * static_cast<double>(element_count(part.in));
   cost.activation_bits += data_bits * static_cast<double>(element_count(part.in));
 }
 
@@ -210,17 +223,27 @@ LayerCost layer_cost(const Graph& graph, const Node& node, const std::vector<Sha
   }
   cost.activation_memory =
       static_cast<double>(element_count(out)) * bits_of(formats.find("data_out"), out);
-  if (call.module)
-    for (const auto& [name, tensor] : call.module->parameters)
-      cost.weight_memory +=
-          static_cast<double>(tensor.numel()) * bits_of(formats.find(name), tensor.shape());
+  if (call.module) {
+    const std::vector<LearnedOperand> learned = learned_operands(*call.module);
+    for (const auto& [name, tensor] : call.module->parameters) {
+      // A learned number is part of its operand's format, whose bits count it.
+      const bool counted = std::any_of(
+          learned.begin(), learned.end(),
+          [&, &name = name](const LearnedOperand& number) { return number.parameter == name; });
+      if (!counted)
+        cost.weight_memory +=
+            static_cast<double>(tensor.numel()) * bits_of(formats.find(name), tensor.shape());
+    }
+  }
   if (!cost.is_product()) {
     cost.activation_bits = inputs.empty() ? 32 : bits_of(formats.find("data_in"), inputs[0]);
     return cost;
   }
   cost.weight_bits = cost.activation_bits = 0;
+  const bool constant =
+      call.inputs.size() > 1 && graph.node(call.inputs[1]).kind == NodeKind::get_attr;
   for (const ProductPart& part : parts_of(graph, node, call, inputs, out, cost.macs))
-    add_product(cost, call, formats, part, std::max<int64_t>(1, batch));
+    add_product(cost, call, formats, part, std::max<int64_t>(1, batch), constant);
   cost.operand_bits = cost.activation_bits + cost.weight_bits;
   const auto average = [](double bits, int64_t values) {
     return values > 0 ? bits / static_cast<double>(values) : 32;
@@ -293,6 +316,7 @@ LayerCost NetworkCost::total() const {
   for (const LayerCost& layer : layers) {
     for (const CostQuantity& quantity : quantities)
       std::visit([&](const auto at) { sum.*at += layer.*at; }, quantity.member);
+    sum.precision_sums += layer.precision_sums;
     sum.weights += layer.weights;
     sum.activations += layer.activations;
   }

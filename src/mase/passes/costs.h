@@ -21,6 +21,9 @@ struct LayerCost {
   double ebops = 0;         // HGQ2's, per sample, with the types' widths
   double ebops_exact = 0;   // the same with the bits each weight really needs
   double operand_bits = 0;  // bits of the inputs and weights of products
+  // The same with the sum of MASE's `precision` (width and fraction) for the bits, as its labs
+  // count.
+  double precision_sums = 0;
   double weight_memory = 0, activation_memory = 0;  // bits: parameters; results
   bool is_product() const { return macs > 0; }
 };

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "mase/engine/kernels/kernels.h"
 #include "mase/engine/program.h"
 
 namespace mase {
@@ -60,10 +61,9 @@ double accuracy(const Graph& graph, const Tensor& x, const Tensor& labels) {
     batch.size = std::min(options.batch_size, rows - first);
     program.forward(batch);
     program.read_output(0, logits.data());
-    for (int64_t row = 0; row < batch.size; ++row) {
-      const float* own = logits.data() + row * outputs;
-      correct += std::max_element(own, own + outputs) - own == classes.data<int32_t>()[first + row];
-    }
+    for (int64_t row = 0; row < batch.size; ++row)
+      correct += kernels::reference::hits(logits.data() + row * outputs, outputs, 1, 1,
+                                          classes.data<int32_t>() + first + row);
   }
   return static_cast<double>(correct) / static_cast<double>(rows);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "mase/base/file.h"
@@ -80,6 +81,10 @@ PagePart checks_part(const std::vector<DesignData>& designs) {
                        *rows, number_text(figure(design.simulation, "mismatches")))});
     else
       table.rows.push_back({"simulation", "not run (ch simulate)"});
+    if (const auto rows = figure(design.cpp_check, "rows"))
+      table.rows.push_back({"C++ header, not the SystemVerilog",
+                            fmt::format("{:.0f} rows, {} mismatches", *rows,
+                                        number_text(figure(design.cpp_check, "mismatches")))});
     table.rows.push_back({"proved", words(design.manifest, "proved")});
     if (const std::string text = words(entry_in(design.manifest, "overflow"), "text");
         !text.empty())
@@ -89,18 +94,34 @@ PagePart checks_part(const std::vector<DesignData>& designs) {
   return {"checks", "What was proved, what compared", html};
 }
 
+// Its outputs, with what they are where the manifest says it.
+std::string what_it_gives(const DesignData& design) {
+  const size_t inputs = items_of(entry_in(design.manifest, "inputs")).size(),
+               outputs = items_of(entry_in(design.manifest, "outputs")).size();
+  const Value& options = entry_in(design.manifest, "options");
+  const Value& argmax = entry_in(options, "argmax");
+  std::string text = argmax.is_bool() && argmax.as_bool()
+                         ? fmt::format("the class of {} inputs", inputs)
+                         : fmt::format("{} outputs of {} inputs", outputs, inputs);
+  if (const Value& valid = entry_in(design.manifest, "valid"); valid.is_bool() && valid.as_bool())
+    text += ", valid bit";
+  return text;
+}
+
 PagePart designs_part(const std::vector<DesignData>& designs) {
   HtmlTable table{"Designs",
-                  {"design", "style", "accuracy", "LUTs", "levels", "figures are", "ns (model)",
-                   "register bits", "latency, cycles", "a row every, cycles"},
+                  {"design", "style", "gives", "accuracy", "LUTs", "levels", "figures are",
+                   "ns (model)", "register bits", "latency, cycles", "a row every, cycles"},
                   {},
                   {},
-                  {false, false, true, true, true, false, true, true, true, true}};
-  std::string rows_are;
+                  {false, false, false, true, true, true, false, true, true, true, true}};
+  std::map<std::string, std::vector<std::string>> named_by_rows;
+  std::set<std::string> given;
   for (const DesignData& design : designs) {
     const CostFigure cost = cost_figure(design);
     const Value& estimate = entry_in(design.manifest, "estimate");
-    table.rows.push_back({design.name, words(design.manifest, "style"),
+    given.insert(what_it_gives(design));
+    table.rows.push_back({design.name, words(design.manifest, "style"), what_it_gives(design),
                           number_text(accuracy_figure(design), "{:.4f}"), number_text(cost.luts),
                           number_text(cost.levels), cost.kind,
                           number_text(figure(estimate, "delay_ns"), "{:.1f}"),
@@ -109,10 +130,18 @@ PagePart designs_part(const std::vector<DesignData>& designs) {
                           number_text(figure(design.manifest, "initiation_interval"))});
     if (const std::string rows = words(entry_in(design.manifest, "accuracy"), "rows");
         !rows.empty())
-      rows_are = rows;
+      named_by_rows[rows].push_back(design.name);
   }
   std::string html = html_table(table);
-  if (!rows_are.empty()) html += sentence("Accuracy on " + rows_are + ", by the integers.");
+  if (given.size() > 1)
+    html += sentence(
+        "These designs do not give the same: their ports differ, and so does what their LUTs, "
+        "levels and registers are spent on.");
+  for (const auto& [rows, names] : named_by_rows)
+    html += sentence(fmt::format("Accuracy{} on {}, by the integers.",
+                                 named_by_rows.size() > 1 ? " of " + join(names, ", ") : "", rows));
+  if (named_by_rows.size() > 1)
+    html += sentence("Accuracies on different rows are not comparable.");
   html += sentence("Delays are a model, not placed: a fixed time for each level.");
   return {"designs", designs.size() > 1 ? "Designs" : "Design", html};
 }
@@ -182,7 +211,10 @@ std::optional<PagePart> passes_part(const DesignData& design) {
   if (table.rows.empty()) return {};
   return PagePart{
       "passes", "What each optimiser saved",
-      html_table(table) + sentence("Counts of the graph's own model, before its calibration.")};
+      html_table(table) +
+          sentence(
+              "By the same model as the estimate above; the last step is what was emitted, before "
+              "registers.")};
 }
 
 // Published figures stand beside networks of the same task only.
@@ -327,6 +359,7 @@ DesignData read_design(const std::string& folder) {
   design.manifest = read_json((fs::path(folder) / "manifest.json").string());
   design.bill = optional_json("bill.json");
   design.simulation = optional_json("simulation.json");
+  design.cpp_check = optional_json("cpp_check.json");
   design.synthesis = optional_json("synthesis.json");
   const std::string top = words(design.manifest, "top");
   // The name goes into a path: a plain one, or none.

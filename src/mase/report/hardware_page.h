@@ -15,8 +15,8 @@ namespace mase {
 
 struct DesignData {
   std::string name, folder;
-  Value manifest, bill, simulation, synthesis;  // null: not there
-  std::string source;                           // rtl/TOP.sv; empty: not there
+  Value manifest, bill, simulation, cpp_check, synthesis;  // null: not there
+  std::string source;                                      // rtl/TOP.sv; empty: not there
 };
 
 // Whether it has the manifest of an emitted design.

@@ -67,30 +67,6 @@ Value evaluation_outline(const Value& evaluation) {
               {"loss", evaluation["loss"]}};
 }
 
-// What a comparison or a list needs of run.json; the rest would only make the page heavy.
-Value run_outline(const Value& run, bool with_options) {
-  Dict outline;
-  for (const char* key : {"kind", "version", "status", "started", "finished", "seed", "model",
-                          "dataset", "best", "speed"})
-    if (const Value* found = run.as_dict().find(key)) outline.set(key, *found);
-  if (with_options)
-    if (const Value* found = run.as_dict().find("options")) outline.set("options", *found);
-  const Value& evaluation = run["evaluation"];
-  if (evaluation.is_dict()) outline.set("evaluation", evaluation_outline(evaluation));
-  const Value& evaluations = run["evaluations"];
-  if (evaluations.is_dict()) {
-    Dict splits;
-    for (const auto& [split, found] : evaluations.as_dict())
-      if (found.is_dict()) splits.set(split, evaluation_outline(found));
-    outline.set("evaluations", std::move(splits));
-  }
-  // A list shows what a transform did to the accuracy; the rest of its record would not fit.
-  const Value& transform = run["transform"];
-  if (transform.is_dict() && transform["accuracy"].is_dict())
-    outline.set("transform", Dict{{"accuracy", transform["accuracy"]}});
-  return outline;
-}
-
 Dict frame(const char* view, const PageOptions& options, const std::string& title) {
   Dict data{{"view", view}, {"title", title}, {"generator", options.generator}};
   if (!options.live_url.empty())
@@ -112,6 +88,32 @@ std::string sha256_base64(std::string_view text) {
 }
 
 }  // namespace
+
+Value run_outline(const Value& run, bool with_options) {
+  Dict outline;
+  for (const char* key : {"kind", "version", "status", "started", "finished", "seed", "model",
+                          "dataset", "best", "speed"})
+    if (const Value* found = run.as_dict().find(key)) outline.set(key, *found);
+  if (with_options) {
+    if (const Value* found = run.as_dict().find("options")) outline.set("options", *found);
+  } else if (Value* data = outline.find("dataset"); data && data->is_dict()) {
+    data->dict().erase("classes");  // may be thousands
+  }
+  const Value& evaluation = run["evaluation"];
+  if (evaluation.is_dict()) outline.set("evaluation", evaluation_outline(evaluation));
+  const Value& evaluations = run["evaluations"];
+  if (evaluations.is_dict()) {
+    Dict splits;
+    for (const auto& [split, found] : evaluations.as_dict())
+      if (found.is_dict()) splits.set(split, evaluation_outline(found));
+    outline.set("evaluations", std::move(splits));
+  }
+  // A list shows what a transform did to the accuracy; the rest of its record would not fit.
+  const Value& transform = run["transform"];
+  if (transform.is_dict() && transform["accuracy"].is_dict())
+    outline.set("transform", Dict{{"accuracy", transform["accuracy"]}});
+  return outline;
+}
 
 Value page_data(const std::vector<RunData>& runs, const PageOptions& options) {
   size_t curve_count = 0;

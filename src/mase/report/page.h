@@ -30,6 +30,8 @@ struct ListedRun {
   std::string id;
   RunData run;
 };
+// What a comparison or a list needs of run.json; the rest would only make the page heavy.
+Value run_outline(const Value& run, bool with_options);
 Value list_data(const std::vector<ListedRun>& runs, const PageOptions& options);
 
 // `data` as its JSON, with a digest of the content, so that a poller sees whether it changed.

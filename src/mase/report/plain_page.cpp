@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "mase/base/figure.h"
 #include "mase/base/text.h"
 #include "mase/report/charts.h"
 #include "mase/report/html.h"
@@ -26,7 +27,7 @@ std::string text_in(const Value& value) {
 }
 
 std::string share_text(const std::optional<double>& share) {
-  return share ? fmt::format("{:.2f} %", 100 * *share) : "–";
+  return share ? figure_text(100 * *share, 2) + " %" : "–";
 }
 
 const Value& entry_of(const Value& dict, const char* key) {
@@ -46,8 +47,8 @@ std::vector<std::string> result_cells(const RunData& run) {
           share_text(accuracy_on(run, "test"))};
 }
 
-const std::vector<std::string> result_names = {"validation accuracy", "validation loss",
-                                               "test accuracy"};
+const std::vector<std::string> result_names = {
+    "validation accuracy at the best epoch", "validation loss at the best epoch", "test accuracy"};
 
 std::string runs_table(const std::vector<RunData>& runs, const std::vector<std::string>& links,
                        const std::string& caption) {
@@ -69,7 +70,7 @@ std::string figures_table(const RunData& run) {
   HtmlTable table{"Figures", {"figure", "value"}, {}, {}, {false, true}};
   const std::vector<std::string> results = result_cells(run);
   for (size_t i = 0; i + 1 < results.size(); ++i)
-    if (results[i] != "–") table.rows.push_back({"best " + result_names[i], results[i]});
+    if (results[i] != "–") table.rows.push_back({result_names[i], results[i]});
   const Value& evaluations = run.run["evaluations"];
   const Value& evaluation = run.run["evaluation"];
   if (evaluations.is_dict() && evaluations.as_dict().size() > 0) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/figure.h"
 #include "mase/base/table.h"
 #include "mase/base/text.h"
 #include "mase/report/event_file.h"
@@ -72,8 +73,8 @@ struct Spread {
   }
   std::string text(int digits) const {
     if (values.empty()) return "-";
-    if (values.size() == 1) return fmt::format("{:.{}f}", mean(), digits);
-    return fmt::format("{:.{}f} ± {:.{}f}", mean(), digits, deviation(), digits);
+    if (values.size() == 1) return figure_text(mean(), digits);
+    return figure_text(mean(), digits) + " ± " + figure_text(deviation(), digits);
   }
 };
 

@@ -72,6 +72,13 @@ std::string folder_name_of(const std::string& folder) {
   return name.empty() ? valid_utf8(folder) : name;
 }
 
+// What the list shows of a run: thousands of them are kept.
+RunData listed_run(const std::string& folder, const std::string& root) {
+  RunData run = read_run_outline(folder, root);
+  if (run.run.is_dict()) run.run = run_outline(run.run, false);
+  return run;
+}
+
 }  // namespace
 
 bool names_this_machine(const std::string& header, const std::string& further) {
@@ -107,7 +114,7 @@ RunView::Cached RunView::list() {
     if (known != outlines_.end() && known->second.stamp == stamp)
       outline = std::move(known->second);
     else
-      outline = {stamp, {id_of(rules_.folder, folder), read_run_outline(folder, rules_.folder)}};
+      outline = {stamp, {id_of(rules_.folder, folder), listed_run(folder, rules_.folder)}};
     runs.push_back(outline.run);
   }
   outlines_ = std::move(seen);

@@ -10,7 +10,9 @@
 namespace mase {
 
 Value summary_record(const Graph& graph, int64_t batch_size) {
-  const std::vector<Shape> shapes = infer_shapes(graph, batch_size);
+  const std::vector<Shape> shapes = infer_shapes(graph, batch_size),
+                           sample = infer_shapes(graph, 1);
+  const auto shape_of = [&](NodeId id) { return Value::of(shapes.at(static_cast<size_t>(id))); };
   List layers;
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);
@@ -18,17 +20,17 @@ Value summary_record(const Graph& graph, int64_t batch_size) {
         node.kind != NodeKind::call_method)
       continue;
     const BoundCall call = bind_call(graph, node);
-    std::vector<Shape> inputs;
-    for (const NodeId input : call.inputs) inputs.push_back(shapes.at(static_cast<size_t>(input)));
-    const Shape& out = shapes.at(static_cast<size_t>(id));
+    std::vector<Shape> inputs;  // of one sample
+    for (const NodeId input : call.inputs) inputs.push_back(sample.at(static_cast<size_t>(input)));
+    const Shape& out = sample.at(static_cast<size_t>(id));
     int64_t parameters = 0;
     if (call.module)
       for (const auto& [name, tensor] : call.module->parameters) parameters += tensor.numel();
     const OpCost cost = call.op->cost ? call.op->cost(call.attributes, inputs, out) : OpCost{};
     layers.push_back(Dict{{"layer", node.kind == NodeKind::call_module ? node.target : node.name},
                           {"type", class_text(graph, node)},
-                          {"input_shape", inputs.empty() ? Value() : Value::of(inputs[0])},
-                          {"output_shape", Value::of(out)},
+                          {"input_shape", inputs.empty() ? Value() : shape_of(call.inputs[0])},
+                          {"output_shape", shape_of(id)},
                           {"parameters", parameters},
                           {"macs", cost.macs}});
   }
@@ -36,7 +38,7 @@ Value summary_record(const Graph& graph, int64_t batch_size) {
 }
 
 std::string summary_text(const Value& summary, const Graph& graph) {
-  Table table({"", "Name", "Type", "In", "Out", "Params", "MACs"});
+  Table table({"", "Name", "Type", "In", "Out", "Params", "MACs per sample"});
   int64_t index = 0;
   for (const Value& layer : summary.as_list()) {
     const auto shape = [&](const char* key) {

@@ -9,7 +9,8 @@
 
 namespace mase {
 
-// One line per layer and the totals, as "summary" of run.json and as text.
+// One line per layer and the totals, as "summary" of run.json and as text: shapes of a batch, MACs
+// of one sample.
 Value summary_record(const Graph& graph, int64_t batch_size);
 std::string summary_text(const Value& summary, const Graph& graph);
 

@@ -3,10 +3,12 @@
 #include "mase/run/experiment.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 
 #include "mase/base/file.h"
 #include "mase/base/text.h"
+#include "mase/data/arrays.h"
 #include "mase/io/table_source.h"
 #include "mase/passes/metadata.h"
 #include "mase/run/describe.h"
@@ -28,7 +30,8 @@ bool attempt(Problems& problems, const Step& step) {
 void check_data_name(const DataSpec& spec) {
   const auto& known = Registry<DatasetRecord>::instance();
   std::error_code failure;
-  if (spec.name.empty() || known.find(spec.name) || std::filesystem::exists(spec.name, failure))
+  if (spec.arrays || spec.name.empty() || known.find(spec.name) ||
+      std::filesystem::exists(spec.name, failure))
     return;
   if (failure) return;  // a name that cannot be, no permission: opening it says which
   if (has_table_extension(spec.name) || ends_with(lower_case(spec.name), ".toml"))
@@ -44,6 +47,29 @@ void need_data(const DataSpec& spec) {
   if (spec.name.empty())
     throw Error("DATASET", "no data set is named",
                 "write MODEL DATASET; see ch data list, or name the path of a table");
+}
+
+Tensor rows_below(const std::vector<const Split*>& splits, Tensor Split::*part) {
+  const Tensor& first = splits[0]->*part;
+  Shape shape = first.shape();
+  if (shape.empty() || first.numel() == 0) return first;
+  shape[0] = 0;
+  for (const Split* split : splits) shape[0] += (split->*part).dim(0);
+  Tensor all(shape, first.dtype());
+  std::byte* to = all.mutable_raw();
+  for (const Split* split : splits)
+    to = std::copy_n((split->*part).raw(), (split->*part).bytes(), to);
+  return all;
+}
+
+// Every row of all three splits, training rows first.
+Split all_rows(const Dataset& dataset) {
+  std::vector<const Split*> splits{&dataset.train};
+  if (dataset.validation.rows() > 0 && dataset.validation.x.raw() != dataset.train.x.raw())
+    splits.push_back(&dataset.validation);  // else it is the training rows themselves
+  if (dataset.test.rows() > 0) splits.push_back(&dataset.test);
+  return {rows_below(splits, &Split::x), rows_below(splits, &Split::labels),
+          rows_below(splits, &Split::targets), dataset.train.bytes};
 }
 
 // How the data of a network's file are read: as the file says, but for what the user asks for.
@@ -128,7 +154,7 @@ void Experiment::match_data(const NetworkNotes& notes) {
   if (before != dataset_->class_names)
     observer_.info(fmt::format("Classes are numbered as in {}: {}", spec_.network.load,
                                printable(join(dataset_->class_names, ", "))));
-  if (!notes.identity.empty() && notes.dataset == dataset_->name &&
+  if (!spec_.data.arrays && !notes.identity.empty() && notes.dataset == dataset_->name &&
       notes.identity != dataset_->identity)
     observer_.warning(fmt::format("{} holds other rows now than those that {} was trained on",
                                   printable(dataset_->name), spec_.network.load));
@@ -149,8 +175,15 @@ void Experiment::prepare() {
         observer_.warning(fmt::format("scaling = {}: not used; features are scaled as {} says",
                                       printable(options.scaling), spec_.network.load));
     }
+    // A file that says nothing of its inputs takes arrays as they are.
+    if (spec_.data.arrays && checkpoint_ && !notes.preprocessing && spec_.data.keep_scaling &&
+        std::count(spec_.data.given.begin(), spec_.data.given.end(), "scaling") == 0)
+      options.scaling = "none";
     try {
-      dataset_ = load_dataset(spec_.data.name, options);
+      dataset_ = spec_.data.arrays ? array_dataset(with_classes(*spec_.data.arrays, options.task,
+                                                                notes.class_names, notes.task),
+                                                   options)
+                                   : load_dataset(spec_.data.name, options);
     } catch (const Error& error) {
       if (!spare_data_) throw;
       observer_.warning(fmt::format("the data of {} cannot be had: {}", spec_.network.load,
@@ -196,12 +229,12 @@ const Split& split_called(const Dataset& dataset, const std::string& name) {
   if (name == "validation") return dataset.validation;
   if (name == "test") return dataset.test;
   throw Error("split", fmt::format("unknown split '{}'", printable(name)),
-              suggestion(name, {"train", "validation", "test"}))
+              suggestion(name, {"train", "validation", "test", "all"}))
       .as(Mistake::unknown_name);
 }
 
-const Split& Experiment::split(const std::string& name) const {
-  const Split& split = split_called(data(), name);
+Split Experiment::split(const std::string& name) const {
+  const Split split = name == "all" ? all_rows(data()) : split_called(data(), name);
   if (split.rows() == 0) throw Error(data().name, fmt::format("has no {} rows", name));
   return split;
 }

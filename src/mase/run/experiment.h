@@ -23,7 +23,7 @@
 namespace mase {
 
 struct Evaluation {
-  std::string split;  // "test", "validation" or "train": what the figures were measured on
+  std::string split;  // "test", "validation", "train" or "all": what the figures were measured on
   Score score;
   Tensor outputs;  // of every row
   Value record;    // every metric, as run.json keeps it
@@ -111,7 +111,7 @@ class Experiment {
   void take_data_from_file();
   void match_data(const NetworkNotes& notes);
   const Dataset& data() const;  // an error without one
-  const Split& split(const std::string& name) const;
+  Split split(const std::string& name) const;
   PassContext pass_context(const std::string& save_dir) const;
   void apply_passes_aloud(const std::string& save_dir = "");
   Evaluation evaluate_program(Program& program, const std::string& split) const;

@@ -28,10 +28,12 @@ void record_outcome(Value& record, const TrainOutcome& outcome) {
     for (const auto& [name, value] : state.best_figures) record["best"][name] = value;
   }
   if (outcome.run_seconds > 0 && outcome.run_steps > 0)
+    // Rates are those of steps alone; the rest of the time is validation and files.
     record["speed"] = Dict{
         {"seconds", outcome.run_seconds},
-        {"steps_per_second", static_cast<double>(outcome.run_steps) / outcome.run_seconds},
-        {"samples_per_second", static_cast<double>(outcome.run_samples) / outcome.run_seconds}};
+        {"step_seconds", outcome.step_seconds},
+        {"steps_per_second", static_cast<double>(outcome.run_steps) / outcome.step_seconds},
+        {"samples_per_second", static_cast<double>(outcome.run_samples) / outcome.step_seconds}};
 }
 
 // The single numbers among the metrics, and what they were measured on.

@@ -62,6 +62,7 @@ void save_results(const RunFolder& folder, const Graph& graph, const Value& cont
 }  // namespace
 
 TransformResult Experiment::transform(RunFolder* folder) {
+  if (!network_.loaded) observer_.warning("no --load: the network has its initial random weights");
   TransformResult result;
   const auto transform = [&] {
     const std::vector<PassCall> calls = with_summary(spec_.passes.calls);

@@ -127,10 +127,20 @@ Value exactness_value(const LoweredNetwork& lowered) {
   return list;
 }
 
+// What the claims of a manifest rest on.
+std::vector<std::string> trusted_base() {
+  return {
+      "comparisons: the engine and the interpreter of integers, on the rows that are named",
+      "proofs: how Yosys reads SystemVerilog (read_verilog, proc, flatten), and the checker that "
+      "holds its netlist to the graph in graph.txt",
+      "simulations: the simulator, and the rows of sim/vectors.hex"};
+}
+
 std::string proof_text(const ReadBack& proof) {
   std::string text = fmt::format(
       "Yosys reads the same graph, for all inputs: {} sums by their affine forms, {} functions by "
-      "all values of their operands, {} slices and registers by their bits",
+      "all values of their operands, {} slices and registers by their bits; every port in its "
+      "order, every path with the same number of registers",
       proof.sums, proof.functions, proof.wires);
   if (!proof.skipped.empty())
     text += fmt::format("; {} functions have too many operand bits and were only simulated: {}",
@@ -239,11 +249,17 @@ EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compare
   EmitResult result;
   result.design = make_design(network.lowered.graph, options);
   const DesignRows rows = rows_of(result.design.graph, compared.inputs, compared.origin);
+  const size_t held = hold_to_lowered(result.design, network.lowered.graph, rows);
+  const EmitterRecord& style = Registry<EmitterRecord>::instance().get(options.style, "--style");
   Dict facts{{"source", network.origin}};
   facts.set("compared",
             Dict{{"rows", compared.origin},
                  {"engine", compared.engine ? "engine = integers on every row, 0 mismatches"
-                                            : "not compared: " + compared.reason}});
+                                            : "not compared: " + compared.reason},
+                 {"integers", fmt::format("lowered = {} on these and on drawn rows over all input "
+                                          "codes, {} in all: 0 mismatches",
+                                          style.as_lowered ? "emitted" : "optimised", held)}});
+  facts.set("trusted", Value::of(trusted_base()));
   result.overflow = find_overflow(network.lowered, compared.inputs, compared.origin, options.seed);
   facts.set("overflow", to_value(result.overflow));
   if (compared.accuracy)
@@ -256,14 +272,14 @@ EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compare
   };
   const auto neurons = tables(result.design.graph) - tables(network.lowered.graph);
   const auto write = [&](const std::string& proof) {
-    facts.set("proved",
-              "every sum of the optimised graph has the linear form of the network's own, for all "
-              "inputs; " +
-                  (neurons > 0 ? fmt::format("{} neurons are tables, computed for all values that "
-                                             "their operands can have; ",
-                                             neurons)
-                               : "") +
-                  proof);
+    std::string text;
+    if (!style.as_lowered && !style.optimize)
+      text =
+          "sums that were built anew have the linear form of the network's own, for all inputs; ";
+    if (!style.as_lowered && neurons > 0)
+      text += fmt::format(
+          "{} neurons are tables, computed for all values that their operands can have; ", neurons);
+    facts.set("proved", text + proof);
     write_design(folder, design_files(result.design, rows, facts));
   };
   const auto unproved = [&](std::string reason) {
@@ -274,7 +290,10 @@ EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compare
   if (!prove) return unproved("--no-prove");
   if (!tool_exists("yosys")) return unproved("yosys is not installed (apt-get install yosys)");
   if (result.design.emitted.signals.empty())
-    return unproved(fmt::format("style {} has no proof", options.style));
+    return unproved(
+        fmt::format("style {} has no proof; its text is compared by simulation only "
+                    "(ch simulate)",
+                    options.style));
   // Proved before anything is written: there is the whole folder or none.
   const TemporaryFolder apart((std::filesystem::temp_directory_path() / "mase-proof-").string());
   write_design(apart.path() + "/design", result.design.emitted.files);

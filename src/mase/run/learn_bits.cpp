@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
+#include <optional>
+#include <tuple>
 
 #include "mase/base/file.h"
 #include "mase/formats/learned_bits.h"
@@ -209,13 +212,74 @@ int64_t differing_rows(const Graph& a, const Graph& b, const Tensor& rows) {
 // A network on its way, with what it was then.
 struct Snapshot {
   Graph graph;
-  int64_t epoch;
-  double ebops, loss;  // on the validation rows
+  int64_t epoch, step;  // steps that were done
+  double ebops, loss;   // on the validation rows
+};
+
+// Snapshots of a run that may be stopped, one file for each epoch. Each is written before the
+// checkpoint from which a resumed run goes on, so that all it needs are there.
+class SnapshotFolder {
+ public:
+  SnapshotFolder(std::string path, bool resume) : path_(std::move(path)) {
+    if (!resume) std::filesystem::remove_all(path_);
+    make_directories(path_);
+  }
+
+  void write(const Snapshot& one) const {
+    TensorTable tensors;
+    for (const auto& [path, module] : one.graph.modules())
+      for (const auto* const list : {&module.parameters, &module.buffers})
+        for (const auto& [name, tensor] : *list) tensors.emplace_back(path + "." + name, tensor);
+    save_safetensors(fmt::format("{}/{:06}.safetensors", path_, one.epoch), tensors,
+                     Dict{{"epoch", std::to_string(one.epoch)},
+                          {"step", std::to_string(one.step)},
+                          {"ebops", fmt::format("{:.17g}", one.ebops)},
+                          {"val_loss", fmt::format("{:.17g}", one.loss)}});
+  }
+
+  std::map<int64_t, Snapshot> read(const Graph& like) const {
+    std::map<int64_t, Snapshot> all;
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+      const std::string file = entry.path().string();
+      if (entry.path().extension() != ".safetensors") continue;
+      Dict notes;
+      const TensorTable tensors = load_safetensors(file, &notes);
+      const auto number = [&](const char* key) {
+        const Value* const text = notes.find(key);
+        const std::optional<double> value =
+            text && text->is_string() ? parse_number(text->as_string()) : std::nullopt;
+        if (!value) throw Error(file, fmt::format("'{}' is missing", key), "start the run anew");
+        return *value;
+      };
+      Snapshot one{like, static_cast<int64_t>(number("epoch")),
+                   static_cast<int64_t>(number("step")), number("ebops"), number("val_loss")};
+      for (const auto& [name, tensor] : tensors) {
+        const size_t dot = name.rfind('.');
+        const auto module = one.graph.modules().find(name.substr(0, std::min(dot, name.size())));
+        Tensor* const own = dot == std::string::npos || module == one.graph.modules().end()
+                                ? nullptr
+                                : module->second.find(name.substr(dot + 1));
+        if (!own || own->shape() != tensor.shape() || own->dtype() != tensor.dtype())
+          throw Error(file, fmt::format("'{}' is not this network's", printable(name)),
+                      "start the run anew");
+        *own = tensor;
+      }
+      all.insert_or_assign(one.epoch, std::move(one));
+    }
+    return all;
+  }
+
+  void remove() const { std::filesystem::remove_all(path_); }
+
+ private:
+  std::string path_;
 };
 
 // The best of each size: so many sizes, evenly spaced by their logarithms.
-std::vector<Snapshot> best_by_size(std::vector<Snapshot> all, int64_t sizes) {
-  std::erase_if(all, [](const Snapshot& one) { return one.ebops <= 0; });
+std::vector<Snapshot> best_by_size(std::map<int64_t, Snapshot> by_epoch, int64_t sizes) {
+  std::vector<Snapshot> all;
+  for (auto& [epoch, one] : by_epoch)
+    if (one.ebops > 0) all.push_back(std::move(one));
   if (all.empty()) return all;
   const auto smaller = [](const Snapshot& a, const Snapshot& b) { return a.ebops < b.ebops; };
   const auto [least, most] = std::minmax_element(all.begin(), all.end(), smaller);
@@ -294,16 +358,16 @@ Graph retrained(Graph graph, const std::vector<RangedLayer>& layers, const Datas
   return score_of(mean, dataset, dataset.validation).loss() < least ? mean : best;
 }
 
-// Fewest bit operations first, each with a smaller loss on the validation rows than those before:
-// accuracies of few rows differ by chance.
+// Fewest bit operations first, each with a higher accuracy on the validation rows than those
+// before; of equal ones the smaller loss.
 void keep_front(std::vector<LearnedPoint>& points) {
   std::sort(points.begin(), points.end(), [](const LearnedPoint& a, const LearnedPoint& b) {
-    return a.ebops != b.ebops ? a.ebops < b.ebops : a.loss < b.loss;
+    return std::tuple(a.ebops, -a.validation, a.loss) < std::tuple(b.ebops, -b.validation, b.loss);
   });
-  double best = INFINITY;
+  double best = -1;
   std::erase_if(points, [&](const LearnedPoint& point) {
-    const bool worse = point.loss >= best;
-    best = std::min(best, point.loss);
+    const bool worse = point.validation <= best;
+    best = std::max(best, point.validation);
     return worse;
   });
 }
@@ -311,7 +375,8 @@ void keep_front(std::vector<LearnedPoint>& points) {
 }  // namespace
 
 LearnBitsResult learn_bits(Experiment& experiment, const LearnBitsSpec& spec,
-                           const TrainSpec& training, const Observer& observer, RunFolder* folder) {
+                           const TrainSpec& training, const Observer& observer, RunFolder* folder,
+                           bool resume) {
   const Dataset* const dataset = experiment.dataset();
   if (!dataset || !dataset->classification)
     throw Error("--learn-bits", "the front is chosen by accuracy", "name a data set with classes");
@@ -322,6 +387,8 @@ LearnBitsResult learn_bits(Experiment& experiment, const LearnBitsSpec& spec,
     throw Error("--weight-decay", "would pull widths towards nothing too",
                 "leave it out, and choose adam instead of adamw");
   experiment.apply_passes();
+  if (folder && !(resume && std::filesystem::exists(folder->initial_graph())))
+    save_mz(folder->initial_graph(), experiment.graph(), experiment.file_contents());
   Graph graph = experiment.graph();
   PassContext context;
   run_pass(graph, "fuse_batch_norm", Dict{}, context);
@@ -335,16 +402,31 @@ LearnBitsResult learn_bits(Experiment& experiment, const LearnBitsSpec& spec,
 
   BitsPenalty penalty(layers, spec);
   penalty.watch(ranges_of(graph, watched_rows));
-  std::vector<Snapshot> snapshots;
+  std::map<int64_t, Snapshot> snapshots;  // by epoch
+  std::optional<SnapshotFolder> kept;
+  if (folder) {
+    kept.emplace(folder->software("widths"), resume);
+    if (resume) snapshots = kept->read(graph);
+  }
   TrainOptions options = training.options;
   options.batch_size = experiment.spec().batch_size;
   options.threads = experiment.spec().threads;
   options.seed = experiment.spec().seed;
   TrainSession session;
   if (folder) session.folder = folder->software();
+  session.resume = resume;
   session.observer = observer.training;
   if (!session.observer.stop_requested) session.observer.stop_requested = observer.cancelled;
+  bool watching = snapshots.empty();
   session.penalty = [&](Program& program, int64_t step, int64_t steps) {
+    if (!watching) {
+      // Ranges are those of the last epoch that was done where the run goes on.
+      const Snapshot* last = nullptr;
+      for (const auto& [epoch, one] : snapshots)
+        if (one.step <= step) last = &one;
+      if (last) penalty.watch(ranges_of(last->graph, watched_rows));
+      watching = true;
+    }
     penalty.add_to(program, step, steps);
   };
   session.observer.on_epoch = [&](const EpochEvent& event, const Program& program) {
@@ -353,13 +435,20 @@ LearnBitsResult learn_bits(Experiment& experiment, const LearnBitsSpec& spec,
     LayerRanges ranges = ranges_of(now, watched_rows);
     const double size = ebops_now(now, layers, ranges);
     penalty.watch(std::move(ranges));
-    if (event.val_loss) snapshots.push_back({now, event.epoch, size, *event.val_loss});
+    watching = true;
+    if (event.val_loss) {
+      Snapshot one{now, event.epoch, event.step, size, *event.val_loss};
+      if (kept) kept->write(one);
+      snapshots.insert_or_assign(event.epoch, std::move(one));
+    }
     if (observer.training.on_epoch) observer.training.on_epoch(event, program);
   };
   LearnBitsResult result;
   result.test_rows = dataset->test.rows();
   Graph trained = graph;
   result.outcome = train(trained, *dataset, options, session);
+  // The epoch of the smallest loss, in widths that only training knows: none of the front.
+  if (folder) std::filesystem::remove(checkpoint_path(folder->software(), "best"));
 
   const std::vector<Snapshot> front = best_by_size(std::move(snapshots), spec.points);
   int64_t done = 0;
@@ -392,6 +481,12 @@ LearnBitsResult learn_bits(Experiment& experiment, const LearnBitsSpec& spec,
     point.path = folder->software("front") + fmt::format("/ebops_{:.0f}.mz", point.ebops);
     save_mz(point.path, point.graph, experiment.file_contents());
   }
+  if (result.outcome.status != TrainStatus::finished) return result;
+  if (!result.front.empty())
+    save_mz(folder->software("training_ckpts") + "/best.mz", result.front.back().graph,
+            experiment.file_contents());
+  std::filesystem::remove(checkpoint_path(folder->software(), "last"));
+  kept->remove();
   return result;
 }
 

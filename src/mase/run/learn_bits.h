@@ -39,8 +39,11 @@ struct LearnBitsResult {
 };
 
 // The experiment is prepared and has classes to learn. With a folder every point is written to
-// software/front/.
+// software/front/, and the most accurate one, by the validation rows, to
+// software/training_ckpts/best.mz. Until then the folder has what it takes to go on: a run that was
+// stopped at any moment and is resumed ends in the same bits.
 LearnBitsResult learn_bits(Experiment& experiment, const LearnBitsSpec& spec,
-                           const TrainSpec& training, const Observer& observer, RunFolder* folder);
+                           const TrainSpec& training, const Observer& observer, RunFolder* folder,
+                           bool resume = false);
 
 }  // namespace mase

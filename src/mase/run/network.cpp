@@ -54,6 +54,17 @@ void check_name_of(const NetworkSpec& spec, const Graph& held) {
         "leave the model out, or load its own checkpoint");
 }
 
+// NAME.toml where model = "NAME" was written, or here.
+std::string description_beside(const NetworkSpec& spec) {
+  if (spec.model.empty() || spec.model == "." || spec.model == "..") return "";
+  std::filesystem::path folder = ".";
+  if (spec.model_position && spec.model_position.file->find('/') != std::string::npos)
+    folder = std::filesystem::path(*spec.model_position.file).parent_path();
+  const std::filesystem::path path = folder / (spec.model + ".toml");
+  std::error_code none;
+  return std::filesystem::is_regular_file(path, none) ? path.string() : "";
+}
+
 // The model to build for a file that holds weights only: as named, as the file says, or the one
 // whose tensors these are. A name that a configuration gives to a network of its own is no mistake
 // if the tensors say which it is.
@@ -61,6 +72,7 @@ std::string model_to_build(const NetworkSpec& spec, const std::optional<Checkpoi
                            const NetworkNotes& notes, const Observer& observer) {
   const auto& models = Registry<ModelRecord>::instance();
   if (models.find(spec.model) || is_description(spec.model)) return spec.model;
+  if (const std::string beside = description_beside(spec); !beside.empty()) return beside;
   if (!checkpoint) {
     if (!spec.model.empty()) unknown_model(spec);
     throw Error("MODEL", "no network is named", "see ch --info model, or name a file: graph.mz");
@@ -195,7 +207,8 @@ bool uses_own_graph(const NetworkSpec& spec, const std::optional<Checkpoint>& ch
   if (checkpoint->type == CheckpointType::mz || checkpoint->type == CheckpointType::onnx)
     return true;
   if (passes_follow && is_quantized(*checkpoint->graph)) return false;
-  return spec.model.empty();
+  return spec.model.empty() || (spec.model == checkpoint->graph->name &&
+                                !Registry<ModelRecord>::instance().find(spec.model));
 }
 
 // A folder that describes its network itself.
@@ -247,6 +260,7 @@ bool is_network_file(const std::string& word) {
 }
 
 std::optional<Checkpoint> open_checkpoint(const NetworkSpec& spec) {
+  if (spec.held) return *spec.held;
   if (spec.load.empty()) return {};
   std::error_code failure;  // a name that cannot be, no permission: opening it says which
   if (!std::filesystem::exists(spec.load, failure) && !failure)
@@ -273,7 +287,9 @@ std::optional<Graph> outline_network(const NetworkSpec& spec,
   const std::string model = model_to_build(spec, checkpoint, notes, {});
   if (is_description(model) && notes.sample_shape.empty() && read_toml(model)["input"].is_null())
     return {};
-  return make_model(model, {.sample_shape = notes.sample_shape, .outputs = notes.outputs});
+  // How many outputs an open layer gets, the data set says later: here any number will do.
+  const int64_t outputs = notes.outputs > 0 ? notes.outputs : is_description(model) ? 1 : 0;
+  return make_model(model, {.sample_shape = notes.sample_shape, .outputs = outputs});
 }
 
 Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& checkpoint,

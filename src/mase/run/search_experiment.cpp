@@ -40,7 +40,7 @@ SearchExperiment::SearchExperiment(const Experiment& experiment, SearchSpec spec
     : experiment_(experiment),
       spec_(std::move(spec)),
       graph_(experiment.graph()),
-      kept_(std::make_unique<Kept>()) {
+      kept_(std::make_unique<KeptNetworks>()) {
   if (!experiment_.dataset())
     throw Error("ch search", "there are no data to measure on", "name a data set");
   if (!spec_.rows) spec_.rows = std::numeric_limits<int64_t>::max();

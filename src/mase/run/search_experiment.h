@@ -17,6 +17,8 @@
 
 namespace mase {
 
+class KeptNetworks;
+
 // The best trials measured again, on rows that the search did not see.
 struct TestScore {
   int64_t number = 0;        // of the trial, as tables and files have it
@@ -166,8 +168,7 @@ class SearchExperiment {
   std::vector<bool> maximise_;
   std::unique_ptr<search::Trials> trials_;
   std::vector<FrontMember> front_;
-  struct Kept;  // trained networks of trials that are best so far
-  std::unique_ptr<Kept> kept_;
+  std::unique_ptr<KeptNetworks> kept_;  // trained ones of trials that are best so far
 };
 
 // What the page of a search is drawn from (search.json): while it runs, and at its end, with

@@ -7,21 +7,23 @@
 #include <mutex>
 #include <optional>
 
-#include "mase/run/search_experiment.h"
+#include "mase/ir/graph.h"
 #include "mase/search/pareto.h"
+#include "mase/search/space.h"
 
 namespace mase {
 
-struct SearchExperiment::Kept {
+class KeptNetworks {
  public:
-  // `losses`: less is better in each.
+  // `losses`: less is better in each. Kept unless another one is better, or memory is full.
   void take(const search::Point& point, search::Losses losses, Graph network);
-  void keep(const search::Point& point, const Graph& network);
+  void keep(const search::Point& point, const Graph& network);  // whatever it is worth
   std::optional<Graph> find(const search::Point& point);
+  size_t size();
 
  private:
   struct Entry {
-    search::Losses losses;  // empty: trained again for its file
+    search::Losses losses;  // empty: whatever it is worth
     Graph network;
     size_t bytes = 0;
   };

@@ -291,11 +291,13 @@ SearchSpec checked_search_spec(const Settings& settings, Problems problems, int6
   return spec;
 }
 
-PreparedSearch::PreparedSearch(Settings read, SearchSpec spec, Observer told)
+PreparedSearch::PreparedSearch(Settings read, SearchSpec spec, Observer told,
+                               const InMemory& memory)
     : settings(std::move(read)), observer(std::move(told)) {
   for (const std::string& warning : settings.warnings) observer.warning(warning);
   for (const std::string& notice : spec.notices) observer.warning(notice);
   ExperimentSpec parts = experiment_spec(settings);
+  take_from_memory(parts, memory);
   if (!parts.passes.calls.empty()) check_passes(parts);
   parts.data.needed = true;
   parts.passes = {};

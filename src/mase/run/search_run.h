@@ -26,7 +26,7 @@ struct PreparedSearch {
   std::unique_ptr<Experiment> experiment;
   std::unique_ptr<SearchExperiment> search;
 
-  PreparedSearch(Settings read, SearchSpec spec, Observer told);
+  PreparedSearch(Settings read, SearchSpec spec, Observer told, const InMemory& memory = {});
   std::string study() const;    // its name
   std::string address() const;  // of its storage; empty: none was named
   int64_t planned() const;      // trials

@@ -6,11 +6,13 @@
 #include <limits>
 #include <map>
 
+#include "mase/run/search_experiment.h"
 #include "mase/run/search_identity.h"
 #include "mase/run/search_kept.h"
 #include "mase/search/pruner.h"
 
 namespace mase {
+namespace {
 
 using search::Evaluator;
 using search::Losses;
@@ -18,33 +20,7 @@ using search::Measurement;
 using search::Point;
 using search::Trial;
 
-void SearchExperiment::Kept::take(const Point& point, Losses losses, Graph network) {
-  std::lock_guard lock(mutex_);
-  for (const auto& [key, entry] : networks_)
-    if (!entry.losses.empty() && search::dominates(entry.losses, losses)) return;
-  for (auto entry = networks_.begin(); entry != networks_.end();) {
-    const bool beaten =
-        !entry->second.losses.empty() && search::dominates(losses, entry->second.losses);
-    if (beaten) bytes_ -= entry->second.bytes;
-    entry = beaten ? networks_.erase(entry) : std::next(entry);
-  }
-  const size_t bytes = static_cast<size_t>(network.parameter_count()) * sizeof(float);
-  if (bytes_ + bytes > most_bytes) return;
-  bytes_ += bytes;
-  networks_[search::hash_point(point)] = {std::move(losses), std::move(network), bytes};
-}
-
-void SearchExperiment::Kept::keep(const Point& point, const Graph& network) {
-  std::lock_guard lock(mutex_);
-  networks_[search::hash_point(point)] = {{}, network, 0};
-}
-
-std::optional<Graph> SearchExperiment::Kept::find(const Point& point) {
-  std::lock_guard lock(mutex_);
-  const auto kept = networks_.find(search::hash_point(point));
-  if (kept == networks_.end()) return {};
-  return kept->second.network;
-}
+}  // namespace
 
 Measurement SearchExperiment::measured(const search::Figures& figures) const {
   Measurement result;

@@ -253,6 +253,13 @@ Settings read_settings(const SettingsRequest& request, Problems& problems) {
   }
   for (const std::string& name : request.positionals) add_row(name, {}, false);
   show_record_defaults(settings);
+  // Code is loaded where somebody types its name, never because a file says so.
+  for (OptionRow& row : settings.rows) {
+    if (row.name != "plugin" || row.config.is_null() || !row.flag.is_null()) continue;
+    row.effective = settings.values[row.name] = Value();
+    settings.warnings.push_back(
+        "plugin: not loaded, because a file says so; give it on the command line: --plugin FILE");
+  }
   return settings;
 }
 

@@ -157,6 +157,17 @@ void check_pass_arguments(const std::vector<PassCall>& calls, Problems& problems
   }
 }
 
+void take_from_memory(ExperimentSpec& spec, const InMemory& memory) {
+  if (memory.network) {
+    spec.network.held = memory.network;
+    spec.network.load = "the graph " + printable(memory.network->graph->name);
+  }
+  if (!memory.rows) return;
+  spec.data.name = memory.rows->name;
+  spec.data.arrays = memory.rows;
+  if (memory.rows->test) spec.data.options.validation_split = "train";  // nothing is split
+}
+
 ExperimentSpec experiment_spec(const Settings& given) {
   ExperimentSpec spec;
   const Settings settings = with_data_in_its_place(given);

@@ -4,10 +4,12 @@
 // them by hand.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "mase/data/arrays.h"
 #include "mase/data/dataset.h"
 #include "mase/io/checkpoint.h"
 #include "mase/passes/pass.h"
@@ -19,6 +21,8 @@ namespace mase {
 struct NetworkSpec {
   std::string model = {};  // a built-in name or the path of a .toml; empty: what `load` holds
   std::string load = {};   // a checkpoint; empty: random weights
+  // In memory, in the place of a file; `load` is then what messages call it.
+  std::shared_ptr<const Checkpoint> held = {};
   std::optional<CheckpointType> load_type = {};
   bool load_partial = false;
   uint64_t seed = 0;  // of the initial weights
@@ -30,16 +34,23 @@ struct NetworkSpec {
 };
 
 struct DataSpec {
-  std::string name = {};        // a registered data set or a path; empty: none
-  DatasetOptions options = {};  // `apply` and `notify` are the experiment's
-  bool keep_scaling = true;     // scale features as the network's file says; false: fit them anew
-  bool needed = false;  // without a name: the data that the network's file names, or an error
-  bool noted = false;   // without a name: those data if they can be had, else none and a warning
+  std::string name = {};                         // a registered data set or a path; empty: none
+  std::shared_ptr<const ArrayData> arrays = {};  // in the place of what the name stands for
+  DatasetOptions options = {};                   // `apply` and `notify` are the experiment's
+  bool keep_scaling = true;  // scale features as the network's file says; false: fit them anew
+  bool needed = false;       // without a name: the data that the network's file names, or an error
+  bool noted = false;  // without a name: those data if they can be had, else none and a warning
   // What was asked for by name ("val_split"), and options of the data set itself: they hold where
   // the network's file says how its data were read.
   std::vector<std::string> given = {};
   Dict given_arguments = {};
   Position position = {};
+};
+
+// A network and rows that a library caller has in memory, in the place of what settings name.
+struct InMemory {
+  std::shared_ptr<const Checkpoint> network = {};
+  std::shared_ptr<const ArrayData> rows = {};
 };
 
 struct PassList {
@@ -75,6 +86,7 @@ struct OutputSpec {
 // The parts of an experiment that the settings describe. Problems of single keys are known by then;
 // these throw for what concerns several.
 ExperimentSpec experiment_spec(const Settings& settings);
+void take_from_memory(ExperimentSpec& spec, const InMemory& memory);
 TrainSpec train_spec(const Settings& settings);
 OutputSpec output_spec(const Settings& settings);
 DataSpec data_spec(const Settings& settings);

@@ -13,27 +13,18 @@
 #include <thread>
 
 #include "mase/base/error.h"
+#include "mase/base/file.h"
 
 namespace mase::search {
 namespace {
 
 constexpr time_t seconds_of_the_dead = 30;
 
-struct Descriptor {
-  int fd;
-  explicit Descriptor(int number) : fd(number) {}
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-};
-
 // Removes the lock file if it is the open one, and `only_stale` says what is asked besides.
 void remove_lock(const std::string& guarded, const std::string& path, int fd, bool only_stale) {
   // Where that cannot be had, a look alone must do.
   const Descriptor turn(::open(guarded.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0666));
-  if (turn.fd >= 0) ::flock(turn.fd, LOCK_EX);
+  if (turn.get() >= 0) ::flock(turn.get(), LOCK_EX);
   struct stat open {
   }, there{};
   if (::fstat(fd, &open) != 0 || ::stat(path.c_str(), &there) != 0) return;
@@ -51,9 +42,9 @@ FileLock::FileLock(const std::string& path) : path_(path), lock_path_(path + ".l
     if (errno != EEXIST) throw Error(lock_path_, std::strerror(errno));
     const Descriptor held(::open(lock_path_.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status {};
-    if (held.fd >= 0 && ::fstat(held.fd, &status) == 0 &&
+    if (held.get() >= 0 && ::fstat(held.get(), &status) == 0 &&
         ::time(nullptr) - status.st_mtime > seconds_of_the_dead)
-      remove_lock(path_, lock_path_, held.fd, true);
+      remove_lock(path_, lock_path_, held.get(), true);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

@@ -258,6 +258,7 @@ class LastLayer::Block {
         logits, layer_.out_, stride_, n_, labels_.data(), nullptr, 1, nullptr);
     const auto count = static_cast<double>(n_);
     score.loss_sum += result.loss / count * count;  // the engine gives the mean of a batch
+    score.loss_weight += count;
     score.correct += result.correct;
   }
 

@@ -94,14 +94,9 @@ RacedScore race_network(const Graph& graph, const Dataset& dataset, const Split&
     program.read_output(0, logits.data());
     for (int64_t r = 0; r < batch.size; ++r) {
       const float* row = logits.data() + r * classes;
-      int64_t best = 0;
-      for (int64_t c = 1; c < classes; ++c)
-        if (row[c] > row[best]) best = c;
-      correct.push_back(best == split.labels.data<int32_t>()[batch.first_row + r]);
+      correct.push_back(arg_max(row, classes) == split.labels.data<int32_t>()[batch.first_row + r]);
     }
-    result.score.loss_sum += step.loss * static_cast<double>(batch.size);
-    result.score.correct += step.correct;
-    result.score.rows += batch.size;
+    result.score.add(step, batch.size);
     if (!Race::is_look(result.score.rows, batch.size, total)) continue;
     result.given_up = race.look(others, correct, total);
     if (result.given_up) return result;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/train/evaluation.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "mase/train/task.h"
 
 namespace mase {
@@ -12,6 +15,17 @@ Batch batch_of(const Split& split) {
   if (split.labels.numel() > 0) batch.target = RowTensor(split.labels, "target");
   if (split.targets.numel() > 0) batch.target = RowTensor(split.targets, "target");
   return batch;
+}
+
+int64_t rows_without_scores(const MetricInput& input) {
+  int64_t count = 0;
+  for (int64_t row = 0; row < input.rows; ++row) {
+    const float* outputs = input.logits + row * input.outputs;
+    count += input.labels ? !has_scores(outputs, input.outputs)
+                          : !std::all_of(outputs, outputs + input.outputs,
+                                         [](float value) { return std::isfinite(value); });
+  }
+  return count;
 }
 
 }  // namespace
@@ -68,6 +82,7 @@ void stream_batches(Program& program, const Split& split, int64_t first, int64_t
     }
     input.rows = batch.size;
     input.loss = result.loss;
+    input.loss_weight = result.weight;
     input.correct = result.correct;
     if (split.labels.numel() > 0) input.labels = split.labels.data<int32_t>() + batch.first_row;
     if (split.targets.numel() > 0)
@@ -82,10 +97,7 @@ Score score_rows(Program& program, const Split& split, int64_t first, int64_t la
   const int64_t largest = program.options().batch_size;
   for (batch.first_row = first; batch.first_row < last; batch.first_row += largest) {
     batch.size = std::min(largest, last - batch.first_row);
-    const StepResult result = program.forward(batch);
-    score.loss_sum += result.loss * static_cast<double>(batch.size);
-    score.correct += result.correct;
-    score.rows += batch.size;
+    score.add(program.forward(batch), batch.size);
   }
   return score;
 }
@@ -107,11 +119,7 @@ Tensor predict_rows(Program& program, const Split& split, Score* score,
     batch.size = std::min(largest, rows - batch.first_row);
     const StepResult result = program.forward(batch);
     program.read_output(0, out + batch.first_row * width);
-    if (score) {
-      score->loss_sum += result.loss * static_cast<double>(batch.size);
-      score->correct += result.correct;
-      score->rows += batch.size;
-    }
+    if (score) score->add(result, batch.size);
     if (progress) progress(b + 1, batches);
   }
   return logits;
@@ -133,6 +141,9 @@ Value evaluation_record(const std::string& split_name, const Split& split, const
   input.rows = split.rows();
   input.outputs = logits.numel() / split.rows();
   input.loss = score.loss();
+  input.loss_weight = score.loss_weight;
+  if (const int64_t without = rows_without_scores(input); without > 0)
+    record.set("rows_without_scores", without);
   for (const MetricRecord* metric : Registry<MetricRecord>::instance().all())
     // What an option decides (one k of top-k) is a figure of those who choose it.
     if ((classes ? metric->for_classes : metric->for_numbers) && !metric->curve_of)

@@ -11,9 +11,16 @@
 namespace mase {
 
 struct Score {
-  double loss_sum = 0;  // over rows
+  double loss_sum = 0;     // of batches, each with its weight
+  double loss_weight = 0;  // rows, or the sum of their classes' weights
   int64_t correct = 0, rows = 0;
-  double loss() const { return rows ? loss_sum / static_cast<double>(rows) : 0; }
+  void add(const StepResult& batch, int64_t size) {
+    if (batch.weight != 0) loss_sum += batch.loss * batch.weight;
+    loss_weight += batch.weight;
+    correct += batch.correct;
+    rows += size;
+  }
+  double loss() const { return loss_weight != 0 ? loss_sum / loss_weight : 0; }
   double accuracy() const {
     return rows ? static_cast<double>(correct) / static_cast<double>(rows) : 0;
   }
@@ -39,7 +46,8 @@ using ProgressFunction = std::function<void(int64_t batch, int64_t batches)>;
 Tensor predict_rows(Program& program, const Split& split, Score* score = nullptr,
                     const ProgressFunction& progress = {});
 
-// {"split", "rows", "classes", "accuracy", "loss", "confusion", ...}
+// {"split", "rows", "classes", "accuracy", "loss", "confusion", ...}, and "rows_without_scores"
+// where outputs are NaN or infinite. What cannot be said then is null.
 Value evaluation_record(const std::string& split_name, const Split& split, const Tensor& logits,
                         const Score& score, const Dataset& dataset);
 

@@ -124,24 +124,42 @@ std::vector<double> column_sums(std::span<const double> table, int64_t columns) 
   return sums;
 }
 
+bool has_scores(const float* values, int64_t count) {
+  float largest = -std::numeric_limits<float>::infinity();
+  for (int64_t i = 0; i < count; ++i) {
+    if (std::isnan(values[i])) return false;
+    largest = std::max(largest, values[i]);
+  }
+  return std::isfinite(largest);
+}
+
 int64_t arg_max(const float* values, int64_t count) {
-  return std::max_element(values, values + count) - values;
+  return has_scores(values, count) ? std::max_element(values, values + count) - values : -1;
+}
+
+bool among_largest(const float* values, int64_t count, int64_t label, int64_t k) {
+  if (!has_scores(values, count)) return false;
+  int64_t above = 0;
+  for (int64_t c = 0; c < count; ++c) above += c != label && values[c] >= values[label];
+  return above < k;
 }
 
 RocCurve roc_curve(const std::vector<float>& scores, const std::vector<bool>& positive,
                    size_t points) {
+  RocCurve curve;
+  const double positives = static_cast<double>(std::count(positive.begin(), positive.end(), true));
+  const double negatives = static_cast<double>(scores.size()) - positives;
+  const bool ranked =
+      std::none_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); });
+  if (positives == 0 || negatives == 0 || !ranked) {
+    curve.auc = std::numeric_limits<double>::quiet_NaN();
+    return curve;
+  }
   std::vector<uint32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
   });
-  const double positives = static_cast<double>(std::count(positive.begin(), positive.end(), true));
-  const double negatives = static_cast<double>(scores.size()) - positives;
-  RocCurve curve;
-  if (positives == 0 || negatives == 0) {
-    curve.auc = std::numeric_limits<double>::quiet_NaN();
-    return curve;
-  }
   std::vector<double> fpr = {0}, tpr = {0};
   double hits = 0, alarms = 0, area = 0;
   for (size_t i = 0; i < order.size();) {

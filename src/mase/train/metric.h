@@ -22,9 +22,10 @@ struct MetricInput {
   const float* logits = nullptr;    // row-major [rows][outputs]
   const int32_t* labels = nullptr;  // [rows], where targets are classes
   int64_t rows = 0, outputs = 0;
-  double loss = 0;                 // mean over the rows, from the engine
+  double loss = 0;                 // mean of the rows, from the engine
   const float* targets = nullptr;  // [rows][outputs], where they are numbers
   int64_t correct = 0;             // arg-max hits, from the engine
+  double loss_weight = 1;          // what that mean divides by, from the engine
 };
 
 struct MetricRecord {
@@ -92,13 +93,18 @@ Value compute_metric(const std::string& name, const MetricInput& input);
 // The column sums of a table, each from the first row to the last.
 std::vector<double> column_sums(std::span<const double> table, int64_t columns);
 
-// The index of the largest of `count` values, the first of equals.
+// Whether outputs choose a class: none is NaN and the largest is finite, so that they have a
+// softmax. A row without scores has no class, counts as wrong, and has no place in a ranking.
+bool has_scores(const float* values, int64_t count);
+// The index of the largest of `count` values, the first of equals; -1 without scores.
 int64_t arg_max(const float* values, int64_t count);
+// Whether the label is among the k largest; equal ones count against it.
+bool among_largest(const float* values, int64_t count, int64_t label, int64_t k);
 
 // Receiver operating characteristic of one score against the rest: points at every distinct score,
 // thinned to at most `points`, and the exact area (ties count half).
 struct RocCurve {
-  double auc = 0;  // not a number if one side is empty
+  double auc = 0;  // not a number if one side is empty or a score is not a number
   std::vector<double> fpr, tpr;
 };
 RocCurve roc_curve(const std::vector<float>& scores, const std::vector<bool>& positive,

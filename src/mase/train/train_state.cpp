@@ -34,6 +34,7 @@ Value TrainState::to_value() const {
               {"step", step},
               {"seconds", seconds},
               {"loss_sum", loss_sum},
+              {"loss_weight", loss_weight},
               {"hits", hits},
               {"rows", rows},
               {"best_loss", optional_number(best_loss)},
@@ -68,6 +69,8 @@ TrainState TrainState::from_value(const Value& value, const std::string& place) 
     state.hits = count("hits");
     state.rows = count("rows");
   }
+  state.loss_weight = value["loss_weight"].is_null() ? static_cast<double>(state.rows)
+                                                     : value["loss_weight"].as_double();
   state.best_monitored = number_or_nothing(value["best_monitored"]);
   if (value["best_figures"].is_dict()) state.best_figures = value["best_figures"].as_dict();
   state.best_loss = number_or_nothing(value["best_loss"]);

@@ -100,6 +100,7 @@ class Loop {
     program_->write_to(graph_);
     outcome.state = state_;
     outcome.run_seconds = seconds_since(start_);
+    outcome.step_seconds = step_seconds_;
     outcome.run_steps = run_steps_;
     outcome.run_samples = run_samples_;
     outcome.evaluation = std::move(evaluation_);
@@ -299,12 +300,14 @@ class Loop {
       }
       ++state_.batch;
       run_samples_ += global_size;
-      state_.loss_sum += event.loss * static_cast<double>(global_size);
+      state_.loss_sum += event.loss * result.weight;
+      state_.loss_weight += result.weight;
       state_.hits += static_cast<int64_t>(std::lround(sums[1]));
       state_.rows += global_size;
       event.batch = state_.batch;
       event.step = state_.step;
       event.epoch_seconds = seconds_since(epoch_start);
+      step_seconds_ = earlier_step_seconds_ + event.epoch_seconds;
       event.seconds = now();
       if (processes_.leads()) {
         if (observer_.on_step) observer_.on_step(event);
@@ -319,6 +322,7 @@ class Loop {
       }
       if (writes_ && checkpoint_is_due()) checkpoint();
     }
+    earlier_step_seconds_ = step_seconds_;
     return finish_epoch(event, seconds_since(epoch_start), enough, outcome);
   }
 
@@ -372,7 +376,7 @@ class Loop {
     // A run of an earlier version that was resumed within the epoch does not know all of its rows.
     if (state_.rows == std::min(feed_.rows(), state_.batch * options_.batch_size)) {
       const double rows = static_cast<double>(std::max<int64_t>(1, state_.rows));
-      event.train_loss = state_.loss_sum / rows;
+      event.train_loss = state_.loss_sum / state_.loss_weight;
       if (data_.classification) event.train_accuracy = static_cast<double>(state_.hits) / rows;
       if (event.train_accuracy)
         event.figures.emplace_back("train_acc_epoch", *event.train_accuracy);
@@ -418,6 +422,7 @@ class Loop {
     ++state_.epoch;
     state_.batch = 0;
     state_.loss_sum = 0;
+    state_.loss_weight = 0;
     state_.hits = state_.rows = 0;
     outcome.stopped_early =
         options_.early_stopping > 0 && state_.stale_epochs >= options_.early_stopping;
@@ -452,6 +457,7 @@ class Loop {
   int64_t run_steps_ = 0, run_samples_ = 0;
   Clock::time_point start_, last_checkpoint_;
   double base_seconds_ = 0, flushed_ = 0;
+  double earlier_step_seconds_ = 0, step_seconds_ = 0;  // without validation and files
 };
 
 }  // namespace

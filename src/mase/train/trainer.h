@@ -89,6 +89,7 @@ struct TrainState {
   int64_t step = 0;   // optimiser steps done
   double seconds = 0;
   double loss_sum = 0;  // over this epoch's rows so far, as are hits and rows
+  double loss_weight = 0;
   int64_t hits = 0, rows = 0;
   std::optional<double> best_loss, best_accuracy;  // of the best epoch
   std::optional<double> best_monitored;
@@ -106,10 +107,11 @@ struct TrainState {
 struct TrainOutcome {
   TrainStatus status = TrainStatus::finished;
   TrainState state;
-  std::string message;     // what happened, when the run diverged,
-  std::string remedy;      // and what to do about it
-  std::string monitor;     // what chose the best epoch: "val_loss_epoch"
-  double run_seconds = 0;  // of this process
+  std::string message;      // what happened, when the run diverged,
+  std::string remedy;       // and what to do about it
+  std::string monitor;      // what chose the best epoch: "val_loss_epoch"
+  double run_seconds = 0;   // of this process
+  double step_seconds = 0;  // of it in training steps, without validation and files
   int64_t run_steps = 0, run_samples = 0;
   bool stopped_early = false;
   // The program that validated, for whoever evaluates further weights of this network.

@@ -15,7 +15,8 @@ class WeightUpdate {
  public:
   WeightUpdate(Program& program, const TrainOptions& options);
 
-  // The gradients are those of `accumulate` batches added up.
+  // The gradients are those of `accumulate` batches added up; of fewer at the end of an epoch,
+  // which are divided by the same number, as Lightning does.
   void average_gradients(Program& program) const;
   void step(Program& program, double learning_rate);
 

@@ -8,6 +8,8 @@ import importlib
 import importlib.util
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
+from chop._layout import missing
+
 _HOMES = {
     "costs": ["calculate_avg_bits_mg_analysis_pass", "calculate_flops_bitops_pass", "calculate_flops_mg_analysis_pass"],
     "hardware": ["add_hardware_metadata_analysis_pass", "emit_bram_transform_pass", "emit_cocotb_transform_pass",
@@ -72,7 +74,7 @@ def register_pass(function: Optional[Callable] = None, *, name: Optional[str] = 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"chop.passes.graph has no '{name}'")
+        raise missing("chop.passes.graph", name, __all__)
     if not _TORCH:
         return getattr(importlib.import_module("chop.passes.graph.numpy_passes"), name)
     return getattr(importlib.import_module(f"chop.passes.graph.{_HOME[name]}"), name)

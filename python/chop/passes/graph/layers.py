@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
+import chop.passes.graph.rules  # noqa: F401 - tells which formats are rounded otherwise
 from mase.torch_layers import QuantizedFunction, QuantizedLayer, class_named, format_records, op_records, quantized_class
 
 __all__ = ["QuantizedFunction", "QuantizedLayer", "quantized_module_map"]

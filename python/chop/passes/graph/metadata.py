@@ -5,7 +5,7 @@ in-place layers do not overwrite what was recorded."""
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 import torch
 from torch.fx.node import map_arg
@@ -13,6 +13,7 @@ from torch.fx.node import map_arg
 from chop.ir.graph.mase_metadata import MaseMetadata
 from chop.passes.graph.utils import arguments_of, as_graph
 from mase._native import Error
+from mase.torch_import import guessed_shape
 from mase.torch_layers import op_of_class
 from mase.torch_ops import op_of_node
 from mase.torch_layers import QuantizedFunction, QuantizedLayer, op_records
@@ -132,17 +133,21 @@ def _arguments(node: Any, values: tuple, keys: dict, module: Any, op: Optional[s
     return args
 
 
-def _placeholder(node: Any, dummy_in: dict) -> Any:
+def _placeholder(node: Any, dummy_in: Mapping, modules: Dict[str, Any]) -> Any:
     for name in (node.target, node.name):
         if name in dummy_in:
             return dummy_in[name]
     if node.args:
         return node.args[0]
+    shape = guessed_shape(node, modules)
+    if shape is not None and not dummy_in:
+        return torch.zeros(1, *shape)
     raise Error(f"dummy_in: there is no value for the input '{node.target}'; it has: {', '.join(map(str, dummy_in)) or 'nothing'}")
 
 
 def add_common_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = None) -> Tuple[Any, dict]:
-    """Types, precisions, shapes, dtypes and values (`add_value`) of one run on `dummy_in`."""
+    """Types, precisions, shapes, dtypes and values (`add_value`) of one run on `dummy_in`, any mapping of inputs by name. Inputs
+    that are left out are one sample of zeros where the first layer says how wide they are."""
     graph = as_graph(graph)
     given = pass_args or {}
     unknown = given.keys() - {"dummy_in", "add_value", "force_device_meta"}
@@ -151,7 +156,7 @@ def add_common_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = No
     dummy_in = given.get("dummy_in")
     if dummy_in is None:
         dummy_in = {}
-    if not isinstance(dummy_in, dict):
+    if not isinstance(dummy_in, Mapping):
         raise Error("dummy_in: expected a dict of inputs by name, such as {'x': tensor}")
     add_value = given.get("add_value", True)
     model, modules = graph.model, graph.modules
@@ -165,7 +170,7 @@ def add_common_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = No
             args: Dict[str, Any] = {}
             target: Any = None
             if node.op == "placeholder":
-                value = _placeholder(node, dummy_in)
+                value = _placeholder(node, dummy_in, modules)
             elif node.op == "output":
                 value = map_arg(node.args[0], values.__getitem__)
             elif node.op == "get_attr":

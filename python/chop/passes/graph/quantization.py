@@ -9,12 +9,14 @@ from typing import Any, Dict, Optional, Tuple
 
 import torch
 
+import chop.passes.graph.rules  # noqa: F401 - tells which formats are rounded otherwise
 from chop.passes.graph.metadata import describe_formats
 from chop.passes.graph.utils import as_graph, get_parent_name, match_a_pattern
 from mase._native import Error
 from mase.torch_ops import apply_mask, op_of_node, pruning_mask
 from mase.torch_layers import QuantizedFunction, op_records, quantized_class
 
+QUANTIZEABLE_OP = tuple(sorted(name for name, record in op_records().items() if record["operands"]))
 _NONE = (None, "NA", "None", "none")
 
 

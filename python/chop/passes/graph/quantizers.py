@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from chop.passes.graph.rules import tell_rule
 from mase import _native
 from mase.formats import Format
 
@@ -30,11 +31,16 @@ def _function(format: str) -> Callable:
 
     def quantizer(x: Any, *values: Any, **config: Any) -> Any:
         config.update(zip(keys, values))
+        tell_rule(format, config)
         return Format(format, {key: value for key, value in config.items() if value is not None})(x)
 
     quantizer.__name__ = quantizer.__qualname__ = f"{format}_quantizer"
     quantizer.__doc__ = f"{_native.formats()[format]['summary']}. Keys: {', '.join(keys)}"
     return quantizer
+
+
+def __dir__() -> list:
+    return sorted(f"{format}_quantizer" for format in _native.formats())
 
 
 def __getattr__(name: str) -> Callable:

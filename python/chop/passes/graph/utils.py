@@ -87,6 +87,37 @@ def match_a_pattern(name: str, patterns: List[str]) -> Optional[str]:
     return None
 
 
+def load_arg(a: Any, env: Dict[str, Any]) -> Any:
+    """An argument with every node's value in its place, by the node's name."""
+    from torch.fx.node import map_arg
+
+    return map_arg(a, lambda node: env[node.name])
+
+
+def fetch_attr(mod: Any, target: str) -> Any:
+    """What a dotted path leads to."""
+    value = mod
+    for i, part in enumerate(parts := target.split(".")):
+        if not hasattr(value, part):
+            raise Error(f"{'.'.join(parts[:i + 1])}: {type(mod).__name__} has no such attribute")
+        value = getattr(value, part)
+    return value
+
+
+def match_and_filter(name: str, funcs: Any) -> Tuple[bool, Optional[str]]:
+    """Whether one of the words is in a name ("relu" in "relu_1"), and the longest that is."""
+    found = [word for word in funcs if word in name]
+    return (True, max(found, key=len)) if found else (False, None)
+
+
+def pattern_name_match(pattern: str, name: str) -> bool:
+    return re.fullmatch(pattern, name) is not None
+
+
+def is_tensor_constant(s: str) -> bool:
+    return re.match(r"_tensor_constant[0-9]+", s) is not None
+
+
 def get_input_nodes(fx_graph: Any) -> list:
     return [node for node in fx_graph.nodes if node.op == "placeholder"]
 

@@ -14,7 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Labels are padded with zeros up to whole vectors.
+// Labels are padded with zeros up to whole vectors. A sample with a NaN or an infinite largest
+// logit has no class and is no hit.
 reference::CrossEntropyResult CrossEntropy(const float* HWY_RESTRICT logits, int64_t classes,
                                            int64_t stride, int64_t n,
                                            const int32_t* HWY_RESTRICT labels,
@@ -33,12 +34,14 @@ reference::CrossEntropyResult CrossEntropy(const float* HWY_RESTRICT logits, int
     const auto label = hn::LoadU(di, labels + b);
     V top = hn::Load(d, logits + b);
     auto best = hn::Zero(di);
+    auto known = hn::Eq(top, top);
     V chosen = hn::IfThenElseZero(hn::RebindMask(d, hn::Eq(label, hn::Zero(di))), top);
     V weight = hn::Set(d, class_weights ? class_weights[0] : 1.0f);
     for (int64_t c = 1; c < classes; ++c) {
       const V x = hn::Load(d, logits + c * stride + b);
       const auto number = hn::Set(di, static_cast<int32_t>(c));
       const auto larger = hn::Gt(x, top);
+      known = hn::And(known, hn::Eq(x, x));
       top = hn::IfThenElse(larger, x, top);
       best = hn::IfThenElse(hn::RebindMask(di, larger), number, best);
       const auto own = hn::RebindMask(d, hn::Eq(label, number));
@@ -52,7 +55,9 @@ reference::CrossEntropyResult CrossEntropy(const float* HWY_RESTRICT logits, int
       if (g) hn::Store(e, d, g + c * stride + b);
     }
     V loss = hn::Mul(weight, hn::Add(SafeLog(d, total), hn::Sub(top, chosen)));
-    auto hit = hn::IfThenElseZero(hn::Eq(best, label), hn::Set(di, 1));
+    known = hn::And(known, hn::IsFinite(top));
+    auto hit =
+        hn::IfThenElseZero(hn::And(hn::RebindMask(di, known), hn::Eq(best, label)), hn::Set(di, 1));
     if (b + lanes > n) {
       const auto rest = static_cast<size_t>(n - b);
       loss = hn::IfThenElseZero(hn::FirstN(d, rest), loss);
@@ -87,13 +92,18 @@ int64_t Hits(const float* HWY_RESTRICT logits, int64_t classes, int64_t stride, 
   for (int64_t b = 0; b < n; b += lanes) {
     auto top = hn::Load(d, logits + b);
     auto best = hn::Zero(di);
+    auto known = hn::Eq(top, top);
     for (int64_t c = 1; c < classes; ++c) {
       const auto x = hn::Load(d, logits + c * stride + b);
       const auto larger = hn::Gt(x, top);
+      known = hn::And(known, hn::Eq(x, x));
       top = hn::IfThenElse(larger, x, top);
       best = hn::IfThenElse(hn::RebindMask(di, larger), hn::Set(di, static_cast<int32_t>(c)), best);
     }
-    auto hit = hn::IfThenElseZero(hn::Eq(best, hn::LoadU(di, labels + b)), hn::Set(di, 1));
+    known = hn::And(known, hn::IsFinite(top));
+    auto hit = hn::IfThenElseZero(
+        hn::And(hn::RebindMask(di, known), hn::Eq(best, hn::LoadU(di, labels + b))),
+        hn::Set(di, 1));
     if (b + lanes > n) hit = hn::IfThenElseZero(hn::FirstN(di, static_cast<size_t>(n - b)), hit);
     hits = hn::Add(hits, hit);
   }

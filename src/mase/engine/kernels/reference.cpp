@@ -205,15 +205,24 @@ void norm_backward(const NormShape& s, const NormParameters& parameters, const f
                                    static_cast<double>(s.positions * s.n), dx, accumulate);
 }
 
+namespace {
+
+// The class with the largest logit; -1 if one is NaN or the largest is infinite.
+int64_t chosen_class(const float* logits, int64_t classes, int64_t stride) {
+  int64_t best = 0;
+  for (int64_t c = 0; c < classes; ++c) {
+    if (std::isnan(logits[c * stride])) return -1;
+    if (logits[c * stride] > logits[best * stride]) best = c;
+  }
+  return std::isfinite(logits[best * stride]) ? best : -1;
+}
+
+}  // namespace
+
 int64_t hits(const float* logits, int64_t classes, int64_t stride, int64_t n,
              const int32_t* labels) {
   int64_t count = 0;
-  for (int64_t b = 0; b < n; ++b) {
-    int64_t best = 0;
-    for (int64_t c = 1; c < classes; ++c)
-      if (logits[c * stride + b] > logits[best * stride + b]) best = c;
-    count += best == labels[b];
-  }
+  for (int64_t b = 0; b < n; ++b) count += chosen_class(logits + b, classes, stride) == labels[b];
   return count;
 }
 
@@ -231,7 +240,7 @@ CrossEntropyResult cross_entropy(const float* logits, int64_t classes, int64_t s
     const int32_t label = labels[b];
     const double weight = class_weights ? class_weights[label] : 1.0;
     result.loss += weight * (std::log(total) + top - logits[label * stride + b]);
-    result.correct += best == label;
+    result.correct += chosen_class(logits + b, classes, stride) == label;
     if (!g) continue;
     for (int64_t c = 0; c < classes; ++c)
       g[c * stride + b] = static_cast<float>(

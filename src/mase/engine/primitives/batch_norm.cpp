@@ -73,7 +73,7 @@ Pointers pointers(const Plan& plan, const Primitive& p, const Memory& memory) {
   result.inverse = at(own.inverse);
   result.running_mean = at(own.running_mean);
   result.running_var = at(own.running_var);
-  const int counter = own.tracked >= 0 ? plan.at(own.tracked).counter : -1;
+  const int counter = own.tracked >= 0 ? plan.counter_of(own.tracked) : -1;
   if (counter >= 0) result.tracked = &(*memory.counters)[static_cast<size_t>(counter)];
   return result;
 }
@@ -315,6 +315,12 @@ const Register<PrimitiveRecord> registered{{
     .generate = generate,
     .sample_by_sample =
         [](const Primitive& p) { return !p.as<BatchNormPayload>().batch_statistics; },
+    .text =
+        [](const Plan&, const Primitive& p) {
+          const auto& own = p.as<BatchNormPayload>();
+          return fmt::format("{}{}{}", own.batch_statistics ? " of the batch" : "",
+                             limits_text(own.low, own.high), own.out_quantizer ? "+quantize" : "");
+        },
 }};
 
 }  // namespace

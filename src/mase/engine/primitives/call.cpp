@@ -33,7 +33,7 @@ class CallArguments {
         seed_(plan.options.seed),
         node_(p.node) {
     const auto source = [&](const std::string& name, int tensor) {
-      const int counter = plan.at(tensor).counter;
+      const int counter = plan.counter_of(tensor);
       return Source{name, memory[tensor], view_of(plan, tensor),
                     counter < 0 ? nullptr : &(*memory.counters)[static_cast<size_t>(counter)],
                     Array()};

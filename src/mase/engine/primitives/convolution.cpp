@@ -172,7 +172,7 @@ std::optional<Step> integers(Plan& plan, Primitive& primitive) {
         [=, run_floats = in_floats(memory), bound = IntegerProduct::Bound(*product, memory),
          tables = tables_of(g), b = memory.at(p.bias), from = memory[p.in[0]], to = memory[p.out],
          planes = memory[scratch], finish = finish_of(p, memory)](const Run& run) {
-          const float* quads = bound.pack(from, g.planes.size[0] * g.planes.size[1] * run.n);
+          const uint32_t* quads = bound.pack(from, g.planes.size[0] * g.planes.size[1] * run.n);
           if (!quads) return run_floats(run);
           run_integers(g, *product, bound, *tables, quads, b, to, planes, run.n, finish);
         };
@@ -185,8 +185,8 @@ const Register<PrimitiveRecord> registered{{
     .summary = "sums over the taps of weights times the image shifted along the lanes",
     .payload = typeid(ConvolutionPayload),
     .variants = {{"transposed", to_image},
-                 {"integer tiles", integers<true>, true},
-                 {"integers", integers<false>, true},
+                 {"integer tiles", integers<true>, true, kernels::has_integer_tiles},
+                 {"integers", integers<false>, true, kernels::has_integer_dot},
                  {"depthwise", depthwise},
                  {"winograd", winograd},
                  {"winograd rows", winograd_rows},
@@ -197,6 +197,14 @@ const Register<PrimitiveRecord> registered{{
     .gradient = convolution_gradient,
     .generate = generate_convolution,
     .sample_by_sample = each_sample_alone,
+    .text =
+        [](const Plan&, const Primitive& p) {
+          const auto& own = p.as<ConvolutionPayload>();
+          return fmt::format("{}{}{}{}{}", own.transposed ? " transposed" : "",
+                             own.norm >= 0 ? "+batch_norm" : "", own.add >= 0 ? "+add" : "",
+                             limits_text(own.low, own.high),
+                             own.bias_cancels ? " bias without gradient" : "");
+        },
     .multiply_adds = convolution_multiply_adds,
 }};
 

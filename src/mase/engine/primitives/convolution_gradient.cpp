@@ -82,20 +82,11 @@ void image(Backward& backward, const Primitive& p, const Geometry& g, int weight
 void convolution_gradient(Backward& backward, const Primitive& p, int gradient) {
   using namespace convolution_primitive;
   Plan& plan = backward.plan();
-  const auto& own = p.as<ConvolutionPayload>();
-  // The values of the products: as the forward pass had them, or rounded for the backward pass.
-  int x = p.in[0], weight = p.weight;
-  if (own.backward) {
-    const auto rounded = [&](int tensor, const char* operand, uint64_t index) {
-      return rounded_for_backward(backward, p, own.backward->find_backward(operand), tensor, index);
-    };
-    gradient = rounded(gradient, "output_grad", 0);
-    x = rounded(p.params.at(0).second, "data_in", 1);
-    weight = rounded(unrounded(plan, weight), "weight", 2);
-  }
+  const BackwardOperands operands =
+      backward_operands(backward, p, p.as<ConvolutionPayload>().backward, gradient);
   const Geometry g = geometry_of(plan, p);
-  weights_and_bias(backward, p, g, x, gradient);
-  image(backward, p, g, weight, gradient);
+  weights_and_bias(backward, p, g, operands.x, operands.gradient);
+  image(backward, p, g, operands.weight, operands.gradient);
 }
 
 }  // namespace mase::engine

@@ -147,19 +147,20 @@ void run_forward(const Geometry& g, Tables& tables, const float* w, const float*
 }
 
 void run_integers(const Geometry& g, const IntegerProduct& product,
-                  const IntegerProduct::Bound& bound, Tables& tables, const float* quads,
+                  const IntegerProduct::Bound& bound, Tables& tables, const uint32_t* quads,
                   const float* bias, float* result, float* scratch, int64_t n,
                   const kernels::Finish& finish) {
   Geometry packed = g;
   packed.image_channels = product.quads();
   packed.image_stride = product.stride();
+  auto* planes = reinterpret_cast<uint32_t*>(scratch);
   if (g.planes.direct)
     packed.plane_stride = product.stride();
   else
-    g.planes.fill(quads, product.stride(), scratch, g.plane_stride, packed.image_channels, n,
+    g.planes.fill(quads, product.stride(), planes, g.plane_stride, packed.image_channels, n,
                   product.zero());
   tables.make(packed, n);
-  bound.run(product_shape(g, tables, product.terms(), n), bias, g.planes.direct ? quads : scratch,
+  bound.run(product_shape(g, tables, product.terms(), n), bias, g.planes.direct ? quads : planes,
             result, finish);
 }
 

@@ -71,7 +71,7 @@ void run_forward(const Geometry& g, Tables& tables, const float* w, const float*
                  const kernels::Finish& finish, bool accumulate, float* wide = nullptr);
 // The same with integers, which stand in the planes four channels to a word; one group.
 void run_integers(const Geometry& g, const IntegerProduct& product,
-                  const IntegerProduct::Bound& bound, Tables& tables, const float* quads,
+                  const IntegerProduct::Bound& bound, Tables& tables, const uint32_t* quads,
                   const float* bias, float* result, float* scratch, int64_t n,
                   const kernels::Finish& finish);
 // image (+)= w^T * result, tap by tap; `taps` holds the weights of one tap after the other.

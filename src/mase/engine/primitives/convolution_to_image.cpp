@@ -44,7 +44,7 @@ std::optional<Geometry> reversed(const Plan& plan, const Primitive& p, const Geo
 
 bool reverse_may_be_transformed(const Plan& plan, const Primitive& p) {
   const auto& own = p.as<ConvolutionPayload>();
-  return !own.transposed && !own.backward && !is_rounded(plan, p.weight);
+  return !own.transposed && !own.backward && !plan.at(p.weight).rounding;
 }
 
 std::optional<Winograd> reversed_winograd(Plan& plan, const Primitive& p, const Geometry& g) {
@@ -61,8 +61,8 @@ std::optional<Winograd> reversed_winograd(Plan& plan, const Primitive& p, const 
 
 bool may_be_transformed(const Plan& plan, const Primitive& p) {
   const auto& own = p.as<ConvolutionPayload>();
-  return !own.transposed && !own.backward && !is_rounded(plan, p.in[0]) &&
-         !is_rounded(plan, p.weight);
+  return !own.transposed && !own.backward && !plan.at(p.in[0]).rounding &&
+         !plan.at(p.weight).rounding;
 }
 
 std::optional<Winograd> winograd_of(Plan& plan, const Primitive& p, bool gradient) {

@@ -115,6 +115,11 @@ const Register<PrimitiveRecord> registered{{
     .reference = reference,
     .generate = generate,
     .sample_by_sample = each_sample_alone,
+    .text =
+        [](const Plan&, const Primitive& p) {
+          const auto& own = p.as<GatherPayload>();
+          return fmt::format("{}{}", own.norm >= 0 ? "+batch_norm" : "", own.relu ? "+relu" : "");
+        },
 }};
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/engine/primitives/integer.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -12,22 +11,16 @@ namespace mase::engine {
 namespace {
 
 // What a tensor was rounded to, if that is one fixed-point type for all of it.
-std::optional<Fixed> fixed_point_of(const Plan& plan, int tensor) {
-  for (const Primitive& p : plan.primitives) {
-    if (p.removed || plan.root(p.out) != plan.root(tensor)) continue;
-    if (p.is<RelayoutPayload>() || p.is<SlicePayload>()) return fixed_point_of(plan, p.in[0]);
-    const Quantizer* quantizer = p.is<QuantizePayload>()    ? p.as<QuantizePayload>().quantizer
-                                 : p.is<BatchNormPayload>() ? p.as<BatchNormPayload>().out_quantizer
-                                                            : nullptr;
-    if (!quantizer || quantizer->learned || !quantizer->type) return {};
-    const Fixed* fixed = quantizer->type->as<Fixed>();
-    if (!fixed || !fixed->widths.empty() || !fixed->fracs.empty()) return {};
-    return *fixed;
-  }
-  return {};
+std::optional<Fixed> one_fixed_point(const Plan& plan, int tensor) {
+  const Quantizer* quantizer = plan.at(tensor).rounding;
+  if (!quantizer || quantizer->learned || !quantizer->type) return {};
+  const Fixed* fixed = quantizer->type->as<Fixed>();
+  if (!fixed || !fixed->widths.empty() || !fixed->fracs.empty()) return {};
+  return *fixed;
 }
 
-// Integers live in the program's memory of floats: bytes are copied, never read as another type.
+// Integers live in the program's memory, among floats: a word that was written as one is read as
+// one. Weights and corrections are put there by their bytes.
 template <class T>
 void put(float* memory, int64_t index, T value) {
   static_assert(sizeof(T) == sizeof(float));
@@ -41,11 +34,11 @@ std::optional<IntegerProduct> IntegerProduct::of(Plan& plan, const Primitive& p,
   if (plan.options.training || !kernels::has_integer_dot()) return {};
   if (tiles && !kernels::has_integer_tiles()) return {};
   const int weight = p.weight, bias = p.bias;
-  const std::optional<Fixed> x = fixed_point_of(plan, p.in[0]), w = fixed_point_of(plan, weight);
+  const std::optional<Fixed> x = one_fixed_point(plan, p.in[0]), w = one_fixed_point(plan, weight);
   if (!x || !w || x->width > 8 || w->width > 8 || !w->is_signed) return {};
   if (std::abs(x->frac) > 60 || std::abs(w->frac) > 60) return {};
   if (bias >= 0) {  // on the grid of the products
-    const std::optional<Fixed> b = fixed_point_of(plan, bias);
+    const std::optional<Fixed> b = one_fixed_point(plan, bias);
     if (!b || b->frac > x->frac + w->frac) return {};
   }
   const Shape& shape = plan.at(weight).shape;
@@ -69,9 +62,7 @@ std::optional<IntegerProduct> IntegerProduct::of(Plan& plan, const Primitive& p,
   return product;
 }
 
-float IntegerProduct::zero() const {
-  return std::bit_cast<float>(static_cast<uint32_t>(offset_) * 0x01010101u);
-}
+uint32_t IntegerProduct::zero() const { return static_cast<uint32_t>(offset_) * 0x01010101u; }
 
 Step IntegerProduct::prepare(int weight, int bias) const {
   Step step{"pack_integers", "", {weight}, {words_, starts_}};
@@ -123,21 +114,21 @@ IntegerProduct::Bound::Bound(const IntegerProduct& product, const Memory& memory
       offset_(product.offset_),
       channels_(product.channels_),
       stride_(product.x_stride_),
-      words_(memory[product.words_]),
-      starts_(memory[product.starts_]),
-      packed_(memory[product.packed_]) {}
+      fit_(memory[product.starts_]),
+      words_(reinterpret_cast<const uint32_t*>(memory[product.words_])),
+      starts_(reinterpret_cast<const int32_t*>(memory[product.starts_] + 1)),
+      packed_(reinterpret_cast<uint32_t*>(memory[product.packed_])) {}
 
-const float* IntegerProduct::Bound::pack(const float* x, int64_t lanes) const {
-  if (starts_[0] != 1) return nullptr;
+const uint32_t* IntegerProduct::Bound::pack(const float* x, int64_t lanes) const {
+  if (*fit_ != 1) return nullptr;
   const kernels::Quads shape{channels_, stride_, lanes, x_scale_, offset_, stride_};
-  return kernels::pack_quads(shape, x, reinterpret_cast<uint32_t*>(packed_)) ? packed_ : nullptr;
+  return kernels::pack_quads(shape, x, packed_) ? packed_ : nullptr;
 }
 
 void IntegerProduct::Bound::run(const kernels::ShiftedShape& shape, const float* bias,
-                                const float* quads, float* y, const kernels::Finish& finish) const {
-  kernels::integer_linear(shape, reinterpret_cast<const uint32_t*>(words_),
-                          reinterpret_cast<const int32_t*>(starts_ + 1), unit_, bias,
-                          reinterpret_cast<const uint32_t*>(quads), y, finish, segment_);
+                                const uint32_t* quads, float* y,
+                                const kernels::Finish& finish) const {
+  kernels::integer_linear(shape, words_, starts_, unit_, bias, quads, y, finish, segment_);
 }
 
 }  // namespace mase::engine

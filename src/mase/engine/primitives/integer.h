@@ -22,7 +22,7 @@ class IntegerProduct {
   int64_t quads() const { return (channels_ + kernels::quad - 1) / kernels::quad; }  // of channels
   int64_t terms() const { return quads() * taps_; }
   int64_t stride() const { return x_stride_; }  // of the rows of quads
-  float zero() const;                           // the word of four zeros
+  uint32_t zero() const;                        // the word of four zeros
   void join(Step& step) const {
     step.kernel += tiles_ ? ", integer tiles" : ", integers";
     step.read({words_, starts_});
@@ -34,9 +34,9 @@ class IntegerProduct {
    public:
     Bound(const IntegerProduct& product, const Memory& memory);
     // Rows of x as rows of quads; null if a value is no code, or the weights were not fit.
-    const float* pack(const float* x, int64_t lanes) const;
+    const uint32_t* pack(const float* x, int64_t lanes) const;
     // shape.in is terms(); otherwise as kernels::shifted_linear.
-    void run(const kernels::ShiftedShape& shape, const float* bias, const float* quads, float* y,
+    void run(const kernels::ShiftedShape& shape, const float* bias, const uint32_t* quads, float* y,
              const kernels::Finish& finish) const;
 
    private:
@@ -44,8 +44,10 @@ class IntegerProduct {
     float x_scale_, unit_;
     int32_t offset_;
     int64_t channels_, stride_;
-    const float *words_, *starts_;
-    float* packed_;
+    const float* fit_;  // 1: the weights are
+    const uint32_t* words_;
+    const int32_t* starts_;
+    uint32_t* packed_;
   };
 
  private:

@@ -135,7 +135,7 @@ std::optional<Step> integers(Plan& plan, Primitive& p) {
     return [=, &plan, floats = in_floats(memory), bound = IntegerProduct::Bound(*product, memory),
             b = memory.at(bias), from = memory[x], to = memory[out]](const Run& run) {
       const int64_t lanes = plan.lanes(x, run), terms = product->terms();
-      const float* quads = bound.pack(from, lanes);
+      const uint32_t* quads = bound.pack(from, lanes);
       if (!quads) return floats(run);
       bound.run({.out = geometry.shape.out,
                  .in = terms,
@@ -189,16 +189,9 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
   const Geometry geometry = geometry_of(plan, p);
   const auto& own = p.as<LinearPayload>();
   MASE_CHECK(!own.relu, "a training program does not fuse relu into linear");
-  // The values of the products: as the forward pass had them, or rounded for the backward pass.
-  int x = p.in[0], weight = p.weight;
-  if (own.backward) {
-    const auto rounded = [&](int tensor, const char* operand, uint64_t index) {
-      return rounded_for_backward(backward, p, own.backward->find_backward(operand), tensor, index);
-    };
-    gradient = rounded(gradient, "output_grad", 0);
-    x = rounded(unrounded(plan, x), "data_in", 1);
-    weight = rounded(unrounded(plan, weight), "weight", 2);
-  }
+  const BackwardOperands operands = backward_operands(backward, p, own.backward, gradient);
+  const int x = operands.x, weight = operands.weight;
+  gradient = operands.gradient;
   weight_gradient(backward, p, geometry, x, gradient);
   const Target t = backward.target(p.in[0]);
   if (t.tensor < 0) return;
@@ -235,11 +228,17 @@ void reference(Reference& call) {
 
 Slot generate(Trial& trial) {
   trial.batch(256);
-  const int64_t in = trial.size(1, 40, 256), out = trial.size(1, 40, 256);
+  const bool few_bits = trial.few_bits();  // then large enough for products of integers to pay
+  const int64_t in = trial.size(few_bits ? 30 : 1, 40, 256);
+  const int64_t out = trial.size(few_bits ? 36 : 1, 40, 256);
+  if (!few_bits && trial.behind_samples()) {
+    const Slot samples = trial.sample_rows(in);
+    return trial.to().linear(samples, trial.parameter({out, in}), trial.parameter({out}));
+  }
   const bool small = trial.coin(true);
   Slot x =
       trial.activation(small ? Shape{in} : Shape{trial.size(1, 5, 1), trial.size(1, 9, 1), in});
-  if (!trial.few_bits()) {
+  if (!few_bits) {
     if (trial.coin()) return trial.to().matmul(x, trial.parameter({in, out}));
     std::optional<Slot> bias;
     if (trial.coin(true)) bias = trial.parameter({out});
@@ -256,13 +255,21 @@ const Register<PrimitiveRecord> registered{{
     .summary = "a weight matrix times the rows",
     .payload = typeid(LinearPayload),
     .variants = {{"gathered", gathered},
-                 {"integer tiles", integers<true>, true},
-                 {"integers", integers<false>, true},
+                 {"integer tiles", integers<true>, true, kernels::has_integer_tiles},
+                 {"integers", integers<false>, true, kernels::has_integer_dot},
                  {"vectors", vectors}},
     .reference = reference,
     .gradient = gradient,
     .generate = generate,
     .sample_by_sample = each_sample_alone,
+    .text =
+        [](const Plan&, const Primitive& p) {
+          const auto& own = p.as<LinearPayload>();
+          return fmt::format("{}{}{}{}{}{}", own.gather >= 0 ? "+gather" : "",
+                             own.before >= 0 ? "+linear" : "", own.transposed ? " transposed" : "",
+                             own.norm >= 0 ? "+batch_norm" : "", own.relu ? "+relu" : "",
+                             own.bias_cancels ? " bias without gradient" : "");
+        },
     .multiply_adds =
         [](const Plan& plan, const Primitive& p) {
           return static_cast<double>(element_count(plan.at(p.out).shape) *

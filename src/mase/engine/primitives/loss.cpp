@@ -65,6 +65,7 @@ struct CrossEntropy {
       total = 0;
       for (int64_t b = 0; b < run.n; ++b) total += weights[own[b]];
       if (plan->options.all_reduce) plan->options.all_reduce(std::span<double>(&total, 1));
+      run.result->weight = total;
     }
     const auto result = kernels::cross_entropy(logits, classes, stride, run.n, own, weights,
                                                factor * static_cast<float>(1 / total), gradient);
@@ -86,7 +87,7 @@ Step constant(Plan&, Primitive& p) {
 Step target(Plan& plan, Primitive& p) {
   Step step{"target", "", {}, {p.out}};
   const int64_t rows = plan.at(p.out).rows(), stride = plan.row_stride(p.out);
-  const bool labels = plan.at(p.out).labels;
+  const bool labels = plan.at(p.out).element == DType::i32;
   const int64_t classes = plan.at(plan.outputs[0]).rows();
   const int out = p.out;
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
@@ -139,6 +140,7 @@ Step batch_mean(Plan& plan, Primitive& p) {
       if (w) {
         total = sum(w, weight_rows, weight_stride, run.n * weight_positions);
         if (plan.options.all_reduce) plan.options.all_reduce(std::span<double>(&total, 1));
+        run.result->weight = total;
       }
       const double mean = sum(from, rows, stride, run.n * positions) / total;
       *to = static_cast<float>(mean);
@@ -317,18 +319,13 @@ void emit_loss_result(Plan& plan) {
     };
     plan.losses.push_back(std::move(step));
   }
-  if (hits_known || !plan.at(plan.target).labels) return;
+  if (hits_known || plan.at(plan.target).element != DType::i32) return;
   const int output = plan.outputs[0], target = plan.target;
   Step step{"hits", "", {output, target}, {}};
   const int64_t classes = plan.at(output).rows(), stride = plan.row_stride(output);
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, x = memory[output], labels = memory[target]](const Run& run) {
-      for (int64_t b = 0; b < run.n; ++b) {
-        int64_t best = 0;
-        for (int64_t c = 1; c < classes; ++c)
-          if (x[c * stride + b] > x[best * stride + b]) best = c;
-        run.result->correct += best == labels_in(labels)[b];
-      }
+      run.result->correct = kernels::hits(x, classes, stride, run.n, labels_in(labels));
     };
   };
   plan.losses.push_back(std::move(step));

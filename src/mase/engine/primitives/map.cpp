@@ -196,6 +196,23 @@ Slot generate(Trial& trial) {
   return trial.to().map(exprs[trial.below(3, 1)], {x, y, z});
 }
 
+// a + b, max(a, 0): operands are letters.
+std::string expression_text(const Expr& expr) {
+  constexpr const char* names[] = {"",    "",      "+",       "-",    "*",        "/",
+                                   "min", "max",   "-",       "abs",  "sqrt",     "exp",
+                                   "log", "tanh",  "sigmoid", "erf",  "softplus", "sin",
+                                   "cos", "floor", "round",   "less", "select"};
+  const Expr::Node& node = expr.node();
+  if (node.op == ScalarOp::operand) return std::string(1, static_cast<char>('a' + node.operand));
+  if (node.op == ScalarOp::constant) return fmt::format("{:g}", node.constant);
+  std::vector<std::string> inputs;
+  for (const Expr& input : node.inputs) inputs.push_back(expression_text(input));
+  const std::string name = names[static_cast<size_t>(node.op)];
+  if (name.size() == 1 && inputs.size() == 2)
+    return fmt::format("({} {} {})", inputs[0], name, inputs[1]);
+  return fmt::format("{}({})", name, fmt::join(inputs, ", "));
+}
+
 const Register<PrimitiveRecord> registered{{
     .name = "map",
     .summary = "a scalar expression over all values",
@@ -205,6 +222,13 @@ const Register<PrimitiveRecord> registered{{
     .gradient = gradient,
     .generate = generate,
     .sample_by_sample = each_sample_alone,
+    .text =
+        [](const Plan&, const Primitive& p) {
+          const Expr& expr = p.as<MapPayload>().expr;
+          constexpr int longest = 40;
+          return " " + (expr.size() > longest ? fmt::format("of {} terms", expr.size())
+                                              : expression_text(expr));
+        },
 }};
 
 }  // namespace

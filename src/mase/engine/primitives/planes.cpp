@@ -9,17 +9,18 @@
 namespace mase::engine {
 namespace {
 
-// Columns of n floats, `step` columns apart on one side. A number of samples that is known when
+// Columns of n values, `step` columns apart on one side. A number of samples that is known when
 // this is compiled is copied by one instruction.
-template <int64_t kSamples>
-void copy_apart(const float* from, int64_t step, float* to, int64_t count) {
+template <int64_t kSamples, class T>
+void copy_apart(const T* from, int64_t step, T* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
-    std::memcpy(to + i * kSamples, from + i * step * kSamples, kSamples * sizeof(float));
+    std::memcpy(to + i * kSamples, from + i * step * kSamples, kSamples * sizeof(T));
 }
 
-void copy_columns(const float* from, int64_t step, float* to, int64_t count, int64_t n) {
+template <class T>
+void copy_columns(const T* from, int64_t step, T* to, int64_t count, int64_t n) {
   if (step == 1)
-    std::memcpy(to, from, static_cast<size_t>(count * n) * sizeof(float));
+    std::memcpy(to, from, static_cast<size_t>(count * n) * sizeof(T));
   else if (n == 1)
     copy_apart<1>(from, step, to, count);
   else if (n == 2)
@@ -97,13 +98,14 @@ int64_t Planes::source(int64_t index, int axis) const {
   return -1;
 }
 
-void Planes::fill(const float* x, int64_t x_stride, float* planes, int64_t to_stride,
-                  int64_t channels, int64_t n, float zero) const {
+template <class T>
+void Planes::fill(const T* x, int64_t x_stride, T* planes, int64_t to_stride, int64_t channels,
+                  int64_t n, T zero) const {
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t y = 0; y < height; ++y) {
-      float* to = planes + c * to_stride + row_place(y) * n;
+      T* to = planes + c * to_stride + row_place(y) * n;
       const int64_t row = row_source_[static_cast<size_t>(y)];
-      const float* from = x + c * x_stride + row * size[1] * n;
+      const T* from = x + c * x_stride + row * size[1] * n;
       for (const ColumnRun& run : runs_) {
         if (row < 0 || run.from < 0)
           std::fill_n(to + run.column * n, run.count * n, zero);
@@ -112,6 +114,11 @@ void Planes::fill(const float* x, int64_t x_stride, float* planes, int64_t to_st
       }
     }
 }
+
+template void Planes::fill(const float* x, int64_t x_stride, float* planes, int64_t stride,
+                           int64_t channels, int64_t n, float zero) const;
+template void Planes::fill(const uint32_t* x, int64_t x_stride, uint32_t* planes, int64_t stride,
+                           int64_t channels, int64_t n, uint32_t zero) const;
 
 void Planes::send_back(const float* planes, int64_t from_stride, float* dx, int64_t x_stride,
                        int64_t channels, int64_t n, bool accumulate) const {

@@ -31,9 +31,11 @@ struct Planes {
     const int64_t column = kx * dilation[1];
     return (row_place(ky * dilation[0]) + column % stride[1] * phase() + column / stride[1]) * n;
   }
-  // x => padded planes, and the gradient of the planes back to that of x.
-  void fill(const float* x, int64_t x_stride, float* planes, int64_t stride, int64_t channels,
-            int64_t n, float zero = 0) const;
+  // x => padded planes, of floats or of words of integers, and the gradient of the planes back to
+  // that of x.
+  template <class T>
+  void fill(const T* x, int64_t x_stride, T* planes, int64_t stride, int64_t channels, int64_t n,
+            T zero = 0) const;
   void send_back(const float* planes, int64_t stride, float* dx, int64_t x_stride, int64_t channels,
                  int64_t n, bool accumulate) const;
 

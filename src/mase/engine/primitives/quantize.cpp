@@ -306,22 +306,6 @@ uint64_t random_draw(uint64_t seed, uint64_t step, uint64_t stream, uint64_t pie
   return h;
 }
 
-int unrounded(const Plan& plan, int tensor) {
-  for (const Primitive& p : plan.primitives)
-    if (p.is<QuantizePayload>() && !p.removed && p.out == tensor) return p.in[0];
-  return tensor;
-}
-
-bool is_rounded(const Plan& plan, int tensor) {
-  for (const Primitive& p : plan.primitives) {
-    if (p.removed || plan.root(p.out) != plan.root(tensor)) continue;
-    if (p.is<RelayoutPayload>()) return is_rounded(plan, p.in[0]);
-    return p.is<QuantizePayload>() ||
-           (p.is<BatchNormPayload>() && p.as<BatchNormPayload>().out_quantizer);
-  }
-  return false;
-}
-
 void share_straight_through(Plan& plan) {
   for (const Primitive& p : plan.primitives) {
     if (p.removed || !p.is<QuantizePayload>() || has_gradient_step(p)) continue;
@@ -332,20 +316,33 @@ void share_straight_through(Plan& plan) {
   }
 }
 
-int rounded_for_backward(Backward& backward, const Primitive& product, const Quantizer* quantizer,
-                         int tensor, uint64_t index) {
-  if (!quantizer) return tensor;
+BackwardOperands backward_operands(Backward& backward, const Primitive& product,
+                                   const Quantization* formats, int gradient) {
+  BackwardOperands operands{gradient, product.in[0], product.weight};
+  if (!formats) return operands;
   Plan& plan = backward.plan();
-  TensorInfo info = plan.at(tensor);
-  info.name += " rounded";
-  info.place = Place::arena;
-  info.view_of = -1;
-  info.pinned = info.differentiable = false;
-  Primitive quantize{.in = {tensor}, .payload = QuantizePayload{quantizer}};
-  quantize.out = plan.add(std::move(info));
-  quantize.stream = (uint64_t{1} << 32) + (static_cast<uint64_t>(product.out) << 2) + index;
-  backward.push(round_step(plan, quantize));
-  return quantize.out;
+  uint64_t index = 0;  // tells the operands apart
+  const auto rounded = [&](int tensor, const char* operand) {
+    const uint64_t own = index++;
+    const Quantizer* quantizer = formats->find_backward(operand);
+    if (!quantizer) return tensor;
+    TensorInfo info = plan.at(tensor);
+    info.name += " rounded";
+    info.place = Place::arena;
+    info.view_of = -1;
+    info.pinned = info.differentiable = false;
+    info.rounding = quantizer;
+    Primitive quantize{.in = {tensor}, .payload = QuantizePayload{quantizer}};
+    quantize.out = plan.add(std::move(info));
+    quantize.stream = (uint64_t{1} << 32) + (static_cast<uint64_t>(product.out) << 2) + own;
+    backward.push(round_step(plan, quantize));
+    return quantize.out;
+  };
+  const int weight = plan.at(product.weight).before_rounding;
+  operands.gradient = rounded(gradient, "output_grad");
+  operands.x = rounded(product.params.at(0).second, "data_in");
+  operands.weight = rounded(weight >= 0 ? weight : product.weight, "weight");
+  return operands;
 }
 
 }  // namespace mase::engine
@@ -390,6 +387,8 @@ const Register<PrimitiveRecord> registered{{
           const Quantizer& quantizer = *p.as<QuantizePayload>().quantizer;
           return quantizer.elementwise && !quantizer.quantize_drawn;
         },
+    .text = [](const Plan&,
+               const Primitive& p) { return " to " + p.as<QuantizePayload>().quantizer->format; },
 }};
 
 }  // namespace

@@ -12,12 +12,12 @@ void quantize_drawn_at(const Quantizer& quantizer, const float* in, float* out, 
                        int64_t first, uint64_t draw);
 uint64_t random_draw(uint64_t seed, uint64_t step, uint64_t stream, uint64_t piece);
 
-// The tensor rounded for the products of the backward pass; itself if there is no quantizer.
-// `index` tells the operands of a product apart.
-int rounded_for_backward(Backward& backward, const Primitive& product, const Quantizer* quantizer,
-                         int tensor, uint64_t index);
-
-int unrounded(const Plan& plan, int tensor);    // what was rounded to this tensor
-bool is_rounded(const Plan& plan, int tensor);  // to a number format, laid out anew or not
+// What the products of the backward pass multiply: as the forward pass had it, or, where the layer
+// has formats for it, rounded for it from the values before the forward pass rounded them.
+struct BackwardOperands {
+  int gradient, x, weight;
+};
+BackwardOperands backward_operands(Backward& backward, const Primitive& product,
+                                   const Quantization* formats, int gradient);
 
 }  // namespace mase::engine

@@ -214,6 +214,7 @@ const Register<PrimitiveRecord> relayout_record{{
     .gradient = relayout_gradient,
     .generate = generate_relayout,
     .sample_by_sample = each_sample_alone,
+    .moves_values = true,
 }};
 const Register<PrimitiveRecord> slice_record{{
     .name = "slice",
@@ -224,6 +225,7 @@ const Register<PrimitiveRecord> slice_record{{
     .gradient = slice_gradient,
     .generate = generate_slice,
     .sample_by_sample = each_sample_alone,
+    .moves_values = true,
 }};
 const Register<PrimitiveRecord> take_record{{
     .name = "take",

@@ -353,6 +353,7 @@ const Register<PrimitiveRecord> permute_record{{
     .reference = permute_reference,
     .gradient = permute_gradient,
     .generate = generate_permute,
+    .moves_values = true,
 }};
 const Register<PrimitiveRecord> concat_record{{
     .name = "concat",

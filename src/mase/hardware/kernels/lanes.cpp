@@ -48,6 +48,45 @@ HWY_INLINE void sums(const LaneStep& step, const T* a, const T* b, T* out) {
   });
 }
 
+// A lane's sum is complete before the first of its operands may be written over.
+template <class T>
+HWY_INLINE void linear_sum(const LaneCall& call, T* memory) {
+  const hn::CappedTag<T, lane_block / 4> d;
+  const auto block = [&](int number) {
+    return memory + static_cast<size_t>(number) * static_cast<size_t>(lane_block);
+  };
+  T* const out = block(call.to);
+  const std::span<const int64_t> factors = call.step.factors;
+  if constexpr (sizeof(T) == 8) {
+    // 64-bit lanes: not every instruction set has the product.
+    T sums[lane_block];
+    for (T& sum : sums) sum = static_cast<T>(call.step.k0);
+    for (size_t k = 0; k < factors.size(); ++k) {
+      const T* const in = block(call.operands[k]);
+      for (size_t i = 0; i < lane_block; ++i) sums[i] += static_cast<T>(factors[k]) * in[i];
+    }
+    for (size_t i = 0; i < lane_block; ++i) out[i] = sums[i];
+  } else {
+    const size_t lanes = hn::Lanes(d);
+    const auto constant = hn::Set(d, static_cast<T>(call.step.k0));
+    for (size_t first = 0; first < lane_block; first += 4 * lanes) {
+      auto s0 = constant, s1 = constant, s2 = constant, s3 = constant;
+      for (size_t k = 0; k < factors.size(); ++k) {
+        const T* const in = block(call.operands[k]) + first;
+        const auto factor = hn::Set(d, static_cast<T>(factors[k]));
+        s0 = hn::Add(s0, hn::Mul(factor, hn::Load(d, in)));
+        s1 = hn::Add(s1, hn::Mul(factor, hn::Load(d, in + lanes)));
+        s2 = hn::Add(s2, hn::Mul(factor, hn::Load(d, in + 2 * lanes)));
+        s3 = hn::Add(s3, hn::Mul(factor, hn::Load(d, in + 3 * lanes)));
+      }
+      hn::Store(s0, d, out + first);
+      hn::Store(s1, d, out + first + lanes);
+      hn::Store(s2, d, out + first + 2 * lanes);
+      hn::Store(s3, d, out + first + 3 * lanes);
+    }
+  }
+}
+
 template <class T>
 HWY_INLINE void run(const LaneStep& step, const T* a, const T* b, T* out) {
   const hn::ScalableTag<T> d;
@@ -95,6 +134,8 @@ HWY_INLINE void run(const LaneStep& step, const T* a, const T* b, T* out) {
       return each(out, [&](size_t i) HWY_ATTR {
         return hn::Sub(hn::Xor(hn::And(hn::Load(d, a + i), k0), k1), k1);
       });
+    case LaneOp::linear_sum:
+      return;  // of many operands: run_all
   }
 }
 
@@ -103,7 +144,11 @@ HWY_INLINE void run_all(std::span<const LaneCall> calls, T* memory) {
   const auto block = [&](int number) {
     return memory + static_cast<size_t>(number) * static_cast<size_t>(lane_block);
   };
-  for (const LaneCall& call : calls) run(call.step, block(call.a), block(call.b), block(call.to));
+  for (const LaneCall& call : calls)
+    if (call.step.op == LaneOp::linear_sum)
+      linear_sum(call, memory);
+    else
+      run(call.step, block(call.a), block(call.b), block(call.to));
 }
 
 void Run32(std::span<const LaneCall> calls, int32_t* memory) { run_all(calls, memory); }

@@ -38,7 +38,10 @@ double compare_luts(const IntegerContext& c) {
     constexpr double further_bits = 5;  // of a table, beside one that others have ORed already
     return std::max(0, b.width() - static_cast<int>(std::bit_width(bound))) / further_bits;
   }
-  return (std::max(a.width(), b.width()) + 1) / 2;
+  const int luts = (std::max(a.width(), b.width()) + 1) / 2;
+  // Thresholds of one number share nearly all of it. Fitted, like the numbers below.
+  constexpr double share_of_threshold = 0.108;
+  return a.low == a.high || b.low == b.high ? share_of_threshold * luts : luts;
 }
 
 // A bit that only one of the two can have is an AND, and several of them share a table. Both

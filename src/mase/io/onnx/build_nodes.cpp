@@ -75,6 +75,32 @@ Dict behind_batch(const Dict& attributes) {
   return moved;
 }
 
+// The dimensions that attributes name.
+std::vector<int64_t> dims_of(const Value& attributes) {
+  const Value& dim = attributes["dim"];
+  if (dim.is_int()) return {dim.as_int()};
+  std::vector<int64_t> dims;
+  if (dim.is_list())
+    for (const Value& item : dim.as_list()) dims.push_back(item.as_int());
+  return dims;
+}
+
+// Of a result that has the elements of its operands: numbers before truth values, what is computed
+// before constants of ours.
+Element element_of(const OpRecord& op, const std::vector<Operand>& inputs) {
+  std::vector<const Operand*> operands;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!std::count(op.index_inputs.begin(), op.index_inputs.end(), i))
+      operands.push_back(&inputs[i]);
+  if (operands.empty()) return Element::f32;
+  const auto rank = [](const Operand* x) {
+    return (x->element == Element::boolean ? 2 : 0) + (x->is_constant() ? 1 : 0);
+  };
+  return (*std::min_element(operands.begin(), operands.end(),
+                            [&](auto* a, auto* b) { return rank(a) < rank(b); }))
+      ->element;
+}
+
 }  // namespace
 
 Operand NodeContext::materialized(const Operand& operand) {
@@ -116,10 +142,9 @@ Operand NodeContext::folded(const OpRecord& op, const std::vector<Operand>& inpu
   for (const Operand& input : inputs) shapes.push_back(input.shape);
   const Shape shape = op.infer(attributes, shapes);
   constexpr int64_t most = int64_t{1} << 24;
-  if (element_count(shape) > most || element_count(shape) % model_.batch == 0)
-    if (element_count(shape) > 0)
-      fail(fmt::format("a constant of shape {} would be computed", shape_text(shape)),
-           "export the model with a dynamic batch, or with constants folded");
+  if (element_count(shape) > most)
+    fail(fmt::format("a constant of shape {} would be computed", shape_text(shape)),
+         "export the model with a dynamic batch, or with constants folded");
   model_.budget->charge(static_cast<size_t>(element_count(shape)) * sizeof(double), place());
   std::vector<Array> arrays;
   for (const Operand& input : inputs) {
@@ -140,30 +165,99 @@ Operand NodeContext::folded(const OpRecord& op, const std::vector<Operand>& inpu
   return constant_operand(out.to_tensor(dtype));
 }
 
+// Of a constant as large as the batch the one entry that all of them are.
+Operand NodeContext::entry_of_batch(const Operand& constant) const {
+  const Tensor& tensor = constant.constant->tensor;
+  if (tensor.numel() == 0 || !repeats(tensor))
+    needs_batch("a constant differs from one entry of the batch to the next");
+  Operand entry = constant;
+  Shape shape = tensor.shape();
+  shape[0] = 1;
+  Tensor first(shape, tensor.dtype());
+  std::copy_n(tensor.raw(), first.bytes(), first.mutable_raw());
+  entry.constant->tensor = first;
+  entry.shape = shape;
+  return entry;
+}
+
 // A model whose batch is fixed may hold constants that repeat for each entry of it.
 std::vector<Operand> NodeContext::fitted_to_batch(std::vector<Operand> inputs) const {
   size_t rank = 0;
   for (const Operand& input : inputs) rank = std::max(rank, input.rank());
   const bool batched = std::any_of(inputs.begin(), inputs.end(), [&](const Operand& input) {
-    return !input.is_constant() && input.rank() == rank && rank > 0 &&
-           input.shape[0] == model_.batch;
+    return !input.is_constant() && input.rank() == rank && rank > 0 && input.shape[0].is_batch();
   });
   if (!batched || model_.fixed_batch < 2) return inputs;
-  for (Operand& input : inputs) {
-    if (!input.is_constant() || input.rank() != rank || input.shape[0] != model_.fixed_batch)
-      continue;
-    const Tensor& tensor = input.constant->tensor;
-    if (tensor.numel() == 0 || !repeats(tensor))
-      fail("a constant differs from one entry of the batch to the next",
-           "export the model with a dynamic batch or a batch of 1");
-    Shape shape = tensor.shape();
-    shape[0] = 1;
-    Tensor first(shape, tensor.dtype());
-    std::copy_n(tensor.raw(), first.bytes(), first.mutable_raw());
-    input.constant->tensor = first;
-    input.shape = shape;
-  }
+  for (Operand& input : inputs)
+    if (input.is_constant() && input.rank() == rank && input.shape[0] == model_.fixed_batch)
+      input = entry_of_batch(input);
   return inputs;
+}
+
+// Entries of the batch stay apart. `result` has the shape that follows from the inputs'.
+void NodeContext::check_samples(const OpRecord& op, const Value& attributes,
+                                const std::vector<Operand>& inputs, Operand& result) const {
+  if (whole()) return;
+  const auto batched = [](const Operand& x) { return !x.is_constant() && x.shape.has_batch(); };
+  const auto axis_of = [](const Operand& x) {
+    return static_cast<size_t>(std::find_if(x.shape.begin(), x.shape.end(),
+                                            [](const Size& size) { return size.has_batch(); }) -
+                               x.shape.begin());
+  };
+  if (std::none_of(inputs.begin(), inputs.end(), batched)) return;
+  if (!result.shape.has_batch()) needs_batch("it joins the entries of the batch");
+  const size_t axis = axis_of(result);
+  const auto others = std::count_if(result.shape.begin(), result.shape.end(),
+                                    [](const Size& size) { return size.has_batch(); });
+  if (others > 1 || result.shape[axis].constant != 0 || result.shape[axis].batches < 1)
+    needs_batch(fmt::format("its result is {}", shape_text(result.shape)));
+  const bool moves = op.name == "reshape" || op.name == "flatten" || op.name == "unsqueeze" ||
+                     op.name == "squeeze";
+  const std::vector<int64_t> dims = moves ? std::vector<int64_t>() : dims_of(attributes);
+  for (const Operand& input : inputs) {
+    if (!batched(input)) continue;
+    const size_t own = axis_of(input);
+    const auto rank = static_cast<int64_t>(input.rank());
+    for (const int64_t dim : dims)
+      if ((dim < 0 ? dim + rank : dim) == static_cast<int64_t>(own))
+        needs_batch("it joins the entries of the batch");
+    if (wants_batch_first(op) && own != 0)
+      needs_batch("the batch does not stand in front of its input");
+    if (op.name == "scaled_dot_product_attention" && own + 2 >= input.rank())
+      needs_batch("it joins the entries of the batch");
+    if (moves) {
+      // So many elements of one entry stand before the next entry's.
+      const int64_t before =
+          product_of(element_count(Sizes(input.shape.begin(),
+                                         input.shape.begin() + static_cast<int64_t>(own))),
+                     input.outer);
+      const int64_t ahead = element_count(
+          Sizes(result.shape.begin(), result.shape.begin() + static_cast<int64_t>(axis)));
+      if (ahead < 1 || before % ahead != 0 || result.shape[axis].batches % (before / ahead) != 0)
+        needs_batch(fmt::format("{} becomes {}, which mixes the entries of the batch",
+                                shape_text(input.shape), shape_text(result.shape)));
+      result.outer = before / ahead;
+    } else if (result.shape[axis].batches > 1) {
+      if (&input != &*std::find_if(inputs.begin(), inputs.end(), batched) &&
+          input.outer != result.outer)
+        needs_batch("the entries of its inputs stand in different orders");
+      result.outer = input.outer;
+    }
+  }
+}
+
+// Sizes that do not fit may do so in a batch of known size.
+void NodeContext::refuse(const Error& error, const std::vector<Operand>& inputs) const {
+  if (starts_with(error.place(), model_.place)) {
+    if (const auto* needed = dynamic_cast<const BatchNeeded*>(&error)) throw BatchNeeded(*needed);
+    throw Error(error);
+  }
+  const bool batched =
+      !whole() && std::any_of(inputs.begin(), inputs.end(), [](const Operand& input) {
+        return !input.is_constant() && input.shape.has_batch();
+      });
+  if (batched || dynamic_cast<const BatchNeeded*>(&error)) needs_batch(error.cause());
+  fail(error.cause(), error.remedy());
 }
 
 NodeId NodeContext::reshape_node(NodeId node, const Shape& open) {
@@ -171,9 +265,9 @@ NodeId NodeContext::reshape_node(NodeId node, const Shape& open) {
                                     {{"shape", Argument::literal(Value::of(open))}});
 }
 
-Shape NodeContext::graph_shape(const Operand& operand) const {
-  Shape shape = operand.shape;
-  if (whole() && !operand.is_constant()) shape.insert(shape.begin(), batch());
+Sizes NodeContext::graph_shape(const Operand& operand) const {
+  Sizes shape = operand.shape;
+  if (whole() && !operand.is_constant()) shape.insert(shape.begin(), Size::batch());
   return shape;
 }
 
@@ -183,7 +277,7 @@ std::vector<Operand> NodeContext::aligned(std::vector<Operand> inputs) {
   for (const Operand& input : inputs) rank = std::max(rank, input.rank());
   for (Operand& input : inputs)
     if (!input.is_constant() && input.rank() < rank) {
-      Shape shape(rank - input.rank(), 1);
+      Sizes shape(rank - input.rank(), 1);
       shape.insert(shape.end(), input.shape.begin(), input.shape.end());
       input = reshape(input, shape);
     }
@@ -194,7 +288,7 @@ std::vector<Operand> NodeContext::aligned(std::vector<Operand> inputs) {
 Operand NodeContext::joined(const Operand& x) {
   if (x.rank() == 0) fail("its input has no batch");
   Operand result = x;
-  result.shape.front() *= batch();
+  result.shape.front() = product_of(x.shape.front(), Size::batch());
   Shape open = x.shape;
   open.front() = -1;
   result.node = reshape_node(x.node, open);
@@ -202,22 +296,22 @@ Operand NodeContext::joined(const Operand& x) {
 }
 
 // The other way; `out` begins with both.
-Operand NodeContext::apart(NodeId node, const Shape& out) {
+Operand NodeContext::apart(NodeId node, const Sizes& out) {
   Operand result{.shape = out};
-  result.shape.front() /= batch();
+  result.shape.front() = out.front().batches;
   Shape open = result.shape;
   open.insert(open.begin(), -1);
   result.node = reshape_node(node, open);
   return result;
 }
 
-Operand NodeContext::without_batch(NodeId node, const Shape& out) const {
+Operand NodeContext::without_batch(NodeId node, const Sizes& out) const {
   if (!whole()) return {.node = node, .shape = out};
-  if (out.empty() || out.front() != batch()) fail("its result does not keep the batch in front");
-  return {.node = node, .shape = Shape(out.begin() + 1, out.end())};
+  if (out.empty() || !out.front().is_batch()) fail("its result does not keep the batch in front");
+  return {.node = node, .shape = Sizes(out.begin() + 1, out.end())};
 }
 
-Operand NodeContext::reshape(const Operand& x, const Shape& shape) {
+Operand NodeContext::reshape(const Operand& x, const Sizes& shape) {
   if (x.is_constant()) {
     const Operand plain = materialized(x);
     if (element_count(shape) != plain.constant->tensor.numel())
@@ -228,16 +322,23 @@ Operand NodeContext::reshape(const Operand& x, const Shape& shape) {
     return result;
   }
   if (shape == x.shape) return x;
-  Shape open = shape;
-  for (int64_t& size : open)
-    if (size != 0 && size % batch() == 0) size = -1;
+  Shape open;
+  for (const Size& size : shape) open.push_back(size.has_batch() ? -1 : size.number());
   if (std::count(open.begin(), open.end(), -1) > 1)
-    fail("two sizes of a reshape depend on the batch");
+    needs_batch("two sizes of a reshape depend on the batch");
   return call("reshape", {x}, Dict{{"shape", Value::of(open)}});
 }
 
-Operand NodeContext::with_batch(const Operand& constant) {
+Operand NodeContext::with_batch(const Operand& given) {
   Graph& graph = model_.graph;
+  Operand constant = given;
+  constant.repeated.reset();
+  if (!whole() && constant.rank() > 0 && constant.shape[0] != 1) {
+    if (constant.shape[0] != model_.fixed_batch)
+      needs_batch(
+          fmt::format("a constant of shape {} is no entry of a batch", shape_text(constant.shape)));
+    constant = entry_of_batch(constant);
+  }
   if (model_.anchor < 0) {  // false for each entry of the batch, whatever stands there
     const Node& input = graph.node(graph.placeholders().at(0));
     const int64_t count = element_count(input.sample_shape);
@@ -256,7 +357,7 @@ Operand NodeContext::with_batch(const Operand& constant) {
   const Argument value = Argument::node(result.node);
   result.node = graph.call_function(
       "where", {Argument::node(reshape_node(model_.anchor, gate)), value, value});
-  if (!whole()) result.shape.front() = batch();
+  if (!whole()) result.shape.front() = Size::batch();
   return result;
 }
 
@@ -329,7 +430,7 @@ Operand NodeContext::call(const std::string& op_name, const std::vector<Operand>
     const bool joins = whole() && wants_batch_first(op);
     if (whole() && broadcasts(op)) inputs = aligned(std::move(inputs));
     if (whole() && !joins) attributes = behind_batch(attributes);
-    std::vector<Shape> shapes;
+    std::vector<Sizes> shapes;
     std::vector<Argument> arguments;
     std::vector<std::pair<std::string, Argument>> keywords;
     const bool pair = is_pair(op) && inputs.size() == 2;
@@ -347,7 +448,7 @@ Operand NodeContext::call(const std::string& op_name, const std::vector<Operand>
         continue;
       }
       Operand node = as_node(inputs[i]);
-      Shape shape = graph_shape(inputs[i]);
+      Sizes shape = graph_shape(inputs[i]);
       if (joins && !inputs[i].is_constant()) {
         if (i > 0) fail("its weights are computed while the network runs");
         node = joined(node);
@@ -359,8 +460,10 @@ Operand NodeContext::call(const std::string& op_name, const std::vector<Operand>
     const Value checked = validate(Value(attributes), op.attributes, "");
     Value asked = checked;
     if (which > 0) asked.dict().set("result", which);
-    const Shape out = op.infer(asked, shapes);
+    const Sizes out = infer(op, asked, shapes);
     element_count(out);
+    Operand shaped{.shape = out};
+    check_samples(op, asked, inputs, shaped);
     const bool several = op.results && (!op.results->several || op.results->several(checked));
     const std::string scoped = inputs.size() == 1 && !op.params ? scoped_path(op.class_name) : "";
     NodeId node = -1;
@@ -379,13 +482,13 @@ Operand NodeContext::call(const std::string& op_name, const std::vector<Operand>
     }
     if (several) node = model_.graph.result_of(node, which);
     Operand result = joins ? apart(node, out) : without_batch(node, out);
+    result.outer = shaped.outer;
     result.element = op.element == ElementRule::boolean   ? Element::boolean
                      : op.element == ElementRule::integer ? Element::i64
-                                                          : inputs[0].element;
+                                                          : element_of(op, inputs);
     return result;
   } catch (const Error& error) {  // the op knows what is wrong, only we know where
-    if (starts_with(error.place(), model_.place)) throw;
-    fail(error.cause(), error.remedy());
+    refuse(error, inputs);
   }
 }
 
@@ -394,13 +497,15 @@ Operand NodeContext::layer(const std::string& op_name, Dict attributes,
   const OpRecord& op = find_op(op_name);
   const bool joins = whole() && wants_batch_first(op);
   Operand input = as_node(as_numbers(given));
-  Shape shape = graph_shape(input);
+  Sizes shape = graph_shape(input);
   if (joins) {
     input = joined(input);
     shape = input.shape;
   }
-  const auto result_of = [&](NodeId node, const Shape& out) {
-    return joins ? apart(node, out) : without_batch(node, out);
+  const auto result_of = [&](NodeId node, const Operand& shaped) {
+    Operand result = joins ? apart(node, shaped.shape) : without_batch(node, shaped.shape);
+    result.outer = shaped.outer;
+    return result;
   };
   try {
     Module module{.op = op.name, .attributes = validate(Value(attributes), op.attributes, "")};
@@ -433,8 +538,9 @@ Operand NodeContext::layer(const std::string& op_name, Dict attributes,
       }
       (spec.trainable ? module.parameters : module.buffers).emplace_back(spec.name, tensor);
     }
-    const Shape out = op.infer(module.attributes, {shape});
-    element_count(out);
+    Operand out{.shape = infer(op, module.attributes, {shape})};
+    element_count(out.shape);
+    check_samples(op, module.attributes, {given}, out);
     const std::string wanted =
         layer_path(op.name, parameters.empty() ? "" : parameters.front().value.source);
     std::string path = wanted;
@@ -449,8 +555,7 @@ Operand NodeContext::layer(const std::string& op_name, Dict attributes,
     if (!formats.empty()) model_.formats[path] = std::move(formats);
     return result_of(node, out);
   } catch (const Error& error) {
-    if (starts_with(error.place(), model_.place)) throw;
-    fail(error.cause(), error.remedy());
+    refuse(error, {input});
   }
 }
 

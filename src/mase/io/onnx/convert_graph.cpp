@@ -20,30 +20,6 @@ constexpr size_t deepest_body = 16;
 constexpr int64_t oldest_operator_set = 7;
 constexpr size_t most_inputs = size_t{1} << 14;  // of a node
 
-bool is_prime(int64_t number) {
-  for (int64_t i = 2; i * i <= number; ++i)
-    if (number % i == 0) return false;
-  return true;
-}
-
-// A number that stands for the batch: a prime that divides no size in the file, so that whatever
-// size comes out of shape inference says itself whether the batch is in it.
-int64_t batch_marker(const GraphData& graph) {
-  std::set<int64_t> sizes;
-  for (const TensorData& tensor : graph.initializers)
-    sizes.insert(tensor.dims.begin(), tensor.dims.end());
-  for (const ValueInfo& input : graph.inputs)
-    if (input.shape)
-      for (const Dimension& dimension : *input.shape)
-        if (dimension.size) sizes.insert(*dimension.size);
-  for (int64_t candidate = 1'000'003;; ++candidate) {
-    if (!is_prime(candidate)) continue;
-    if (std::none_of(sizes.begin(), sizes.end(),
-                     [&](int64_t size) { return size != 0 && size % candidate == 0; }))
-      return candidate;
-  }
-}
-
 bool has_parameter(const Module& module, const std::string& name) {
   const OpRecord& op = find_op(module.op);
   if (!op.params) return false;
@@ -107,22 +83,25 @@ class GraphConverter {
     };
   }
 
-  Imported run() {
+  Converted run() {
     check();
-    model_.batch = batch_marker(source_.graph);
     for (const TensorData& tensor : source_.graph.initializers)
       if (!initializers_.emplace(tensor.name, &tensor).second)
         throw Error(place_, fmt::format("two initialisers are named '{}'", printable(tensor.name)));
+    check_names();
     count_uses(source_.graph);
     add_inputs();
     problems_.throw_if_any();
+    if (needs_batch_) return {.needs_batch = needs_batch_};
     remaining_ = model_.uses;
     for (const NodeData* node : in_order(source_.graph.nodes)) {
       convert(*node);
       release(node->inputs);
     }
     report();
+    if (needs_batch_) return {.needs_batch = needs_batch_};
     add_outputs();
+    if (needs_batch_) return {.needs_batch = needs_batch_};
     remove_unused();
     if (!model_.graph.order().empty() && !partial_) recognize_idioms(model_.graph);
     place_formats(model_);
@@ -132,7 +111,8 @@ class GraphConverter {
     } catch (const Error& error) {
       throw Error(place_, printable(error.what()));
     }
-    return {std::move(model_.graph), std::move(model_.notes)};
+    return {.imported = Imported{
+                std::move(model_.graph), std::move(model_.notes), {}, std::move(output_elements_)}};
   }
 
  private:
@@ -151,6 +131,19 @@ class GraphConverter {
                   fmt::format("uses operator set {}; the oldest that is read is {}", *version,
                               oldest_operator_set),
                   "convert it with onnx.version_converter");
+  }
+
+  // What an initialiser gives, no node gives too.
+  void check_names() const {
+    for (const NodeData& node : source_.graph.nodes)
+      for (const std::string& output : node.outputs)
+        if (!output.empty() && initializers_.count(output))
+          throw Error(place_, fmt::format("an initialiser and a node give '{}'", printable(output)),
+                      "the file is damaged");
+  }
+
+  void need_batch(const Error& why) {
+    if (!needs_batch_) needs_batch_ = why;
   }
 
   void count_uses(const GraphData& graph) {
@@ -185,7 +178,8 @@ class GraphConverter {
       return refuse(
           fmt::format("has {} dimensions; the most is {}", input.shape->size(), most_dimensions));
     const bool whole = model_.whole;
-    if (input.shape->empty() && !whole) return refuse("is a scalar: it has no batch");
+    if (input.shape->empty() && !whole)
+      return need_batch(Error(where, "is a scalar: it has no batch"));
     const auto dtype = dtype_of(input.element);
     if (!dtype) return refuse(fmt::format("holds {}", element_name(input.element)));
     if (!whole) {
@@ -194,10 +188,11 @@ class GraphConverter {
       if (model_.graph.placeholders().empty())
         model_.fixed_batch = fixed ? *first.size : 0;
       else if (fixed && *first.size != model_.fixed_batch)
-        return refuse(fmt::format("begins with {} where the first input has {}", *first.size,
-                                  model_.fixed_batch == 0
-                                      ? "a free batch"
-                                      : fmt::format("a batch of {}", model_.fixed_batch)));
+        return need_batch(
+            Error(where, fmt::format("begins with {} where the first input has {}", *first.size,
+                                     model_.fixed_batch == 0
+                                         ? "a free batch"
+                                         : fmt::format("a batch of {}", model_.fixed_batch))));
     }
     Shape sample;
     for (size_t i = whole ? 0 : 1; i < input.shape->size(); ++i) {
@@ -217,7 +212,7 @@ class GraphConverter {
       return refuse(error.what());
     }
     Operand operand{.shape = sample, .element = input.element};
-    if (!whole) operand.shape.insert(operand.shape.begin(), model_.batch);
+    if (!whole) operand.shape.insert(operand.shape.begin(), Size::batch());
     operand.node = model_.graph.add_placeholder(input.name.empty() ? "x" : input.name, sample,
                                                 is_real(*dtype)            ? DType::f32
                                                 : *dtype == DType::boolean ? DType::boolean
@@ -259,14 +254,150 @@ class GraphConverter {
         context.fail(fmt::format("uses '{}', which nothing before it gives", printable(input)),
                      "the file is damaged");
       }
-      found->convert(context);
+      apply(*found, node, context);
     } catch (const Error& error) {
       if (partial_) return keep(node, context, error);
-      ++unconverted_[operator_name(node.domain, node.op)];
-      problems_.add(error);
+      if (dynamic_cast<const BatchNeeded*>(&error)) {
+        need_batch(error.place().empty() ? Error(context.place(), error.cause(), error.remedy())
+                                         : error);
+      } else {
+        ++unconverted_[operator_name(node.domain, node.op)];
+        problems_.add(error.place().empty() ? Error(context.place(), error.cause(), error.remedy())
+                                            : error);
+      }
       for (const std::string& output : node.outputs)
         if (!model_.values.count(output)) failed_.insert(output);
     }
+  }
+
+  void apply(const OnnxOperator& op, const NodeData& node, NodeContext& context) {
+    using Linear = OnnxOperator::Linear;
+    const auto depends = [&](size_t index) {
+      if (node.inputs[index].empty() || !model_.values.at(node.inputs[index]).sizes) return false;
+      return op.linear == Linear::all || (op.linear == Linear::first && index == 0) ||
+             (op.linear == Linear::but_first && index > 0);
+    };
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (depends(i)) return apply_in_parts(op, node, context);
+    apply_to_entries(op, node, context);
+  }
+
+  // What a node does with c * batch + d, it does with c and with d.
+  void apply_in_parts(const OnnxOperator& op, const NodeData& node, const NodeContext& context) {
+    using Linear = OnnxOperator::Linear;
+    std::vector<std::vector<Operand>> parts;
+    Element element = Element::i64;
+    for (const bool batches : {true, false}) {
+      NodeData part = node;
+      if (part.name.empty() && !part.outputs.empty()) part.name = part.outputs.front();
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const bool moved = op.linear == Linear::all || (op.linear == Linear::first && i == 0) ||
+                           (op.linear == Linear::but_first && i > 0);
+        if (!moved || node.inputs[i].empty()) continue;
+        Operand value = model_.values.at(node.inputs[i]);
+        if (value.sizes) {
+          element = value.element;
+          std::vector<Size> own;
+          for (const Size& size : *value.sizes)
+            own.push_back(batches ? size.batches : size.constant);
+          value = context.sizes_operand(value.shape, own, element);
+        } else if (!value.is_constant() || value.repeated) {
+          context.needs_batch("it computes with the size of the batch");
+        } else if (batches) {
+          value.constant->tensor =
+              Tensor(value.constant->tensor.shape(), value.constant->tensor.dtype());
+          value.format.reset();
+          value.table.reset();
+        }
+        part.inputs[i] = "batch/" + node.inputs[i];
+        model_.values.insert_or_assign(part.inputs[i], std::move(value));
+      }
+      for (std::string& output : part.outputs)
+        if (!output.empty()) {
+          output = "batch/" + output;
+          ++model_.uses[output];
+        }
+      NodeContext own(model_, part, context.version());
+      op.convert(own);
+      std::vector<Operand>& results = parts.emplace_back();
+      for (const std::string& output : part.outputs) {
+        const auto found = model_.values.find(output);
+        results.push_back(found == model_.values.end() ? Operand() : found->second);
+        model_.values.erase(output);
+      }
+      for (const std::string& input : part.inputs)
+        if (starts_with(input, "batch/")) model_.values.erase(input);
+    }
+    NodeContext own(model_, node, context.version());
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const Operand &batches = parts[0][i], &rest = parts[1][i];
+      if (node.outputs[i].empty() || !batches.is_constant() || !rest.is_constant()) continue;
+      const Tensor a = batches.constant->tensor.to(DType::i64),
+                   b = rest.constant->tensor.to(DType::i64);
+      std::vector<Size> sizes;
+      for (int64_t k = 0; k < a.numel(); ++k)
+        sizes.push_back(Size::of(a.data<int64_t>()[k], b.data<int64_t>()[k]));
+      own.result(i, own.sizes_operand(rest.shape, std::move(sizes), rest.element));
+    }
+  }
+
+  // Constants that are repeated for the batch go into a node as one entry where that is the same.
+  void apply_to_entries(const OnnxOperator& op, const NodeData& node, NodeContext& context) {
+    using Repeated = OnnxOperator::Repeated;
+    std::vector<size_t> repeated;
+    size_t rank = 0;
+    bool all_constant = true;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i].empty()) continue;
+      const Operand& input = model_.values.at(node.inputs[i]);
+      if (input.repeated) repeated.push_back(i);
+      rank = std::max(rank, input.rank());
+      all_constant = all_constant && input.is_constant();
+    }
+    if (repeated.empty() || op.repeated == Repeated::own) return op.convert(context);
+    const size_t axis = *model_.values.at(node.inputs[repeated[0]]).repeated;
+    bool alike = op.repeated == Repeated::broadcasting;
+    for (const std::string& name : node.inputs) {
+      if (name.empty()) continue;
+      const Operand& input = model_.values.at(name);
+      if (input.repeated)
+        alike = alike && *input.repeated == axis && input.rank() == rank;
+      else if (!input.is_constant())
+        alike = alike && input.rank() == rank && input.shape[axis].is_batch();
+    }
+    if (op.repeated == Repeated::indices) {  // Gather: rows of a constant
+      alike = all_constant && repeated == std::vector<size_t>{1} && axis == 0 &&
+              context.integer("axis", 0) == 0;
+      rank = rank > 0 ? model_.values.at(node.inputs[1]).rank() +
+                            model_.values.at(node.inputs[0]).rank() - 1
+                      : 0;
+    }
+    if (alike) {
+      op.convert(context);
+      if (!all_constant) return;
+      for (const std::string& output : node.outputs) {
+        const auto found = model_.values.find(output);
+        if (output.empty() || found == model_.values.end()) continue;
+        Operand& result = found->second;
+        if (result.is_constant() && result.rank() == rank && result.shape[axis] == 1)
+          result.repeated = axis;
+      }
+      return;
+    }
+    NodeData own = node;
+    for (const size_t index : repeated) {
+      const Operand& input = model_.values.at(node.inputs[index]);
+      if (*input.repeated != 0)
+        context.needs_batch("the batch does not stand in front of a constant of its size");
+      own.inputs[index] = "entries/" + node.inputs[index];
+      if (!model_.values.count(own.inputs[index])) {
+        Operand entries = context.with_batch(input);
+        entries.element = input.element;
+        model_.values.emplace(own.inputs[index], std::move(entries));
+      }
+    }
+    NodeContext with_entries(model_, own, context.version());
+    op.convert(with_entries);
   }
 
   // As an opaque node, with the shape that the file says its results have.
@@ -292,7 +423,7 @@ class GraphConverter {
       constexpr int64_t largest = int64_t{1} << 24;
       for (int64_t& size : sample) size = std::min(size, largest);
       Operand result{.shape = sample};
-      if (!model_.whole) result.shape.insert(result.shape.begin(), model_.batch);
+      if (!model_.whole) result.shape.insert(result.shape.begin(), Size::batch());
       result.node = model_.graph.call_function(
           "opaque", {Argument::list(inputs)},
           {{"operator", Argument::literal(operator_name(node.domain, node.op))},
@@ -338,6 +469,8 @@ class GraphConverter {
       const auto known = names.find(output.name);
       const std::string name = known == names.end() ? output.name : known->second;
       if (!available(name) || name.empty()) {
+        if (failed_.count(name) && needs_batch_)
+          throw BatchNeeded(needs_batch_->place(), needs_batch_->cause(), needs_batch_->remedy());
         if (failed_.count(name))
           throw Error(place_, "a node inside a branch or loop cannot be converted");
         throw Error(place_,
@@ -356,6 +489,7 @@ class GraphConverter {
 
   void report() const {
     constexpr size_t most = 20;
+    if (problems_.empty()) return;
     if (problems_.errors().size() <= most) return problems_.throw_if_any();
     std::vector<Error> shown(problems_.errors().begin(), problems_.errors().begin() + most);
     std::vector<std::string> all;
@@ -377,12 +511,28 @@ class GraphConverter {
       const NodeData node{.op = "output", .name = output.name};
       NodeContext context(model_, node, 0);
       Operand operand = context.as_numbers(model_.values.at(output.name));
-      if (operand.is_constant()) {
-        if (!model_.whole) throw Error(where, "is a constant: it does not depend on the input");
+      const Element element = operand.element;
+      if (operand.sizes) {
+        need_batch(Error(where, "is the size of the batch"));
+        continue;
+      }
+      if (operand.is_constant() && !model_.whole && !operand.repeated) {
+        need_batch(Error(where, "is a constant: it does not depend on the input"));
+        continue;
+      }
+      if (operand.is_constant() && operand.repeated.value_or(0) == 0)
         operand = context.with_batch(operand);
+      const bool kept =
+          model_.whole || (operand.node >= 0 && operand.rank() > 0 && operand.shape[0].is_batch());
+      if (!kept && !partial_) {
+        need_batch(Error(where, fmt::format("has the shape {}: the batch does not stand in front",
+                                            shape_text(operand.shape))));
+        continue;
       }
       results.push_back(operand.node);
+      output_elements_.push_back(element);
     }
+    if (needs_batch_) return;
     model_.graph.add_output(results);
   }
 
@@ -443,14 +593,16 @@ class GraphConverter {
   std::set<std::string> failed_;
   std::map<std::string, int> unconverted_;  // by operator
   Problems problems_;
+  std::optional<Error> needs_batch_;  // the first reason
+  std::vector<Element> output_elements_;
   bool partial_;
   size_t bodies_ = 0, bodies_depth_ = 0, body_nodes_ = 0;  // of branches and loops
 };
 
 }  // namespace
 
-Imported convert_graph(const Model& model, ExternalFiles& files, const std::string& place,
-                       MemoryBudget& budget, bool whole, bool partial) {
+Converted convert_graph(const Model& model, ExternalFiles& files, const std::string& place,
+                        MemoryBudget& budget, bool whole, bool partial) {
   return GraphConverter(model, files, place, budget, whole, partial).run();
 }
 

@@ -16,8 +16,9 @@ void note_exactness(NodeContext& context, int64_t terms, Element a, Element b) {
 }
 
 Dynamic dynamically_quantized(NodeContext& context, const Operand& x) {
-  if (!context.whole() && context.fixed_batch() > 1)
-    context.fail("one scale is found for all entries of the batch");
+  // One scale for all values that are there: an entry's own if the batch has no other.
+  if (!context.whole() && (context.fixed_batch() > 1 || x.rank() == 0 || !x.shape[0].is_batch()))
+    context.needs_batch("one scale is found for all entries of the batch");
   if (!context.whole() && context.fixed_batch() == 0)
     context.note(
         fmt::format("{}: a scale is found for each entry of the batch, where the file "

@@ -2,7 +2,6 @@
 #include "mase/io/onnx/import.h"
 
 #include <algorithm>
-#include <exception>
 #include <filesystem>
 #include <new>
 #include <set>
@@ -65,52 +64,75 @@ void close_sizes(Model& model, const std::vector<Shape>& shapes, bool batch,
               "read it on a machine with more memory");
 }
 
-}  // namespace
-
-Imported import_model(const Model& model, ExternalFiles& files, const std::string& place,
-                      MemoryBudget& budget, bool partial) {
-  std::string why;
-  if (auto own = own_graph(model, files, place, budget, why)) return {std::move(*own), {}};
-  Imported imported = import_nodes(model, files, place, budget, partial);
-  if (!why.empty())
-    imported.notes.push_back(
-        fmt::format("the file says which network it was written from, but its nodes have changed "
-                    "since ({}): they are what is read",
-                    why));
-  return imported;
-}
-
-Imported import_nodes(const Model& model, ExternalFiles& files, const std::string& place,
-                      MemoryBudget& budget, bool partial) {
+// As far as the batch may be free; then as one sample, if that is how large it is.
+Converted converted(const Model& model, ExternalFiles& files, const std::string& place,
+                    MemoryBudget& budget, bool partial) {
   const Model flat = inlined(model, place, budget);
   const MemoryBudget before = budget;
   const auto again = [&] {
     budget = before;
     files.close();
   };
+  Converted result;
   try {
-    return convert_graph(flat, files, place, budget, false, false);
+    result = convert_graph(flat, files, place, budget, false, false);
   } catch (const Error&) {
-    const std::exception_ptr with_free_batch = std::current_exception();
-    if (!has_fixed_inputs(flat.graph)) {
-      if (!partial) throw;
-      again();
-      return convert_graph(flat, files, place, budget, false, true);
-    }
+    if (!partial) throw;
     again();
+    return convert_graph(flat, files, place, budget, false, true);
+  }
+  if (result.imported) return result;
+  if (has_fixed_inputs(flat.graph)) {
+    again();
+    const Error reason = *result.needs_batch;
     try {
-      Imported imported = convert_graph(flat, files, place, budget, true, false);
-      imported.graph.meta.set("whole_batch", true);
-      imported.notes.push_back(
-          "the model does not treat all entries of its batch alike: its inputs as a whole are one "
-          "sample here");
-      return imported;
+      result = convert_graph(flat, files, place, budget, true, false);
+      result.imported->graph.meta.set("whole_batch", true);
+      result.imported->notes.push_back(fmt::format(
+          "the model does not treat all entries of its batch alike ({}): its inputs as "
+          "a whole are one sample here",
+          starts_with(reason.place(), place + ": ")
+              ? fmt::format("{}: {}", reason.place().substr(place.size() + 2), reason.cause())
+              : reason.cause()));
+      return result;
     } catch (const Error&) {
-      if (!partial) std::rethrow_exception(with_free_batch);
-      again();
-      return convert_graph(flat, files, place, budget, false, true);
+      if (!partial) throw;
     }
   }
+  if (!partial) return result;
+  again();
+  return convert_graph(flat, files, place, budget, false, true);
+}
+
+Converted converted_model(const Model& model, ExternalFiles& files, const std::string& place,
+                          MemoryBudget& budget, bool partial) {
+  std::string why;
+  if (auto own = own_graph(model, files, place, budget, why))
+    return {.imported = Imported{.graph = std::move(*own)}};
+  Converted result = converted(model, files, place, budget, partial);
+  if (!why.empty() && result.imported)
+    result.imported->notes.push_back(
+        fmt::format("the file says which network it was written from, but its nodes have changed "
+                    "since ({}): they are what is read",
+                    why));
+  return result;
+}
+
+Imported known(Converted result) {
+  if (!result.imported) throw Error(*result.needs_batch);
+  return std::move(*result.imported);
+}
+
+}  // namespace
+
+Imported import_model(const Model& model, ExternalFiles& files, const std::string& place,
+                      MemoryBudget& budget, bool partial) {
+  return known(converted_model(model, files, place, budget, partial));
+}
+
+Imported import_nodes(const Model& model, ExternalFiles& files, const std::string& place,
+                      MemoryBudget& budget, bool partial) {
+  return known(converted(model, files, place, budget, partial));
 }
 
 ExternalFiles files_beside(const std::string& path) {
@@ -124,46 +146,44 @@ Model read_file(const std::string& path, MemoryBudget& budget) {
   return read_model(file->bytes(), file, path, budget);
 }
 
-Imported import_file(const std::string& path, const ReadLimits& limits, bool partial,
-                     const std::vector<Shape>& input_shapes) try {
-  MemoryBudget budget(limits, 0);
-  Model model = read_file(path, budget);
-  const std::filesystem::path file(path);
-  ExternalFiles files = files_beside(path);
+namespace {
+
+Imported import_read(Model& model, ExternalFiles& files, const std::string& path,
+                     MemoryBudget& budget, bool partial, const std::vector<Shape>& input_shapes) {
   // A scale that is found for the values that are there is one for the whole batch.
   const bool joins =
       std::any_of(model.graph.nodes.begin(), model.graph.nodes.end(),
                   [](const NodeData& node) { return starts_with(node.op, "DynamicQuantize"); });
   close_sizes(model, input_shapes, joins, path);
   const MemoryBudget before = budget;
-  const auto again = [&] {
+  const bool open = !input_shapes.empty() && !has_fixed_inputs(model.graph);
+  if (open && partial) close_sizes(model, input_shapes, true, path);  // to be looked at
+  Converted result = converted_model(model, files, path, budget, partial);
+  if (!result.imported && open) {  // as one sample, if that is how large it is
+    close_sizes(model, input_shapes, true, path);
     budget = before;
     files.close();
-  };
-  Imported imported;
-  try {
-    imported = import_model(model, files, path, budget, partial);
-  } catch (const Error&) {  // as one sample, if that is how large it is
-    const bool open = !input_shapes.empty() && !has_fixed_inputs(model.graph);
-    if (!open) throw;
-    const std::exception_ptr with_free_batch = std::current_exception();
-    close_sizes(model, input_shapes, true, path);
-    if (!has_fixed_inputs(model.graph)) throw;
-    again();
-    try {
-      imported = import_model(model, files, path, budget, partial);
-    } catch (const Error&) {
-      std::rethrow_exception(with_free_batch);
-    }
+    result = converted_model(model, files, path, budget, partial);
   }
+  Imported imported = known(std::move(result));
   for (const auto& [name, text] : model.metadata)
     if (starts_with(name, "mase.") && name != graph_property)
       imported.properties.emplace_back(name, text);
   imported.graph.meta.set("onnx", Dict{{"producer", model.producer}});
   imported.graph.name = model.producer == own_producer && !model.graph.name.empty()
                             ? model.graph.name
-                            : file.stem().string();
+                            : std::filesystem::path(path).stem().string();
   return imported;
+}
+
+}  // namespace
+
+Imported import_file(const std::string& path, const ReadLimits& limits, bool partial,
+                     const std::vector<Shape>& input_shapes) try {
+  MemoryBudget budget(limits, 0);
+  Model model = read_file(path, budget);
+  ExternalFiles files = files_beside(path);
+  return import_read(model, files, path, budget, partial, input_shapes);
 } catch (const std::bad_alloc&) {  // weights beside the model may be larger than the memory
   no_memory(path);
 }
@@ -184,20 +204,25 @@ Checkpoint read_onnx(const std::string& path, const ReadLimits& limits, bool net
     return checkpoint;
   }
   MemoryBudget budget(limits, 0);
-  const onnx::Model model = onnx::read_file(path, budget);
+  onnx::Model model = onnx::read_file(path, budget);
   onnx::ExternalFiles files = onnx::files_beside(path);
+  const auto imported = [&, before = budget](bool partial) {
+    MemoryBudget own = before;
+    files.close();
+    return onnx::import_read(model, files, path, own, partial, {});
+  };
   Dict facts = onnx::describe(model).as_dict();
   for (const onnx::TensorData& data : model.graph.initializers)
     checkpoint.tensors.emplace_back(data.name,
                                     onnx::read_constant(data, files, budget, path).tensor);
   try {
-    onnx::Imported imported = onnx::import_file(path, limits);
-    checkpoint.graph = std::move(imported.graph);
-    if (!imported.notes.empty()) facts.set("notes", Value::of(imported.notes));
+    onnx::Imported network = imported(false);
+    checkpoint.graph = std::move(network.graph);
+    if (!network.notes.empty()) facts.set("notes", Value::of(network.notes));
   } catch (const Error& error) {
     facts.set("cannot be run", Value::of(split(error.what(), '\n')));
     try {
-      checkpoint.graph = onnx::import_file(path, limits, true).graph;
+      checkpoint.graph = imported(true).graph;
     } catch (const Error&) {  // there is nothing to look at
     }
   }

@@ -71,17 +71,34 @@ std::string NodeContext::place() const {
 }
 
 void NodeContext::fail(const std::string& cause, const std::string& remedy) const {
-  // The number that stands for the batch in shapes is none for readers.
-  throw Error(place(), replace_all(cause, std::to_string(model_.batch), "batch"), remedy);
+  throw Error(place(), cause, remedy);
+}
+
+void NodeContext::needs_batch(const std::string& cause) const {
+  throw BatchNeeded(place(), cause,
+                    "ch predict takes the size of the batch from the given inputs; elsewhere "
+                    "export the model with a fixed batch");
 }
 
 bool NodeContext::has(size_t index) const {
   return index < node_.inputs.size() && !node_.inputs[index].empty();
 }
 
-const Operand& NodeContext::input(size_t index) const {
+const Operand& NodeContext::value(size_t index) const {
   if (!has(index)) fail(fmt::format("input {} is missing", index));
   return model_.values.at(node_.inputs[index]);
+}
+
+const Operand& NodeContext::input(size_t index) const {
+  const Operand& operand = value(index);
+  if (operand.sizes) needs_batch("it computes with the size of the batch");
+  return operand;
+}
+
+std::vector<Size> NodeContext::sizes(size_t index, const char* what) const {
+  if (value(index).sizes) return *value(index).sizes;
+  const std::vector<int64_t> numbers = integers(index, what);
+  return {numbers.begin(), numbers.end()};
 }
 
 int NodeContext::uses_of(size_t index) const {
@@ -178,6 +195,19 @@ Operand NodeContext::scalar(double value) const {
 
 Operand NodeContext::whole_number(int64_t value) const {
   return constant_operand(Tensor::of<int64_t>({}, std::span<const int64_t>(&value, 1)));
+}
+
+Operand NodeContext::sizes_operand(const Shape& shape, std::vector<Size> sizes,
+                                   Element element) const {
+  Operand operand{.shape = shape, .element = element};
+  if (Sizes(sizes.begin(), sizes.end()).has_batch()) {
+    operand.sizes = std::make_shared<const std::vector<Size>>(std::move(sizes));
+    return operand;
+  }
+  const std::vector<int64_t> numbers(sizes.begin(), sizes.end());
+  const Tensor tensor = Tensor::of<int64_t>(shape, std::span<const int64_t>(numbers));
+  operand.constant = Constant{tensor.to(dtype_of(element).value()), element};
+  return operand;
 }
 
 Operand NodeContext::zeros(const Shape& shape) {

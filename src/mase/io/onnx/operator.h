@@ -3,6 +3,12 @@
 // `convert` reads the node through a NodeContext and gives each of its results. Whatever depends on
 // constants alone is computed at once, so shapes that a file computes from shapes are known when a
 // Reshape wants them.
+//
+// A network takes any batch as long as the model treats its entries alike. Then every computed
+// value has the batch in one of its dimensions, alone or times a number, and no node joins entries
+// of it: NodeContext holds every call to that. Where a node does otherwise, or asks for the batch
+// as a number, it says so (needs_batch), and the model is read again as one sample of a batch of
+// known size (Conversion::whole), or refused.
 #pragma once
 
 #include <functional>
@@ -15,6 +21,7 @@
 
 #include "mase/base/registry.h"
 #include "mase/io/onnx/operand_format.h"
+#include "mase/io/onnx/size.h"
 #include "mase/io/onnx/tensor.h"
 #include "mase/ir/graph.h"
 #include "mase/ir/op.h"
@@ -33,12 +40,20 @@ struct Codes {
 struct Operand {
   NodeId node = -1;
   std::optional<Constant> constant = {};
-  Shape shape = {};  // a size that depends on the batch is a multiple of NodeContext::batch()
+  Sizes shape = {};
   Element element = Element::f32;
   std::string source = {};                   // the initialiser it came from
   std::optional<OperandFormat> format = {};  // constants: how a layer that takes them rounds them
   std::shared_ptr<const Codes> codes = {};   // neither constant nor node: integers in between
   std::shared_ptr<const Tensor> table = {};  // constants: what they are the first rows of
+  // Whole numbers that depend on the batch, in the order of their shape: neither constant nor node.
+  std::shared_ptr<const std::vector<Size>> sizes = {};
+  // Constants: the dimension, 1 here, that has the size of the batch in the file, the same values
+  // for each of its entries.
+  std::optional<size_t> repeated = {};
+  // Of computed values: so many of the factors of a size c * batch stand before the batch. Reshapes
+  // that would change their order would mix the entries.
+  int64_t outer = 1;
 
   bool is_constant() const { return constant.has_value(); }
   size_t rank() const { return shape.size(); }
@@ -48,7 +63,6 @@ struct Operand {
 struct Conversion {
   Graph graph = {};
   std::string place = {};
-  int64_t batch = 0;        // stands for the batch in shapes: a prime that no size is a multiple of
   int64_t fixed_batch = 0;  // the batch the file fixes; 0: none
   // The model is one sample: its inputs' shapes have no batch of ours, every value of the graph has
   // one in front. For models that treat the entries of their own batch differently, or have none.
@@ -78,15 +92,16 @@ class NodeContext {
 
   const NodeData& node() const { return node_; }
   int64_t version() const { return version_; }  // of the operator set
-  int64_t batch() const { return model_.batch; }
   int64_t fixed_batch() const { return model_.fixed_batch; }
   bool whole() const { return model_.whole; }
-  bool has_batch(int64_t size) const { return size != 0 && size % model_.batch == 0; }
   Conversion& model() { return model_; }
 
-  // Inputs. A missing one is an error at this node.
+  // Inputs. A missing one is an error at this node; whole numbers that depend on the batch are for
+  // `value` and `sizes` alone, and need the batch elsewhere.
   bool has(size_t index) const;
   const Operand& input(size_t index) const;
+  const Operand& value(size_t index) const;
+  std::vector<Size> sizes(size_t index, const char* what) const;  // constants, too
   size_t input_count() const { return node_.inputs.size(); }
   int uses_of(size_t index) const;  // how often the value of this input is taken in the model
   const Tensor& constant(size_t index, const char* what) const;  // must be one
@@ -111,7 +126,7 @@ class NodeContext {
   // `which`: of an op with several results.
   Operand call(const std::string& op, const std::vector<Operand>& inputs, Dict attributes = {},
                int64_t which = 0);
-  Operand reshape(const Operand& x, const Shape& shape);  // sizes as in Operand::shape
+  Operand reshape(const Operand& x, const Sizes& shape);
   // A layer with parameters. Each is a constant whose format, if it has one, becomes the format of
   // the layer's operand of that name.
   struct Parameter {
@@ -127,6 +142,8 @@ class NodeContext {
   Operand constant_operand(Tensor tensor) const;
   Operand scalar(double value) const;
   Operand whole_number(int64_t value) const;
+  // A constant, unless one of them depends on the batch.
+  Operand sizes_operand(const Shape& shape, std::vector<Size> sizes, Element element) const;
   Operand zeros(const Shape& shape);                           // charged to the budget
   Operand like(const Operand& constant, Tensor tensor) const;  // its type and source, other numbers
   // Integers between quantisers as whole numbers, for those who compute with them.
@@ -140,6 +157,8 @@ class NodeContext {
 
   std::string place() const;  // "model.onnx: node 'conv1' (Conv)"
   [[noreturn]] void fail(const std::string& cause, const std::string& remedy = "") const;
+  // It cannot be said without knowing how large the batch is.
+  [[noreturn]] void needs_batch(const std::string& cause) const;
   void note(const std::string& line) {
     if (model_.notes.empty() || model_.notes.back() != line) model_.notes.push_back(line);
   }
@@ -152,11 +171,15 @@ class NodeContext {
 
  private:
   NodeId reshape_node(NodeId node, const Shape& open);
-  Shape graph_shape(const Operand& operand) const;
+  Sizes graph_shape(const Operand& operand) const;
   std::vector<Operand> aligned(std::vector<Operand> inputs);
   Operand joined(const Operand& x);
-  Operand apart(NodeId node, const Shape& out);
-  Operand without_batch(NodeId node, const Shape& out) const;
+  Operand apart(NodeId node, const Sizes& out);
+  Operand without_batch(NodeId node, const Sizes& out) const;
+  [[noreturn]] void refuse(const Error& error, const std::vector<Operand>& inputs) const;
+  Operand entry_of_batch(const Operand& constant) const;
+  void check_samples(const OpRecord& op, const Value& attributes,
+                     const std::vector<Operand>& inputs, Operand& result) const;
   std::optional<Operand> moved_codes(const OpRecord& op, const std::vector<Operand>& given,
                                      const Dict& attributes);
   Operand folded(const OpRecord& op, const std::vector<Operand>& inputs, const Value& attributes);
@@ -172,6 +195,13 @@ struct OnnxOperator {
   std::string name;  // "Conv"; of other domains "com.microsoft::Gelu"
   std::vector<std::string> aliases = {};
   std::string summary;  // what it becomes
+  // Inputs whose values it moves or adds and does nothing else with: sizes that depend on the batch
+  // go through it in two parts, what stands before the batch and the rest.
+  enum class Linear { none, first, all, but_first } linear = Linear::none;
+  // What it does with constants that are repeated for the batch: most get them with their entries.
+  // Broadcasting: each entry of the result follows from that entry of the inputs. Indices: the same
+  // for numbers that name rows of a constant. Own: it looks at Operand::repeated itself.
+  enum class Repeated { entries, broadcasting, indices, own } repeated = Repeated::entries;
   std::function<void(NodeContext& context)> convert;
 };
 

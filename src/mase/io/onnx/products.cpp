@@ -23,8 +23,8 @@ Operand linear(NodeContext& context, const Operand& x, const Operand& weight, co
   std::vector<NodeContext::Parameter> parameters = {{"weight", weight}};
   if (bias) parameters.push_back({"bias", *bias});
   return context.layer("linear",
-                       Dict{{"in_features", weight.shape[1]},
-                            {"out_features", weight.shape[0]},
+                       Dict{{"in_features", weight.shape[1].number()},
+                            {"out_features", weight.shape[0].number()},
                             {"bias", bias != nullptr}},
                        parameters, x);
 }
@@ -37,10 +37,10 @@ Operand product(NodeContext& context, const Operand& a, const Operand& b) {
   // A list is a row on the left and a column on the right, which the result does not keep.
   const auto matrix = [&](const Operand& x, bool row) {
     if (x.rank() > 1) return x;
-    return context.reshape(x, row ? Shape{1, x.shape[0]} : Shape{x.shape[0], 1});
+    return context.reshape(x, row ? Sizes{1, x.shape[0]} : Sizes{x.shape[0], 1});
   };
   Operand result = context.call("matmul", {matrix(a, true), matrix(b, false)});
-  Shape shape = result.shape;
+  Sizes shape = result.shape;
   if (b.rank() == 1) shape.pop_back();
   if (a.rank() == 1) shape.erase(shape.end() - (b.rank() == 1 ? 1 : 2));
   return context.reshape(result, shape);
@@ -112,8 +112,8 @@ Operand convolution(NodeContext& context, const Operand& given, const Operand& w
     if (bias) inputs.push_back(*bias);
     return cropped(context.call(op, inputs, attributes));
   }
-  const int64_t in = transposed ? weight.shape[0] : weight.shape[1] * groups;
-  const int64_t out = transposed ? weight.shape[1] * groups : weight.shape[0];
+  const int64_t in = transposed ? weight.shape[0].number() : weight.shape[1].number() * groups;
+  const int64_t out = transposed ? weight.shape[1].number() * groups : weight.shape[0].number();
   attributes.set("in_channels", in);
   attributes.set("out_channels", out);
   attributes.set("kernel_size", Value::of(kernel));

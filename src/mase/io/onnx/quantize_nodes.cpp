@@ -14,12 +14,12 @@ struct Scales {
   std::optional<int64_t> axis;
 };
 
-int64_t axis_of(const NodeContext& context, const ScaleInputs& inputs, const Shape& shape) {
+int64_t axis_of(const NodeContext& context, const ScaleInputs& inputs, const Sizes& shape) {
   return context.checked_axis(inputs.axis, shape.size());
 }
 
 // Numbers for the whole tensor or along one axis.
-Scales read_scales(const NodeContext& context, const Shape& shape, const ScaleInputs& inputs) {
+Scales read_scales(const NodeContext& context, const Sizes& shape, const ScaleInputs& inputs) {
   Scales result;
   result.scales = context.numbers(inputs.scale, "the scale");
   result.zeros = context.has(inputs.zero) ? context.numbers(inputs.zero, "the zero point")
@@ -33,6 +33,8 @@ Scales read_scales(const NodeContext& context, const Shape& shape, const ScaleIn
         fmt::format("{} scales and {} zero points", result.scales.size(), result.zeros.size()));
   if (result.scales.size() == 1) return result;
   const int64_t axis = axis_of(context, inputs, shape);
+  if (shape[static_cast<size_t>(axis)].has_batch())
+    context.needs_batch("the entries of the batch have scales of their own");
   if (shape[static_cast<size_t>(axis)] != static_cast<int64_t>(result.scales.size()))
     context.fail(fmt::format("{} scales along axis {} of {}", result.scales.size(), axis,
                              shape_text(shape)));
@@ -156,13 +158,13 @@ Operand wrapped(NodeContext& context, const Operand& given, Element element) {
   return x;
 }
 
-Operand spread(NodeContext& context, const Operand& numbers, const Shape& shape,
+Operand spread(NodeContext& context, const Operand& numbers, const Sizes& shape,
                const ScaleInputs& inputs) {
   const bool one = element_count(numbers.shape) == 1;
   if (one && numbers.rank() == 0) return numbers;
   if (one && numbers.is_constant()) return context.reshape(numbers, {});
   if (inputs.block == 0 && numbers.rank() == 1) {
-    Shape ones(shape.size(), 1);
+    Sizes ones(shape.size(), 1);
     ones[static_cast<size_t>(axis_of(context, inputs, shape))] = numbers.shape[0];
     return context.reshape(numbers, ones);
   }
@@ -171,10 +173,12 @@ Operand spread(NodeContext& context, const Operand& numbers, const Shape& shape,
   if (!numbers.is_constant() || numbers.rank() != shape.size())
     context.fail("scales of blocks that are computed while the network runs");
   const int64_t axis = axis_of(context, inputs, shape);
+  if (shape[static_cast<size_t>(axis)].has_batch())
+    context.needs_batch("the batch is divided into blocks");
   const int64_t size = shape[static_cast<size_t>(axis)];
   std::vector<int64_t> places;
   constexpr int64_t most = int64_t{1} << 26;
-  if (context.has_batch(size) || size > most) context.fail("the batch is divided into blocks");
+  if (size > most) context.fail("too many values are divided into blocks");
   for (int64_t i = 0; i < size; ++i) places.push_back(i / inputs.block);
   if (size > 0 && places.back() >= numbers.shape[static_cast<size_t>(axis)])
     context.fail(fmt::format("{} scales for {} values in blocks of {}",

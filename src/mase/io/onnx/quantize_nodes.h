@@ -24,7 +24,7 @@ Operand dequantized(NodeContext& context, const Operand& x, const ScaleInputs& i
 Operand centred(NodeContext& context, const Operand& x, size_t zero, int64_t axis);
 
 // A scale or zero point (constants) shaped for a tensor that it broadcasts with.
-Operand spread(NodeContext& context, const Operand& numbers, const Shape& shape,
+Operand spread(NodeContext& context, const Operand& numbers, const Sizes& shape,
                const ScaleInputs& inputs);
 
 // Whole numbers with the bits beyond their type dropped; nothing changes from 32 bits on.

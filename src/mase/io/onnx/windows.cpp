@@ -22,7 +22,7 @@ WindowAttributes read_windows(const NodeContext& context, const Shape& kernel, b
   windows.strides = list("strides", 1, 1);
   windows.dilations = list("dilations", 1, 1);
   const std::string automatic = context.text("auto_pad", "NOTSET");
-  const Shape& shape = context.input(0).shape;
+  const Sizes& shape = context.input(0).shape;
   if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
     for (size_t i = 0; i < dims; ++i) {
       const int64_t size = shape[i + 2], stride = windows.strides[i];

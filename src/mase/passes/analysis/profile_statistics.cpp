@@ -147,7 +147,8 @@ const Register<PassRecord> registered{{
     .name = "profile_statistics",
     .aliases = {"profile_statistics_analysis_pass"},
     .summary = "Statistics of weights and activations of chosen nodes",
-    .help = "The collectors: record, variance_online, variance_precise, range_n_sigma,\n"
+    .help = "The collectors: record, variance_online, variance_online_mase, variance_precise, "
+            "range_n_sigma,\n"
             "range_min_max, range_quantile, abs_mean, histogram, kurtosis. Results stand in the\n"
             "nodes' software metadata; report_node_meta_param prints them.",
     .schema = {{

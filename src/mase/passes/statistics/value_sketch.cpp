@@ -104,8 +104,10 @@ std::vector<int64_t> ValueSketch::histogram(double low, double high, int bins) c
   std::vector<int64_t> counts(static_cast<size_t>(bins), 0);
   const auto put = [&](double value, int64_t how_many) {
     if (!(value >= low && value <= high)) return;
+    // NaN where an end is infinite: then all but the other end stands in the first bin.
     const double place = high > low ? (value - low) / (high - low) * bins : 0;
-    counts[static_cast<size_t>(std::clamp(static_cast<int>(place), 0, bins - 1))] += how_many;
+    const int bin = place > 0 ? static_cast<int>(std::min<double>(place, bins - 1)) : 0;
+    counts[static_cast<size_t>(high > low && value == high ? bins - 1 : bin)] += how_many;
   };
   if (exact()) {
     for (const float value : values_) put(value, 1);

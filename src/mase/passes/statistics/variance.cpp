@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // variance_precise: mean and unbiased variance. MASE records everything first; a merged running
 // variance in double precision gives the same numbers in constant memory.
-// variance_online: MASE's running variance. Over "all" it merges the unbiased variance of each
-// sample as if it were a population's, which lies a little above both; kept, because its users
-// compare numbers. Otherwise it is Welford's population variance.
+// variance_online: mean and population variance, by Welford's running sums.
+// variance_online_mase: what MASE calls variance_online. Over "all" it merges the unbiased variance
+// of each sample as if it were a population's, which lies above both; for those who compare
+// numbers.
 #include "mase/passes/statistics/moments.h"
 #include "mase/passes/statistics/statistic.h"
 
@@ -52,7 +53,19 @@ class VariancePrecise : public Variance {
 
 class VarianceOnline : public Variance {
  public:
-  explicit VarianceOnline(const Value& args)
+  using Variance::Variance;
+
+ private:
+  double variance(const MeanVariance& group) const override { return group.population_variance(); }
+  void take(const float* sample) override {
+    if (grouping().single()) return groups_[0].add_run(sample, grouping().per_sample());
+    take_each(sample);
+  }
+};
+
+class VarianceOnlineMase : public Variance {
+ public:
+  explicit VarianceOnlineMase(const Value& args)
       : Variance(args), all_(Dims::from(args["dims"]).mode == Dims::Mode::all) {}
 
  private:
@@ -76,12 +89,20 @@ const Register<StatisticRecord> precise{{
 
 const Register<StatisticRecord> online{{
     .name = "variance_online",
-    .summary = "Mean and running variance",
-    .help =
-        "Over \"all\": MASE's formula, which merges each sample's unbiased variance. With a list\n"
-        "of dimensions or \"NA\": the population variance.",
+    .summary = "Mean and population variance of all values",
     .schema = {{device_field(), dims_field()}},
     .make = [](const Value& args) { return std::make_unique<VarianceOnline>(args); },
+}};
+
+const Register<StatisticRecord> online_mase{{
+    .name = "variance_online_mase",
+    .summary = "What MASE calls variance_online",
+    .help =
+        "Over \"all\": merges each sample's unbiased variance as if it were a population's, which "
+        "is\n"
+        "no variance of the values. With a list of dimensions or \"NA\": the population variance.",
+    .schema = {{device_field(), dims_field()}},
+    .make = [](const Value& args) { return std::make_unique<VarianceOnlineMase>(args); },
 }};
 
 }  // namespace

@@ -86,14 +86,14 @@ class JournalStorage final : public Storage {
   Dict said_first(const Dict& attributes) override {
     const FileLock lock(path_);
     read_news();
-    Dict fresh;
+    std::vector<Value> lines;  // Optuna reads one attribute of each
     for (const auto& [key, value] : attributes)
-      if (!attributes_[study_].contains(key)) fresh.set(key, value);
-    if (!fresh.empty())
-      append({Dict{{"op_code", study_system_attribute},
-                   {"worker_id", worker_},
-                   {"study_id", study_},
-                   {"system_attr", fresh}}});
+      if (!attributes_[study_].contains(key))
+        lines.emplace_back(Dict{{"op_code", study_system_attribute},
+                                {"worker_id", worker_},
+                                {"study_id", study_},
+                                {"system_attr", Dict{{key, value}}}});
+    if (!lines.empty()) append(lines);
     read_news();
     return attributes_[study_];
   }

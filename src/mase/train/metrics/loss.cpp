@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mean loss of the rows, as the engine computed it.
+// The mean loss of the rows, as the engine computed it: where classes have weights, their weighted
+// mean over the split, however it was cut into batches.
 #include "mase/train/metric.h"
 
 namespace mase::loss_metric {
 namespace {
 
 void add(const MetricInput& batch, const Value&, std::span<double> row) {
-  row[0] = batch.loss * static_cast<double>(batch.rows);
-  row[1] = static_cast<double>(batch.rows);
+  if (batch.loss_weight == 0) return;  // rows of classes without weight
+  row[0] = batch.loss * batch.loss_weight;
+  row[1] = batch.loss_weight;
 }
 
 double value(std::span<const double> table, int64_t columns, const Value&) {

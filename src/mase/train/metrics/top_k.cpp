@@ -12,13 +12,9 @@ Value compute(const MetricInput& input) {
   for (const int64_t k : ks) {
     if (k >= input.outputs) continue;
     int64_t correct = 0;
-    for (int64_t row = 0; row < input.rows; ++row) {
-      const float* logits = input.logits + row * input.outputs;
-      int64_t above = 0;
-      for (int64_t c = 0; c < input.outputs; ++c)
-        above += c != input.labels[row] && logits[c] >= logits[input.labels[row]];
-      correct += above < k;
-    }
+    for (int64_t row = 0; row < input.rows; ++row)
+      correct +=
+          among_largest(input.logits + row * input.outputs, input.outputs, input.labels[row], k);
     result.set(std::to_string(k),
                input.rows ? static_cast<double>(correct) / static_cast<double>(input.rows) : 0.0);
   }
@@ -26,7 +22,9 @@ Value compute(const MetricInput& input) {
 }
 
 const Register<MetricRecord> registered{
-    {.name = "top_k", .summary = "share of labels among the k largest", .compute = compute}};
+    {.name = "top_k",
+     .summary = "share of labels among the k largest outputs; equal outputs count against it",
+     .compute = compute}};
 
 }  // namespace
 }  // namespace mase::top_k_metric

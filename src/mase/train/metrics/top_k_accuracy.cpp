@@ -9,11 +9,7 @@ namespace {
 void add(const MetricInput& batch, const Value& options, std::span<double> row) {
   const int64_t k = options["k"].as_int();
   for (int64_t r = 0; r < batch.rows; ++r) {
-    const float* logits = batch.logits + r * batch.outputs;
-    int64_t above = 0;
-    for (int64_t c = 0; c < batch.outputs; ++c)
-      above += c != batch.labels[r] && logits[c] >= logits[batch.labels[r]];
-    row[0] += above < k;
+    row[0] += among_largest(batch.logits + r * batch.outputs, batch.outputs, batch.labels[r], k);
     row[1] += 1;
   }
 }
@@ -25,7 +21,7 @@ double value(std::span<const double> table, int64_t columns, const Value&) {
 
 const Register<MetricRecord> registered{{
     .name = "top_k_accuracy",
-    .summary = "share of labels among the k largest outputs",
+    .summary = "share of labels among the k largest outputs; equal outputs count against it",
     .options = {{{.name = "k",
                   .type = FieldType::integer,
                   .default_value = 2,

@@ -101,7 +101,7 @@ void gelu(NodeContext& context) {
 void prelu(NodeContext& context) {
   const Operand& x = context.input(0);
   const Tensor& slope = context.constant(1, "the slope");
-  const int64_t channels = x.rank() > 1 ? x.shape[1] : 1;
+  const int64_t channels = x.rank() > 1 ? x.shape[1].number() : 1;
   bool fits = slope.numel() == 1;
   if (!fits && slope.numel() == channels) {
     // [C, 1, ...] from the right, or [C] for a matrix.

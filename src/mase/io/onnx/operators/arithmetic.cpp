@@ -4,6 +4,7 @@
 //
 //   MatMul(x, W) + b   =>   Linear(x)
 #include <cmath>
+#include <functional>
 
 #include "mase/io/onnx/quantize_nodes.h"
 
@@ -25,7 +26,7 @@ bool is_per_channel(const Operand& constant, const Operand& result, int64_t chan
   const auto rank = static_cast<int64_t>(result.rank());
   const int64_t axis = channel_axis < 0 ? channel_axis + rank : channel_axis;
   const int64_t shift = rank - static_cast<int64_t>(constant.rank());
-  if (shift < 0 || constant.constant->tensor.numel() != result.shape[static_cast<size_t>(axis)])
+  if (shift < 0 || result.shape[static_cast<size_t>(axis)] != constant.constant->tensor.numel())
     return false;
   for (int64_t i = 0; i < static_cast<int64_t>(constant.rank()); ++i)
     if (constant.shape[static_cast<size_t>(i)] != 1 && i + shift != axis) return false;
@@ -65,7 +66,7 @@ bool add_as_positions(NodeContext& context, size_t index) {
   const Operand& rows = context.input(1 - index);
   if (x.is_constant() || x.codes || !rows.is_constant() || x.rank() != 3 || rows.format)
     return false;
-  if (x.shape[0] != context.batch()) return false;
+  if (!x.shape[0].is_batch() || x.shape[1].has_batch() || x.shape[2].has_batch()) return false;
   Shape shape = rows.shape;
   if (shape.size() == 3 && shape[0] == 1) shape.erase(shape.begin());
   if (shape != Shape{x.shape[1], x.shape[2]} || shape[0] < 2) return false;
@@ -78,6 +79,54 @@ bool add_as_positions(NodeContext& context, size_t index) {
                                   Dict{{"num_embeddings", shape[0]}, {"embedding_dim", shape[1]}},
                                   {{"weight", table}}, x));
   return true;
+}
+
+// Two lists of whole numbers, at least one of which depends on the batch: what comes of each pair,
+// if that is known whatever the batch is.
+bool sizes_by_pairs(NodeContext& context,
+                    const std::function<std::optional<Size>(const Size&, const Size&)>& rule,
+                    std::optional<Element> element = {}) {
+  const Operand &a = context.value(0), &b = context.value(1);
+  if (!a.sizes && !b.sizes) return false;
+  const auto usable = [](const Operand& x) {
+    return x.sizes || (x.is_constant() && !is_real(x.element) && !x.repeated);
+  };
+  constexpr const char* why = "it computes with the size of the batch";
+  if (context.input_count() > 2 || !usable(a) || !usable(b)) context.needs_batch(why);
+  const std::vector<Size> left = context.sizes(0, "a size"), right = context.sizes(1, "a size");
+  if (left.size() != right.size() && left.size() != 1 && right.size() != 1)
+    context.needs_batch(why);
+  std::vector<Size> results;
+  for (size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
+    const auto one = rule(left[left.size() == 1 ? 0 : i], right[right.size() == 1 ? 0 : i]);
+    if (!one) context.needs_batch(why);
+    results.push_back(*one);
+  }
+  const bool like_a =
+      left.size() > right.size() || (left.size() == right.size() && a.rank() >= b.rank());
+  context.result(0, context.sizes_operand(like_a ? a.shape : b.shape, std::move(results),
+                                          element.value_or(a.element)));
+  return true;
+}
+
+std::optional<Size> larger_of(const Size& a, const Size& b) {
+  const auto order = order_of(a, b);
+  if (!order) return {};
+  return *order > 0 ? a : b;
+}
+
+std::optional<Size> smaller_of(const Size& a, const Size& b) {
+  const auto order = order_of(a, b);
+  if (!order) return {};
+  return *order < 0 ? a : b;
+}
+
+// What is left of c * batch + d, all of c being multiples of the divisor.
+std::optional<Size> rest_of(const Size& a, const Size& b) {
+  if (b.has_batch() || b.constant < 1 || a.batches % b.constant != 0 || a.constant < 0 ||
+      a.batches < 0)
+    return {};
+  return Size(a.constant % b.constant);
 }
 
 void add(NodeContext& context) {
@@ -104,12 +153,14 @@ bool multiply_as_gate(NodeContext& context, size_t gate_index) {
 }
 
 void multiply(NodeContext& context) {
+  if (sizes_by_pairs(context, product_of)) return;
   if (multiply_as_gate(context, 0) || multiply_as_gate(context, 1)) return;
   const Operand product = context.call("mul", {context.input(0), context.input(1)});
   context.result(0, wrapped(context, product, context.input(0).element));
 }
 
 void divide(NodeContext& context) {
+  if (sizes_by_pairs(context, quotient_of)) return;
   const Operand &a = context.input(0), &b = context.input(1);
   if (is_real(a.element)) return context.result(0, context.call("div", {a, b}));
   if (!a.is_constant() || !b.is_constant()) {
@@ -144,6 +195,7 @@ void power(NodeContext& context) {
 
 // What a division leaves: with the divisor's sign, or with the dividend's (fmod).
 void modulo(NodeContext& context) {
+  if (sizes_by_pairs(context, rest_of)) return;
   const Operand &a = context.input(0), &b = context.input(1);
   const bool with_sign = context.integer("fmod", 0) != 0;
   Operand quotient = context.call("div", {a, b});
@@ -166,10 +218,33 @@ Operand chain(NodeContext& context, const char* op) {
   Operand result = context.input(0);
   for (size_t i = 1; i < context.input_count(); ++i)
     result = context.call(op, {result, context.input(i)});
+  if (!result.is_constant()) result.element = context.input(0).element;
   return result;
 }
 
+// Whether the order of two sizes is one that the comparison asks for.
+std::optional<Size> compared(const char* op, const Size& a, const Size& b) {
+  const auto order = order_of(a, b);
+  const std::string name = op;
+  if (!order) {  // 2 * batch + 1 may be above or below 4, but it is not 4
+    const int64_t batches = a.batches - b.batches, rest = b.constant - a.constant;
+    const bool never = batches != 0 && (rest % batches != 0 || rest / batches < 1);
+    if (never && name == "eq") return Size(0);
+    if (never && name == "ne") return Size(1);
+    return {};
+  }
+  const bool holds = name == "eq"   ? *order == 0
+                     : name == "ne" ? *order != 0
+                     : name == "lt" ? *order < 0
+                     : name == "le" ? *order <= 0
+                     : name == "gt" ? *order > 0
+                                    : *order >= 0;
+  return Size(holds);
+}
+
 void compare(NodeContext& context, const char* op) {
+  const auto rule = [&](const Size& a, const Size& b) { return compared(op, a, b); };
+  if (sizes_by_pairs(context, rule, Element::boolean)) return;
   Operand result = context.call(op, {context.input(0), context.input(1)});
   if (result.is_constant()) {
     result = context.constant_operand(result.constant->tensor.to(DType::boolean));
@@ -184,23 +259,44 @@ void truth(NodeContext& context, const char* op) {
   context.result(0, result);
 }
 
-const Register<OnnxOperator> add_operator{
-    {.name = "Add", .summary = "add, or the bias of the layer before it", .convert = add}};
-const Register<OnnxOperator> sub_operator{{.name = "Sub", .summary = "sub", .convert = subtract}};
-const Register<OnnxOperator> mul_operator{
-    {.name = "Mul", .summary = "mul, or SiLU or Hardswish with a gate", .convert = multiply}};
-const Register<OnnxOperator> div_operator{{.name = "Div", .summary = "div", .convert = divide}};
-const Register<OnnxOperator> pow_operator{{.name = "Pow", .summary = "pow", .convert = power}};
+constexpr auto broadcasting = OnnxOperator::Repeated::broadcasting;
+
+const Register<OnnxOperator> add_operator{{.name = "Add",
+                                           .summary = "add, or the bias of the layer before it",
+                                           .linear = OnnxOperator::Linear::all,
+                                           .repeated = broadcasting,
+                                           .convert = add}};
+const Register<OnnxOperator> sub_operator{{.name = "Sub",
+                                           .summary = "sub",
+                                           .linear = OnnxOperator::Linear::all,
+                                           .repeated = broadcasting,
+                                           .convert = subtract}};
+const Register<OnnxOperator> mul_operator{{.name = "Mul",
+                                           .summary = "mul, or SiLU or Hardswish with a gate",
+                                           .repeated = broadcasting,
+                                           .convert = multiply}};
+const Register<OnnxOperator> div_operator{
+    {.name = "Div", .summary = "div", .repeated = broadcasting, .convert = divide}};
+const Register<OnnxOperator> pow_operator{
+    {.name = "Pow", .summary = "pow", .repeated = broadcasting, .convert = power}};
 const Register<OnnxOperator> mod_operator{
     {.name = "Mod", .summary = "x less whole multiples of the divisor", .convert = modulo}};
-const Register<OnnxOperator> max_operator{
-    {.name = "Max", .summary = "maximum of all operands", .convert = [](NodeContext& c) {
-       c.result(0, chain(c, "maximum"));
-     }}};
-const Register<OnnxOperator> min_operator{
-    {.name = "Min", .summary = "minimum of all operands", .convert = [](NodeContext& c) {
-       c.result(0, chain(c, "minimum"));
-     }}};
+const Register<OnnxOperator> max_operator{{.name = "Max",
+                                           .summary = "maximum of all operands",
+                                           .repeated = broadcasting,
+                                           .convert = [](NodeContext& c) {
+                                             if (c.input_count() != 2 ||
+                                                 !sizes_by_pairs(c, larger_of))
+                                               c.result(0, chain(c, "maximum"));
+                                           }}};
+const Register<OnnxOperator> min_operator{{.name = "Min",
+                                           .summary = "minimum of all operands",
+                                           .repeated = broadcasting,
+                                           .convert = [](NodeContext& c) {
+                                             if (c.input_count() != 2 ||
+                                                 !sizes_by_pairs(c, smaller_of))
+                                               c.result(0, chain(c, "minimum"));
+                                           }}};
 const Register<OnnxOperator> sum_operator{
     {.name = "Sum", .summary = "add of all operands", .convert = [](NodeContext& c) {
        c.result(0, chain(c, "add"));
@@ -213,25 +309,39 @@ const Register<OnnxOperator> mean_operator{
        c.result(0, c.call("div", {chain(c, "add"), c.constant_operand(Tensor::scalar(count))}));
      }}};
 const Register<OnnxOperator> equal_operator{
-    {.name = "Equal", .summary = "eq", .convert = [](NodeContext& c) { compare(c, "eq"); }}};
-const Register<OnnxOperator> less_operator{
-    {.name = "Less", .summary = "lt", .convert = [](NodeContext& c) { compare(c, "lt"); }}};
-const Register<OnnxOperator> less_or_equal_operator{
-    {.name = "LessOrEqual", .summary = "le", .convert = [](NodeContext& c) { compare(c, "le"); }}};
-const Register<OnnxOperator> greater_operator{
-    {.name = "Greater", .summary = "gt", .convert = [](NodeContext& c) { compare(c, "gt"); }}};
-const Register<OnnxOperator> greater_or_equal_operator{
-    {.name = "GreaterOrEqual", .summary = "ge", .convert = [](NodeContext& c) {
-       compare(c, "ge");
+    {.name = "Equal", .summary = "eq", .repeated = broadcasting, .convert = [](NodeContext& c) {
+       compare(c, "eq");
      }}};
+const Register<OnnxOperator> less_operator{
+    {.name = "Less", .summary = "lt", .repeated = broadcasting, .convert = [](NodeContext& c) {
+       compare(c, "lt");
+     }}};
+const Register<OnnxOperator> less_or_equal_operator{
+    {.name = "LessOrEqual",
+     .summary = "le",
+     .repeated = broadcasting,
+     .convert = [](NodeContext& c) { compare(c, "le"); }}};
+const Register<OnnxOperator> greater_operator{
+    {.name = "Greater", .summary = "gt", .repeated = broadcasting, .convert = [](NodeContext& c) {
+       compare(c, "gt");
+     }}};
+const Register<OnnxOperator> greater_or_equal_operator{
+    {.name = "GreaterOrEqual",
+     .summary = "ge",
+     .repeated = broadcasting,
+     .convert = [](NodeContext& c) { compare(c, "ge"); }}};
 const Register<OnnxOperator> and_operator{
-    {.name = "And", .summary = "mul", .convert = [](NodeContext& c) { truth(c, "mul"); }}};
+    {.name = "And", .summary = "mul", .repeated = broadcasting, .convert = [](NodeContext& c) {
+       truth(c, "mul");
+     }}};
 const Register<OnnxOperator> or_operator{
-    {.name = "Or", .summary = "maximum", .convert = [](NodeContext& c) { truth(c, "maximum"); }}};
+    {.name = "Or", .summary = "maximum", .repeated = broadcasting, .convert = [](NodeContext& c) {
+       truth(c, "maximum");
+     }}};
 const Register<OnnxOperator> xor_operator{
     {.name = "Xor", .summary = "ne", .convert = [](NodeContext& c) { compare(c, "ne"); }}};
 const Register<OnnxOperator> not_operator{
-    {.name = "Not", .summary = "1 - x", .convert = [](NodeContext& c) {
+    {.name = "Not", .summary = "1 - x", .repeated = broadcasting, .convert = [](NodeContext& c) {
        Operand result = c.call("sub", {c.constant_operand(Tensor::scalar(1)), c.input(0)});
        if (result.is_constant())
          result = c.constant_operand(result.constant->tensor.to(DType::boolean));
@@ -239,7 +349,11 @@ const Register<OnnxOperator> not_operator{
        c.result(0, result);
      }}};
 const Register<OnnxOperator> where_operator{
-    {.name = "Where", .summary = "where", .convert = [](NodeContext& c) {
+    {.name = "Where",
+     .summary = "where",
+     .linear = OnnxOperator::Linear::but_first,
+     .repeated = broadcasting,
+     .convert = [](NodeContext& c) {
        Operand result = c.call("where", {c.input(0), c.input(1), c.input(2)});
        if (!result.is_constant()) result.element = c.input(1).element;
        c.result(0, result);

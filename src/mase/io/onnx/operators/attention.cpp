@@ -63,8 +63,8 @@ void attention(NodeContext& context) {
     k = split_heads(context, k, context.integer("kv_num_heads", 0));
     v = split_heads(context, v, context.integer("kv_num_heads", 0));
   }
-  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || k.shape[1] < 1 ||
-      q.shape[1] % k.shape[1] != 0)
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || k.shape[1].number() < 1 ||
+      q.shape[1].number() % k.shape[1].number() != 0)
     context.fail(fmt::format("queries {}, keys {}, values {}", shape_text(q.shape),
                              shape_text(k.shape), shape_text(v.shape)));
   int64_t past = 0;
@@ -79,7 +79,7 @@ void attention(NodeContext& context) {
   context.result(2, v);
   const int64_t keys = k.shape[2], length = q.shape[2];
   const double softcap = context.number("softcap", 0);
-  const bool causal = context.integer("is_causal", 0) != 0;
+  const bool causal = context.integer("is_causal", 0) == 1;
   const double scale =
       context.number("scale", 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, q.shape[3]))));
   auto mask = added_mask(context, keys);
@@ -173,10 +173,10 @@ void rotary_embedding(NodeContext& context) {
         table = context.like(
             table, gathered(context.materialized(table).constant->tensor, 0, rows, places.shape));
       } else {
-        table = context.layer(
-            "embedding",
-            Dict{{"num_embeddings", table.shape[0]}, {"embedding_dim", table.shape[1]}},
-            {{"weight", table}}, places);
+        table = context.layer("embedding",
+                              Dict{{"num_embeddings", table.shape[0].number()},
+                                   {"embedding_dim", table.shape[1].number()}},
+                              {{"weight", table}}, places);
       }
     }
     if (table.rank() != 3 || table.shape[2] != half)
@@ -207,7 +207,7 @@ void rotary_embedding(NodeContext& context) {
   Operand imaginary = context.call("add", {product(first, s), product(second, c)});
   Operand result;
   if (interleaved) {
-    const Shape apart = {x.shape[0], x.shape[1] * x.shape[2], half, 1};
+    const Sizes apart = {x.shape[0], x.shape[1] * x.shape[2], half, 1};
     result = context.call("cat", {context.reshape(real, apart), context.reshape(imaginary, apart)},
                           Dict{{"dim", 3}});
     result = context.reshape(result, {x.shape[0], x.shape[1], x.shape[2], part});

@@ -74,6 +74,11 @@ void cast(NodeContext& context) {
   const auto dtype = dtype_of(to);
   if (!dtype || to == Element::f8e8m0)
     context.fail(fmt::format("cannot cast to {}", element_name(to)));
+  if (context.value(0).sizes && !is_real(to) && to != Element::boolean) {  // a size fits any type
+    Operand sizes = context.value(0);
+    sizes.element = to;
+    return context.result(0, sizes);
+  }
   Operand x = context.input(0);
   if (to == x.element) return context.result(0, x);
   if (x.is_constant()) return context.result(0, cast_constant(context, x, to, *dtype));
@@ -110,6 +115,7 @@ const Register<OnnxOperator> registered{
     {.name = "Cast",
      .aliases = {"CastLike"},
      .summary = "a number format where numbers get narrower, else nothing",
+     .repeated = OnnxOperator::Repeated::broadcasting,
      .convert = cast}};
 
 }  // namespace

@@ -45,13 +45,20 @@ void constant(NodeContext& context) {
 }
 
 void constant_of_shape(NodeContext& context) {
-  Shape shape = context.integers(0, "the shape");
-  for (int64_t& size : shape) {
-    if (size < 0) context.fail(fmt::format("a size of {}", size));
-    // As large as the batch: one for all its entries, which broadcasts.
-    if (size == context.batch()) size = 1;
-    if (context.has_batch(size)) context.fail("a constant is made as large as several batches");
+  std::optional<size_t> repeated;
+  Shape shape;
+  for (const Size& size : context.sizes(0, "the shape")) {
+    if (size.is_batch() && !repeated) {  // one entry for all of them
+      repeated = shape.size();
+      shape.push_back(1);
+      continue;
+    }
+    if (size.has_batch()) context.needs_batch("a constant is made as large as several batches");
+    if (size.constant < 0) context.fail(fmt::format("a size of {}", size.constant));
+    shape.push_back(size);
   }
+  if (element_count(shape) > most_elements)
+    context.fail(fmt::format("a constant of shape {} would be made", shape_text(shape)));
   Operand value = context.constant_operand(Tensor::scalar(0));
   if (const Attribute* given = context.node().find("value"); given && given->tensor)
     value = read_attribute_tensor(context, *given->tensor);
@@ -61,6 +68,7 @@ void constant_of_shape(NodeContext& context) {
       context.place());
   Operand result = context.constant_operand(expanded(value.constant->tensor.reshaped({}), shape));
   result.element = value.element;
+  result.repeated = repeated;
   context.result(0, result);
 }
 

@@ -15,6 +15,7 @@ const GraphData& body_of(const NodeContext& context, const char* name) {
 }
 
 bool truth_of(const NodeContext& context, const Operand& condition) {
+  if (condition.sizes) context.needs_batch("its condition depends on the size of the batch");
   if (!condition.is_constant() || condition.constant->tensor.numel() != 1)
     context.fail("its condition is computed while the network runs");
   return condition.constant->tensor.item() != 0;
@@ -33,7 +34,7 @@ Operand stacked(NodeContext& context, const std::vector<Operand>& turns, int64_t
   const int64_t dim = context.checked_axis(axis, turns[0].rank() + 1);
   std::vector<Operand> rows;
   for (const Operand& row : turns) {
-    Shape shape = row.shape;
+    Sizes shape = row.shape;
     if (shape.size() != turns[0].rank()) context.fail("its turns differ in shape");
     shape.insert(shape.begin() + dim, 1);
     rows.push_back(context.reshape(row, shape));
@@ -52,7 +53,7 @@ void loop(NodeContext& context) {
     turns = static_cast<int64_t>(std::clamp(context.single(0, "the number of turns"), -1.0, 1e15));
   bool goes_on = !context.has(1) || truth_of(context, context.input(1));
   std::vector<Operand> carried;
-  for (size_t i = 2; i < context.input_count(); ++i) carried.push_back(context.input(i));
+  for (size_t i = 2; i < context.input_count(); ++i) carried.push_back(context.value(i));
   if (body.outputs.size() < carried.size() + 1) context.fail("its body gives too few results");
   std::vector<std::vector<Operand>> lists(body.outputs.size() - carried.size() - 1);
   for (int64_t turn = 0; goes_on && turn < turns; ++turn) {
@@ -75,7 +76,7 @@ void loop(NodeContext& context) {
 
 // What stands at `index` of a dimension, without it.
 Operand entry(NodeContext& context, const Operand& x, int64_t axis, int64_t index) {
-  Shape rest = x.shape;
+  Sizes rest = x.shape;
   rest.erase(rest.begin() + axis);
   const Operand one =
       context.call("narrow", {x}, Dict{{"dim", axis}, {"start", index}, {"length", 1}});
@@ -105,15 +106,16 @@ void scan(NodeContext& context) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const Operand& x = context.input(carried_count + i);
     axes[i] = context.checked_axis(axes[i], x.rank());
+    if (x.shape[static_cast<size_t>(axes[i])].has_batch())
+      context.needs_batch("it scans the entries of the batch");
     const int64_t size = x.shape[static_cast<size_t>(axes[i])];
-    if (context.has_batch(size)) context.fail("it scans the entries of the batch");
     if (turns >= 0 && size != turns) context.fail("what it scans differs in length");
     turns = size;
   }
   constexpr int64_t most = 4096;
   if (turns > most) context.fail(fmt::format("it takes more than {} turns", most));
   std::vector<Operand> carried;
-  for (size_t i = 0; i < carried_count; ++i) carried.push_back(context.input(i));
+  for (size_t i = 0; i < carried_count; ++i) carried.push_back(context.value(i));
   std::vector<std::vector<Operand>> lists(list_count);
   for (int64_t turn = 0; turn < turns; ++turn) {
     std::vector<Operand> given = carried;

@@ -83,10 +83,11 @@ void take_diagonals(NodeContext& context, Operand& x, std::string& term) {
   for (size_t i = 0; i < term.size(); ++i) {
     const size_t again = term.find(term[i], i + 1);
     if (again == std::string::npos) continue;
+    if (x.shape[i].has_batch() || x.shape[again].has_batch())
+      context.needs_batch("a diagonal goes through the batch");
     const int64_t size = x.shape[i];
     constexpr int64_t most = 4096;
-    if (x.shape[again] != size || size > most || context.has_batch(size))
-      context.fail("a diagonal of unequal dimensions");
+    if (x.shape[again] != size || size > most) context.fail("a diagonal of unequal dimensions");
     // Both dimensions to the end, as one, of which every (size + 1)th entry is taken.
     std::vector<int64_t> order;
     std::string rest;
@@ -98,7 +99,7 @@ void take_diagonals(NodeContext& context, Operand& x, std::string& term) {
     order.push_back(static_cast<int64_t>(i));
     order.push_back(static_cast<int64_t>(again));
     x = context.call("permute", {x}, Dict{{"dims", Value::of(order)}});
-    Shape flat(x.shape.begin(), x.shape.end() - 2);
+    Sizes flat(x.shape.begin(), x.shape.end() - 2);
     flat.push_back(size * size);
     std::vector<int64_t> places;
     for (int64_t k = 0; k < size; ++k) places.push_back(k * (size + 1));
@@ -117,8 +118,6 @@ void sum_out(NodeContext& context, Operand& x, std::string& term, const std::str
   std::string rest;
   for (size_t i = 0; i < term.size(); ++i)
     if (kept.find(term[i]) == std::string::npos) {
-      if (context.has_batch(x.shape[i]) && !x.is_constant())
-        context.fail("it joins the entries of the batch");
       dims.emplace_back(static_cast<int64_t>(i));
     } else {
       rest += term[i];
@@ -151,11 +150,14 @@ void einsum(NodeContext& context) {
   sum_out(context, a, left, right + equation.output);
   sum_out(context, b, right, left + equation.output);
   std::string batch, rows, columns, inner;
-  std::map<char, int64_t> sizes;
+  std::map<char, Size> sizes;
   for (size_t i = 0; i < left.size(); ++i) sizes[left[i]] = a.shape[i];
   for (size_t i = 0; i < right.size(); ++i) {
     const auto known = sizes.emplace(right[i], b.shape[i]).first;
-    if (known->second != b.shape[i]) context.fail("its operands differ in a dimension");
+    if (known->second == b.shape[i]) continue;
+    if (known->second.has_batch() || b.shape[i].has_batch())
+      context.needs_batch("its operands differ in the batch");
+    context.fail("its operands differ in a dimension");
   }
   for (const char c : left) {
     const bool both = right.find(c) != std::string::npos,
@@ -165,13 +167,13 @@ void einsum(NodeContext& context) {
   for (const char c : right)
     if (left.find(c) == std::string::npos) columns += c;
   const auto shape_of = [&](const std::string& letters) {
-    Shape shape;
+    Sizes shape;
     for (const char c : letters) shape.push_back(sizes.at(c));
     return shape;
   };
   const auto matrix = [&](const Operand& x, const std::string& from, const std::string& first,
                           const std::string& second) {
-    Shape shape = shape_of(batch);
+    Sizes shape = shape_of(batch);
     shape.push_back(element_count(shape_of(first)));
     shape.push_back(element_count(shape_of(second)));
     return context.reshape(ordered(context, x, from, batch + first + second), shape);

@@ -108,8 +108,7 @@ void embed_layer_norm(NodeContext& context) {
   } else {  // in order
     std::vector<int64_t> places;
     const int64_t length = words.shape[1];
-    if (context.has_batch(length) || context.input(3).rank() != 2 ||
-        length > context.input(3).shape[0])
+    if (context.input(3).rank() != 2 || length > context.input(3).shape[0])
       context.fail(fmt::format("{} words, and a table {} of positions", length,
                                shape_text(context.input(3).shape)));
     for (int64_t i = 0; i < length; ++i) places.push_back(i);

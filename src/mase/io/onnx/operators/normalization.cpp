@@ -26,8 +26,7 @@ Operand along_channels(NodeContext& context, const Operand& numbers, const Opera
 // By the statistics of the batch that is there.
 void batch_norm_in_training(NodeContext& context) {
   const Operand& x = context.input(0);
-  if (!context.whole())
-    context.fail("the model was exported for training", "export it in evaluation mode");
+  if (!context.whole()) context.needs_batch("it normalises by the statistics of the batch");
   if (x.rank() < 2) context.fail("its input has no channels");
   const double momentum = context.number("momentum", 0.9);
   const Operand mean = context.call("mean", {x}, over_all_but_channels(x, true));
@@ -51,6 +50,12 @@ void batch_norm_in_training(NodeContext& context) {
 
 void batch_norm(NodeContext& context) {
   const Operand& x = context.input(0);
+  // Before there was the attribute, further results said it, and executors differ in what they are.
+  constexpr int64_t training_mode_since = 14;
+  if (context.version() < training_mode_since)
+    for (size_t i = 1; i < context.node().outputs.size(); ++i)
+      if (!context.node().outputs[i].empty())
+        context.fail("the model was exported for training", "export it in evaluation mode");
   if (context.integer("training_mode", 0) != 0) return batch_norm_in_training(context);
   const size_t rank = x.rank();
   if (rank != 2 && rank != 3 && rank != 4)
@@ -58,7 +63,7 @@ void batch_norm(NodeContext& context) {
   for (size_t i = 1; i < 5; ++i) context.constant(i, "a parameter of BatchNormalization");
   const double momentum = decimal_of(1 - context.number("momentum", 0.9));
   context.result(0, context.layer(rank == 4 ? "batch_norm2d" : "batch_norm1d",
-                                  Dict{{"num_features", x.shape[1]},
+                                  Dict{{"num_features", x.shape[1].number()},
                                        {"eps", context.number("epsilon", 1e-5)},
                                        {"momentum", momentum}},
                                   {{"weight", context.input(1)},
@@ -86,8 +91,9 @@ void layer_statistics(NodeContext& context, int64_t axis) {
 void layer_norm(NodeContext& context) {
   const Operand& x = context.input(0);
   const int64_t axis = context.checked_axis(context.integer("axis", -1), x.rank());
-  const Shape normalized(x.shape.begin() + axis, x.shape.end());
-  if (context.has_batch(element_count(normalized))) context.fail("it normalises over the batch");
+  const Sizes own(x.shape.begin() + axis, x.shape.end());
+  if (own.has_batch()) context.needs_batch("it normalises over the batch");
+  const Shape normalized = own;
   const auto fits = [&](size_t index) {
     return !context.has(index) ||
            (context.input(index).is_constant() &&
@@ -113,7 +119,9 @@ void layer_norm(NodeContext& context) {
 void rms_norm(NodeContext& context) {
   const Operand& x = context.input(0);
   const int64_t axis = context.checked_axis(context.integer("axis", -1), x.rank());
-  const Shape normalized(x.shape.begin() + axis, x.shape.end());
+  const Sizes own(x.shape.begin() + axis, x.shape.end());
+  if (own.has_batch()) context.needs_batch("it normalises over the batch");
+  const Shape normalized = own;
   const Dict attributes{{"normalized_shape", Value::of(normalized)},
                         {"eps", context.number("epsilon", 1e-5)}};
   const Operand& scale = context.input(1);
@@ -131,7 +139,7 @@ void instance_norm(NodeContext& context) {
   context.constant(1, "the scale");
   context.constant(2, "the bias");
   context.result(0, context.layer(x.rank() == 4 ? "instance_norm2d" : "instance_norm1d",
-                                  Dict{{"num_features", x.shape[1]},
+                                  Dict{{"num_features", x.shape[1].number()},
                                        {"eps", context.number("epsilon", 1e-5)},
                                        {"affine", true}},
                                   {{"weight", context.input(1)}, {"bias", context.input(2)}}, x));
@@ -170,8 +178,8 @@ void softmax(NodeContext& context, const char* op) {
   if (!flattens || axis + 1 == static_cast<int64_t>(x.rank()))
     return context.result(0, context.call(op, {x}, Dict{{"dim", axis}}));
   // Before, all dimensions from the axis on were one.
-  Shape shape(x.shape.begin(), x.shape.begin() + axis);
-  shape.push_back(element_count(Shape(x.shape.begin() + axis, x.shape.end())));
+  Sizes shape(x.shape.begin(), x.shape.begin() + axis);
+  shape.push_back(element_count(Sizes(x.shape.begin() + axis, x.shape.end())));
   const Operand flat = context.call(op, {context.reshape(x, shape)}, Dict{{"dim", axis}});
   context.result(0, context.reshape(flat, x.shape));
 }

@@ -31,8 +31,8 @@ Operand counted(const NodeContext& context, int64_t size, int64_t axis, size_t r
 void top_k(NodeContext& context) {
   const Operand& x = context.input(0);
   const int64_t axis = context.checked_axis(context.integer("axis", -1), x.rank());
-  if (context.has_batch(x.shape[static_cast<size_t>(axis)]))
-    context.fail("it compares the entries of the batch");
+  if (x.shape[static_cast<size_t>(axis)].has_batch())
+    context.needs_batch("it compares the entries of the batch");
   const int64_t k = context.has_attribute("k")
                         ? context.integer("k", 1)
                         : static_cast<int64_t>(context.single(1, "the number of values"));
@@ -70,12 +70,21 @@ void gather_elements(NodeContext& context) {
   const Operand& x = context.input(0);
   const Operand& indices = context.input(1);
   const int64_t axis = context.checked_axis(context.integer("axis", 0), x.rank());
+  if (x.shape[static_cast<size_t>(axis)].has_batch())
+    context.needs_batch("entries of the batch are taken");
   const int64_t size = x.shape[static_cast<size_t>(axis)];
-  if (context.has_batch(size)) context.fail("entries of the batch are taken");
   Operand places = from_zero(context, indices, size), from = x;
+  if (indices.rank() != x.rank())
+    context.fail(fmt::format("indices {} for {}", shape_text(indices.shape), shape_text(x.shape)));
   if (x.is_constant() != places.is_constant()) {
-    if (x.is_constant()) from = context.with_batch(x);
-    if (places.is_constant()) places = context.with_batch(places);
+    // The result has as many entries as the indices; those of a batch of any size have as many too.
+    Operand& constant = x.is_constant() ? from : places;
+    if (!context.whole() && !(constant.rank() > 0 && context.fixed_batch() > 0 &&
+                              constant.shape[0] == context.fixed_batch()))
+      context.needs_batch("it takes entries of a batch and of constants");
+    const Element element = constant.element;
+    constant = context.with_batch(constant);
+    constant.element = element;
   }
   Operand result = context.call("gather", {from, places}, Dict{{"dim", axis}});
   result.element = x.element;
@@ -93,7 +102,7 @@ void one_hot(NodeContext& context) {
   const auto count = static_cast<int64_t>(depth);
   const size_t rank = indices.rank() + 1;
   const int64_t axis = context.checked_axis(context.integer("axis", -1), rank);
-  Shape shape = indices.shape;
+  Sizes shape = indices.shape;
   shape.insert(shape.begin() + axis, 1);
   Operand given = context.reshape(indices, shape);
   if (given.is_constant()) {
@@ -124,12 +133,13 @@ void hardmax(NodeContext& context) {
   const int64_t axis = context.checked_axis(context.integer("axis", flattens ? 1 : -1), x.rank());
   Operand line = x;
   if (flattens) {
-    Shape shape(x.shape.begin(), x.shape.begin() + axis);
-    shape.push_back(element_count(Shape(x.shape.begin() + axis, x.shape.end())));
+    Sizes shape(x.shape.begin(), x.shape.begin() + axis);
+    shape.push_back(element_count(Sizes(x.shape.begin() + axis, x.shape.end())));
     line = context.reshape(x, shape);
   }
+  if (line.shape[static_cast<size_t>(axis)].has_batch())
+    context.needs_batch("it compares the entries of the batch");
   const int64_t size = line.shape[static_cast<size_t>(axis)];
-  if (context.has_batch(size)) context.fail("it compares the entries of the batch");
   if (size > most_listed) context.fail("too many entries are compared");
   const Operand place = context.call("argmax", {line}, Dict{{"dim", axis}, {"keepdim", true}});
   const Operand marked = context.call("eq", {place, counted(context, size, axis, line.rank())});
@@ -144,9 +154,8 @@ std::vector<int64_t> strides_of(const Shape& shape) {
   return strides;
 }
 
-int64_t small_count(const NodeContext& context, const Shape& shape) {
-  for (const int64_t size : shape)
-    if (context.has_batch(size)) context.fail("entries of the batch are named");
+int64_t small_count(const NodeContext& context, const Sizes& shape) {
+  if (shape.has_batch()) context.needs_batch("entries of the batch are named");
   const int64_t count = element_count(shape);
   if (count > most_listed) context.fail("too many entries are named one by one");
   return count;

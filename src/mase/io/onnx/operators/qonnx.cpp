@@ -48,8 +48,8 @@ std::optional<PerChannel> along_axis(const NodeContext& context, size_t index, c
   const Operand& x = context.input(0);
   const auto numbers = per_channel(context.constant(index, what), x.rank());
   if (numbers && numbers->axis && !x.is_constant() &&
-      context.has_batch(x.shape[static_cast<size_t>(*numbers->axis)]))
-    context.fail(fmt::format("{} differs from one entry of the batch to the next", what));
+      x.shape[static_cast<size_t>(*numbers->axis)].has_batch())
+    context.needs_batch(fmt::format("{} differs from one entry of the batch to the next", what));
   return numbers;
 }
 

@@ -81,7 +81,7 @@ class Direction {
       : context_(context), weights_(weights), index_(index), gates_(gates) {
     if (context.has(3)) context.constant(3, "a bias");
     const Operand &w = weights[0].numbers, &r = weights[1].numbers;
-    hidden_ = context.integer("hidden_size", r.rank() == 3 ? r.shape[2] : 0);
+    hidden_ = context.integer("hidden_size", r.rank() == 3 ? r.shape[2].number() : 0);
     if (w.rank() != 3 || r.rank() != 3 || hidden_ < 1 || hidden_ > (1 << 20) ||
         w.shape[0] != count || w.shape[1] != gates * hidden_ ||
         r.shape != Shape{count, gates * hidden_, hidden_})
@@ -300,7 +300,7 @@ State first_state(NodeContext& context, size_t input, int64_t index, bool batch_
     if (context.whole()) return context.with_batch(context.constant_operand(states));
     for (int64_t i = width; i < states.numel(); ++i)
       if (states.item(i) != states.item(i % width))
-        context.fail("its first state differs from one entry of the batch to the next");
+        context.needs_batch("its first state differs from one entry of the batch to the next");
     return context.with_batch(context.constant_operand(sliced(states, 0, 0, 1, 1)));
   }
   return entry(context, batch_first ? given : turned(context, given, {1, 0, 2}), 1, index);
@@ -328,10 +328,11 @@ void recurrent(NodeContext& context, const Kind& kind, const std::vector<Weight>
     context.fail(fmt::format("the direction '{}'", printable(way)));
   if (context.integer("input_forget", 0) != 0) context.fail("its gates are coupled (input_forget)");
   if (context.input(0).rank() != 3) context.fail("its input has not three dimensions");
+  if (context.input(0).repeated) context.needs_batch("its input is the same for all entries");
   const Operand x = batch_first ? context.input(0) : turned(context, context.input(0), {1, 0, 2});
+  if (x.shape[1].has_batch()) context.needs_batch("its sequence is the batch");
   const int64_t length = x.shape[1], count = way == "bidirectional" ? 2 : 1;
   constexpr int64_t most = 2048;
-  if (context.has_batch(length)) context.fail("its sequence is the batch");
   if (length < 1 || length > most)
     context.fail(fmt::format("a sequence of {}: 1 to {} are read", length, most));
   if (context.has(4))
@@ -394,26 +395,33 @@ void gru(NodeContext& context) {
             plain_weights(context));
 }
 
+constexpr auto own = OnnxOperator::Repeated::own;
+
 const Register<OnnxOperator> operators[] = {
     Register<OnnxOperator>({.name = "RNN",
                             .summary = "Linear and an activation, turn after turn",
+                            .repeated = own,
                             .convert =
                                 [](NodeContext& context) {
                                   recurrent(context,
                                             {.gates = 1, .activations = {"Tanh"}, .turn = rnn_turn},
                                             plain_weights(context));
                                 }}),
-    Register<OnnxOperator>(
-        {.name = "GRU", .summary = "Linear, sigmoid and tanh, turn after turn", .convert = gru}),
+    Register<OnnxOperator>({.name = "GRU",
+                            .summary = "Linear, sigmoid and tanh, turn after turn",
+                            .repeated = own,
+                            .convert = gru}),
     Register<OnnxOperator>(
         {.name = "LSTM",
          .summary = "Linear, sigmoid and tanh, turn after turn",
+         .repeated = own,
          .convert =
              [](NodeContext& context) { recurrent(context, lstm(), plain_weights(context)); }}),
     Register<OnnxOperator>(
         {.name = "com.microsoft::DynamicQuantizeLSTM",
          .summary = "roundings whose scale follows from the values, Linear, sigmoid and tanh, turn "
                     "after turn",
+         .repeated = own,
          .convert =
              [](NodeContext& context) {
                recurrent(context, lstm(),

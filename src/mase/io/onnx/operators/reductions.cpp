@@ -2,6 +2,7 @@
 // Sums and means over dimensions.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "mase/io/onnx/operator.h"
 
@@ -23,10 +24,41 @@ Operand reduced(NodeContext& context, const char* op, const Operand& x) {
   const bool none = context.axes(1).value_or(std::vector<int64_t>()).empty();
   if (x.rank() == 0 || (none && context.integer("noop_with_empty_axes", 0) != 0)) return x;
   const std::vector<int64_t> axes = reduced_axes(context, x);
-  for (const int64_t axis : axes)
-    if (context.has_batch(x.shape[static_cast<size_t>(axis)]) && !x.is_constant())
-      context.fail("it joins the entries of the batch");
   return context.call(op, {x}, Dict{{"dim", Value::of(axes)}, {"keepdim", keep}});
+}
+
+// log(sum(exp(x))), less the largest before and with it afterwards: exp of that alone may be too
+// large for a float.
+void log_sum_exp(NodeContext& context) {
+  const Operand& x = context.input(0);
+  const bool none = context.axes(1).value_or(std::vector<int64_t>()).empty();
+  if (x.rank() == 0 || (none && context.integer("noop_with_empty_axes", 0) != 0))
+    return context.result(0, x);
+  const std::vector<int64_t> axes = reduced_axes(context, x);
+  const Dict over{{"dim", Value::of(axes)}, {"keepdim", true}};
+  Operand largest = x;
+  if (x.is_constant() && element_count(x.shape) == 0) {
+    largest = context.scalar(0);
+  } else {
+    for (const int64_t axis : axes)
+      largest = context.call("max", {largest}, Dict{{"dim", axis}, {"keepdim", true}});
+    const Operand endless = context.call(
+        "gt", {context.call("abs", {largest}),
+               context.scalar(static_cast<double>(std::numeric_limits<float>::max()))});
+    largest = context.call("where", {endless, context.scalar(0), largest});
+  }
+  const Operand powers = context.call("exp", {context.call("sub", {x, largest})});
+  Operand result =
+      context.call("add", {context.call("log", {context.call("sum", {powers}, over)}), largest});
+  if (context.integer("keepdims", 1) == 0) {
+    Sizes shape;
+    for (size_t i = 0; i < x.rank(); ++i)
+      if (!std::count(axes.begin(), axes.end(), static_cast<int64_t>(i)))
+        shape.push_back(x.shape[i]);
+    result = context.reshape(result, shape);
+  }
+  if (!result.is_constant()) result.element = x.element;
+  context.result(0, result);
 }
 
 // One axis after the other: the largest of the largest.
@@ -56,16 +88,29 @@ void extreme(NodeContext& context, const char* op) {
   }
   std::reverse(axes.begin(), axes.end());
   for (const int64_t axis : axes) {
-    if (context.has_batch(x.shape[static_cast<size_t>(axis)]) && !x.is_constant())
-      context.fail("it joins the entries of the batch");
     x = context.call(op, {x}, Dict{{"dim", axis}, {"keepdim", keep}});
   }
   if (!x.is_constant()) x.element = element;
   context.result(0, x);
 }
 
+// How many elements a shape has.
+void product_of_sizes(NodeContext& context) {
+  const Operand& x = context.value(0);
+  const std::vector<int64_t> axes = context.axes(1).value_or(std::vector<int64_t>{0});
+  if (x.rank() != 1 || axes.size() > 1 ||
+      (axes.empty() && context.integer("noop_with_empty_axes", 0) != 0))
+    context.needs_batch("it computes with the size of the batch");
+  if (!axes.empty()) context.checked_axis(axes[0], x.rank());
+  Size product = 1;
+  for (const Size& size : *x.sizes) product = product_of(product, size);
+  const bool keep = context.integer("keepdims", 1) != 0;
+  context.result(0, context.sizes_operand(keep ? Shape{1} : Shape{}, {product}, x.element));
+}
+
 // Entry after entry: products are rare outside of shapes.
 void reduce_product(NodeContext& context) {
+  if (context.value(0).sizes) return product_of_sizes(context);
   Operand x = context.input(0);
   const Element element = x.element;
   const bool none = context.axes(1).value_or(std::vector<int64_t>()).empty();
@@ -75,14 +120,13 @@ void reduce_product(NodeContext& context) {
   std::reverse(axes.begin(), axes.end());
   for (const int64_t axis : axes) {
     const auto at = static_cast<size_t>(axis);
+    if (x.shape[at].has_batch()) context.needs_batch("it joins the entries of the batch");
     const int64_t size = x.shape[at];
     constexpr int64_t most = 256;
-    if (context.has_batch(size) && !x.is_constant())
-      context.fail("it joins the entries of the batch");
     if (size > most) context.fail(fmt::format("a product of {} factors", size));
-    Shape one = x.shape;
+    Sizes one = x.shape;
     one[at] = 1;
-    Tensor ones(size == 0 && !context.has_batch(element_count(one)) ? one : Shape{});
+    Tensor ones(size == 0 ? one.numbers() : Shape{});
     if (size == 0) std::fill_n(ones.mutable_data<float>(), ones.numel(), 1.0f);
     Operand result = context.constant_operand(ones);
     for (int64_t i = 0; i < size; ++i) {
@@ -93,7 +137,7 @@ void reduce_product(NodeContext& context) {
     }
     x = result;
     if (!keep) {
-      Shape shape = x.shape;
+      Sizes shape = x.shape;
       shape.erase(shape.begin() + axis);
       x = context.reshape(x, shape);
     }
@@ -107,9 +151,10 @@ void cumulative_sum(NodeContext& context) {
   const std::vector<int64_t> given = context.integers(1, "the axis");
   if (given.size() != 1) context.fail("it has not one axis");
   const int64_t axis = context.checked_axis(given[0], x.rank());
+  if (x.shape[static_cast<size_t>(axis)].has_batch())
+    context.needs_batch("it joins the entries of the batch");
   const int64_t size = x.shape[static_cast<size_t>(axis)];
   constexpr int64_t most = int64_t{1} << 20;
-  if (context.has_batch(size)) context.fail("it joins the entries of the batch");
   if (size > most) context.fail("too many entries are added up");
   const bool turned = context.integer("reverse", 0) != 0;
   const auto reversed = [&](const Operand& from) {
@@ -132,8 +177,9 @@ void cumulative_sum(NodeContext& context) {
 void place_of(NodeContext& context, bool largest) {
   Operand x = context.input(0);
   const int64_t axis = context.checked_axis(context.integer("axis", 0), x.rank());
+  if (x.shape[static_cast<size_t>(axis)].has_batch())
+    context.needs_batch("it joins the entries of the batch");
   const int64_t size = x.shape[static_cast<size_t>(axis)];
-  if (context.has_batch(size)) context.fail("it joins the entries of the batch");
   const bool last = context.integer("select_last_index", 0) != 0;
   if (!largest) x = context.call("neg", {x});
   if (last) {
@@ -174,7 +220,7 @@ const Register<OnnxOperator> operators[] = {
     Register<OnnxOperator>(reduction("ReduceL2", "square", "sum", "sqrt", "root of the squares")),
     Register<OnnxOperator>(reduction("ReduceLogSum", "", "sum", "log", "log of the sum")),
     Register<OnnxOperator>(
-        reduction("ReduceLogSumExp", "exp", "sum", "log", "log of the sum of exp")),
+        {.name = "ReduceLogSumExp", .summary = "log of the sum of exp", .convert = log_sum_exp}),
     Register<OnnxOperator>({.name = "ReduceMax",
                             .summary = "max",
                             .convert = [](NodeContext& context) { extreme(context, "max"); }}),

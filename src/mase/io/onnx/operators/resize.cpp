@@ -149,6 +149,7 @@ std::optional<Dict> as_upsample(const Operand& x, const Resize& resize,
                                 const std::vector<Dimension>& dims) {
   if (x.rank() != 4 || x.is_constant() || resize.antialias || resize.excludes_outside) return {};
   for (size_t i = 0; i < 4; ++i) {
+    if (i > 0 && x.shape[i].has_batch()) return {};
     if (i < 2 && dims[i].from != dims[i].to) return {};
     if (i >= 2 &&
         dims[i].scale * static_cast<double>(dims[i].from) != static_cast<double>(dims[i].to))
@@ -198,15 +199,25 @@ std::vector<Dimension> dimensions_of(NodeContext& context, const Operand& x, siz
   if (axes.empty())
     for (size_t i = 0; i < x.rank(); ++i) axes.push_back(static_cast<int64_t>(i));
   const auto given = [&](size_t index) {
-    return context.has(index) && element_count(context.input(index).shape) > 0;
+    return context.has(index) && element_count(context.value(index).shape) > 0;
   };
   std::vector<Dimension> dims(x.rank());
-  for (size_t i = 0; i < x.rank(); ++i) dims[i].from = dims[i].to = x.shape[i];
+  for (size_t i = 0; i < x.rank(); ++i)
+    dims[i].from = dims[i].to = x.shape[i].has_batch() ? 1 : x.shape[i].number();
   const bool sized = sizes_input != 0 && given(sizes_input);
   std::vector<double> numbers;
-  if (sized)
-    numbers = context.numbers(sizes_input, "the sizes");
-  else if (context.has_attribute("scales")) {
+  if (sized) {
+    // The batch stays as it is: a dimension of 1 here.
+    const std::vector<Size> sizes = context.sizes(sizes_input, "the sizes");
+    for (size_t i = 0; i < sizes.size() && sizes.size() == axes.size(); ++i) {
+      const Size& own = x.shape[static_cast<size_t>(context.checked_axis(axes[i], x.rank()))];
+      const bool kept =
+          own.has_batch() && (sizes[i] == own || (own.is_batch() && context.fixed_batch() > 0 &&
+                                                  sizes[i] == context.fixed_batch()));
+      if (own.has_batch() && !kept) context.needs_batch("the batch gets another size");
+      numbers.push_back(kept ? 1 : static_cast<double>(sizes[i].number()));
+    }
+  } else if (context.has_attribute("scales")) {
     const Attribute* scales = context.node().find("scales");
     numbers.assign(scales->numbers.begin(), scales->numbers.end());
   } else if (given(scales_input))
@@ -235,13 +246,13 @@ std::vector<Dimension> dimensions_of(NodeContext& context, const Operand& x, siz
       d.to = static_cast<int64_t>(std::floor(common * from + 0.5));
     } else if (sized) {
       d.to = static_cast<int64_t>(numbers[i]);
-      d.scale = context.has_batch(d.from) ? 1 : static_cast<double>(d.to) / from;
-      if (context.has_batch(d.from)) d.to = d.from;
+      d.scale = static_cast<double>(d.to) / from;
     } else {
       d.scale = numbers[i];
       d.to = static_cast<int64_t>(std::floor(from * d.scale));
     }
-    if (context.has_batch(d.from) && d.to != d.from) context.fail("the batch gets another size");
+    if (x.shape[axis].has_batch() && (d.to != d.from || d.scale != 1))
+      context.needs_batch("the batch gets another size");
   }
   if (context.text("coordinate_transformation_mode", "") == "tf_crop_and_resize") {
     const std::vector<double> roi = context.numbers(roi_input, "the part that is taken");
@@ -250,9 +261,17 @@ std::vector<Dimension> dimensions_of(NodeContext& context, const Operand& x, siz
       Dimension& d = dims[static_cast<size_t>(context.checked_axis(axes[i], x.rank()))];
       d.start = roi[i];
       d.end = roi[i + axes.size()];
+      if (x.shape[static_cast<size_t>(context.checked_axis(axes[i], x.rank()))].has_batch() &&
+          (d.start != 0 || d.end != 1))
+        context.needs_batch("a part of the batch is taken");
     }
   }
   return dims;
+}
+
+int64_t sample_count(const Operand& x) {
+  const Size count = element_count(x.shape);
+  return count.has_batch() ? count.batches : count.constant;
 }
 
 // Between whole numbers lie others; they are cut off.
@@ -276,8 +295,7 @@ void apply(NodeContext& context, const Resize& resize, const std::vector<Dimensi
     x = resized_along(context, x, static_cast<int64_t>(i), resize, dims[i]);
   }
   constexpr int64_t most = int64_t{1} << 22;
-  if (resize.positions == "tf_crop_and_resize" && !x.is_constant() &&
-      element_count(x.shape) / std::max<int64_t>(1, context.batch()) > most)
+  if (resize.positions == "tf_crop_and_resize" && !x.is_constant() && sample_count(x) > most)
     context.fail("too many positions are cropped");
   if (resize.positions == "tf_crop_and_resize")
     if (const auto inside = inside_of(resize, dims)) {

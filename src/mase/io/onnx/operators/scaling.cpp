@@ -56,8 +56,6 @@ Operand norm(NodeContext& context, const Operand& x, const std::vector<int64_t>&
 void by_norm(NodeContext& context) {
   const Operand& x = context.input(0);
   const int64_t axis = context.checked_axis(context.integer("axis", -1), x.rank());
-  if (context.has_batch(x.shape[static_cast<size_t>(axis)]))
-    context.fail("it joins the entries of the batch");
   const Operand length = norm(context, x, {axis});
   // Nothing but zeros stays so.
   const Operand none = context.call("eq", {length, context.scalar(0)});
@@ -76,11 +74,7 @@ void global_norm(NodeContext& context) {
 void by_mean_and_variance(NodeContext& context) {
   const Operand& x = context.input(0);
   std::vector<int64_t> axes = context.integer_list("axes", {0, 2, 3});
-  for (int64_t& axis : axes) {
-    axis = context.checked_axis(axis, x.rank());
-    if (context.has_batch(x.shape[static_cast<size_t>(axis)]))
-      context.fail("it joins the entries of the batch");
-  }
+  for (int64_t& axis : axes) axis = context.checked_axis(axis, x.rank());
   const Operand centred = context.call("sub", {x, context.call("mean", {x}, over(axes))});
   const Operand variance = context.call("mean", {context.call("square", {centred})}, over(axes));
   const Operand deviation =

@@ -11,53 +11,67 @@ namespace mase::onnx::shape_operators {
 namespace {
 
 // The sizes a Reshape asks for, with 0 and -1 resolved.
-Shape resolved(const NodeContext& context, const Operand& x, std::vector<int64_t> wanted) {
+Sizes resolved(const NodeContext& context, const Operand& x, std::vector<Size> wanted) {
   const bool keeps_zero = context.integer("allowzero", 0) != 0;
   for (size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i] == 0 && !keeps_zero) {
       if (i >= x.rank()) context.fail("a size of 0 has no dimension to copy");
       wanted[i] = x.shape[i];
     }
-  const int64_t count = element_count(x.shape);
-  const auto try_shape = [&](Shape shape) -> std::optional<Shape> {
-    const auto open = std::find(shape.begin(), shape.end(), -1);
-    int64_t known = 1;
-    for (const int64_t size : shape) {
-      if (size < -1) return {};
-      if (size != -1 && __builtin_mul_overflow(known, size, &known)) return {};
+  const Size count = element_count(x.shape);
+  const auto try_shape = [&](const std::vector<Size>& given) -> std::optional<Sizes> {
+    Sizes shape(given.begin(), given.end());
+    const auto is_open = [](const Size& size) { return size == -1; };
+    const auto open = std::find_if(shape.begin(), shape.end(), is_open);
+    Size known = 1;
+    for (const Size& size : shape) {
+      if (size.has_batch() ? size.batches < 1 : size.constant < -1) return {};
+      if (!is_open(size)) known = product_of(known, size);
     }
     if (open != shape.end()) {
-      if (std::count(shape.begin(), shape.end(), -1) > 1) return {};
-      if (known == 0 || count % known != 0) return {};
-      *open = count / known;
-      known *= *open;
+      if (std::count_if(shape.begin(), shape.end(), is_open) > 1) return {};
+      const auto rest = quotient_of(count, known);
+      if (!rest) return {};
+      *open = *rest;
+      known = product_of(known, *rest);
     }
     if (known != count) return {};
     return shape;
   };
   if (const auto fits = try_shape(wanted)) {
     // A size that happens to be the batch: [16, -1] of [batch, 16, 2] is no [16, batch * 2].
-    const bool moved = !fits->empty() && x.rank() > 0 && x.shape[0] == context.batch() &&
+    const bool moved = !fits->empty() && x.rank() > 0 && x.shape[0].is_batch() &&
                        fits->front() == context.fixed_batch() && context.fixed_batch() > 0 &&
-                       std::find(wanted.begin(), wanted.end(), -1) != wanted.end();
+                       std::find(wanted.begin(), wanted.end(), Size(-1)) != wanted.end();
     if (!moved) return *fits;
   }
   // The file's own batch, or a multiple of it, stands somewhere: the first place that fits.
   if (context.fixed_batch() > 0)
     for (size_t i = 0; i < wanted.size(); ++i) {
-      if (wanted[i] <= 0 || wanted[i] % context.fixed_batch() != 0) continue;
-      Shape shape = wanted;
-      shape[i] = wanted[i] / context.fixed_batch() * context.batch();
+      if (wanted[i].has_batch() || wanted[i].constant <= 0) continue;
+      if (wanted[i].constant % context.fixed_batch() != 0) continue;
+      std::vector<Size> shape = wanted;
+      shape[i] = Size::of(wanted[i].constant / context.fixed_batch(), 0);
       if (const auto fits = try_shape(shape)) return *fits;
     }
-  context.fail(fmt::format("shape {} cannot become {}", shape_text(x.shape), shape_text(wanted)));
+  const std::string cause = fmt::format("shape {} cannot become {}", shape_text(x.shape),
+                                        shape_text(Sizes(wanted.begin(), wanted.end())));
+  if (x.shape.has_batch()) context.needs_batch(cause);
+  context.fail(cause);
 }
 
 void reshape(NodeContext& context) {
   const Operand& x = context.input(0);
-  const auto wanted = context.axes(1, "shape");
-  if (!wanted) context.fail("no shape is given");
-  context.result(0, context.reshape(x, resolved(context, x, *wanted)));
+  std::vector<Size> wanted;
+  if (context.has_attribute("shape")) {
+    const std::vector<int64_t> listed = context.integer_list("shape");
+    wanted.assign(listed.begin(), listed.end());
+  } else if (context.has(1)) {
+    wanted = context.sizes(1, "shape");
+  } else {
+    context.fail("no shape is given");
+  }
+  context.result(0, context.reshape(x, resolved(context, x, wanted)));
 }
 
 void flatten(NodeContext& context) {
@@ -67,7 +81,7 @@ void flatten(NodeContext& context) {
       given == static_cast<int64_t>(x.rank()) ? given : context.checked_axis(given, x.rank());
   if (axis == 1 && x.rank() > 1 && !x.is_constant())
     return context.result(0, context.call("flatten", {x}, Dict{{"start_dim", 1}}));
-  const Shape before(x.shape.begin(), x.shape.begin() + axis),
+  const Sizes before(x.shape.begin(), x.shape.begin() + axis),
       after(x.shape.begin() + axis, x.shape.end());
   context.result(0, context.reshape(x, {element_count(before), element_count(after)}));
 }
@@ -100,10 +114,12 @@ void squeeze(NodeContext& context) {
   } else {
     for (size_t i = 0; i < x.rank(); ++i) gone[i] = x.shape[i] == 1;
   }
-  Shape shape;
+  Sizes shape;
   for (size_t i = 0; i < x.rank(); ++i) {
     if (!gone[i])
       shape.push_back(x.shape[i]);
+    else if (x.shape[i].has_batch())
+      context.needs_batch("the batch is taken for a dimension of 1");
     else if (x.shape[i] != 1)
       context.fail(fmt::format("dimension {} of {} is not 1", i, shape_text(x.shape)));
   }
@@ -123,7 +139,7 @@ void unsqueeze(NodeContext& context) {
   std::vector<int64_t> added;
   for (const int64_t axis : *axes) added.push_back(context.checked_axis(axis, rank));
   std::sort(added.begin(), added.end());
-  Shape shape = x.shape;
+  Sizes shape = x.shape;
   for (const int64_t axis : added) {
     if (axis > static_cast<int64_t>(shape.size())) context.fail("an axis is listed twice");
     shape.insert(shape.begin() + axis, 1);
@@ -148,37 +164,39 @@ void concat(NodeContext& context) {
   if (parts.size() == 1) return context.result(0, parts[0]);
   // Constants among computed parts (a class token) are repeated for the batch.
   if (std::any_of(parts.begin(), parts.end(), [](auto& part) { return !part.is_constant(); }))
-    for (Operand& part : parts)
+    for (Operand& part : parts) {
+      const Element element = part.element;
       if (part.is_constant() &&
           (context.whole() || (axis > 0 && part.rank() > 0 &&
                                (part.shape[0] == 1 || part.shape[0] == context.fixed_batch()))))
         part = context.with_batch(part);
+      part.element = element;
+    }
   Operand result = context.call("cat", parts, Dict{{"dim", axis}});
   if (!result.is_constant()) result.element = parts[0].element;
   context.result(0, result);
 }
 
 void shape(NodeContext& context) {
-  const Operand& x = context.input(0);
+  const Operand& x = context.value(0);
   const auto rank = static_cast<int64_t>(x.rank());
   const auto limit = [&](const char* name, int64_t fallback) {
     const int64_t at = context.integer(name, fallback);
     return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
   };
   const int64_t start = limit("start", 0), end = limit("end", rank);
-  Shape sizes;
+  std::vector<Size> sizes;
   for (int64_t i = start; i < end; ++i) sizes.push_back(x.shape[static_cast<size_t>(i)]);
-  context.result(0, context.constant_operand(Tensor::of<int64_t>(
-                        {static_cast<int64_t>(sizes.size())}, std::span<const int64_t>(sizes))));
+  const auto count = static_cast<int64_t>(sizes.size());
+  context.result(0, context.sizes_operand({count}, std::move(sizes), Element::i64));
 }
 
 void size_of(NodeContext& context) {
-  const int64_t count = element_count(context.input(0).shape);
-  context.result(
-      0, context.constant_operand(Tensor::of<int64_t>({}, std::span<const int64_t>(&count, 1))));
+  const Operand& x = context.value(0);
+  context.result(0, context.sizes_operand({}, {element_count(x.shape)}, Element::i64));
 }
 
-void same(NodeContext& context) { context.result(0, context.input(0)); }
+void same(NodeContext& context) { context.result(0, context.value(0)); }
 
 void dropout(NodeContext& context) {
   const auto number = [&](size_t index, double fallback) {
@@ -193,7 +211,7 @@ void dropout(NodeContext& context) {
   const Operand& x = context.input(0);
   context.result(0, x);
   if (context.output_is_used(1)) {
-    if (!context.whole()) context.fail("its mask is asked for");
+    if (!context.whole()) context.needs_batch("its mask is asked for");
     context.result(
         1, context.call("eq", {context.with_batch(context.zeros(x.shape)), context.scalar(0)}));
   }
@@ -205,10 +223,11 @@ void between_depth_and_space(NodeContext& context, bool to_depth) {
   const int64_t block = context.integer("blocksize", 0);
   if (x.rank() != 4 || block < 1 || block > (1 << 15))
     context.fail(fmt::format("blocks of {} in {}", block, shape_text(x.shape)));
-  const int64_t n = x.shape[0], c = x.shape[1], h = x.shape[2], w = x.shape[3];
+  const Size n = x.shape[0];
+  const int64_t c = x.shape[1], h = x.shape[2], w = x.shape[3];
   if (to_depth ? h % block != 0 || w % block != 0 : c % (block * block) != 0)
     context.fail(fmt::format("blocks of {} in {}", block, shape_text(x.shape)));
-  const auto turned = [&](const Shape& apart, const Shape& order, const Shape& result) {
+  const auto turned = [&](const Sizes& apart, const Shape& order, const Sizes& result) {
     const Operand split = context.reshape(x, apart);
     context.result(
         0, context.reshape(context.call("permute", {split}, Dict{{"dims", Value::of(order)}}),
@@ -218,22 +237,35 @@ void between_depth_and_space(NodeContext& context, bool to_depth) {
     return turned({n, c, h / block, block, w / block, block}, {0, 3, 5, 1, 2, 4},
                   {n, c * block * block, h / block, w / block});
   const int64_t left = c / (block * block);
-  const Shape result = {n, left, h * block, w * block};
+  const Sizes result = {n, left, h * block, w * block};
   if (context.text("mode", "DCR") == "CRD")
     return turned({n, left, block, block, h, w}, {0, 1, 4, 2, 5, 3}, result);
   turned({n, block, block, left, h, w}, {0, 3, 4, 1, 5, 2}, result);
 }
 
+constexpr auto first = OnnxOperator::Linear::first;
+
 const Register<OnnxOperator> operators[] = {
-    Register<OnnxOperator>({.name = "Reshape", .summary = "reshape", .convert = reshape}),
-    Register<OnnxOperator>({.name = "Flatten", .summary = "flatten", .convert = flatten}),
-    Register<OnnxOperator>({.name = "Transpose", .summary = "permute", .convert = transpose}),
-    Register<OnnxOperator>({.name = "Squeeze", .summary = "squeeze", .convert = squeeze}),
-    Register<OnnxOperator>({.name = "Unsqueeze", .summary = "unsqueeze", .convert = unsqueeze}),
-    Register<OnnxOperator>({.name = "Concat", .summary = "cat", .convert = concat}),
+    Register<OnnxOperator>(
+        {.name = "Reshape", .summary = "reshape", .linear = first, .convert = reshape}),
+    Register<OnnxOperator>(
+        {.name = "Flatten", .summary = "flatten", .linear = first, .convert = flatten}),
+    Register<OnnxOperator>(
+        {.name = "Transpose", .summary = "permute", .linear = first, .convert = transpose}),
+    Register<OnnxOperator>(
+        {.name = "Squeeze", .summary = "squeeze", .linear = first, .convert = squeeze}),
+    Register<OnnxOperator>(
+        {.name = "Unsqueeze", .summary = "unsqueeze", .linear = first, .convert = unsqueeze}),
+    Register<OnnxOperator>({.name = "Concat",
+                            .summary = "cat",
+                            .linear = OnnxOperator::Linear::all,
+                            .convert = concat}),
     Register<OnnxOperator>({.name = "Shape", .summary = "a constant", .convert = shape}),
     Register<OnnxOperator>({.name = "Size", .summary = "a constant", .convert = size_of}),
-    Register<OnnxOperator>({.name = "Identity", .summary = "nothing", .convert = same}),
+    Register<OnnxOperator>({.name = "Identity",
+                            .summary = "nothing",
+                            .repeated = OnnxOperator::Repeated::broadcasting,
+                            .convert = same}),
     Register<OnnxOperator>(
         {.name = "Dropout", .summary = "nothing: the network is not training", .convert = dropout}),
     Register<OnnxOperator>(

@@ -20,6 +20,8 @@ Operand slice_of(NodeContext& context, const Operand& x, int64_t axis, int64_t s
 // Entries of a dimension by number.
 Operand entries(NodeContext& context, const Operand& x, int64_t axis,
                 const std::vector<int64_t>& places) {
+  if (x.shape[static_cast<size_t>(axis)].has_batch())
+    context.needs_batch("entries of the batch are taken");
   const int64_t size = x.shape[static_cast<size_t>(axis)];
   const auto count = static_cast<int64_t>(places.size());
   if (x.is_constant()) {
@@ -29,7 +31,6 @@ Operand entries(NodeContext& context, const Operand& x, int64_t axis,
     return context.like(
         x, gathered(context.materialized(x).constant->tensor, axis, places, Shape{count}));
   }
-  if (context.has_batch(size)) context.fail("entries of the batch are taken");
   const bool neighbours = std::adjacent_find(places.begin(), places.end(), [](auto a, auto b) {
                             return b != a + 1;
                           }) == places.end();
@@ -44,9 +45,7 @@ Operand entries(NodeContext& context, const Operand& x, int64_t axis,
 
 Operand slice_of(NodeContext& context, const Operand& x, int64_t axis, int64_t start, int64_t step,
                  int64_t count) {
-  const int64_t size = x.shape[static_cast<size_t>(axis)];
-  if (start == 0 && step == 1 && count == size) return x;
-  if (context.has_batch(size)) context.fail("a part of the batch is taken");
+  if (start == 0 && step == 1 && x.shape[static_cast<size_t>(axis)] == count) return x;
   if (x.is_constant()) {
     context.model().budget->charge(x.constant->tensor.bytes(), context.place());
     const Tensor whole = context.materialized(x).constant->tensor;
@@ -55,7 +54,7 @@ Operand slice_of(NodeContext& context, const Operand& x, int64_t axis, int64_t s
     return part;
   }
   if (count == 0) {
-    if (!context.whole()) context.fail("nothing is taken of a dimension");
+    if (!context.whole()) context.needs_batch("nothing is taken of a dimension");
     Shape empty = x.shape;
     empty[static_cast<size_t>(axis)] = 0;
     return context.like(x, Tensor(empty));
@@ -74,28 +73,47 @@ Operand slice_of(NodeContext& context, const Operand& x, int64_t axis, int64_t s
 
 void slice(NodeContext& context) {
   Operand x = context.input(0);
-  const auto starts = context.axes(1, "starts"), ends = context.axes(2, "ends");
-  if (!starts || !ends || starts->size() != ends->size())
+  const auto given = [&](size_t index, const char* name) -> std::vector<Size> {
+    if (!context.has_attribute(name)) {
+      if (!context.has(index)) context.fail(fmt::format("no {} are given", name));
+      if (is_real(context.value(index).element))
+        context.fail(fmt::format("its {} are no whole numbers", name));
+      if (context.value(index).rank() != 1) context.fail(fmt::format("its {} are no list", name));
+      return context.sizes(index, name);
+    }
+    const std::vector<int64_t> listed = context.integer_list(name);
+    return {listed.begin(), listed.end()};
+  };
+  const std::vector<Size> starts = given(1, "starts"), ends = given(2, "ends");
+  if (starts.size() != ends.size())
     context.fail("starts and ends are not given for the same dimensions");
-  std::vector<int64_t> all(starts->size());
+  std::vector<int64_t> all(starts.size());
   std::iota(all.begin(), all.end(), 0);
   const std::vector<int64_t> axes = context.axes(3).value_or(all);
   const std::vector<int64_t> steps =
       context.has(4) ? context.integers(4, "steps") : std::vector<int64_t>(axes.size(), 1);
-  if (axes.size() != starts->size() || steps.size() != axes.size())
+  if (axes.size() != starts.size() || steps.size() != axes.size())
     context.fail("starts, axes and steps differ in number");
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = context.checked_axis(axes[i], x.rank());
-    const int64_t size = x.shape.at(static_cast<size_t>(axis)), step = steps[i];
+    const int64_t step = steps[i];
     if (step == 0) context.fail("a step of 0");
+    if (const Size& all_of_it = x.shape[static_cast<size_t>(axis)]; all_of_it.has_batch()) {
+      // All of it, as it ends at the batch or beyond any size.
+      if (starts[i] == 0 && step == 1 &&
+          (ends[i] == all_of_it || ends[i] == INT64_MAX || ends[i] == INT32_MAX))
+        continue;
+      context.needs_batch("a part of the batch is taken");
+    }
+    const int64_t size = x.shape[static_cast<size_t>(axis)], first = starts[i], last = ends[i];
     const auto clamped = [&](int64_t at) {
       if (at < 0) at = at < -size ? -1 : at + size;
       return step > 0 ? std::clamp<int64_t>(at, 0, size) : std::clamp<int64_t>(at, -1, size - 1);
     };
-    int64_t start = clamped((*starts)[i]);
-    if (step > 0 && (*starts)[i] < -size) start = 0;
-    int64_t end = clamped((*ends)[i]);
-    if (step > 0 && (*ends)[i] < -size) end = 0;
+    int64_t start = clamped(first);
+    if (step > 0 && first < -size) start = 0;
+    int64_t end = clamped(last);
+    if (step > 0 && last < -size) end = 0;
     const int64_t span = step > 0 ? end - start : start - end;
     const int64_t stride = step > 0 ? step : (step == INT64_MIN ? INT64_MAX : -step);
     const int64_t count = span <= 0 ? 0 : (span - 1) / stride + 1;
@@ -107,7 +125,9 @@ void slice(NodeContext& context) {
 void split(NodeContext& context) {
   const Operand& x = context.input(0);
   const int64_t axis = context.checked_axis(context.integer("axis", 0), x.rank());
-  const int64_t size = x.shape.at(static_cast<size_t>(axis));
+  if (x.shape[static_cast<size_t>(axis)].has_batch())
+    context.needs_batch("a part of the batch is taken");
+  const int64_t size = x.shape[static_cast<size_t>(axis)];
   std::vector<int64_t> sizes = context.axes(1, "split").value_or(std::vector<int64_t>());
   if (sizes.empty()) {
     const auto outputs = static_cast<int64_t>(context.node().outputs.size());
@@ -139,15 +159,15 @@ Operand looked_up(NodeContext& context, const Operand& data, int64_t axis, const
     context.model().budget->charge(data.constant->tensor.bytes(), context.place());
     table = context.like(data, transposed(context.materialized(data).constant->tensor, order));
   }
-  Shape rest(table.shape.begin() + 1, table.shape.end());
+  const Shape rest(table.shape.begin() + 1, table.shape.end());
   if (size < 1 || element_count(rest) < 1) context.fail("an empty table is read");
   if (data.rank() != 2) table = context.reshape(table, {size, element_count(rest)});
-  Operand rows =
-      context.layer("embedding", Dict{{"num_embeddings", size}, {"embedding_dim", table.shape[1]}},
-                    {{"weight", table}}, given);
+  Operand rows = context.layer(
+      "embedding", Dict{{"num_embeddings", size}, {"embedding_dim", table.shape[1].number()}},
+      {{"weight", table}}, given);
   rows.element = data.element;
   if (data.rank() != 2) {
-    Shape shape = given.shape;
+    Sizes shape = given.shape;
     shape.insert(shape.end(), rest.begin(), rest.end());
     rows = context.reshape(rows, shape);
   }
@@ -164,12 +184,14 @@ Operand looked_up(NodeContext& context, const Operand& data, int64_t axis, const
 void gather(NodeContext& context) {
   const Operand &data = context.input(0), &indices = context.input(1);
   const int64_t axis = context.checked_axis(context.integer("axis", 0), data.rank());
-  const int64_t size = data.shape.at(static_cast<size_t>(axis));
   if (!indices.is_constant()) {
     if (!data.is_constant())
       context.fail("entries are taken by numbers that are computed while the network runs");
     return context.result(0, looked_up(context, data, axis, indices));
   }
+  if (data.shape[static_cast<size_t>(axis)].has_batch())
+    context.needs_batch("entries of the batch are taken");
+  const int64_t size = data.shape[static_cast<size_t>(axis)];
   std::vector<int64_t> places = context.integers(1, "the indices");
   for (int64_t& place : places) {
     if (place < -size || place >= size)
@@ -179,7 +201,7 @@ void gather(NodeContext& context) {
   Operand result = entries(context, data, axis, places);
   if (indices.rank() == 1) return context.result(0, result);
   // The numbers' own shape in place of the dimension; a single number takes it away.
-  Shape shape(data.shape.begin(), data.shape.begin() + axis);
+  Sizes shape(data.shape.begin(), data.shape.begin() + axis);
   shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());
   shape.insert(shape.end(), data.shape.begin() + axis + 1, data.shape.end());
   if (!data.is_constant() && indices.rank() == 0)
@@ -192,42 +214,57 @@ void gather(NodeContext& context) {
 
 void expand(NodeContext& context) {
   const Operand& x = context.input(0);
-  const std::vector<int64_t> wanted = context.integers(1, "the shape");
-  Shape shape(std::max(wanted.size(), x.rank()), 1);
+  const std::vector<Size> wanted = context.sizes(1, "the shape");
+  Sizes shape(std::max(wanted.size(), x.rank()), 1);
   for (size_t i = 1; i <= shape.size(); ++i) {
-    const int64_t own = i <= x.rank() ? x.shape[x.rank() - i] : 1;
-    const int64_t other = i <= wanted.size() ? wanted[wanted.size() - i] : 1;
-    int64_t& size = shape[shape.size() - i];
+    const Size own = i <= x.rank() ? x.shape[x.rank() - i] : Size(1);
+    const Size other = i <= wanted.size() ? wanted[wanted.size() - i] : Size(1);
+    Size& size = shape[shape.size() - i];
     size = own == 1 ? other : own;
-    if (own != other && own != 1 && other != 1 &&
-        !(own == context.batch() && other == context.fixed_batch()))
-      context.fail(fmt::format("shape {} does not broadcast to {}", shape_text(x.shape),
-                               shape_text(wanted)));
-    if (size < 0) context.fail(fmt::format("a size of {}", size));
+    const bool fixed = own.is_batch() && other == context.fixed_batch();
+    if (own != other && own != 1 && other != 1 && !fixed) {
+      const std::string cause =
+          fmt::format("shape {} does not broadcast to {}", shape_text(x.shape),
+                      shape_text(Sizes(wanted.begin(), wanted.end())));
+      if (own.has_batch() || other.has_batch()) context.needs_batch(cause);
+      context.fail(cause);
+    }
+    if (!size.has_batch() && size.constant < 0)
+      context.fail(fmt::format("a size of {}", size.constant));
   }
   if (shape == x.shape) return context.result(0, x);
-  // Only the batch is repeated: what takes the result broadcasts as well.
-  Shape without_batch = shape;
-  if (!shape.empty() && x.rank() == shape.size() && x.shape[0] == 1 &&
-      (context.has_batch(shape[0]) || shape[0] == context.fixed_batch()))
-    without_batch[0] = 1;
-  if (without_batch == x.shape) return context.result(0, x);
-  if (x.is_constant()) {
-    constexpr int64_t most = int64_t{1} << 24;
-    if (element_count(without_batch) > most)
-      context.fail(
-          fmt::format("a constant of shape {} would be computed", shape_text(without_batch)));
-    context.model().budget->charge(static_cast<size_t>(element_count(without_batch)) * 8,
-                                   context.place());
-    return context.result(
-        0, context.like(x, expanded(context.materialized(x).constant->tensor, without_batch)));
+  const auto dimension =
+      std::find_if(shape.begin(), shape.end(), [](const Size& size) { return size.has_batch(); });
+  if (!x.is_constant()) {
+    // The batch is there, or one of our own is made.
+    if (!x.shape.has_batch() && dimension != shape.end())
+      context.needs_batch("a value is repeated for the batch");
+    Sizes ones = shape;
+    for (Size& size : ones)
+      if (size.has_batch()) size = 1;
+    Operand result = context.call("add", {x, context.zeros(ones)});
+    result.element = x.element;
+    return context.result(0, result);
   }
-  Shape ones = shape;
-  for (size_t i = 0; i < ones.size(); ++i)
-    if (context.has_batch(ones[i])) ones[i] = 1;
-  const Operand zeros = context.zeros(ones);
-  Operand result = context.call("add", {x, zeros});
-  result.element = x.element;
+  // One entry for all of the batch; a fixed one in front may be it, too.
+  Sizes own = shape;
+  std::optional<size_t> repeated;
+  if (dimension != shape.end()) {
+    repeated = static_cast<size_t>(dimension - shape.begin());
+    own[*repeated] = 1;
+    if (own.has_batch() || !dimension->is_batch())
+      context.needs_batch("a constant is made as large as several batches");
+  } else if (!context.whole() && context.fixed_batch() > 1 && !shape.empty() &&
+             shape[0] == context.fixed_batch() && x.rank() == shape.size() && x.shape[0] == 1) {
+    repeated = 0;
+    own[0] = 1;
+  }
+  if (element_count(own) > most_elements)
+    context.fail(fmt::format("a constant of shape {} would be computed", shape_text(own)));
+  context.model().budget->charge(static_cast<size_t>(element_count(own).number()) * 8,
+                                 context.place());
+  Operand result = context.like(x, expanded(context.materialized(x).constant->tensor, own));
+  result.repeated = repeated;
   context.result(0, result);
 }
 
@@ -238,8 +275,8 @@ void tile(NodeContext& context) {
     context.fail(fmt::format("{} repeats for {} dimensions", repeats.size(), x.rank()));
   for (size_t i = 0; i < repeats.size(); ++i) {
     if (repeats[i] == 1) continue;
+    if (x.shape[i].has_batch()) context.needs_batch("the batch is repeated");
     const int64_t size = x.shape[i];
-    if (context.has_batch(size)) context.fail("the batch is repeated");
     if (repeats[i] < 0 || (size > 0 && repeats[i] > most_listed / size))
       context.fail(fmt::format("{} repeats", repeats[i]));
     std::vector<int64_t> places;
@@ -281,7 +318,7 @@ void pad(NodeContext& context) {
     before[axis] = (*pads)[i];
     after[axis] = (*pads)[i + axes.size()];
     if (before[axis] == 0 && after[axis] == 0) continue;
-    if (context.has_batch(x.shape.at(axis))) context.fail("the batch is padded");
+    if (x.shape[axis].has_batch()) context.needs_batch("the batch is padded");
     for (const int64_t padding : {before[axis], after[axis]})
       if (padding > most_listed || padding < -most_listed)
         context.fail(fmt::format("a padding of {}", padding));
@@ -314,8 +351,9 @@ void trilu(NodeContext& context) {
           ? static_cast<int64_t>(std::clamp(context.single(1, "the diagonal"), -1e9, 1e9))
           : 0;
   const bool upper = context.integer("upper", 1) != 0;
+  if (x.shape[x.rank() - 2].has_batch() || x.shape[x.rank() - 1].has_batch())
+    context.needs_batch("the batch is cut");
   const int64_t rows = x.shape[x.rank() - 2], columns = x.shape[x.rank() - 1];
-  if (context.has_batch(rows) || context.has_batch(columns)) context.fail("the batch is cut");
   if (columns > 0 && rows > most_elements / columns) context.fail("its matrix is too large");
   Tensor kept(Shape{rows, columns}, DType::boolean);
   for (int64_t i = 0; i < rows; ++i)
@@ -332,16 +370,26 @@ void trilu(NodeContext& context) {
   context.result(0, result);
 }
 
+constexpr auto first = OnnxOperator::Linear::first;
+
 const Register<OnnxOperator> operators[] = {
     Register<OnnxOperator>(
-        {.name = "Slice", .summary = "narrow or index_select", .convert = slice}),
+        {.name = "Slice", .summary = "narrow or index_select", .linear = first, .convert = slice}),
+    Register<OnnxOperator>({.name = "Split",
+                            .summary = "narrow, once for each part",
+                            .linear = first,
+                            .convert = split}),
+    Register<OnnxOperator>({.name = "Gather",
+                            .summary = "Embedding, narrow or index_select",
+                            .linear = first,
+                            .repeated = OnnxOperator::Repeated::indices,
+                            .convert = gather}),
+    Register<OnnxOperator>({.name = "Expand",
+                            .summary = "nothing, where what follows broadcasts",
+                            .linear = first,
+                            .convert = expand}),
     Register<OnnxOperator>(
-        {.name = "Split", .summary = "narrow, once for each part", .convert = split}),
-    Register<OnnxOperator>(
-        {.name = "Gather", .summary = "Embedding, narrow or index_select", .convert = gather}),
-    Register<OnnxOperator>(
-        {.name = "Expand", .summary = "nothing, where what follows broadcasts", .convert = expand}),
-    Register<OnnxOperator>({.name = "Tile", .summary = "index_select", .convert = tile}),
+        {.name = "Tile", .summary = "index_select", .linear = first, .convert = tile}),
     Register<OnnxOperator>({.name = "Pad", .summary = "pad or index_select", .convert = pad}),
     Register<OnnxOperator>({.name = "Trilu", .summary = "where, with a mask", .convert = trilu}),
 };

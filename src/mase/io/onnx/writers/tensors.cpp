@@ -95,6 +95,14 @@ void argmax(WriteContext& c) {
                   integer_attribute("keepdims", c["keepdim"].as_bool())}));
 }
 
+// The largest value or the smallest, or along a dimension its place.
+void extreme(WriteContext& c, const char* value, const char* place) {
+  if (c["dim"].is_null() || c["result"].as_int() == 0) return reduce(c, value, 18);
+  c.result(c.add(place, {c.input(0)},
+                 {integer_attribute("axis", c["dim"].as_int()),
+                  integer_attribute("keepdims", c["keepdim"].as_bool())}));
+}
+
 // Pairs from the last dimension backwards, as all beginnings and then all ends.
 void pad(WriteContext& c) {
   const std::vector<int64_t> pairs = c["pad"].as_int_list("pad");
@@ -145,6 +153,10 @@ const Register<OnnxWriter> writers[] = {
     Register<OnnxWriter>({.name = "gather", .write = gather}),
     Register<OnnxWriter>({.name = "cumsum", .write = cumsum}),
     Register<OnnxWriter>({.name = "argmax", .write = argmax}),
+    Register<OnnxWriter>(
+        {.name = "max", .write = [](WriteContext& c) { extreme(c, "ReduceMax", "ArgMax"); }}),
+    Register<OnnxWriter>(
+        {.name = "min", .write = [](WriteContext& c) { extreme(c, "ReduceMin", "ArgMin"); }}),
     Register<OnnxWriter>({.name = "pad", .write = pad}),
 };
 
