@@ -98,10 +98,9 @@ TEST(Hostile, LettersOutsideAscii) {
   EXPECT_EQ(text("a = \"\"\"b\\\n  \u00e9\u00e9\"\"\""), "b\u00e9\u00e9");
   EXPECT_EQ(text("a = \"\"\"b\\ \r\n\n \U0001F600\\\n\u00e9\"\"\"\"\" # \u00e9"),
             "b\U0001F600\u00e9\"\"");
-  for (const char* const bad :
-       {"\u00e9 = 1", "a = 1\u00e9", "a\u00a0= 1", "a = \"\"\"b\"\"\"\" \u00e9",
-        "a = \"\"\"\\\u00e9\"\"\"", "a = [1, \u00e9]", "a = \"\\\u00e9\"",
-        "a = \"\"\"b\\\n\xe9\"\"\""})
+  for (const char* const bad : {"\u00e9 = 1", "a = 1\u00e9", "a\u00a0= 1",
+                                "a = \"\"\"b\"\"\"\" \u00e9", "a = \"\"\"\\\u00e9\"\"\"",
+                                "a = [1, \u00e9]", "a = \"\\\u00e9\"", "a = \"\"\"b\\\n\xe9\"\"\""})
     EXPECT_THROW(parse_toml(bad, "f"), Error) << bad;
   try {
     parse_toml("b = 1\n\u00e9 = 1", "f.toml");

@@ -77,11 +77,10 @@ Dict SqlStudy::said_first(const Dict& attributes) {
   Dict said;
   for (const auto& [key, value] : attributes) {
     set_study_attribute(key, value);
-    const auto rows = db_->run(
-        "SELECT value_json FROM study_system_attributes WHERE study_id = $1 AND key = $2",
-        {study_, key});
-    if (!rows.empty())
-      said.set(key, parse_python_json(rows[0][0].value_or("null"), db_->place()));
+    const auto rows =
+        db_->run("SELECT value_json FROM study_system_attributes WHERE study_id = $1 AND key = $2",
+                 {study_, key});
+    if (!rows.empty()) said.set(key, parse_python_json(rows[0][0].value_or("null"), db_->place()));
   }
   transaction.commit();
   return said;

@@ -19,7 +19,8 @@ std::unique_ptr<Storage> open_storage(const std::string& address) {
     if (record->takes(address)) return record->open(address);
     known.push_back(record->summary);
   }
-  throw Error("--storage", fmt::format("'{}' is no address of a study", printable(masked_address(address))),
+  throw Error("--storage",
+              fmt::format("'{}' is no address of a study", printable(masked_address(address))),
               "write " + join(known, ", or "));
 }
 

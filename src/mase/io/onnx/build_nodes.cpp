@@ -496,7 +496,8 @@ Operand NodeContext::layer(const std::string& op_name, Dict attributes,
                            const std::vector<Parameter>& parameters, const Operand& given) {
   const OpRecord& op = find_op(op_name);
   const bool joins = whole() && wants_batch_first(op);
-  Operand input = as_node(as_numbers(given));
+  const Operand numbers = as_numbers(given);
+  Operand input = whole() && numbers.is_constant() ? with_batch(numbers) : as_node(numbers);
   Sizes shape = graph_shape(input);
   if (joins) {
     input = joined(input);
