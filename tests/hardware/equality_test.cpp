@@ -124,8 +124,8 @@ RC_GTEST_PROP(drawn_networks, engine_and_integers_agree, ()) {
       compare_with_engine(network, {.rows = sanitized ? 20 : 200, .seed = seed});
   RC_ASSERT(compared.engine);
   const std::vector<int64_t> wanted = IntegerProgram(network.lowered.graph).run(compared.inputs);
-  for (const double levels : {0.0, 6.0}) {
-    if (sanitized && levels != (seed % 2 == 0 ? 0.0 : 6.0)) continue;
+  for (const double levels : {0.0, 16.0}) {
+    if (sanitized && levels != (seed % 2 == 0 ? 0.0 : 16.0)) continue;
     const Design design = make_design(network.lowered.graph, {.effort = 0, .levels = levels});
     RC_ASSERT(IntegerProgram(design.graph).run(compared.inputs) == wanted);
     RC_ASSERT(interpret_reference(design.graph, compared.inputs) == wanted);
@@ -169,7 +169,8 @@ TEST(planted_faults, the_comparison_names_the_layer) {
   {
     HardwareNetwork wrong = toy_network();  // a flipped sign
     IntegerGraph& graph = wrong.lowered.graph;
-    graph.nodes[first_node(graph, "add", "seq_blocks_8")].op = &integer_op("subtract");
+    int64_t& factor = graph.nodes[first_node(graph, "linear_sum", "seq_blocks_8")].numbers.back();
+    factor = -factor;
     EXPECT_THAT(fault_of(wrong), testing::HasSubstr("seq_blocks_8"));
   }
   {

@@ -258,6 +258,10 @@ void MappedFile::read(std::byte* to, std::span<const std::byte> part) const {
   file_->read(to, part.size(), static_cast<uint64_t>(part.data() - data_), path_);
 }
 
+void MappedFile::forget_pages() const {
+  if (file_ && data_) ::madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED);
+}
+
 bool MappedFile::enter() {
   for (MapSlot& slot : map_slots) {
     if (slot.taken.exchange(true)) continue;

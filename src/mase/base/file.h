@@ -86,6 +86,9 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
   void read(std::byte* to, std::span<const std::byte> part) const;  // of a map, by the file
+  // Pages of a map count as the program's memory as long as they are there; what is needed again
+  // comes back from the system's cache.
+  void forget_pages() const;
 
  private:
   explicit MappedFile(const std::string& path) : file_(path), path_(path) {}

@@ -128,7 +128,7 @@ Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& mapped
                                  bool network_needed) {
   const std::string& path = mapped->path();
   // What a pickle says of a small tensor takes several times the bytes it has in the file.
-  constexpr size_t growth = 8, most_beyond_the_file = size_t{1} << 30;
+  constexpr size_t growth = 2, most_beyond_the_file = size_t{1} << 30;
   ReadLimits own = limits;
   const size_t size = mapped->bytes().size();
   if (own.memory == 0)

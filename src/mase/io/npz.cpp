@@ -2,7 +2,6 @@
 // NumPy archives: a zip of .npy arrays. Arrays with the same number of rows are one table side by
 // side: a vector `y` is the column y, a matrix `X` the columns X_1, X_2, ...
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,7 +59,7 @@ class NpzSource : public TableSource {
  public:
   NpzSource(const std::string& path, const TableOptions& options)
       : TableSource(path),
-        file_(MappedFile::open(path)),
+        file_(MappedFile::open(path, 0)),  // mapped: tables may be larger than memory
         budget_({}, file_->bytes().size()),
         zip_(file_->bytes(), path, budget_, npz_limits()) {
     open(options);
@@ -71,7 +70,7 @@ class NpzSource : public TableSource {
     const int64_t count = std::min(at_most, rows_ - next_);
     if (count <= 0) return 0;
     for (Member& member : members_) load_block(member, count);
-    forget_file();
+    file_->forget_pages();
     for (int64_t row = 0; row < count; ++row)
       for (const size_t column : selected_) *cells++ = value(sources_[column], row);
     next_ += count;
@@ -189,15 +188,8 @@ class NpzSource : public TableSource {
       member.stream->read(chunk.data(), size);
       write_all(member.spill->fd(), chunk.data(), size, place);
       left -= size;
-      forget_file();
+      file_->forget_pages();
     }
-  }
-
-  // Pages that were read count as the program's memory as long as they are mapped; what is needed
-  // again comes back from the system's cache.
-  void forget_file() const {
-    const std::span<const std::byte> all = file_->bytes();
-    ::madvise(const_cast<std::byte*>(all.data()), all.size(), MADV_DONTNEED);
   }
 
   void load_block(Member& member, int64_t count) {

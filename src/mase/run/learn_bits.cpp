@@ -405,7 +405,13 @@ LearnBitsResult learn_bits(Experiment& experiment, const LearnBitsSpec& spec,
   std::map<int64_t, Snapshot> snapshots;  // by epoch
   std::optional<SnapshotFolder> kept;
   if (folder) {
-    kept.emplace(folder->software("widths"), resume);
+    const std::string widths = folder->software("widths");
+    if (resume && !std::filesystem::exists(widths) &&
+        std::filesystem::exists(folder->software("training_ckpts/last.ckpt")))
+      throw Error(folder->path(),
+                  "was started with --learn-bits, and its checkpoint is of another run",
+                  "start it anew");
+    kept.emplace(widths, resume);
     if (resume) snapshots = kept->read(graph);
   }
   TrainOptions options = training.options;

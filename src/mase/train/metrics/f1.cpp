@@ -9,11 +9,10 @@ namespace {
 Value compute(const MetricInput& input) {
   std::vector<double> hits(static_cast<size_t>(input.outputs)), all(hits.size());
   for (int64_t row = 0; row < input.rows; ++row) {
-    const auto given =
-        static_cast<size_t>(arg_max(input.logits + row * input.outputs, input.outputs));
+    const int64_t given = arg_max(input.logits + row * input.outputs, input.outputs);
     const auto label = static_cast<size_t>(input.labels[row]);
-    hits[label] += given == label;
-    all[given] += 1;
+    hits[label] += given == input.labels[row];
+    if (given >= 0) all[static_cast<size_t>(given)] += 1;  // no class without finite scores
     all[label] += 1;
   }
   List result;
