@@ -57,7 +57,7 @@ class Folders(unittest.TestCase):
 
     def test_a_name_with_everything_in_it(self):
         name = "a b;\nexec -- touch MARK;\n\"'$(touch MARK)\\#"
-        self.emit(name, "--levels", "3", "--valid")
+        self.emit(name, "--levels", "9", "--valid")
         if shutil.which("verilator"):
             said = self.run_ch("simulate", name, "--simulator", "verilator")
             self.assertIn("20 rows, 0 mismatches", said)
