@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -183,8 +184,13 @@ def trial(seed, rows=60):
     network = Network(seed)
     with tempfile.TemporaryDirectory(prefix="design-") as folder:
         network.write(folder)
-        said = run(CH, "emit", "n.toml", "--load", "w.safetensors", "--config", "q.toml", "--output", "d", "--quiet",
-                   "--rows", "40", "--no-prove", "--effort", "0", *network.style, folder=folder)
+        emit = [CH, "emit", "n.toml", "--load", "w.safetensors", "--config", "q.toml", "--output", "d", "--quiet",
+                "--rows", "40", "--no-prove", "--effort", "0", *network.style]
+        said = run(*emit, folder=folder)
+        floor = re.search(r"give at least --levels (\d+)", said.stderr)
+        if floor:  # what can be kept, it says
+            emit[emit.index("--levels") + 1] = floor.group(1)
+            said = run(*emit, folder=folder)
         if said.returncode == 2 and said.stderr.count("\n") == 1 and not os.path.exists(os.path.join(folder, "d")):
             return "refused", said.stderr.strip()
         if said.returncode != 0:
