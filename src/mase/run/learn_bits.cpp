@@ -405,13 +405,13 @@ LearnBitsResult learn_bits(Experiment& experiment, const LearnBitsSpec& spec,
   std::map<int64_t, Snapshot> snapshots;  // by epoch
   std::optional<SnapshotFolder> kept;
   if (folder) {
-    const std::string widths = folder->software("widths");
-    if (resume && !std::filesystem::exists(widths) &&
-        std::filesystem::exists(folder->software("training_ckpts/last.ckpt")))
+    // It is made before the first checkpoint.
+    if (resume && !std::filesystem::exists(folder->path() + "/software/widths") &&
+        std::filesystem::exists(folder->checkpoint("last")))
       throw Error(folder->path(),
                   "was started with --learn-bits, and its checkpoint is of another run",
                   "start it anew");
-    kept.emplace(widths, resume);
+    kept.emplace(folder->software("widths"), resume);
     if (resume) snapshots = kept->read(graph);
   }
   TrainOptions options = training.options;
