@@ -127,12 +127,11 @@ Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& mapped
                                  std::optional<CheckpointType> type, const ReadLimits& limits,
                                  bool network_needed) {
   const std::string& path = mapped->path();
-  // What a pickle says of a small tensor takes several times the bytes it has in the file.
-  constexpr size_t growth = 2, most_beyond_the_file = size_t{1} << 30;
+  // What a pickle says of a small tensor takes several times the bytes it has in the file:
+  // thousands of layers need more than other files do.
+  constexpr size_t margin = size_t{52} << 20;
   ReadLimits own = limits;
-  const size_t size = mapped->bytes().size();
-  if (own.memory == 0)
-    own.memory = size + (size_t{40} << 20) + std::min(growth * size, most_beyond_the_file);
+  if (own.memory == 0) own.memory = mapped->bytes().size() + margin;
   TorchFile file(mapped, own);
   if (network_needed) refuse_objects(file, path);
   const Network network = find_network(file);
