@@ -162,7 +162,7 @@ TEST(Checkpoint, HuggingFaceShardsAreReadTogether) {
 TEST(Checkpoint, ManySmallTensorsAreReadAgain) {
   const std::string path = test::temporary_folder() + "/many.pt";
   TensorTable tensors;
-  for (int i = 0; i < 20000; ++i)
+  for (int i = 0; i < 60000; ++i)
     tensors.emplace_back(fmt::format("seq_blocks.{}.weight", i), Tensor({2}));
   save_state_dict(path, tensors);
   EXPECT_EQ(load_checkpoint(path).tensors.size(), tensors.size());

@@ -127,12 +127,7 @@ Checkpoint read_torch_checkpoint(const std::shared_ptr<const MappedFile>& mapped
                                  std::optional<CheckpointType> type, const ReadLimits& limits,
                                  bool network_needed) {
   const std::string& path = mapped->path();
-  // What a pickle says of a small tensor takes several times the bytes it has in the file:
-  // thousands of layers need more than other files do.
-  constexpr size_t margin = size_t{52} << 20;
-  ReadLimits own = limits;
-  if (own.memory == 0) own.memory = mapped->bytes().size() + margin;
-  TorchFile file(mapped, own);
+  TorchFile file(mapped, limits);
   if (network_needed) refuse_objects(file, path);
   const Network network = find_network(file);
   Checkpoint checkpoint;

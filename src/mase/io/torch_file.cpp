@@ -3,6 +3,7 @@
 // pickle claims, every tensor lies inside its storage.
 #include "mase/io/torch_file.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "mase/base/text.h"
@@ -47,6 +48,12 @@ TorchFile::TorchFile(std::span<const std::byte> bytes, std::shared_ptr<const voi
 
 void TorchFile::read_zip(std::span<const std::byte> bytes) {
   ZipReader zip(bytes, place_, budget_, limits_);
+  // What is known of a tensor, its name, shape and place, takes several times the bytes it has in
+  // the file. A stored tensor is an entry of the archive; nothing else in the file gets more for
+  // itself.
+  constexpr size_t per_entry = 4096, most_for_entries = size_t{256} << 20;
+  if (limits_.memory == 0)
+    budget_.give_back(std::min(zip.entries().size() * per_entry, most_for_entries));
   zip.allow_missing_checksums();
   const ZipReader::Entry* pickle = nullptr;
   for (const ZipReader::Entry& entry : zip.entries()) {
