@@ -91,7 +91,7 @@ class StringIndex {
 };
 
 // From two numbers to a rank and a result.
-class PairTable {
+class PairIndex {
  public:
   struct Entry {
     uint64_t key = UINT64_MAX;

@@ -74,7 +74,7 @@ class PairLearner {
   void count(uint32_t word, int sign) {
     const std::vector<int32_t>& symbols = words_[word].symbols;
     for (size_t i = 0; i + 1 < symbols.size(); ++i) {
-      SeenPair& seen = pairs_[PairTable::key(symbols[i], symbols[i + 1])];
+      SeenPair& seen = pairs_[PairIndex::key(symbols[i], symbols[i + 1])];
       seen.count += sign * words_[word].count;
       if (sign > 0 && (seen.words.empty() || seen.words.back() != word)) seen.words.push_back(word);
     }
@@ -109,7 +109,7 @@ class PairLearner {
       count(word, 1);
       for (size_t i = 0; i + 1 < symbols.size(); ++i)
         if (symbols[i] == static_cast<int32_t>(id) || symbols[i + 1] == static_cast<int32_t>(id))
-          made.insert(PairTable::key(symbols[i], symbols[i + 1]));
+          made.insert(PairIndex::key(symbols[i], symbols[i + 1]));
     }
     for (const uint64_t next : made) queue_.push({pairs_[next].count, next});
   }

@@ -68,7 +68,7 @@ class BytePairs {
     if (!prefix_.empty() && !starts_with(second, prefix_))
       throw Error(merge.position(), "merges", "a second part does not begin with the prefix");
     const std::string both = first + second.substr(prefix_.size());
-    merges_.set({PairTable::key(known(first), known(second)), rank, known(both)});
+    merges_.set({PairIndex::key(known(first), known(second)), rank, known(both)});
     if (cuts_ && crosses(both)) cuts_ = false;
   }
 
@@ -155,10 +155,10 @@ class BytePairs {
 
   void join(std::vector<Symbol>& symbols) const {
     std::vector<Join> pairs;
-    const auto pair_at = [&](int32_t place) -> const PairTable::Entry* {
+    const auto pair_at = [&](int32_t place) -> const PairIndex::Entry* {
       const Symbol& left = symbols[static_cast<size_t>(place)];
       if (left.next < 0) return nullptr;
-      return merges_.find(PairTable::key(left.id, symbols[static_cast<size_t>(left.next)].id));
+      return merges_.find(PairIndex::key(left.id, symbols[static_cast<size_t>(left.next)].id));
     };
     for (size_t i = 0; i + 1 < symbols.size(); ++i)
       if (const auto* entry = pair_at(static_cast<int32_t>(i)))
@@ -184,7 +184,7 @@ class BytePairs {
   }
 
   std::shared_ptr<const TokenVocabulary> vocabulary_;
-  PairTable merges_;
+  PairIndex merges_;
   std::string prefix_, suffix_;
   std::optional<int32_t> unknown_;
   bool fuses_, whole_first_, cuts_ = true;

@@ -19,8 +19,8 @@ class Trie {
   void add(std::string_view token, int32_t id) {
     int32_t node = 0;
     for (const char c : token) {
-      const uint64_t key = PairTable::key(node, static_cast<unsigned char>(c));
-      const PairTable::Entry* next = edges_.find(key);
+      const uint64_t key = PairIndex::key(node, static_cast<unsigned char>(c));
+      const PairIndex::Entry* next = edges_.find(key);
       if (next) {
         node = next->result;
         continue;
@@ -37,7 +37,7 @@ class Trie {
   void prefixes(std::string_view text, Found found) const {
     int32_t node = 0;
     for (size_t i = 0; i < text.size(); ++i) {
-      const auto* next = edges_.find(PairTable::key(node, static_cast<unsigned char>(text[i])));
+      const auto* next = edges_.find(PairIndex::key(node, static_cast<unsigned char>(text[i])));
       if (!next) return;
       node = next->result;
       if (ids_[static_cast<size_t>(node)] >= 0) found(ids_[static_cast<size_t>(node)], i + 1);
@@ -45,7 +45,7 @@ class Trie {
   }
 
  private:
-  PairTable edges_;
+  PairIndex edges_;
   std::vector<int32_t> ids_ = {-1};
 };
 
