@@ -2,13 +2,13 @@
 // Memory grows with the weights of a network, not with weights times inputs: a sum keeps one term
 // for each weight, and nothing keeps the linear forms of partial sums.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include "mase/base/random.h"
 #include "mase/hardware/builder.h"
 #include "mase/hardware/design.h"
 #include "mase/hardware/lower_linear.h"
 #include "mase/hardware/quick_estimate.h"
+#include "support/counted_memory.h"
 
 namespace mase::test {
 namespace {
@@ -40,15 +40,10 @@ size_t numbers_of(const IntegerGraph& graph) {
   return count;
 }
 
-double peak_bytes() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return 1024.0 * static_cast<double>(usage.ru_maxrss);
-}
-
 TEST(growth, memory_is_linear_in_weights) {
   constexpr size_t layers = 2, weights = layers * width * width;
-  const double before = peak_bytes();
+  peak_bytes = live_bytes.load();
+  const size_t before = live_bytes;
   const IntegerGraph graph = square_layers(layers);
   EXPECT_LT(numbers_of(graph), 2 * weights + 16 * layers * width);
   EXPECT_GT(quick_estimate(graph).luts, 1e5);
@@ -56,7 +51,7 @@ TEST(growth, memory_is_linear_in_weights) {
       make_design(graph, {.style = "stream", .style_options = Dict{{"cycles", 512}}});
   const EmittedFiles files = design_files(design, random_rows(graph, 16, 1), {});
   EXPECT_GT(files.at("rtl/layer_0.sv").size(), weights / layers);
-  EXPECT_LT(peak_bytes() - before, 1000.0 * weights);
+  EXPECT_LT(peak_bytes - before, 1000 * weights);
 }
 
 }  // namespace
