@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the network costs as hardware, by the model of ch estimate --full: it becomes integers and
+// What the network costs as hardware, by the model of ch estimate: it becomes integers and
 // is optimised as ch emit does it.
 #include "mase/search/figure.h"
 
@@ -10,7 +10,7 @@ using namespace search;
 
 const Register<FigureRecord> luts{{
     .name = "area_luts",
-    .summary = "lookup tables of the design, by the model of ch estimate --full",
+    .summary = "lookup tables of the design, by the model of ch estimate",
     .needs = FigureNeeds::design,
     .unit = "LUTs",
     .value = [](const Measured& known) { return known.design->luts; },
