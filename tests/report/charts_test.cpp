@@ -7,7 +7,7 @@
 #include <set>
 
 #include "mase/report/html.h"
-#include "mase/report/plain_page.h"
+#include "mase/report/page.h"
 #include "support/support.h"
 
 namespace mase {
@@ -135,6 +135,18 @@ TEST(Bands, DrawsLinesWithGapsAndNamesThem) {
   expect_harmless(html);
 }
 
+TEST(Bands, StaircasesAndWordsAndValues) {
+  BandChart chart{"Rate", {}, {"rate", AxisKind::linear}, {}};
+  chart.x.words = {"small", "large"};
+  chart.series = {{"rate", {0, 1}, {1, 2}}};
+  chart.series[0].steps = true;
+  const std::string html = band_chart(chart);
+  EXPECT_NE(html.find(">small</text>"), std::string::npos);
+  EXPECT_NE(html.find("data-x=\"0 1 1\" data-y=\"1 1 2\""), std::string::npos) << html;
+  chart.most_points = 20;  // an outline: its points are not all there, and none is given as a value
+  EXPECT_EQ(band_chart(chart).find("data-y=\"1"), std::string::npos);
+}
+
 TEST(Palette, DoesNotRepeat) {
   std::set<std::string> seen;
   for (size_t i = 0; i < 100; ++i) seen.insert(series_colour(i));
@@ -149,13 +161,14 @@ TEST(Links, LeadOnlyWithinTheServerOrToTheWeb) {
     EXPECT_EQ(safe_link(bad), "") << bad;
 }
 
-TEST(PartsPage, IsSelfContainedAndRunsNothing) {
-  const std::string page =
-      parts_page(hostile, "sub",
-                 {{"a", hostile, scatter_chart({"t", {}, {}, {{1, 2}, {3, 4}}})}, {"b", "B", ""}});
-  EXPECT_EQ(page.find("<script"), std::string::npos);
-  EXPECT_NE(page.find("default-src 'none'; style-src 'unsafe-inline'"), std::string::npos);
-  EXPECT_EQ(page.find("src="), page.find("src=x"));
+TEST(PageOfParts, IsSelfContainedAndRunsItsOwnScriptAlone) {
+  PageFrame frame;
+  frame.title = frame.subtitle = frame.measured = frame.status = hostile;
+  const std::string page = page_html(
+      frame, {{"a", hostile, scatter_chart({"t", {}, {}, {{1, 2}, {3, 4}}})}, {"b", "B", ""}});
+  EXPECT_EQ(count(page, "<script"), 1u);
+  EXPECT_NE(page.find("default-src 'none'; script-src 'sha256-"), std::string::npos);
+  EXPECT_EQ(page.find(" src="), page.find(" src=x"));
   EXPECT_NE(page.find("<section class=\"card\" id=\"a\">"), std::string::npos);
 }
 

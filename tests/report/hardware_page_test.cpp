@@ -53,6 +53,14 @@ DesignData sample(const std::string& name, size_t inputs = 16, size_t outputs = 
   return design;
 }
 
+std::string design_page(const std::vector<DesignData>& designs, const std::string& title,
+                        const std::string& generator) {
+  PageFrame frame = design_frame(designs);
+  if (!title.empty()) frame.title = title;
+  frame.generator = generator;
+  return page_html(frame, design_parts(designs));
+}
+
 TEST(HardwarePage, ABillLeadsToItsLine) {
   const std::string page = design_page({sample("net")}, "", "ch");
   EXPECT_THAT(page, HasSubstr("<a href=\"#L2\">net_in3</a>"));

@@ -54,7 +54,7 @@ class Server(unittest.TestCase):
         self.addCleanup(sock.close)
         return sock
 
-    def ask(self, path="/api/list", *headers, method="GET", host="127.0.0.1"):
+    def ask(self, path="/", *headers, method="GET", host="127.0.0.1"):
         """Status, headers in lower case, and body."""
         sock = self.connect()
         sock.sendall("\r\n".join([f"{method} {path} HTTP/1.1", f"Host: {host}", "Connection: close", *headers, "", ""]).encode())
@@ -129,16 +129,16 @@ class Server(unittest.TestCase):
     def test_ranges_are_answered_exactly(self):
         status, headers, whole = self.ask()
         self.assertEqual((status, int(headers["content-length"])), (200, len(whole)))
-        status, headers, part = self.ask("/api/list", "Range: bytes=2-5")
+        status, headers, part = self.ask("/", "Range: bytes=2-5")
         self.assertEqual((status, part, headers["content-range"]), (206, whole[2:6], f"bytes 2-5/{len(whole)}"))
-        status, headers, part = self.ask("/api/list", "Range: bytes=-3")
+        status, headers, part = self.ask("/", "Range: bytes=-3")
         self.assertEqual((status, part, headers["content-range"]), (206, whole[-3:], f"bytes {len(whole) - 3}-{len(whole) - 1}/{len(whole)}"))
-        status, headers, part = self.ask("/api/list", f"Range: bytes={len(whole)}-")
+        status, headers, part = self.ask("/", f"Range: bytes={len(whole)}-")
         self.assertEqual((status, headers["content-range"]), (416, f"bytes */{len(whole)}"))
         for many in ("bytes=0-0,2-3", "bytes=" + ",".join(f"{i}-" for i in range(3000)), "bytes=" + "0" * 15000 + "-"):
-            status, headers, part = self.ask("/api/list", "Range: " + many)
+            status, headers, part = self.ask("/", "Range: " + many)
             self.assertEqual((status, part), (200, whole))
-        status, headers, part = self.ask("/api/list", method="HEAD")
+        status, headers, part = self.ask("/", method="HEAD")
         self.assertEqual((status, part, int(headers["content-length"])), (200, b"", len(whole)))
 
     def test_a_connection_serves_many_requests_without_waiting(self):
@@ -154,7 +154,7 @@ class Server(unittest.TestCase):
             times.append(time.monotonic() - start)
         # Nagle's algorithm and a delayed acknowledgement together cost 40 ms each.
         self.assertLess(sorted(times)[len(times) // 2], 0.03)
-        sock.sendall(b"GET /api/list HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 50 + b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 50 + b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
         self.assertEqual(receive(sock).count(b"HTTP/1.1 200 OK\r\n"), 51)
 
     def test_links_out_of_the_folder_are_not_followed(self):
@@ -166,7 +166,7 @@ class Server(unittest.TestCase):
             os.makedirs(self.folder.name + "/b")
             os.symlink(outside + "/run.json", self.folder.name + "/b/run.json")
             os.symlink(outside, self.folder.name + "/a/software")
-            for path in ("/api/list", "/api/run?run=a", "/api/run?run=b", "/run?run=a&run=b"):
+            for path in ("/", "/run?run=a", "/run?run=b", "/run?run=a&run=b"):
                 status, _, body = self.ask(path)
                 self.assertEqual(status, 200)
                 self.assertNotIn(b"the-secret", body)

@@ -18,7 +18,7 @@
 #include "mase/cli/child_process.h"
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
-#include "mase/report/plain_page.h"
+#include "mase/report/run_page.h"
 #include "mase/report/sweep_grid.h"
 #include "mase/run/experiment.h"
 
@@ -262,15 +262,14 @@ std::vector<std::string> options_without_effect(const std::vector<SweepResult>& 
 void conclude(const Sweep& sweep, const std::string& title) {
   std::vector<SweepResult> results;
   std::vector<RunData> finished;
-  List failed;
+  FailedRuns failed;
   for (const SweepRun& run : sweep.runs) {
     SweepResult result{&run, {}};
     if (run.status == "finished" && is_run_folder(sweep.folder_of(run))) {
       result.data = read_run_leniently(sweep.folder_of(run));
       finished.push_back(*result.data);
     } else {
-      failed.emplace_back(
-          Dict{{"name", run.name}, {"cause", run.cause.empty() ? run.status : run.cause}});
+      failed.emplace_back(run.name, run.cause.empty() ? run.status : run.cause);
     }
     results.push_back(std::move(result));
   }
@@ -283,13 +282,10 @@ void conclude(const Sweep& sweep, const std::string& title) {
         printable(name));
   fmt::print("{}\n", printable(sweep.folder + "/results.csv"));
   if (finished.empty()) return;
-  PageOptions options;
-  options.generator = fmt::format("ch {}", program_version());
-  options.title = title;
-  options.sweep = Dict{{"failed", std::move(failed)}};
-  const Value data = page_data(finished, options);
-  const std::string page =
-      page_html(page_json(data), data["title"].as_string(), false, plain_runs(finished));
+  PageContent content = runs_content(finished, failed);
+  content.frame.generator = fmt::format("ch {}", program_version());
+  content.frame.title = title;
+  const std::string page = page_html(content.frame, content.parts);
   write_file_atomically(sweep.folder + "/comparison.html", page);
   fmt::print("{}\n", printable(sweep.folder + "/comparison.html"));
 }

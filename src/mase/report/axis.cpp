@@ -33,7 +33,7 @@ std::string exact_text(double value, NumberText text) {
 }
 
 Axis::Axis(const AxisOptions& options, const std::vector<double>& values, double first, double last)
-    : text_(options.text), first_(first), last_(last) {
+    : text_(options.text), words_(options.words), first_(first), last_(last) {
   bool any = false, positive = true;
   double low = 0, high = 0;
   for (const double value : values) {
@@ -55,6 +55,12 @@ Axis::Axis(const AxisOptions& options, const std::vector<double>& values, double
   // Amounts that begin at nothing keep nothing as their end.
   low_ = !logarithmic_ && low_ >= 0 && low_ - margin < 0 ? std::min(0.0, low_) : low_ - margin;
   high_ += margin;
+  if (!words_.empty()) {
+    low_ = -0.5;
+    high_ = static_cast<double>(words_.size()) - 0.5;
+    for (size_t i = 0; i < words_.size(); ++i) ticks_.push_back(static_cast<double>(i));
+    return;
+  }
   const int wanted = std::max(2, static_cast<int>(std::abs(last - first) / 70));
   ticks_ = logarithmic_ ? log_axis_ticks(low_, high_) : axis_ticks(low_, high_, wanted);
   // One tick alone says no scale.
@@ -62,6 +68,23 @@ Axis::Axis(const AxisOptions& options, const std::vector<double>& values, double
     ticks_ = axis_ticks(low_, high_, more);
   if (text_ == NumberText::whole && !logarithmic_)
     std::erase_if(ticks_, [](double tick) { return tick != std::floor(tick); });
+}
+
+std::string Axis::text(double value) const {
+  if (words_.empty()) return axis_text(value, text_);
+  return value >= 0 && value < static_cast<double>(words_.size())
+             ? words_[static_cast<size_t>(value)]
+             : "–";
+}
+
+std::string Axis::exact(double value) const {
+  return words_.empty() ? exact_text(value, text_) : text(value);
+}
+
+std::string Axis::described() const {
+  if (!words_.empty()) return "words";
+  return fmt::format("{} {:.9g} {:.9g} {:.1f} {:.1f} {}", logarithmic_ ? "log" : "linear", low_,
+                     high_, first_, last_, text_ == NumberText::percent ? "percent" : "plain");
 }
 
 double Axis::scaled(double value) const { return logarithmic_ ? std::log10(value) : value; }

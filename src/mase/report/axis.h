@@ -15,6 +15,7 @@ struct AxisOptions {
   std::string label = {};
   AxisKind kind = AxisKind::automatic;
   NumberText text = NumberText::plain;  // whole: ticks at whole numbers only
+  std::vector<std::string> words = {};  // set: values are indices of these
 };
 
 std::string axis_text(double value, NumberText text);   // short, for round numbers
@@ -27,16 +28,18 @@ class Axis {
   Axis(const AxisOptions& options, const std::vector<double>& values, double first, double last);
 
   double place(double value) const;   // in pixels
+  std::string described() const;      // for the script: kind, ends in values and in pixels, texts
   bool drawable(double value) const;  // finite, and positive where it must be
   bool logarithmic() const { return logarithmic_; }
   const std::vector<double>& ticks() const { return ticks_; }
-  std::string text(double value) const { return axis_text(value, text_); }
-  std::string exact(double value) const { return exact_text(value, text_); }
+  std::string text(double value) const;
+  std::string exact(double value) const;
 
  private:
   double scaled(double value) const;
   bool logarithmic_ = false;
   NumberText text_;
+  std::vector<std::string> words_;
   double low_ = 0, high_ = 1, first_, last_;
   std::vector<double> ticks_;
 };

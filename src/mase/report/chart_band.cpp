@@ -14,23 +14,40 @@
 namespace mase {
 namespace {
 
-constexpr size_t most_drawn = 1500;  // of a line: more than the picture has pixels
+constexpr size_t most_names = 18;  // as many as stand below each other
+constexpr size_t fewest_with_values =
+    100;  // thinner lines are outlines: no values under the pointer
 
-std::string line_path(const BandSeries& series, const Axis& x, const Axis& y) {
-  std::string path;
+// The line as a path, and its points as texts for those who hover or download.
+struct DrawnLine {
+  std::string path, x, y;
+};
+
+DrawnLine drawn_line(const BandSeries& series, const Axis& x, const Axis& y, size_t most) {
+  DrawnLine line;
   bool joined = false;
-  for (const size_t i : thin_indices(series.y, most_drawn)) {
+  double before = 0;
+  const auto add = [&](double at_x, double at_y, double value_x, double value_y) {
+    line.path += fmt::format("{}{:.1f} {:.1f}", joined ? "L" : "M", at_x, at_y);
+    line.x += fmt::format("{}{:.7g}", line.x.empty() ? "" : " ", value_x);
+    line.y += fmt::format("{}{:.7g}", line.y.empty() ? "" : " ", value_y);
+    joined = true;
+  };
+  for (const size_t i : thin_indices(series.y, most)) {
     const bool here = x.drawable(series.x[i]) && y.drawable(series.y[i]);
-    if (here)
-      path += fmt::format("{}{:.1f} {:.1f}", joined ? "L" : "M", x.place(series.x[i]),
-                          y.place(series.y[i]));
+    if (here) {
+      const double at = x.place(series.x[i]);
+      if (series.steps && joined) add(at, y.place(before), series.x[i], before);
+      add(at, y.place(series.y[i]), series.x[i], series.y[i]);
+      before = series.y[i];
+    }
     joined = here;
   }
-  return path;
+  return line;
 }
 
 // One closed shape for each stretch that has both edges.
-std::string band_path(const BandSeries& series, const Axis& x, const Axis& y) {
+std::string band_path(const BandSeries& series, const Axis& x, const Axis& y, size_t most) {
   if (series.low.empty()) return "";
   std::string path;
   std::vector<size_t> stretch;
@@ -44,7 +61,7 @@ std::string band_path(const BandSeries& series, const Axis& x, const Axis& y) {
     if (!stretch.empty()) path += "Z";
     stretch.clear();
   };
-  for (const size_t i : thin_indices(series.y, most_drawn)) {
+  for (const size_t i : thin_indices(series.y, most)) {
     if (x.drawable(series.x[i]) && y.drawable(series.low[i]) && y.drawable(series.high[i]))
       stretch.push_back(i);
     else
@@ -66,32 +83,47 @@ std::string band_chart(const BandChart& chart) {
     for (const auto* values : {&series.y, &series.low, &series.high})
       ys.insert(ys.end(), values->begin(), values->end());
   }
+  const auto has_name = [&](const BandSeries& one) { return chart.named && !one.faint; };
+  const bool named = std::count_if(chart.series.begin(), chart.series.end(), has_name) > 1;
   ChartArea area;
-  area.right = chart.series.size() > 1 ? 140 : 24;
+  if (named) area.right = 124;
   const Axis x(chart.x, xs, area.left, area.inner_right());
   const Axis y(chart.y, ys, area.inner_bottom(), area.top);
-  std::string content = drawn_axes(area, x, y, chart.x.label, chart.y.label), spoken;
+  std::string marks, spoken;
   std::vector<EndName> names;
+  size_t drawn = 0;
   for (size_t i = 0; i < chart.series.size(); ++i) {
     const BandSeries& series = chart.series[i];
-    const std::string path = line_path(series, x, y), colour = series_colour(i);
-    if (path.empty()) continue;
-    const std::string band = band_path(series, x, y);
+    const std::string colour = series.colour.empty() ? series_colour(i) : series.colour;
+    const DrawnLine line = drawn_line(series, x, y, chart.most_points);
+    if (line.path.empty()) continue;
+    ++drawn;
+    const std::string band = band_path(series, x, y, chart.most_points);
+    const std::string run =
+        series.run.empty() ? "" : fmt::format(" data-run=\"{}\"", escaped(series.run));
     if (!band.empty())
-      content += fmt::format("<path d=\"{}\" class=\"band\" style=\"color:{}\"/>", band, colour);
-    content += marked(fmt::format("<path d=\"{}\" class=\"line\" style=\"color:{}\"", path, colour),
-                      "path", series.text, series.name);
+      marks +=
+          fmt::format("<path d=\"{}\" class=\"band\" style=\"color:{}\"{}/>", band, colour, run);
+    const std::string points = fmt::format(" data-x=\"{}\" data-y=\"{}\"", line.x, line.y);
+    marks +=
+        marked(fmt::format("<path d=\"{}\" class=\"line{}{}\" style=\"color:{}\"{}{}", line.path,
+                           series.faint ? " faint" : "", series.dashed ? " dashed" : "", colour,
+                           run, chart.most_points >= fewest_with_values ? points : ""),
+               "path", series.text, series.name);
     double last = NAN;
     for (size_t k = 0; k < series.y.size(); ++k)
       if (y.drawable(series.y[k]) && x.drawable(series.x[k])) last = series.y[k];
-    names.push_back(
-        {series.text.label.empty() ? series.name : series.text.label, colour, y.place(last)});
+    if (has_name(series))
+      names.push_back(
+          {series.text.label.empty() ? series.name : series.text.label, colour, y.place(last)});
     spoken += fmt::format("{} ends at {}. ", series.name, y.exact(last));
   }
-  if (names.empty()) return no_chart(chart.title);
-  if (chart.series.size() > 1)
+  if (drawn == 0) return no_chart(chart.title);
+  std::string content = drawn_axes(area, x, y, chart.x.label, chart.y.label) + drawn_marks(marks);
+  if (named && names.size() <= most_names)
     content += end_names(names, area.inner_right() + 6, area.top, area.inner_bottom());
-  return chart_figure(chart.title, area, spoken, content);
+  if (chart.series.size() > most_names) spoken = fmt::format("{} lines", drawn);
+  return chart_figure(chart.title, area, spoken, content, "", zoom_axes(x, y), chart.id);
 }
 
 }  // namespace mase

@@ -31,7 +31,7 @@ std::string cut_text(const std::string& text, size_t letters) {
 
 std::string drawn_axes(const ChartArea& area, const Axis& x, const Axis& y,
                        const std::string& x_label, const std::string& y_label) {
-  std::string svg;
+  std::string svg = "<g class=\"axes\">";
   for (const double tick : y.ticks()) {
     const double at = y.place(tick);
     svg += fmt::format(
@@ -46,27 +46,37 @@ std::string drawn_axes(const ChartArea& area, const Axis& x, const Axis& y,
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" class=\"tick\">{}</text>",
         at, at, area.top, area.inner_bottom(), at, area.inner_bottom() + 17, escaped(x.text(tick)));
   }
+  svg += "</g>";
   const auto label = [](const std::string& name, const Axis& axis) {
-    return escaped(name) + (axis.logarithmic() && !name.empty() ? " (log)" : "");
+    return escaped(cut_text(name, 34)) + (axis.logarithmic() && !name.empty() ? " (log)" : "");
   };
   const double middle = (area.top + area.inner_bottom()) / 2;
   svg += fmt::format(
       "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" class=\"tick\">{}</text>"
-      "<text x=\"14\" y=\"{:.1f}\" text-anchor=\"middle\" class=\"tick\" "
-      "transform=\"rotate(-90 14 {:.1f})\">{}</text>",
+      "<text x=\"12\" y=\"{:.1f}\" text-anchor=\"middle\" class=\"tick\" "
+      "transform=\"rotate(-90 12 {:.1f})\">{}</text>",
       (area.left + area.inner_right()) / 2, area.height - 8, label(x_label, x), middle, middle,
       label(y_label, y));
   return svg;
 }
 
+std::string zoom_axes(const Axis& x, const Axis& y) {
+  return " data-x=\"" + x.described() + "\" data-y=\"" + y.described() + "\"";
+}
+
+std::string drawn_marks(const std::string& marks) { return "<g class=\"marks\">" + marks + "</g>"; }
+
 std::string chart_figure(const std::string& title, const ChartArea& area, const std::string& spoken,
-                         const std::string& content, const std::string& below) {
+                         const std::string& content, const std::string& below,
+                         const std::string& axes, const std::string& id) {
   // A group, not an image: what can be clicked inside stays within reach of the keyboard.
   return fmt::format(
-      "<figure class=\"drawn\"><figcaption>{}</figcaption><svg viewBox=\"0 0 {:.0f} {:.0f}\" "
-      "role=\"group\" aria-label=\"{}\" style=\"max-width:{:.0f}px\">{}</svg>{}</figure>",
-      escaped(title), area.width, area.height, escaped(title + ". " + spoken), area.width * 1.25,
-      content, below);
+      "<figure class=\"drawn\"{}><figcaption>{}</figcaption><div class=\"scroll\"><svg viewBox=\"0 "
+      "0 "
+      "{:.0f} {:.0f}\" role=\"group\" aria-label=\"{}\"{} "
+      "style=\"min-width:{:.0f}px;max-width:{:.0f}px\">{}</svg></div>{}</figure>",
+      id.empty() ? "" : " id=\"" + escaped(id) + "\"", escaped(title), area.width, area.height,
+      escaped(title + ". " + spoken), axes, area.width * 0.8, area.width * 1.6, content, below);
 }
 
 std::string no_chart(const std::string& title) {
@@ -94,7 +104,7 @@ std::string end_names(std::vector<EndName> names, double x, double top, double b
   std::string svg;
   for (const EndName& name : names)
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"tick\" style=\"fill:{}\">{}</text>",
-                       x, name.y + 4, name.colour, escaped(cut_text(name.text, 22)));
+                       x, name.y + 4, name.colour, escaped(cut_text(name.text, 18)));
   return svg;
 }
 

@@ -12,8 +12,8 @@
 namespace mase {
 
 struct ChartArea {
-  double width = 640, height = 360;
-  double left = 64, right = 24, top = 14, bottom = 46;
+  double width = 480, height = 300;
+  double left = 72, right = 16, top = 12, bottom = 46;
   double inner_right() const { return width - right; }
   double inner_bottom() const { return height - bottom; }
 };
@@ -24,7 +24,12 @@ std::string drawn_axes(const ChartArea& area, const Axis& x, const Axis& y,
 
 // A figure with its heading; `spoken` is what the picture says, for those who do not see it.
 std::string chart_figure(const std::string& title, const ChartArea& area, const std::string& spoken,
-                         const std::string& content, const std::string& below = "");
+                         const std::string& content, const std::string& below = "",
+                         const std::string& axes = "", const std::string& id = "");
+
+// Where the axes lie, for zooming; and what a zoom moves.
+std::string zoom_axes(const Axis& x, const Axis& y);
+std::string drawn_marks(const std::string& marks);
 
 std::string no_chart(const std::string& title);  // in the place of one without data
 

@@ -20,7 +20,7 @@ double goodness(double value, Better better) { return better == Better::lower ? 
 std::string front_line(const ScatterChart& chart, const std::vector<size_t>& front, const Axis& x,
                        const Axis& y) {
   std::string path;
-  double last = 0;
+  double last = 0, before = 0;
   for (const size_t i : front) {
     const ScatterPoint& point = chart.points[i];
     if (!x.drawable(point.x) || !y.drawable(point.y)) continue;
@@ -31,8 +31,9 @@ std::string front_line(const ScatterChart& chart, const std::vector<size_t>& fro
     else if (chart.better_x == Better::lower)
       path += fmt::format("L{:.1f} {:.1f}L{:.1f} {:.1f}", at_x, last, at_x, at_y);
     else
-      path += fmt::format("V{:.1f}H{:.1f}", at_y, at_x);
+      path += fmt::format("L{:.1f} {:.1f}L{:.1f} {:.1f}", before, at_y, at_x, at_y);
     last = at_y;
+    before = at_x;
   }
   return path.empty() ? "" : "<path class=\"front\" d=\"" + path + "\"/>";
 }
@@ -78,7 +79,7 @@ std::string scatter_chart(const ScatterChart& chart) {
   for (const size_t i : front) on_front[i] = true;
 
   std::string content = drawn_axes(area, x, y, chart.x.label, chart.y.label);
-  content += front_line(chart, front, x, y);
+  std::string marks = front_line(chart, front, x, y);
   size_t drawn = 0;
   for (size_t i = 0; i < chart.points.size(); ++i) {
     const ScatterPoint& point = chart.points[i];
@@ -87,11 +88,13 @@ std::string scatter_chart(const ScatterChart& chart) {
     const std::string hover =
         fmt::format("{}{}{} {}, {} {}", point.text.label, point.text.label.empty() ? "" : ": ",
                     chart.x.label, x.exact(point.x), chart.y.label, y.exact(point.y));
-    content += marked(
+    marks += marked(
         fmt::format(
-            "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" class=\"dot{}\" style=\"color:{}\"",
+            "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" class=\"dot{}\" style=\"color:{}\" "
+            "data-x=\"{:.7g}\" data-y=\"{:.7g}\" data-name=\"{}\"",
             x.place(point.x), y.place(point.y), on_front[i] ? 5.5 : 4,
-            with_front && !on_front[i] ? " behind" : "", series_colour(colours[point.series])),
+            with_front && !on_front[i] ? " behind" : "", series_colour(colours[point.series]),
+            point.x, point.y, escaped(point.text.label.empty() ? point.series : point.text.label)),
         "circle", point.text, hover);
   }
   if (drawn == 0) return no_chart(chart.title);
@@ -109,8 +112,8 @@ std::string scatter_chart(const ScatterChart& chart) {
     const bool fits = begin > area.left && begin + width < area.width;
     if (!fits || (to_the_left ? begin < taken : begin + width > taken)) continue;
     taken = to_the_left ? begin + width : begin;
-    content += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"tick halo\">{}</text>", begin,
-                           y.place(point.y) + (above ? -6 : 15), escaped(name));
+    marks += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"tick halo\">{}</text>", begin,
+                         y.place(point.y) + (above ? -6 : 15), escaped(name));
   }
   std::string below;
   if (names.size() > 1) {
@@ -129,7 +132,7 @@ std::string scatter_chart(const ScatterChart& chart) {
       fmt::format(
           "{} points{}", drawn,
           with_front ? fmt::format(", {} of them on the front", front.size()) : std::string()),
-      content, below);
+      content + drawn_marks(marks), below, zoom_axes(x, y));
 }
 
 }  // namespace mase

@@ -84,12 +84,20 @@ struct BandSeries {
   std::vector<double> x, y;
   std::vector<double> low = {}, high = {};  // the band; as long as y, or empty
   ChartText text = {};
+  std::string colour = {};  // the palette's next if empty
+  std::string run = {};     // the row of the table of runs it belongs to
+  bool faint = false;       // behind the others, without a name at its end
+  bool dashed = false;
+  bool steps = false;  // a value holds until the next one
 };
 
 struct BandChart {
   std::string title;
   AxisOptions x, y;
   std::vector<BandSeries> series;
+  std::string id = {};
+  size_t most_points = 1500;  // of a line: more than the picture has pixels
+  bool named = true;          // at the ends of the lines
 };
 
 std::string band_chart(const BandChart& chart);

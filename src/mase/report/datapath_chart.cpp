@@ -14,6 +14,7 @@ std::string datapath_chart(const std::vector<DatapathLayer>& layers) {
   const std::string title = "Layers from inputs to outputs";
   constexpr double row = 30, bar = 18;
   ChartArea area;
+  area.width = 640;
   area.left = 130;
   area.right = 150;
   area.height = area.top + area.bottom + row * static_cast<double>(layers.size());

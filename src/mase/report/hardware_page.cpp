@@ -388,17 +388,20 @@ std::vector<PagePart> design_parts(const std::vector<DesignData>& designs) {
   return parts;
 }
 
-std::string design_page(const std::vector<DesignData>& designs, const std::string& title,
-                        const std::string& generator) {
-  std::string subtitle = fmt::format("{} emitted designs", designs.size());
+PageFrame design_frame(const std::vector<DesignData>& designs) {
+  PageFrame frame;
+  frame.title = designs.size() == 1 ? designs[0].name : "Designs compared";
+  frame.subtitle = fmt::format("{} emitted designs", designs.size());
   if (designs.size() == 1)
-    subtitle =
+    frame.subtitle =
         fmt::format("{} in style {}, from {}", words(designs[0].manifest, "network"),
                     words(designs[0].manifest, "style"), words(designs[0].manifest, "source"));
-  const std::string name = !title.empty()        ? title
-                           : designs.size() == 1 ? designs[0].name
-                                                 : "Designs compared";
-  return parts_page(name, subtitle, design_parts(designs), generator);
+  std::set<std::string> rows;
+  for (const DesignData& design : designs)
+    if (const std::string on = words(entry_in(design.manifest, "accuracy"), "rows"); !on.empty())
+      rows.insert(on);
+  frame.measured = join({rows.begin(), rows.end()}, "; ");
+  return frame;
 }
 
 }  // namespace mase

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "mase/base/value.h"
-#include "mase/report/plain_page.h"
+#include "mase/report/page.h"
 
 namespace mase {
 
@@ -26,7 +26,6 @@ std::vector<std::string> find_design_folders(const std::string& folder);
 DesignData read_design(const std::string& folder);
 
 std::vector<PagePart> design_parts(const std::vector<DesignData>& designs);
-std::string design_page(const std::vector<DesignData>& designs, const std::string& title,
-                        const std::string& generator);
+PageFrame design_frame(const std::vector<DesignData>& designs);
 
 }  // namespace mase

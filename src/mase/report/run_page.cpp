@@ -7,7 +7,7 @@
 #include "mase/base/error.h"
 #include "mase/base/text.h"
 #include "mase/report/hardware_page.h"
-#include "mase/report/plain_page.h"
+#include "mase/report/run_parts.h"
 #include "mase/report/search_page.h"
 
 namespace mase {
@@ -66,33 +66,39 @@ void tell_names_apart(std::vector<RunData>& runs) {
 
 }  // namespace
 
+PageContent runs_content(const std::vector<RunData>& runs, const FailedRuns& failed) {
+  if (runs.size() != 1 || !failed.empty())
+    return {compare_frame(runs), compare_parts(runs, failed)};
+  return {run_frame(runs.front()), run_parts(runs.front())};
+}
+
 RunPage run_page(const std::vector<std::string>& folders, const std::string& title,
                  const std::string& generator) {
   RunPage page;
+  PageContent content;
   page.folders = designs_below(folders);
   if (!page.folders.empty()) {
     std::vector<DesignData> designs;
     for (const std::string& folder : page.folders) designs.push_back(read_design(folder));
-    page.html = design_page(designs, title, generator);
-    for (const PagePart& part : design_parts(designs)) page.plain += part.html;
+    content = {design_frame(designs), design_parts(designs)};
     page.what = "design";
-    return page;
+  } else {
+    page.folders = runs_below(folders);
+    std::vector<RunData> runs;
+    for (const std::string& folder : page.folders) runs.push_back(read_run(folder));
+    tell_names_apart(runs);
+    const auto search = runs.size() == 1 ? read_search_record(page.folders.front()) : std::nullopt;
+    if (search) {
+      content = {search_frame(*search), search_parts(*search)};
+      content.frame.title = runs.front().name;
+    } else {
+      content = runs_content(runs);
+    }
   }
-  page.folders = runs_below(folders);
-  std::vector<RunData> runs;
-  for (const std::string& folder : page.folders) runs.push_back(read_run(folder));
-  tell_names_apart(runs);
-  const auto search = runs.size() == 1 ? read_search_record(page.folders.front()) : std::nullopt;
-  page.plain = plain_runs(runs);
-  if (search) {
-    page.html = search_page(*search, title.empty() ? runs.front().name : title, generator);
-    return page;
-  }
-  PageOptions options;
-  options.title = title;
-  options.generator = generator;
-  const Value data = page_data(runs, options);
-  page.html = page_html(page_json(data), data["title"].as_string(), false, page.plain);
+  if (!title.empty()) content.frame.title = title;
+  content.frame.generator = generator;
+  page.html = page_html(content.frame, content.parts);
+  for (const PagePart& part : content.parts) page.plain += part.html;
   return page;
 }
 

@@ -6,11 +6,21 @@
 #include <string>
 #include <vector>
 
+#include "mase/report/compare_parts.h"
+
 namespace mase {
+
+struct PageContent {
+  PageFrame frame;
+  std::vector<PagePart> parts;
+};
+
+// Of one run in full, or of several compared.
+PageContent runs_content(const std::vector<RunData>& runs, const FailedRuns& failed = {});
 
 struct RunPage {
   std::string html;                  // one self-contained document
-  std::string plain;                 // its figures as tables, where no script runs
+  std::string plain;                 // its parts alone, where no frame is shown
   std::vector<std::string> folders;  // of the runs that are on it
   std::string what = "run";          // what those are: runs, or designs of hardware
 };

@@ -103,7 +103,7 @@ PagePart progress_part(const Value& given, const Record& record) {
     chart.series = {std::move(series)};
     html += band_chart(chart);
   }
-  return {"progress", "Best so far", html};
+  return {"progress", "Best so far", "<div class=\"charts\">" + html + "</div>"};
 }
 
 std::optional<PagePart> front_part(const Record& record) {
@@ -133,7 +133,7 @@ std::optional<PagePart> front_part(const Record& record) {
       }
     html += scatter_chart(chart);
   }
-  return PagePart{"front", "Front", html};
+  return PagePart{"front", "Front", "<div class=\"charts\">" + html + "</div>"};
 }
 
 // Values of one parameter in the order of the numbers they are.
@@ -332,7 +332,7 @@ std::optional<PagePart> comparison_part(const Value& given) {
     if (series.y.size() != series.x.size() || series.low.size() != series.x.size() ||
         series.high.size() != series.x.size())
       continue;
-    std::vector<std::string> cells = {series.name};
+    std::vector<HtmlCell> cells = {series.name};
     for (const Value& cell : Record::items(one["cells"])) cells.push_back(value_text(cell));
     cells.resize(table.header.size());
     table.rows.push_back(std::move(cells));
@@ -361,7 +361,7 @@ std::optional<PagePart> best_part(const Value& given, const Record& record) {
   std::string configurations;
   for (const TrialRow& row : record.trials) {
     if (!row.best) continue;
-    std::vector<std::string> cells = {std::to_string(row.number)};
+    std::vector<HtmlCell> cells = {std::to_string(row.number)};
     for (const double value : row.values) cells.push_back(fmt::format("{:.6g}", value));
     if (!tested.empty()) {
       const auto found = tested.find(row.number);
@@ -413,22 +413,21 @@ std::vector<PagePart> search_parts(const Value& given) {
   return parts;
 }
 
-std::string search_page(const Value& record, const std::string& title, const std::string& generator,
-                        bool live) {
+PageFrame search_frame(const Value& record) {
   const auto text = [&](const char* key) { return value_text(record[key]); };
-  const std::string subtitle = fmt::format(
-      "study '{}': {} trials of {} configurations by {}, seed {}, measured on {}{} {} rows",
-      text("study"), text("total"), text("configurations"), text("sampler"), text("seed"),
-      text("rows"),
-      record["split_rows"].is_int() && record["split_rows"] != record["rows"]
-          ? " of " + text("split_rows")
-          : "",
-      text("split"));
-  std::string page = parts_page(title, subtitle, search_parts(record), generator);
-  if (live)
-    page = replace_all(page, "<meta name=\"referrer\"",
-                       "<meta http-equiv=\"refresh\" content=\"3\">\n<meta name=\"referrer\"");
-  return page;
+  PageFrame frame;
+  frame.title = "Search";
+  if (!record.is_dict()) return frame;
+  frame.subtitle =
+      fmt::format("study '{}': {} trials of {} configurations by {}, seed {}", text("study"),
+                  text("total"), text("configurations"), text("sampler"), text("seed"));
+  frame.measured =
+      fmt::format("{}{} {} rows", text("rows"),
+                  record["split_rows"].is_int() && record["split_rows"] != record["rows"]
+                      ? " of " + text("split_rows")
+                      : "",
+                  text("split"));
+  return frame;
 }
 
 std::string search_plots(const Value& given, const PlotStyle& style) {

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "mase/report/plain_page.h"
+#include "mase/base/value.h"
+#include "mase/report/page.h"
 #include "mase/report/plot.h"
 
 namespace mase {
@@ -18,9 +19,7 @@ namespace mase {
 std::optional<Value> read_search_record(const std::string& run_folder);
 
 std::vector<PagePart> search_parts(const Value& record);
-// One self-contained page; `live`: the browser asks for it again every few seconds.
-std::string search_page(const Value& record, const std::string& title, const std::string& generator,
-                        bool live = false);
+PageFrame search_frame(const Value& record);  // without the run's name
 
 // Best so far and the front, for a terminal.
 std::string search_plots(const Value& record, const PlotStyle& style);

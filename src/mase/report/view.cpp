@@ -9,7 +9,7 @@
 
 #include "mase/base/error.h"
 #include "mase/base/text.h"
-#include "mase/report/plain_page.h"
+#include "mase/report/run_page.h"
 #include "mase/report/search_page.h"
 #include "mase/report/utf8.h"
 
@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* cookie_name = "mase_token";
 constexpr size_t most_cached = 64;
 constexpr size_t most_runs_of_a_page = 200;
+constexpr double live_seconds = 2;
 
 HttpAnswer refusal(int status, const std::string& text) {
   return {status, "text/plain; charset=utf-8", text + "\n"};
@@ -46,8 +47,8 @@ bool same_token(const std::string& given, const std::string& wanted) {
 // Changes whenever one of the files a page is made from does.
 std::string stamp_of(const std::string& folder) {
   std::string stamp;
-  for (const char* name :
-       {"/run.json", "/software/metrics.csv", "/software/transform/results.json"}) {
+  for (const char* name : {"/run.json", "/software/metrics.csv", "/software/transform/results.json",
+                           "/software/search_ckpts/search.json"}) {
     struct stat status {};
     if (::stat((folder + name).c_str(), &status) == 0)
       stamp += fmt::format("{}.{}.{}.{} ", status.st_ino, status.st_size, status.st_mtim.tv_sec,
@@ -75,7 +76,7 @@ std::string folder_name_of(const std::string& folder) {
 // What the list shows of a run: thousands of them are kept.
 RunData listed_run(const std::string& folder, const std::string& root) {
   RunData run = read_run_outline(folder, root);
-  if (run.run.is_dict()) run.run = run_outline(run.run, false);
+  if (run.run.is_dict()) run.run = run_outline(run.run);
   return run;
 }
 
@@ -104,7 +105,7 @@ std::string random_token() {
   return token;
 }
 
-RunView::Cached RunView::list() {
+std::string RunView::list() {
   std::vector<ListedRun> runs;
   std::map<std::string, Outline> seen;
   for (const std::string& folder : find_run_folders(rules_.folder)) {
@@ -125,12 +126,12 @@ RunView::Cached RunView::list() {
     };
     return started(a) > started(b);  // newest first; equal ones stay sorted by path
   });
-  PageOptions options;
-  options.generator = rules_.generator;
-  options.title = folder_name_of(rules_.folder);
-  options.folder = valid_utf8(rules_.folder);
-  options.live_url = "/api/list";
-  return {"", page_json(list_data(runs, options)), options.title, plain_list(runs)};
+  PageFrame frame;
+  frame.generator = rules_.generator;
+  frame.title = folder_name_of(rules_.folder);
+  frame.subtitle = fmt::format("{} runs", runs.size());
+  frame.live_seconds = live_seconds;
+  return page_html(frame, {list_part(runs, valid_utf8(rules_.folder))});
 }
 
 const RunView::Cached* RunView::page(const std::vector<std::string>& ids) {
@@ -146,60 +147,48 @@ const RunView::Cached* RunView::page(const std::vector<std::string>& ids) {
   if (cache_.size() > most_cached) cache_.clear();
   Cached& cached = cache_[query];
   if (cached.stamp == stamp) return &cached;
-  std::vector<RunData> runs;
-  for (const std::string& folder : folders)
-    runs.push_back(read_run_leniently(folder, rules_.folder));
-  PageOptions options;
-  options.generator = rules_.generator;
-  options.live_url = "/api/run?" + query;
-  options.home = "/";
-  const Value data = page_data(runs, options);
-  cached = {stamp, page_json(data), data["title"].as_string(), plain_runs(runs)};
+  PageContent content;
+  if (auto of_search = folders.size() == 1 ? search(folders[0]) : std::nullopt) {
+    content = std::move(*of_search);
+  } else {
+    std::vector<RunData> runs;
+    for (const std::string& folder : folders)
+      runs.push_back(read_run_leniently(folder, rules_.folder));
+    content = runs_content(runs);
+  }
+  content.frame.generator = rules_.generator;
+  content.frame.home = std::string(1, '/');  // not "/": g++ 12 warns of it
+  content.frame.live_seconds = live_seconds;
+  cached = {stamp, page_html(content.frame, content.parts)};
   return &cached;
 }
 
-// The page of a search, whose charts need no script; nothing if the run is none. As everywhere
-// here no symbolic link is followed.
-std::optional<HttpAnswer> RunView::search(const std::vector<std::string>& ids) const {
-  if (ids.size() != 1) return {};
-  for (const std::string& folder : find_run_folders(rules_.folder)) {
-    if (id_of(rules_.folder, folder) != ids[0]) continue;
-    std::error_code ignored;
-    for (const char* below :
-         {"", "/software", "/software/search_ckpts", "/software/search_ckpts/search.json"})
-      if (fs::is_symlink(folder + below, ignored)) return {};
+// Nothing if the run is no search. As everywhere here no symbolic link is followed.
+std::optional<PageContent> RunView::search(const std::string& folder) const {
+  std::error_code ignored;
+  for (const char* below :
+       {"", "/software", "/software/search_ckpts", "/software/search_ckpts/search.json"})
+    if (fs::is_symlink(folder + below, ignored)) return {};
+  try {
+    const auto record = read_search_record(folder);
+    if (!record) return {};
+    PageContent content{search_frame(*record), search_parts(*record)};
     const RunData outline = read_run_outline(folder, rules_.folder);
     const Value& status = outline.run["status"];
-    try {
-      const auto record = read_search_record(folder);
-      if (!record) return {};
-      const bool live = status.is_string() && status.as_string() == "running";
-      return HttpAnswer{200, "text/html; charset=utf-8",
-                        search_page(*record, outline.name, rules_.generator, live)};
-    } catch (const Error&) {  // a file that is no record: the page of any run
-      return {};
-    }
+    content.frame.title = outline.name;
+    if (status.is_string()) content.frame.status = status.as_string();
+    return content;
+  } catch (const Error&) {  // a file that is no record: the page of any run
+    return {};
   }
-  return {};
 }
 
 HttpAnswer RunView::content(const std::string& path, const std::vector<std::string>& ids) {
-  const bool json = starts_with(path, "/api/");
-  Cached listed;
-  const Cached* found = nullptr;
-  if (path == "/" || path == "/api/list") {
-    listed = list();
-    found = &listed;
-  } else if (path == "/run" || path == "/api/run") {
-    if (!json)
-      if (const auto page_of_search = search(ids)) return *page_of_search;
-    found = page(ids);
-    if (!found) return refusal(404, "There is no such run here.");
-  }
-  if (!found) return refusal(404, "There is nothing here.");
-  if (json) return {200, "application/json", found->json};
-  return {200, "text/html; charset=utf-8",
-          page_html(found->json, found->title, true, found->plain)};
+  if (path == "/") return {200, "text/html; charset=utf-8", list()};
+  if (path != "/run") return refusal(404, "There is nothing here.");
+  const Cached* found = page(ids);
+  if (!found) return refusal(404, "There is no such run here.");
+  return {200, "text/html; charset=utf-8", found->html};
 }
 
 HttpAnswer RunView::answer(const HttpRequest& request) {

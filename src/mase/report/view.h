@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `ch view` answers: pages and data of the runs below one folder, nothing else. A request
+// What `ch view` answers: pages of the runs below one folder, nothing else. A request
 // names runs by identifier, looked up in what the folder holds now; no part of it ever becomes a
 // path, and no symbolic link is followed.
 #pragma once
@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "mase/report/http_message.h"
-#include "mase/report/page.h"
+#include "mase/report/list_part.h"
+#include "mase/report/run_page.h"
 
 namespace mase {
 
@@ -32,16 +33,16 @@ class RunView {
 
  private:
   struct Cached {
-    std::string stamp, json, title, plain;
+    std::string stamp, html;
   };
   struct Outline {
     std::string stamp;
     ListedRun run;
   };
   HttpAnswer content(const std::string& path, const std::vector<std::string>& ids);
-  Cached list();
+  std::string list();
   const Cached* page(const std::vector<std::string>& ids);
-  std::optional<HttpAnswer> search(const std::vector<std::string>& ids) const;
+  std::optional<PageContent> search(const std::string& folder) const;
 
   ViewRules rules_;
   std::map<std::string, Cached> cache_;
