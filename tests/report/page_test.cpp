@@ -235,7 +235,7 @@ TEST(ReportCommand, WritesAPageAndSaysWhatIsWrong) {
   }
   result = test::ch({"report", root, "--output", root + "/two.html"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(test::read(root + "/two.html").find(">first/same<"), std::string::npos);
+  EXPECT_NE(test::read(root + "/two.html").find(" first/same<"), std::string::npos);
 
   result = test::ch({"report", folder + "/absent"});
   EXPECT_EQ(result.exit_code, 2);

@@ -14,7 +14,7 @@ grep -q '^4 runs in mase_output/sweep_train_jsc-tiny_jsc-sim' out || fail "the f
 grep -q '±' out || fail "means and deviations" out
 sweep=mase_output/sweep_train_jsc-tiny_jsc-sim
 [ "$(wc -l < $sweep/results.csv)" = 5 ] || fail "results.csv" $sweep/results.csv
-grep -q 'mase-data' $sweep/comparison.html || fail "comparison.html"
+grep -q 'id="run-table"' $sweep/comparison.html || fail "comparison.html"
 [ "$(ls $sweep/runs | wc -l)" = 4 ] || fail "four run folders"
 
 stamp=$(stat -c %Y.%i "$sweep/runs/batch_size=64,seed=0/run.json")

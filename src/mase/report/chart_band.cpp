@@ -43,6 +43,8 @@ DrawnLine drawn_line(const BandSeries& series, const Axis& x, const Axis& y, siz
     }
     joined = here;
   }
+  if (line.path.find('L') == std::string::npos && !line.path.empty())
+    line.path += "Z";  // a point alone is a dot
   return line;
 }
 

@@ -100,6 +100,7 @@ PagePart progress_part(const Value& given, const Record& record) {
     for (const Value& y : Record::items(curves[k]["value"]))
       series.y.push_back(y.is_number() ? y.as_double() : std::nan(""));
     series.y.resize(series.x.size(), std::nan(""));
+    series.steps = true;
     chart.series = {std::move(series)};
     html += band_chart(chart);
   }
