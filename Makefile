@@ -51,8 +51,8 @@ fuzz:  ## build the fuzz targets (clang) and run each for a minute (SECONDS=600 
 	@scripts/build.sh --preset fuzz --packages "build test check" fuzz_targets
 	@scripts/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
-reference: all  ## rewrite docs/reference.md from the program's registries
-	@mkdir -p docs && $(BUILD)/bin/ch reference > docs/reference.md.new && mv docs/reference.md.new docs/reference.md
+reference: all  ## rewrite docs/reference/ from the program's registries
+	@rm -rf docs/reference && $(BUILD)/bin/ch reference --output docs/reference
 
 format:  ## format all sources
 	@git ls-files '*.h' '*.cpp' | xargs clang-format-14 -i
@@ -67,8 +67,9 @@ tidy:  ## clang-tidy over the library and the program (.clang-tidy), a folder at
 
 check: format-check  ## format, include directions, generated reference
 	@python3 scripts/check_includes.py
-	@$(BUILD)/bin/ch reference | diff -u docs/reference.md - >/dev/null || \
-	  { echo "docs/reference.md is not current: make reference" >&2; exit 1; }
+	@rm -rf build/reference && $(BUILD)/bin/ch reference --output build/reference
+	@diff -r docs/reference build/reference >/dev/null || \
+	  { echo "docs/reference/ is not current: make reference" >&2; exit 1; }
 
 clean:  ## remove everything built
 	@rm -rf build

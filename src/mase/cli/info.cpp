@@ -2,7 +2,7 @@
 #include "mase/cli/info.h"
 
 #include "mase/base/table.h"
-#include "mase/data/dataset.h"
+#include "mase/cli/record_kinds.h"
 #include "mase/formats/format.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/op.h"
@@ -36,13 +36,6 @@ std::string models() {
   return table.str();
 }
 
-std::string datasets() {
-  Table table({"Data set", "What it is"});
-  for (const DatasetRecord* dataset : Registry<DatasetRecord>::instance().all())
-    table.add({dataset->name, dataset->summary});
-  return table.str();
-}
-
 std::string ops() {
   Table table({"Op", "Module", "Function", "Mase type", "What it does"});
   for (const OpRecord* op : Registry<OpRecord>::instance().all())
@@ -65,29 +58,43 @@ std::string formats() {
   return table.str();
 }
 
-struct Kind {
-  const char* name;
-  const char* heading;
-  std::string (*text)();
-};
-constexpr Kind kinds[] = {
-    {"model", "Models", models}, {"dataset", "Data sets", datasets},    {"op", "Operations", ops},
-    {"pass", "Passes", passes},  {"format", "Number formats", formats},
-};
+// Of kinds without a table of their own: names, options with their defaults, and what they are.
+std::string plain_table(const RecordKind& kind) {
+  Table table({"Name", "Options", "What it is"});
+  for (const RecordEntry& entry : kind.entries()) {
+    std::vector<std::string> options;
+    for (const Field& field : entry.options.fields) {
+      const std::string usual = default_text(field);
+      options.push_back(usual.empty()    ? field.name
+                        : field.required ? field.name + " (required)"
+                                         : field.name + " = " + usual);
+    }
+    table.add({entry.name, join(options, ", "), entry.summary});
+  }
+  return table.str();
+}
+
+std::string table_of(const RecordKind& kind) {
+  if (kind.name == "model") return models();
+  if (kind.name == "op") return ops();
+  if (kind.name == "pass") return passes();
+  if (kind.name == "format") return formats();
+  return plain_table(kind);
+}
 
 }  // namespace
 
 std::vector<std::string> info_kinds() {
   std::vector<std::string> names;
-  for (const Kind& kind : kinds) names.emplace_back(kind.name);
+  for (const RecordKind& kind : record_kinds()) names.push_back(kind.name);
   return names;
 }
 
 std::string info_text(const std::string& what) {
   std::string text;
-  for (const Kind& kind : kinds) {
+  for (const RecordKind& kind : record_kinds()) {
     if (what != "all" && what != kind.name) continue;
-    text += fmt::format("{}{}\n\n{}", text.empty() ? "" : "\n", kind.heading, kind.text());
+    text += fmt::format("{}{}\n\n{}", text.empty() ? "" : "\n", kind.heading, table_of(kind));
     if (text.back() != '\n') text += '\n';
   }
   if (text.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of what is registered: ch --info [all|model|dataset|op|pass|format].
+// Tables of what is registered: ch --info [all|model|dataset|op|sampler|...].
 #pragma once
 
 #include <string>

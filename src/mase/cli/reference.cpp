@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// ch reference: everything the registries hold, as Markdown. docs/reference.md is its output, and a
+// ch reference: everything the registries hold, as Markdown. docs/reference/ is its output, and a
 // check holds it current, so it must not depend on the machine.
+#include <cctype>
 #include <cstdio>
 
+#include "mase/base/file.h"
 #include "mase/base/table.h"
+#include "mase/base/text.h"
 #include "mase/cli/command.h"
-#include "mase/data/dataset.h"
-#include "mase/formats/format.h"
-#include "mase/ir/op.h"
-#include "mase/models/model.h"
-#include "mase/passes/pass.h"
-#include "mase/passes/statistics/statistic.h"
-#include "mase/train/loss.h"
-#include "mase/train/metric.h"
-#include "mase/train/optimizer.h"
-#include "mase/train/schedule.h"
-#include "mase/train/task.h"
+#include "mase/cli/record_kinds.h"
 
 namespace mase::reference_command {
 namespace {
 
 std::string escaped(const std::string& text) {
   return replace_all(replace_all(text, "|", "\\|"), "\n", " ");
-}
-
-std::string default_text(const Field& field) {
-  // Defaults taken from the machine differ from one to the next.
-  if (field.name == "num_workers" || field.name == "threads") return "by machine";
-  if (field.required) return "required";
-  if (field.default_value.is_null()) return "";
-  return "`" + escaped(python_repr(field.default_value)) + "`";
 }
 
 std::string fields_table(const Schema& schema, bool flags) {
@@ -40,7 +25,9 @@ std::string fields_table(const Schema& schema, bool flags) {
     std::string type = type_name(field.type);
     std::string help = field.help;
     if (!field.choices.empty()) help += fmt::format(" [{}]", join(field.choices, ", "));
-    table.add({"`" + name + "`", type, default_text(field), escaped(help)});
+    const std::string usual = default_text(field);
+    const bool quoted = !usual.empty() && !field.required && usual != "by machine";
+    table.add({"`" + name + "`", type, quoted ? "`" + escaped(usual) + "`" : usual, escaped(help)});
   }
   return "\n" + table.str(TableStyle::pipe) + "\n";
 }
@@ -80,93 +67,53 @@ std::string commands() {
   return text;
 }
 
-// A section of records that have a summary, some help and a schema.
-template <class Record, class SchemaOf, class Note>
-std::string section(const std::string& heading, const SchemaOf& schema_of, const Note& note) {
-  std::string text = fmt::format("\n## {}\n", heading);
-  for (const Record* record : Registry<Record>::instance().all()) {
-    add(text, fmt::format("\n### `{}`\n\n{}{}{}\n", record->name, sentence(record->summary),
-                          note(*record), aliases_text(record->aliases)));
-    add(text, fields_table(schema_of(*record), false));
+std::string section(const RecordKind& kind) {
+  std::string text = fmt::format("\n## {}\n", kind.heading);
+  for (const RecordEntry& entry : kind.entries()) {
+    add(text, fmt::format("\n### `{}`\n\n{}{}{}\n", entry.name, sentence(entry.summary), entry.note,
+                          aliases_text(entry.aliases)));
+    add(text, fields_table(entry.options, false));
   }
   return text;
 }
 
-std::string op_note(const OpRecord& op) {
-  std::string text;
-  if (!op.class_name.empty()) text += fmt::format(" Module `{}`.", op.class_name);
-  if (!op.function.empty()) text += fmt::format(" Function `{}`.", op.function);
-  if (!op.operands.empty())
-    text += fmt::format(" Operands that can be quantised: {}.", fmt::join(op.operands, ", "));
-  return text;
+constexpr const char* origin =
+    "Printed by `ch reference` from the program's registries; do not edit (`make reference` "
+    "rewrites it).\n";
+
+// One page for each kind, and an index.
+void write_pages(const std::string& folder) {
+  make_directories(folder);
+  std::string index = fmt::format("# Reference\n\n{}\n- [Commands](commands.md)\n", origin);
+  const auto page = [&](const std::string& name, const std::string& text) {
+    write_file_atomically(folder + "/" + name + ".md", "#" + text.substr(3) + "\n" + origin);
+  };
+  page("commands", commands());
+  for (const RecordKind& kind : record_kinds()) {
+    page(kind.name, section(kind));
+    index += fmt::format("- [{}]({}.md), `ch --info {}`\n", kind.heading, kind.name, kind.name);
+  }
+  write_file_atomically(folder + "/README.md", index);
 }
 
-std::string help_note(const std::string& help) {
-  return help.empty() ? "" : "\n\n" + help + "\n\n";
-}
-
-std::string reference() {
-  const Schema none;
-  std::string text =
-      "# Reference\n\nPrinted by `ch reference` from the program's registries; do not edit "
-      "(`make reference` rewrites it).\n";
-  text += commands();
-  text += section<ModelRecord>(
-      "Models", [&](const ModelRecord&) { return none; },
-      [](const ModelRecord& model) {
-        return fmt::format(" {} trainable parameters.",
-                           with_thousands(model.build({}).parameter_count()));
-      });
-  text += section<DatasetRecord>(
-      "Data sets", [&](const DatasetRecord&) { return none; },
-      [](const DatasetRecord& dataset) { return help_note(dataset.help); });
-  text += section<OpRecord>(
-      "Operations", [](const OpRecord& op) { return op.attributes; }, op_note);
-  text += section<FormatRecord>(
-      "Number formats", [](const FormatRecord& format) { return format.schema; },
-      [](const FormatRecord& format) { return help_note(format.help); });
-  text += section<PassRecord>(
-      "Passes", [](const PassRecord& pass) { return pass.schema; },
-      [](const PassRecord& pass) {
-        return (pass.pass_kind == PassKind::analysis ? " Analysis." : " Transform.") +
-               help_note(pass.help);
-      });
-  text += section<StatisticRecord>(
-      "Statistics", [](const StatisticRecord& statistic) { return statistic.schema; },
-      [](const StatisticRecord& statistic) { return help_note(statistic.help); });
-  text += section<OptimizerRecord>(
-      "Optimisers", [](const OptimizerRecord& optimizer) { return optimizer.arguments; },
-      [](const OptimizerRecord&) { return ""; });
-  text += section<ScheduleRecord>(
-      "Learning-rate schedules", [](const ScheduleRecord& schedule) { return schedule.arguments; },
-      [](const ScheduleRecord&) { return ""; });
-  text += section<LossRecord>(
-      "Losses", [](const LossRecord& loss) { return loss.options; },
-      [](const LossRecord&) { return ""; });
-  text += section<MetricRecord>(
-      "Metrics", [](const MetricRecord& metric) { return metric.options; },
-      [](const MetricRecord& metric) {
-        return fmt::format(" For {}.", !metric.for_numbers   ? "classes"
-                                       : !metric.for_classes ? "numbers"
-                                                             : "classes and numbers");
-      });
-  text += section<TaskRecord>(
-      "Tasks", [&](const TaskRecord&) { return none; },
-      [](const TaskRecord& task) {
-        return fmt::format(" Loss {}; measures {}; the best epoch by {}.", task.loss,
-                           join(task.metrics, ", "), task.monitor);
-      });
-  return text;
+int run(const Arguments& arguments) {
+  if (arguments["output"].is_string()) {
+    write_pages(arguments["output"].as_string());
+    return 0;
+  }
+  std::string text = fmt::format("# Reference\n\n{}", origin) + commands();
+  for (const RecordKind& kind : record_kinds()) text += section(kind);
+  std::fputs(text.c_str(), stdout);
+  return 0;
 }
 
 const Register<CommandRecord> registered{{
     .name = "reference",
-    .summary = "print the reference (docs/reference.md) from the registries",
-    .run =
-        [](const Arguments&) {
-          std::fputs(reference().c_str(), stdout);
-          return 0;
-        },
+    .summary = "print the reference (docs/reference/) from the registries",
+    .options = {{{.name = "output",
+                  .type = FieldType::text,
+                  .help = "a folder: one page for each kind of record, and an index"}}},
+    .run = run,
 }};
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "mase/base/text.h"
 #include "mase/report/charts.h"
