@@ -7,6 +7,7 @@ trap 'rm -rf "$scratch"' EXIT
 fail() { echo "$1"; exit 1; }
 "$MASE_CH" reference --output "$scratch/reference"
 diff -r "$MASE_SOURCE/docs/reference" "$scratch/reference" || fail "docs/reference is not current: make reference"
+"$MASE_CH" completion bash >"$scratch/completion"
 kinds=$("$MASE_CH" --info nonsense 2>&1 | sed -n 's/.*known: //p' | tr -d ,) || true
 [[ -n $kinds ]] || fail "no kinds"
 for kind in sampler pruner figure space storage crossover importance style importer table normalizer decoder $kinds; do
@@ -14,8 +15,9 @@ for kind in sampler pruner figure space storage crossover importance style impor
   "$MASE_CH" --info "$kind" >"$scratch/info" || fail "--info $kind"
   [[ $(wc -l <"$scratch/info") -gt 3 ]] || fail "--info $kind is empty"
   [[ -s $scratch/reference/$kind.md ]] || fail "no page of $kind"
-  "$MASE_CH" completion bash | grep -qw "$kind" || fail "completion does not know $kind"
+  grep -qw -- "$kind" "$scratch/completion" || fail "completion does not know $kind"
 done
 # Options stand there with their defaults, which no other document has to repeat.
 grep -q 'n_startup_trials' "$scratch/reference/sampler.md" || fail "options of samplers"
-"$MASE_CH" --info sampler | grep -q 'n_startup_trials = 10' || fail "defaults of samplers"
+"$MASE_CH" --info sampler >"$scratch/info"
+grep -q 'n_startup_trials = 10' "$scratch/info" || fail "defaults of samplers"
