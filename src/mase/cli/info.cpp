@@ -64,7 +64,7 @@ std::string plain_table(const RecordKind& kind) {
   for (const RecordEntry& entry : kind.entries()) {
     std::vector<std::string> options;
     for (const Field& field : entry.options.fields) {
-      const std::string usual = default_text(field);
+      const std::string usual = reference_default(field);
       options.push_back(usual.empty()    ? field.name
                         : field.required ? field.name + " (required)"
                                          : field.name + " = " + usual);

@@ -138,7 +138,7 @@ const std::vector<RecordKind>& record_kinds() {
   return kinds;
 }
 
-std::string default_text(const Field& field) {
+std::string reference_default(const Field& field) {
   // Defaults taken from the machine differ from one to the next.
   if (field.name == "num_workers" || field.name == "threads") return "by machine";
   if (field.required) return "required";

@@ -24,6 +24,6 @@ struct RecordKind {
 
 const std::vector<RecordKind>& record_kinds();
 
-std::string default_text(const Field& field);  // "" where there is none
+std::string reference_default(const Field& field);  // "" where there is none
 
 }  // namespace mase

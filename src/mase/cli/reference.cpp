@@ -25,7 +25,7 @@ std::string fields_table(const Schema& schema, bool flags) {
     std::string type = type_name(field.type);
     std::string help = field.help;
     if (!field.choices.empty()) help += fmt::format(" [{}]", join(field.choices, ", "));
-    const std::string usual = default_text(field);
+    const std::string usual = reference_default(field);
     const bool quoted = !usual.empty() && !field.required && usual != "by machine";
     table.add({"`" + name + "`", type, quoted ? "`" + escaped(usual) + "`" : usual, escaped(help)});
   }

@@ -30,14 +30,15 @@ std::string folder_name(const std::string& text) {
 
 std::string flag(const std::string& option) { return "--" + replace_all(option, "_", "-"); }
 
-std::optional<double> number(const Value& value) {
+std::optional<double> sweep_number(const Value& value) {
   if (!value.is_number()) return {};
   const double found = value.as_double();
   return std::isfinite(found) ? std::optional<double>(found) : std::nullopt;
 }
 
-std::optional<double> best_of(const RunData& data, const std::string& key) {
-  if (const auto direct = number(data.run["best"].is_dict() ? data.run["best"][key] : Value()))
+std::optional<double> sweep_best(const RunData& data, const std::string& key) {
+  if (const auto direct =
+          sweep_number(data.run["best"].is_dict() ? data.run["best"][key] : Value()))
     return direct;
   const Curve* curve = data.curve(key);
   std::optional<double> best;
@@ -49,7 +50,7 @@ std::optional<double> best_of(const RunData& data, const std::string& key) {
 
 std::optional<double> member(const RunData& data, const std::string& table,
                              const std::string& key) {
-  return data.run[table].is_dict() ? number(data.run[table][key]) : std::nullopt;
+  return data.run[table].is_dict() ? sweep_number(data.run[table][key]) : std::nullopt;
 }
 
 std::string cell(const std::optional<double>& value) {
@@ -171,7 +172,7 @@ void take_over_state(std::vector<SweepRun>& runs, const Value& state, const std:
         continue;
       if (data.run["command"].is_list() && !is_of_command(data, run.words)) continue;
       run.status = "finished";
-      run.seconds = number(entry["seconds"]).value_or(0);
+      run.seconds = sweep_number(entry["seconds"]).value_or(0);
     }
   }
 }
@@ -202,8 +203,8 @@ std::string sweep_csv(const std::vector<SweepResult>& results) {
     row.push_back(result.run->status);
     if (result.data) {
       row.push_back(cell(member(*result.data, "best", "epoch")));
-      row.push_back(cell(best_of(*result.data, "val_acc_epoch")));
-      row.push_back(cell(best_of(*result.data, "val_loss_epoch")));
+      row.push_back(cell(sweep_best(*result.data, "val_acc_epoch")));
+      row.push_back(cell(sweep_best(*result.data, "val_loss_epoch")));
       row.push_back(cell(accuracy_on(*result.data, "test")));
       row.push_back(cell(member(*result.data, "speed", "seconds")));
       row.push_back(cell(member(*result.data, "speed", "samples_per_second")));
@@ -240,8 +241,8 @@ std::string sweep_table(const std::vector<SweepResult>& results) {
       ++found->failed;
       continue;
     }
-    found->accuracy.add(best_of(*result.data, "val_acc_epoch"));
-    found->loss.add(best_of(*result.data, "val_loss_epoch"));
+    found->accuracy.add(sweep_best(*result.data, "val_acc_epoch"));
+    found->loss.add(sweep_best(*result.data, "val_loss_epoch"));
     found->test.add(accuracy_on(*result.data, "test"));
     found->seconds.add(member(*result.data, "speed", "seconds"));
   }
