@@ -13,20 +13,13 @@ namespace mase::engine::convolution_primitive {
 namespace {
 
 Step step_of(const Primitive& p, const Geometry& g, const Factors& factors) {
-  const auto& own = p.as<ConvolutionPayload>();
-  Step step{own.transposed ? "transposed_convolution" : "convolution",
+  Step step{p.as<ConvolutionPayload>().transposed ? "transposed_convolution" : "convolution",
             detail_of(g),
             {p.in[0], factors.weight},
             {p.out}};
-  if (own.add >= 0) step.kernel += "+add";
-  step.kernel += limits_text(own.low, own.high);
-  step.read({factors.bias, own.add});
+  step.kernel += factors.rest.text();
+  step.read({factors.bias, factors.rest.added()});
   return step;
-}
-
-kernels::Finish finish_of(const Primitive& p, const Memory& memory) {
-  const auto& own = p.as<ConvolutionPayload>();
-  return {own.low, own.high, memory.at(own.add)};
 }
 
 std::optional<Step> to_image(Plan& plan, Primitive& p) {
@@ -53,7 +46,7 @@ std::optional<Step> depthwise(Plan& plan, Primitive& primitive) {
   channels->join(step);
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, w = memory[factors.weight], b = memory.at(factors.bias), from = memory[p.in[0]],
-            to = memory[p.out], finish = finish_of(p, memory)](const Run& run) {
+            to = memory[p.out], finish = finish_of(factors.rest, memory)](const Run& run) {
       channels->forward(w, b, from, to, finish, run.n);
     };
   };
@@ -72,7 +65,7 @@ std::optional<Step> winograd(Plan& plan, Primitive& primitive) {
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, product = Winograd::Bound(*tiles, memory), w = memory[factors.weight],
             b = memory.at(factors.bias), from = memory[p.in[0]], to = memory[p.out],
-            finish = finish_of(p, memory)](const Run& run) {
+            finish = finish_of(factors.rest, memory)](const Run& run) {
       if (!fixed) product.transform_weights(w);
       product.forward(from, b, to, finish, false, run.n);
     };
@@ -94,7 +87,7 @@ std::optional<Step> winograd_rows(Plan& plan, Primitive& primitive) {
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, product = RowWinograd::Bound(*tiles, memory), w = memory[factors.weight],
             b = memory.at(factors.bias), from = memory[p.in[0]], to = memory[p.out],
-            finish = finish_of(p, memory)](const Run& run) {
+            finish = finish_of(factors.rest, memory)](const Run& run) {
       if (!fixed) product.transform_weights(w);
       product.forward(from, b, to, finish, run.n);
     };
@@ -104,8 +97,7 @@ std::optional<Step> winograd_rows(Plan& plan, Primitive& primitive) {
 
 std::optional<Step> output_lanes(Plan& plan, Primitive& primitive) {
   const Primitive p = primitive;
-  const auto& own = p.as<ConvolutionPayload>();
-  if (own.transposed || own.add >= 0) return {};
+  if (p.as<ConvolutionPayload>().transposed || p.epilogue.find<AddStage>()) return {};
   const Geometry g = geometry_of(plan, p);
   const auto lanes = OutputLanes::of(plan, g);
   if (!lanes) return {};
@@ -115,7 +107,7 @@ std::optional<Step> output_lanes(Plan& plan, Primitive& primitive) {
   plan.prepare.push_back(lanes->prepare(factors.weight));
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, product = OutputLanes::Bound(*lanes, memory), b = memory.at(factors.bias),
-            from = memory[p.in[0]], to = memory[p.out], finish = finish_of(p, memory)](
+            from = memory[p.in[0]], to = memory[p.out], finish = finish_of(factors.rest, memory)](
                const Run& run) { product.forward(from, b, to, finish, run.n); };
   };
   return step;
@@ -132,7 +124,7 @@ Step product_step(Plan& plan, const Primitive& p, const Geometry& g) {
     const auto tables = tables_of(g);
     return [=, w = memory[factors.weight], b = memory.at(factors.bias), from = memory[p.in[0]],
             to = memory[p.out], planes = memory[scratch], rows = memory.at(wide),
-            finish = finish_of(p, memory)](const Run& run) {
+            finish = finish_of(factors.rest, memory)](const Run& run) {
       run_forward(g, *tables, w, b, from, to, planes, run.n, finish, false, rows);
     };
   };
@@ -156,9 +148,9 @@ std::optional<Step> rows(Plan& plan, Primitive& p) {
 template <bool kTiles>
 std::optional<Step> integers(Plan& plan, Primitive& primitive) {
   const Primitive p = primitive;
-  const auto& own = p.as<ConvolutionPayload>();
   const Geometry g = geometry_of(plan, p);
-  if (g.groups != 1 || own.norm >= 0 || own.transposed) return {};
+  if (g.groups != 1 || p.as<ConvolutionPayload>().transposed) return {};
+  if (p.epilogue.find<ScaleShiftStage>()) return {};  // its weights are no such numbers
   const auto product = IntegerProduct::of(plan, p, g.image_stride, kTiles);
   if (!product) return {};
   std::optional<Step> floats = whole_planes(plan, primitive);
@@ -171,7 +163,7 @@ std::optional<Step> integers(Plan& plan, Primitive& primitive) {
     return
         [=, run_floats = in_floats(memory), bound = IntegerProduct::Bound(*product, memory),
          tables = tables_of(g), b = memory.at(p.bias), from = memory[p.in[0]], to = memory[p.out],
-         planes = memory[scratch], finish = finish_of(p, memory)](const Run& run) {
+         planes = memory[scratch], finish = finish_of(p.epilogue, memory)](const Run& run) {
           const uint32_t* quads = bound.pack(from, g.planes.size[0] * g.planes.size[1] * run.n);
           if (!quads) return run_floats(run);
           run_integers(g, *product, bound, *tables, quads, b, to, planes, run.n, finish);
@@ -197,12 +189,16 @@ const Register<PrimitiveRecord> registered{{
     .gradient = convolution_gradient,
     .generate = generate_convolution,
     .sample_by_sample = each_sample_alone,
+    .stages = {StageKind::scale_shift, StageKind::add, StageKind::clamp},
+    .takes =
+        [](const Plan& plan, const Primitive& p, const Stage& stage) {
+          if (plan.options.training || p.as<ConvolutionPayload>().transposed) return false;
+          return kind_of(stage) != StageKind::scale_shift || has_plain_weights(plan, p);
+        },
     .text =
         [](const Plan&, const Primitive& p) {
           const auto& own = p.as<ConvolutionPayload>();
-          return fmt::format("{}{}{}{}{}", own.transposed ? " transposed" : "",
-                             own.norm >= 0 ? "+batch_norm" : "", own.add >= 0 ? "+add" : "",
-                             limits_text(own.low, own.high),
+          return fmt::format("{}{}", own.transposed ? " transposed" : "",
                              own.bias_cancels ? " bias without gradient" : "");
         },
     .multiply_adds = convolution_multiply_adds,

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "mase/engine/payloads.h"
-#include "mase/engine/primitives/fold.h"
 
 namespace mase::engine::convolution_primitive {
 namespace {
@@ -25,11 +24,9 @@ void add_segments(const Geometry& g, int64_t n, kernels::ShiftedShape& shape) {
 
 }  // namespace
 
-Factors factors_of(Plan& plan, const Primitive& p) {
-  const auto& own = p.as<ConvolutionPayload>();
-  if (own.norm < 0) return {p.weight, p.bias};
-  plan.prepare.push_back(prepare_folded(plan, p, own.norm, own.folded_weight, own.folded_bias));
-  return {own.folded_weight, own.folded_bias};
+kernels::Finish finish_of(const Epilogue& epilogue, const Memory& memory) {
+  const ClampStage limits = epilogue.limits();
+  return {limits.low, limits.high, memory.at(epilogue.added())};
 }
 
 const float* planes_of(const Geometry& g, const float* image, int64_t group, float* scratch,

@@ -9,6 +9,7 @@
 
 #include "mase/engine/kernels/shifted.h"
 #include "mase/engine/primitive.h"
+#include "mase/engine/primitives/fold.h"
 #include "mase/engine/primitives/integer.h"
 #include "mase/engine/primitives/planes.h"
 
@@ -31,11 +32,8 @@ struct Geometry {
   }
 };
 
-// The weights and bias that are multiplied with: those of the layer, or with a batch norm in them.
-struct Factors {
-  int weight, bias;
-};
-Factors factors_of(Plan& plan, const Primitive& p);
+// Sums and limits behind it, as the kernels take them.
+kernels::Finish finish_of(const Epilogue& epilogue, const Memory& memory);
 
 Geometry geometry_of(const Plan& plan, const Primitive& p);
 std::string detail_of(const Geometry& g);  // "16 -> 32, 3x3"

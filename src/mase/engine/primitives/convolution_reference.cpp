@@ -54,12 +54,6 @@ void convolution_reference(Reference& call) {
         value_at(y, at) += value_at(x, place) * value_at(w, tap);
     });
   });
-  if (own.add >= 0) {
-    const Array add = call.read(own.add);
-    for (size_t i = 0; i < y.data.size(); ++i) y.data[i] += add.data[i];
-  }
-  for (double& value : y.data)
-    value = std::clamp(value, static_cast<double>(own.low), static_cast<double>(own.high));
 }
 
 Slot generate_convolution(Trial& trial) {

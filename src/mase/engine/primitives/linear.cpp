@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear: y = w x + b over the rows, whatever the lanes are. In inference it takes a relu behind
-// it, a batch norm behind it (in its weights) and, when small, the gather and the layers before it.
+// linear: y = w x + b over the rows, whatever the lanes are. In inference it takes a batch norm
+// behind it (in its weights) and a relu.
 #include <algorithm>
 
 #include "mase/engine/kernels/kernels.h"
+#include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
 #include "mase/engine/primitives/fold.h"
 #include "mase/engine/primitives/integer.h"
 #include "mase/engine/primitives/quantize.h"
-#include "mase/engine/primitives/samples.h"
 #include "mase/engine/reference.h"
 #include "mase/engine/trial.h"
 
@@ -37,71 +37,11 @@ Geometry geometry_of(const Plan& plan, const Primitive& p) {
   return g;
 }
 
-// The weights and bias that are multiplied with: those of the layer, or with a batch norm in them.
-struct Factors {
-  int weight, bias;
-};
-
-Factors factors_of(Plan& plan, const Primitive& p) {
-  const auto& own = p.as<LinearPayload>();
-  if (own.norm < 0) return {p.weight, p.bias};
-  plan.prepare.push_back(prepare_folded(plan, p, own.norm, own.folded_weight, own.folded_bias));
-  return {own.folded_weight, own.folded_bias};
-}
-
-// A gather and the small linear layers behind it, of which `p` is the last.
-std::optional<Step> gathered(Plan& plan, Primitive& p) {
-  if (p.as<LinearPayload>().gather < 0) return {};
-  const Primitive& source = plan.primitives[static_cast<size_t>(p.as<LinearPayload>().gather)];
-  const auto gather = source.as<GatherPayload>();
-  std::vector<const Primitive*> chain = {&p};
-  for (int i = p.as<LinearPayload>().before; i >= 0; i = chain.front()->as<LinearPayload>().before)
-    chain.insert(chain.begin(), &plan.primitives[static_cast<size_t>(i)]);
-  struct Layer {
-    Factors factors;
-    kernels::LinearShape shape;
-    bool relu;
-  };
-  std::vector<Layer> layers;
-  const int out = p.out;
-  Step step{gather_name(gather), "", {}, {out}};
-  step.read({gather.scale, gather.shift});
-  const bool normalized = gather.norm >= 0;
-  if (normalized) plan.prepare.push_back(prepare_scale(plan, gather, plan.at(source.out).rows()));
-  for (const Primitive* layer : chain) {
-    const bool relu = layer->as<LinearPayload>().relu;
-    layers.push_back({factors_of(plan, *layer), geometry_of(plan, *layer).shape, relu});
-    step.kernel += relu ? "+linear+relu" : "+linear";
-    step.read({layers.back().factors.weight, layers.back().factors.bias});
-    if (step.detail.empty()) step.detail = std::to_string(layers.back().shape.in);
-    step.detail += fmt::format(" -> {}", layers.back().shape.out);
-  }
-  step.bind = [=](const Memory& memory) -> Kernel {
-    std::vector<kernels::NextLayer> next;
-    for (size_t i = 1; i < layers.size(); ++i) {
-      const Layer& layer = layers[i];
-      next.push_back({layer.shape.out, layer.shape.out_step, layer.shape.in_step,
-                      memory[layer.factors.weight], memory.at(layer.factors.bias), layer.relu});
-    }
-    kernels::LinearShape geometry = layers[0].shape;
-    geometry.stride = layers.back().shape.stride;
-    return [=, by = normalizer_of(gather, memory), w = memory[layers[0].factors.weight],
-            b = memory.at(layers[0].factors.bias), relu = layers[0].relu,
-            to = memory[out]](const Run& run) {
-      kernels::LinearShape shape = geometry;
-      shape.n = run.n;
-      kernels::gather_linear(run.inputs[gather.placeholder], normalized ? &by : nullptr, shape, w,
-                             b, relu, to, next);
-    };
-  };
-  return step;
-}
-
 Step vectors(Plan& plan, Primitive& p) {
   const Factors factors = factors_of(plan, p);
   const int weight = factors.weight, bias = factors.bias, x = p.in[0], out = p.out;
-  const bool relu = p.as<LinearPayload>().relu;
-  Step step{relu ? "linear+relu" : "linear", "", {x, weight}, {out}};
+  const bool relu = factors.rest.limits().is_relu();
+  Step step{"linear" + factors.rest.text(), "", {x, weight}, {out}};
   step.read({bias});
   const Geometry geometry = geometry_of(plan, p);
   step.detail = fmt::format("{} -> {}", geometry.shape.in, geometry.shape.out);
@@ -121,9 +61,9 @@ Step vectors(Plan& plan, Primitive& p) {
 // As integers where the operands are such; a batch in which one is not is computed as above.
 template <bool kTiles>
 std::optional<Step> integers(Plan& plan, Primitive& p) {
-  const auto& own = p.as<LinearPayload>();
   const Geometry geometry = geometry_of(plan, p);
-  if (geometry.groups != 1 || own.norm >= 0 || own.transposed) return {};
+  if (geometry.groups != 1 || p.as<LinearPayload>().transposed) return {};
+  if (p.epilogue.find<ScaleShiftStage>()) return {};  // its weights are no such numbers
   const int x = p.in[0], out = p.out, bias = p.bias;
   const auto product = IntegerProduct::of(plan, p, plan.row_stride(x), kTiles);
   if (!product) return {};
@@ -131,7 +71,8 @@ std::optional<Step> integers(Plan& plan, Primitive& p) {
   product->join(step);
   std::vector<int64_t> offsets;
   for (int64_t q = 0; q < product->quads(); ++q) offsets.push_back(q * product->stride());
-  step.bind = [=, &plan, relu = own.relu, in_floats = step.bind](const Memory& memory) -> Kernel {
+  const bool relu = p.epilogue.limits().is_relu();
+  step.bind = [=, &plan, in_floats = step.bind](const Memory& memory) -> Kernel {
     return [=, &plan, floats = in_floats(memory), bound = IntegerProduct::Bound(*product, memory),
             b = memory.at(bias), from = memory[x], to = memory[out]](const Run& run) {
       const int64_t lanes = plan.lanes(x, run), terms = product->terms();
@@ -188,7 +129,7 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
   Plan& plan = backward.plan();
   const Geometry geometry = geometry_of(plan, p);
   const auto& own = p.as<LinearPayload>();
-  MASE_CHECK(!own.relu, "a training program does not fuse relu into linear");
+  MASE_CHECK(p.epilogue.empty(), "a training program fuses nothing into linear");
   const BackwardOperands operands = backward_operands(backward, p, own.backward, gradient);
   const int x = operands.x, weight = operands.weight;
   gradient = operands.gradient;
@@ -213,8 +154,7 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
 
 void reference(Reference& call) {
   const Primitive& p = call.primitive;
-  const auto& own = p.as<LinearPayload>();
-  const bool transposed = own.transposed;
+  const bool transposed = p.as<LinearPayload>().transposed;
   each_index(call.out.shape, [&](const Shape& index) {
     Shape from = index;
     double sum = p.bias >= 0 ? value_at(call.bias, {index.back()}) : 0;
@@ -222,7 +162,7 @@ void reference(Reference& call) {
       sum += value_at(call.in[0], from) *
              value_at(call.weight, transposed ? Shape{from.back(), index.back()}
                                               : Shape{index.back(), from.back()});
-    value_at(call.out, index) = own.relu ? std::max(0.0, sum) : sum;
+    value_at(call.out, index) = sum;
   });
 }
 
@@ -231,10 +171,6 @@ Slot generate(Trial& trial) {
   const bool few_bits = trial.few_bits();  // then large enough for products of integers to pay
   const int64_t in = trial.size(few_bits ? 30 : 1, 40, 256);
   const int64_t out = trial.size(few_bits ? 36 : 1, 40, 256);
-  if (!few_bits && trial.behind_samples()) {
-    const Slot samples = trial.sample_rows(in);
-    return trial.to().linear(samples, trial.parameter({out, in}), trial.parameter({out}));
-  }
   const bool small = trial.coin(true);
   Slot x =
       trial.activation(small ? Shape{in} : Shape{trial.size(1, 5, 1), trial.size(1, 9, 1), in});
@@ -254,20 +190,25 @@ const Register<PrimitiveRecord> registered{{
     .name = "linear",
     .summary = "a weight matrix times the rows",
     .payload = typeid(LinearPayload),
-    .variants = {{"gathered", gathered},
-                 {"integer tiles", integers<true>, true, kernels::has_integer_tiles},
+    .variants = {{"integer tiles", integers<true>, true, kernels::has_integer_tiles},
                  {"integers", integers<false>, true, kernels::has_integer_dot},
                  {"vectors", vectors}},
     .reference = reference,
     .gradient = gradient,
     .generate = generate,
     .sample_by_sample = each_sample_alone,
+    .stages = {StageKind::scale_shift, StageKind::clamp},
+    .takes =
+        [](const Plan& plan, const Primitive& p, const Stage& stage) {
+          if (plan.options.training) return false;
+          if (const auto* limits = std::get_if<ClampStage>(&stage)) return limits->is_relu();
+          return !p.as<LinearPayload>().transposed && plan.at(p.out).shape.size() == 2 &&
+                 has_plain_weights(plan, p);
+        },
     .text =
         [](const Plan&, const Primitive& p) {
           const auto& own = p.as<LinearPayload>();
-          return fmt::format("{}{}{}{}{}{}", own.gather >= 0 ? "+gather" : "",
-                             own.before >= 0 ? "+linear" : "", own.transposed ? " transposed" : "",
-                             own.norm >= 0 ? "+batch_norm" : "", own.relu ? "+relu" : "",
+          return fmt::format("{}{}", own.transposed ? " transposed" : "",
                              own.bias_cancels ? " bias without gradient" : "");
         },
     .multiply_adds =

@@ -387,6 +387,11 @@ const Register<PrimitiveRecord> registered{{
           const Quantizer& quantizer = *p.as<QuantizePayload>().quantizer;
           return quantizer.elementwise && !quantizer.quantize_drawn;
         },
+    .as_stage = [](const Plan&, const Primitive& p, int) -> std::optional<Stage> {
+      const Quantizer* quantizer = p.as<QuantizePayload>().quantizer;
+      if (!quantizer->elementwise || has_gradient_step(p)) return {};  // straight-through
+      return RoundStage{quantizer, p.stream};
+    },
     .text = [](const Plan&,
                const Primitive& p) { return " to " + p.as<QuantizePayload>().quantizer->format; },
 }};
