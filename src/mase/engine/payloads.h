@@ -29,8 +29,30 @@ struct LinearPayload {
 struct ConvolutionPayload {
   Lowering::Convolution options;
   bool transposed = false;
+  bool transforms = true;                  // whether its sums may be computed in another order
   const Quantization* backward = nullptr;  // as a linear layer's
   bool bias_cancels = false;
+};
+
+// Sums of the second operand times the first, for the weights of the convolution between them.
+struct ConvolutionWeightsPayload {
+  Lowering::Convolution options;
+  bool transposed = false, transforms = true;
+};
+
+// The weights of a convolution with inputs and outputs exchanged and the taps in reverse.
+struct TurnTapsPayload {
+  int64_t groups = 1;
+};
+
+// The sums over all but one dimension, which is the innermost of the rows.
+struct LaneSumsPayload {
+  size_t dim = 1;
+};
+
+// Sums of the second operand times the first, for the weights of the linear layer between them.
+struct LinearWeightsPayload {
+  bool transposed = false;
 };
 
 struct PoolPayload {

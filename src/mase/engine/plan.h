@@ -65,7 +65,8 @@ struct Primitive {
   NodeId node = -1;
   std::vector<std::pair<std::string, int>> params = {};  // further tensors that are read
   uint64_t stream = 0;                                   // of its random draws
-  bool of_loss = false;                                  // only the loss needs it
+  bool accumulate = false;  // added to what the result holds; has no bias, no epilogue
+  bool of_loss = false;     // only the loss needs it
   bool removed = false;
 
   std::vector<int> reads() const;  // every tensor it reads; one twice where it does so twice

@@ -33,6 +33,11 @@ class Backward {
   // computed in its place, if that has none yet: half the memory to write.
   virtual void take_over(int tensor, int gradient) = 0;
   virtual void push(Step step) = 0;
+  // Computes this primitive as the gradient of `tensor`, or adds it to that; nothing where no
+  // gradient of it is wanted.
+  virtual void send(const char* record, Primitive primitive, int tensor) = 0;
+  // Computes it by the way: the tensor of its result, which is such a one.
+  virtual int compute(const char* record, Primitive primitive, TensorInfo result) = 0;
 };
 
 // Operands and result of one run in row-major double precision, whatever their layout: a primitive
@@ -71,6 +76,7 @@ struct PrimitiveRecord {
   // The first that applies is taken. Behind them all stands the reference, which always does.
   std::vector<Variant> variants;
   std::function<void(Reference& call)> reference = {};
+  bool accumulates = false;  // whether its variants can add to what the result holds
   // Sends the gradient of the result to those of the inputs. Empty: there is none to send.
   std::function<void(Backward& backward, const Primitive& primitive, int gradient)> gradient = {};
   // One such primitive with operands of drawn sizes, layouts and values, for the sweeping test and
@@ -99,6 +105,9 @@ struct PrimitiveRecord {
 };
 
 const PrimitiveRecord& find_primitive(const std::string& name);
+
+// By the first variant that applies.
+Step first_step(Plan& plan, Primitive& primitive);
 
 // All variants, the reference last.
 std::vector<Variant> variants_of(const PrimitiveRecord& record);

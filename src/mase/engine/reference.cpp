@@ -112,7 +112,7 @@ Step reference_step(Plan& plan, Primitive& primitive) {
       Reference call = read_operands(plan, p, memory, run);
       run_reference(call);
       const std::vector<float> values(call.out.data.begin(), call.out.data.end());
-      from_row_major(view_of(plan, p.out), values.data(), run.n, memory[p.out]);
+      from_row_major(view_of(plan, p.out), values.data(), run.n, memory[p.out], p.accumulate);
     };
   };
   return step;

@@ -48,6 +48,7 @@ class Trial {
   Slot rounded(Slot slot, int width, int frac);  // to fixed point
   // The samples of a placeholder, which the caller has.
   void samples(const Shape& sample);
+  Slot beside(Slot slot);  // another operand that lies as this one
   Slot sample_rows(int64_t features);
   Slot fixed_norm(Slot x);  // a batch norm of running statistics behind it
   Lowerer& to() { return lowerer_; }

@@ -5,8 +5,11 @@
 #include "mase/engine/primitives/convolution.h"
 
 #include "mase/engine/payloads.h"
-#include "mase/engine/primitives/convolution_to_image.h"
+#include "mase/engine/primitives/convolution_products.h"
+#include "mase/engine/primitives/convolution_transposed.h"
+#include "mase/engine/primitives/depthwise.h"
 #include "mase/engine/primitives/output_lanes.h"
+#include "mase/engine/primitives/winograd.h"
 #include "mase/engine/primitives/winograd_rows.h"
 
 namespace mase::engine::convolution_primitive {
@@ -22,17 +25,10 @@ Step step_of(const Primitive& p, const Geometry& g, const Factors& factors) {
   return step;
 }
 
-std::optional<Step> to_image(Plan& plan, Primitive& p) {
-  if (!p.as<ConvolutionPayload>().transposed) return {};
-  const Factors factors = factors_of(plan, p);
-  const Geometry g = geometry_of(plan, p);
-  Step step = step_of(p, g, factors);
-  const ToImage image(plan, p, g, step);
-  step.bind = [=, in = p.in[0], out = p.out](const Memory& memory) {
-    return image.kernel(memory[factors.weight], memory.at(factors.bias), memory[in], memory[out],
-                        memory, false);
-  };
-  return step;
+// What was there is added where the kernel does not do so itself.
+kernels::Finish finish_of(const Primitive& p, const Epilogue& epilogue, const Memory& memory) {
+  return p.accumulate ? kernels::Finish{.add = memory[p.out]}
+                      : convolution_primitive::finish_of(epilogue, memory);
 }
 
 std::optional<Step> depthwise(Plan& plan, Primitive& primitive) {
@@ -46,7 +42,7 @@ std::optional<Step> depthwise(Plan& plan, Primitive& primitive) {
   channels->join(step);
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, w = memory[factors.weight], b = memory.at(factors.bias), from = memory[p.in[0]],
-            to = memory[p.out], finish = finish_of(factors.rest, memory)](const Run& run) {
+            to = memory[p.out], finish = finish_of(p, factors.rest, memory)](const Run& run) {
       channels->forward(w, b, from, to, finish, run.n);
     };
   };
@@ -54,9 +50,11 @@ std::optional<Step> depthwise(Plan& plan, Primitive& primitive) {
 }
 
 std::optional<Step> winograd(Plan& plan, Primitive& primitive) {
-  const auto tiles = winograd_of(plan, primitive, false);
-  if (!tiles) return {};
   const Primitive p = primitive;
+  if (!may_be_transformed(plan, p)) return {};
+  const auto tiles =
+      Winograd::of(plan, shape_of(plan, p.as<ConvolutionPayload>().options, p.in[0], p.out), false);
+  if (!tiles) return {};
   const Factors factors = factors_of(plan, p);
   Step step = step_of(p, geometry_of(plan, p), factors);
   tiles->join(step);
@@ -65,9 +63,9 @@ std::optional<Step> winograd(Plan& plan, Primitive& primitive) {
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, product = Winograd::Bound(*tiles, memory), w = memory[factors.weight],
             b = memory.at(factors.bias), from = memory[p.in[0]], to = memory[p.out],
-            finish = finish_of(factors.rest, memory)](const Run& run) {
+            finish = finish_of(p, factors.rest, memory)](const Run& run) {
       if (!fixed) product.transform_weights(w);
-      product.forward(from, b, to, finish, false, run.n);
+      product.forward(from, b, to, p.accumulate ? kernels::Finish{} : finish, p.accumulate, run.n);
     };
   };
   return step;
@@ -87,7 +85,7 @@ std::optional<Step> winograd_rows(Plan& plan, Primitive& primitive) {
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, product = RowWinograd::Bound(*tiles, memory), w = memory[factors.weight],
             b = memory.at(factors.bias), from = memory[p.in[0]], to = memory[p.out],
-            finish = finish_of(factors.rest, memory)](const Run& run) {
+            finish = finish_of(p, factors.rest, memory)](const Run& run) {
       if (!fixed) product.transform_weights(w);
       product.forward(from, b, to, finish, run.n);
     };
@@ -107,8 +105,10 @@ std::optional<Step> output_lanes(Plan& plan, Primitive& primitive) {
   plan.prepare.push_back(lanes->prepare(factors.weight));
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, product = OutputLanes::Bound(*lanes, memory), b = memory.at(factors.bias),
-            from = memory[p.in[0]], to = memory[p.out], finish = finish_of(factors.rest, memory)](
-               const Run& run) { product.forward(from, b, to, finish, run.n); };
+            from = memory[p.in[0]], to = memory[p.out],
+            finish = finish_of(p, factors.rest, memory)](const Run& run) {
+      product.forward(from, b, to, finish, run.n);
+    };
   };
   return step;
 }
@@ -124,8 +124,9 @@ Step product_step(Plan& plan, const Primitive& p, const Geometry& g) {
     const auto tables = tables_of(g);
     return [=, w = memory[factors.weight], b = memory.at(factors.bias), from = memory[p.in[0]],
             to = memory[p.out], planes = memory[scratch], rows = memory.at(wide),
-            finish = finish_of(factors.rest, memory)](const Run& run) {
-      run_forward(g, *tables, w, b, from, to, planes, run.n, finish, false, rows);
+            finish = finish_of(p, factors.rest, memory)](const Run& run) {
+      run_forward(g, *tables, w, b, from, to, planes, run.n,
+                  p.accumulate ? kernels::Finish{} : finish, p.accumulate, rows);
     };
   };
   return step;
@@ -134,7 +135,8 @@ Step product_step(Plan& plan, const Primitive& p, const Geometry& g) {
 std::optional<Step> whole_planes(Plan& plan, Primitive& p) {
   Geometry g = geometry_of(plan, p);
   const int64_t batch = plan.options.batch_size;
-  if (p.as<ConvolutionPayload>().transposed || !worth_whole_planes(g.planes, batch)) return {};
+  if (p.as<ConvolutionPayload>().transposed || p.accumulate || !worth_whole_planes(g.planes, batch))
+    return {};
   g.wide_stride = padded_lanes(g.planes.result[0] * g.planes.pitch(batch));
   return product_step(plan, p, g);
 }
@@ -149,7 +151,7 @@ template <bool kTiles>
 std::optional<Step> integers(Plan& plan, Primitive& primitive) {
   const Primitive p = primitive;
   const Geometry g = geometry_of(plan, p);
-  if (g.groups != 1 || p.as<ConvolutionPayload>().transposed) return {};
+  if (g.groups != 1 || p.accumulate || p.as<ConvolutionPayload>().transposed) return {};
   if (p.epilogue.find<ScaleShiftStage>()) return {};  // its weights are no such numbers
   const auto product = IntegerProduct::of(plan, p, g.image_stride, kTiles);
   if (!product) return {};
@@ -163,7 +165,7 @@ std::optional<Step> integers(Plan& plan, Primitive& primitive) {
     return
         [=, run_floats = in_floats(memory), bound = IntegerProduct::Bound(*product, memory),
          tables = tables_of(g), b = memory.at(p.bias), from = memory[p.in[0]], to = memory[p.out],
-         planes = memory[scratch], finish = finish_of(p.epilogue, memory)](const Run& run) {
+         planes = memory[scratch], finish = finish_of(p, p.epilogue, memory)](const Run& run) {
           const uint32_t* quads = bound.pack(from, g.planes.size[0] * g.planes.size[1] * run.n);
           if (!quads) return run_floats(run);
           run_integers(g, *product, bound, *tables, quads, b, to, planes, run.n, finish);
@@ -176,7 +178,8 @@ const Register<PrimitiveRecord> registered{{
     .name = "convolution",
     .summary = "sums over the taps of weights times the image shifted along the lanes",
     .payload = typeid(ConvolutionPayload),
-    .variants = {{"transposed", to_image},
+    .variants = {{"turned", turned},
+                 {"tap by tap", tap_by_tap},
                  {"integer tiles", integers<true>, true, kernels::has_integer_tiles},
                  {"integers", integers<false>, true, kernels::has_integer_dot},
                  {"depthwise", depthwise},
@@ -186,6 +189,7 @@ const Register<PrimitiveRecord> registered{{
                  {"whole planes", whole_planes},
                  {"rows", rows}},
     .reference = convolution_reference,
+    .accumulates = true,
     .gradient = convolution_gradient,
     .generate = generate_convolution,
     .sample_by_sample = each_sample_alone,

@@ -40,7 +40,7 @@ Geometry geometry_of(const Plan& plan, const Primitive& p) {
 Step vectors(Plan& plan, Primitive& p) {
   const Factors factors = factors_of(plan, p);
   const int weight = factors.weight, bias = factors.bias, x = p.in[0], out = p.out;
-  const bool relu = factors.rest.limits().is_relu();
+  const bool relu = factors.rest.limits().is_relu(), accumulate = p.accumulate;
   Step step{"linear" + factors.rest.text(), "", {x, weight}, {out}};
   step.read({bias});
   const Geometry geometry = geometry_of(plan, p);
@@ -52,7 +52,7 @@ Step vectors(Plan& plan, Primitive& p) {
       shape.n = plan.lanes(x, run);
       for (int64_t i = 0; i < geometry.groups; ++i)
         kernels::linear(shape, w, b, from + i * shape.in * shape.stride,
-                        to + i * shape.out * shape.stride, relu, false);
+                        to + i * shape.out * shape.stride, relu, accumulate);
     };
   };
   return step;
@@ -62,7 +62,7 @@ Step vectors(Plan& plan, Primitive& p) {
 template <bool kTiles>
 std::optional<Step> integers(Plan& plan, Primitive& p) {
   const Geometry geometry = geometry_of(plan, p);
-  if (geometry.groups != 1 || p.as<LinearPayload>().transposed) return {};
+  if (geometry.groups != 1 || p.accumulate || p.as<LinearPayload>().transposed) return {};
   if (p.epilogue.find<ScaleShiftStage>()) return {};  // its weights are no such numbers
   const int x = p.in[0], out = p.out, bias = p.bias;
   const auto product = IntegerProduct::of(plan, p, plan.row_stride(x), kTiles);
@@ -92,64 +92,21 @@ std::optional<Step> integers(Plan& plan, Primitive& p) {
   return step;
 }
 
-void weight_gradient(Backward& backward, const Primitive& p, const Geometry& geometry, int x,
-                     int gradient) {
-  Plan& plan = backward.plan();
-  const int bias = p.as<LinearPayload>().bias_cancels ? -1 : p.bias;
-  if (!backward.wanted(p.weight) && !backward.wanted(bias)) return;
-  const Target w = backward.target(p.weight), b = backward.target(bias);
-  Step step{"linear_weight_gradient", "", {x, gradient}, {}};
-  step.write({w.tensor, b.tensor});
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, from = memory[x], g = memory[gradient], dw = memory.at(w.tensor),
-            db = memory.at(b.tensor)](const Run& run) {
-      // The lanes in pieces whose rows stay in cache while all products are formed.
-      constexpr int64_t piece = 1024;
-      kernels::LinearShape shape = geometry.shape;
-      const int64_t lanes = plan.lanes(x, run);
-      for (int64_t i = 0; i < geometry.groups; ++i) {
-        const float* ups = g + i * shape.out * shape.stride;
-        const float* values = from + i * shape.in * shape.stride;
-        for (int64_t first = 0; dw && (first == 0 || first < lanes); first += piece) {
-          shape.n = std::min(piece, lanes - first);
-          kernels::linear_gradient(shape, ups + first, values + first, dw, nullptr,
-                                   w.accumulate || i > 0 || first > 0);
-        }
-        for (int64_t o = 0; db && o < shape.out; ++o) {
-          const auto sum = static_cast<float>(kernels::sum(ups + o * shape.stride, lanes));
-          db[o] = b.accumulate || i > 0 ? db[o] + sum : sum;
-        }
-      }
-    };
-  };
-  backward.push(std::move(step));
-}
-
 void gradient(Backward& backward, const Primitive& p, int gradient) {
-  Plan& plan = backward.plan();
-  const Geometry geometry = geometry_of(plan, p);
   const auto& own = p.as<LinearPayload>();
   MASE_CHECK(p.epilogue.empty(), "a training program fuses nothing into linear");
-  const BackwardOperands operands = backward_operands(backward, p, own.backward, gradient);
-  const int x = operands.x, weight = operands.weight;
-  gradient = operands.gradient;
-  weight_gradient(backward, p, geometry, x, gradient);
-  const Target t = backward.target(p.in[0]);
-  if (t.tensor < 0) return;
-  Step step{"linear_input_gradient", "", {weight, gradient}, {t.tensor}};
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, w = memory[weight], g = memory[gradient],
-            to = memory[t.tensor]](const Run& run) {
-      kernels::LinearShape shape = geometry.shape;
-      std::swap(shape.out, shape.in);
-      std::swap(shape.out_step, shape.in_step);
-      shape.n = plan.lanes(x, run);
-      for (int64_t i = 0; i < geometry.groups; ++i)
-        kernels::linear(shape, w, nullptr, g + i * shape.in * shape.stride,
-                        to + i * shape.out * shape.stride, false, t.accumulate);
-    };
-  };
-  backward.push(std::move(step));
+  const BackwardOperands to = backward_operands(backward, p, own.backward, gradient);
+  const size_t last = backward.plan().at(p.out).shape.size() - 1;
+  backward.send("linear_weights",
+                {.in = {to.x, to.gradient}, .payload = LinearWeightsPayload{own.transposed}},
+                p.weight);
+  if (!own.bias_cancels)
+    backward.send("lane_sums", {.in = {to.gradient}, .payload = LaneSumsPayload{last}}, p.bias);
+  backward.send("linear",
+                {.in = {to.gradient},
+                 .weight = to.weight,
+                 .payload = LinearPayload{.transposed = !own.transposed}},
+                p.in[0]);
 }
 
 void reference(Reference& call) {
@@ -194,6 +151,7 @@ const Register<PrimitiveRecord> registered{{
                  {"integers", integers<false>, true, kernels::has_integer_dot},
                  {"vectors", vectors}},
     .reference = reference,
+    .accumulates = true,
     .gradient = gradient,
     .generate = generate,
     .sample_by_sample = each_sample_alone,
