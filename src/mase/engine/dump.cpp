@@ -63,7 +63,7 @@ std::string primitives_text(const Plan& plan) {
     for (const auto& [name, tensor] : p.params)
       operands.push_back(name.empty() ? name_of(plan, tensor)
                                       : fmt::format("{} {}", name, name_of(plan, tensor)));
-    for (const Stage& stage : p.epilogue.stages)
+    for (const FusedStage& stage : p.epilogue.stages)
       for (const int tensor : reads_of(stage))
         operands.push_back(fmt::format("{} {}", stage_name(kind_of(stage)), name_of(plan, tensor)));
     text += fmt::format("{} = {}{}{}({}): {}\n", name_of(plan, p.out), p.record->name,

@@ -8,7 +8,7 @@ const char* stage_name(StageKind kind) {
   return names[static_cast<size_t>(kind)];
 }
 
-std::vector<int> reads_of(const Stage& stage) {
+std::vector<int> reads_of(const FusedStage& stage) {
   std::vector<int> tensors;
   const auto read = [&](int tensor) {
     if (tensor >= 0) tensors.push_back(tensor);
@@ -31,14 +31,14 @@ int Epilogue::added() const {
 
 std::vector<int> Epilogue::reads() const {
   std::vector<int> tensors;
-  for (const Stage& stage : stages)
+  for (const FusedStage& stage : stages)
     for (const int tensor : reads_of(stage)) tensors.push_back(tensor);
   return tensors;
 }
 
 std::string Epilogue::text() const {
   std::string text;
-  for (const Stage& stage : stages) {
+  for (const FusedStage& stage : stages) {
     const auto* limits = std::get_if<ClampStage>(&stage);
     text += std::string("+") + (limits && limits->is_relu() ? "relu" : stage_name(kind_of(stage)));
   }

@@ -39,20 +39,20 @@ struct RoundStage {
   uint64_t stream = 0;  // of its random draws
 };
 
-using Stage = std::variant<ScaleShiftStage, AddStage, ClampStage, RoundStage>;
+using FusedStage = std::variant<ScaleShiftStage, AddStage, ClampStage, RoundStage>;
 enum class StageKind : size_t { scale_shift, add, clamp, round };  // in the variant's order
 
-inline StageKind kind_of(const Stage& stage) { return static_cast<StageKind>(stage.index()); }
-const char* stage_name(StageKind kind);         // "batch_norm", as the primitive it was
-std::vector<int> reads_of(const Stage& stage);  // tensors
+inline StageKind kind_of(const FusedStage& stage) { return static_cast<StageKind>(stage.index()); }
+const char* stage_name(StageKind kind);              // "batch_norm", as the primitive it was
+std::vector<int> reads_of(const FusedStage& stage);  // tensors
 
 struct Epilogue {
-  std::vector<Stage> stages;
+  std::vector<FusedStage> stages;
 
   bool empty() const { return stages.empty(); }
   template <class T>
   const T* find() const {
-    for (const Stage& stage : stages)
+    for (const FusedStage& stage : stages)
       if (const T* found = std::get_if<T>(&stage)) return found;
     return nullptr;
   }

@@ -82,9 +82,9 @@ bool lie_alike(const TensorInfo& a, const TensorInfo& b) {
 }
 
 // Whether a stage may follow those that the primitive has.
-bool takes(const Plan& plan, const Primitive& p, const Stage& stage) {
+bool takes(const Plan& plan, const Primitive& p, const FusedStage& stage) {
   const std::vector<StageKind>& order = p.record->stages;
-  const auto place = [&](const Stage& of) {
+  const auto place = [&](const FusedStage& of) {
     return std::find(order.begin(), order.end(), kind_of(of));
   };
   if (place(stage) == order.end()) return false;
@@ -98,7 +98,7 @@ bool absorb(Rewriting& program, Primitive& p, std::string& name) {
   Primitive* user = p.record->stages.empty() ? nullptr : program.only_user(p);
   if (!user || !user->record->as_stage || !user->epilogue.empty()) return false;
   if (std::find(user->in.begin(), user->in.end(), p.out) == user->in.end()) return false;
-  const std::optional<Stage> stage = user->record->as_stage(plan, *user, p.out);
+  const std::optional<FusedStage> stage = user->record->as_stage(plan, *user, p.out);
   if (!stage || !takes(plan, p, *stage)) return false;
   // What is repeated or moved as well stays; so does what is added later.
   const std::vector<int> reads = reads_of(*stage);

@@ -88,9 +88,11 @@ struct PrimitiveRecord {
   // What it can do to its result before that is written, in this order, each once at most, and
   // whether it can do this one; empty: any of them.
   std::vector<StageKind> stages = {};
-  std::function<bool(const Plan& plan, const Primitive& primitive, const Stage& stage)> takes = {};
+  std::function<bool(const Plan& plan, const Primitive& primitive, const FusedStage& stage)> takes =
+      {};
   // What it is to this operand, the result of another, where a stage is all it is.
-  std::function<std::optional<Stage>(const Plan& plan, const Primitive& primitive, int operand)>
+  std::function<std::optional<FusedStage>(const Plan& plan, const Primitive& primitive,
+                                          int operand)>
       as_stage = {};
   // Whether the result's values are some of the first operand's, moved: what those are rounded to,
   // these are too.

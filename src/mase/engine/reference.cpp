@@ -61,7 +61,7 @@ Reference read_operands(const Plan& plan, const Primitive& p, const Memory& memo
 
 void run_reference(Reference& call) {
   call.primitive.record->reference(call);
-  for (const Stage& stage : call.primitive.epilogue.stages) {
+  for (const FusedStage& stage : call.primitive.epilogue.stages) {
     if (const auto* norm = std::get_if<ScaleShiftStage>(&stage)) {
       const Array mean = call.read(norm->mean), variance = call.read(norm->variance);
       const Array weight = norm->weight >= 0 ? call.read(norm->weight) : Array();

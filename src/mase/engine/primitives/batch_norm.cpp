@@ -307,7 +307,7 @@ Slot generate(Trial& trial) {
 }
 
 // Inference: a fixed scale and shift of each channel, where all its parameters are plain ones.
-std::optional<Stage> as_stage(const Plan& plan, const Primitive& p, int) {
+std::optional<FusedStage> as_stage(const Plan& plan, const Primitive& p, int) {
   const auto& own = p.as<BatchNormPayload>();
   if (plan.options.training || !plan.options.fold_batch_norm || own.batch_statistics ||
       !has_plain_weights(plan, p))
@@ -328,7 +328,8 @@ const Register<PrimitiveRecord> registered{{
         [](const Primitive& p) { return !p.as<BatchNormPayload>().batch_statistics; },
     .stages = {StageKind::clamp, StageKind::round},
     .takes =
-        [](const Plan& plan, const Primitive&, const Stage& stage) {  // its gradient knows a relu
+        [](const Plan& plan, const Primitive&,
+           const FusedStage& stage) {  // its gradient knows a relu
           const auto* limits = std::get_if<ClampStage>(&stage);
           return !limits || !plan.options.training || limits->is_relu();
         },

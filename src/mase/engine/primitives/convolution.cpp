@@ -195,7 +195,7 @@ const Register<PrimitiveRecord> registered{{
     .sample_by_sample = each_sample_alone,
     .stages = {StageKind::scale_shift, StageKind::add, StageKind::clamp},
     .takes =
-        [](const Plan& plan, const Primitive& p, const Stage& stage) {
+        [](const Plan& plan, const Primitive& p, const FusedStage& stage) {
           if (plan.options.training || p.as<ConvolutionPayload>().transposed) return false;
           return kind_of(stage) != StageKind::scale_shift || has_plain_weights(plan, p);
         },

@@ -119,7 +119,7 @@ Slot generate(Trial& trial) {
     const TensorInfo info = plan.at(x);
     const Slot add = trial.to().relayout(
         trial.activation(Shape(info.shape.begin() + 1, info.shape.end())), info.axes);
-    std::vector<Stage>& stages = plan.primitives[made.back()].epilogue.stages;
+    std::vector<FusedStage>& stages = plan.primitives[made.back()].epilogue.stages;
     stages.insert(stages.begin(), AddStage{add});
   }
   std::vector<Primitive*> parts;

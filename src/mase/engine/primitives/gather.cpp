@@ -82,7 +82,7 @@ const Register<PrimitiveRecord> registered{{
     .sample_by_sample = each_sample_alone,
     .stages = {StageKind::scale_shift, StageKind::clamp},
     .takes =
-        [](const Plan& plan, const Primitive& p, const Stage& stage) {
+        [](const Plan& plan, const Primitive& p, const FusedStage& stage) {
           const TensorInfo& out = plan.at(p.out);
           if (const auto* limits = std::get_if<ClampStage>(&stage))
             return limits->is_relu() && !p.epilogue.empty();

@@ -157,7 +157,7 @@ const Register<PrimitiveRecord> registered{{
     .sample_by_sample = each_sample_alone,
     .stages = {StageKind::scale_shift, StageKind::clamp},
     .takes =
-        [](const Plan& plan, const Primitive& p, const Stage& stage) {
+        [](const Plan& plan, const Primitive& p, const FusedStage& stage) {
           if (plan.options.training) return false;
           if (const auto* limits = std::get_if<ClampStage>(&stage)) return limits->is_relu();
           return !p.as<LinearPayload>().transposed && plan.at(p.out).shape.size() == 2 &&

@@ -258,7 +258,7 @@ std::optional<Limits> limits_of(const Expr& expr) {
 bool is_operand(const Expr& expr) { return expr.node().op == ScalarOp::operand; }
 
 // A sum of two operands, or limits of the one.
-std::optional<Stage> as_stage(const Plan&, const Primitive& p, int operand) {
+std::optional<FusedStage> as_stage(const Plan&, const Primitive& p, int operand) {
   const Expr& expr = p.as<MapPayload>().expr;
   if (p.in.size() == 1) {
     const std::optional<Limits> limits = limits_of(expr);

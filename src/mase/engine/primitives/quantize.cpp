@@ -382,7 +382,7 @@ const Register<PrimitiveRecord> registered{{
           const Quantizer& quantizer = *p.as<QuantizePayload>().quantizer;
           return quantizer.elementwise && !quantizer.quantize_drawn;
         },
-    .as_stage = [](const Plan&, const Primitive& p, int) -> std::optional<Stage> {
+    .as_stage = [](const Plan&, const Primitive& p, int) -> std::optional<FusedStage> {
       const Quantizer* quantizer = p.as<QuantizePayload>().quantizer;
       if (!quantizer->elementwise || has_gradient_step(p)) return {};  // straight-through
       return RoundStage{quantizer, p.stream};
