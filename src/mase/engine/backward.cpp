@@ -49,8 +49,28 @@ class Differentiator : public Backward {
     step.node = node_;
     plan_.backward.push_back(std::move(step));
   }
+  void send(const char* record, Primitive primitive, int tensor) override {
+    const Target to = target(tensor);
+    if (to.tensor < 0) return;
+    primitive.accumulate = to.accumulate;
+    primitive.out = to.tensor;
+    emit(record, primitive);
+  }
+  int compute(const char* record, Primitive primitive, TensorInfo result) override {
+    result.place = Place::arena;
+    result.view_of = -1;
+    result.pinned = result.differentiable = false;
+    primitive.out = plan_.add(std::move(result));
+    emit(record, primitive);
+    return primitive.out;
+  }
 
  private:
+  void emit(const char* record, Primitive& primitive) {
+    primitive.record = &find_primitive(record);
+    primitive.node = node_;
+    push(first_step(plan_, primitive));
+  }
   // The derivative of the loss by itself.
   void seed(int gradient) {
     written(gradient);

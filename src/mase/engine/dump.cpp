@@ -63,9 +63,12 @@ std::string primitives_text(const Plan& plan) {
     for (const auto& [name, tensor] : p.params)
       operands.push_back(name.empty() ? name_of(plan, tensor)
                                       : fmt::format("{} {}", name, name_of(plan, tensor)));
-    text += fmt::format("{} = {}{}({}): {}\n", name_of(plan, p.out), p.record->name,
-                        p.record->text ? p.record->text(plan, p) : "", fmt::join(operands, ", "),
-                        type_of(plan, p.out));
+    for (const FusedStage& stage : p.epilogue.stages)
+      for (const int tensor : reads_of(stage))
+        operands.push_back(fmt::format("{} {}", stage_name(kind_of(stage)), name_of(plan, tensor)));
+    text += fmt::format("{} = {}{}{}({}): {}\n", name_of(plan, p.out), p.record->name,
+                        p.record->text ? p.record->text(plan, p) : "", p.epilogue.text(),
+                        fmt::join(operands, ", "), type_of(plan, p.out));
   }
   std::vector<std::string> outputs;
   for (const int tensor : plan.outputs) outputs.push_back(name_of(plan, tensor));

@@ -6,21 +6,21 @@
 #include "mase/engine/primitives/loss.h"
 
 namespace mase::engine {
-namespace {
 
-Step first_that_applies(Plan& plan, Primitive& primitive) {
+Step first_step(Plan& plan, Primitive& primitive) {
+  MASE_CHECK(!primitive.accumulate || (primitive.record->accumulates && primitive.bias < 0 &&
+                                       primitive.epilogue.empty()),
+             "'{}' cannot add to a tensor", primitive.record->name);
   for (const Variant& variant : variants_of(*primitive.record))
     if (std::optional<Step> step = variant.forward(plan, primitive)) return std::move(*step);
   MASE_CHECK(false, "'{}' cannot be computed", primitive.record->name);
   return {};
 }
 
-}  // namespace
-
 void emit_forward(Plan& plan) {
   for (size_t i = 0; i < plan.primitives.size(); ++i) {
     if (plan.primitives[i].removed) continue;
-    Step step = first_that_applies(plan, plan.primitives[i]);
+    Step step = first_step(plan, plan.primitives[i]);
     const Primitive& p = plan.primitives[i];
     step.node = p.node;
     const bool once = !plan.options.training && plan.at(p.out).constant;

@@ -41,16 +41,12 @@ Slot Lowerer::add(const char* record, Primitive primitive, Shape shape, Layout l
       layout == Layout::fixed && !primitive.is<DropoutPayload>() && !primitive.is<GatherPayload>();
   const bool takes_labels = primitive.is<OneHotPayload>() || primitive.is<CrossEntropyPayload>();
   const auto depends = [&](int tensor) {
-    if (tensor < 0) return;
     MASE_CHECK(takes_labels || plan_.at(tensor).element == DType::f32,
                "'{}' computes with class numbers", record);
     info.differentiable = info.differentiable || plan_.at(tensor).differentiable;
     info.constant = info.constant && plan_.at(tensor).constant;
   };
-  for (const int tensor : primitive.in) depends(tensor);
-  for (const auto& [name, tensor] : primitive.params) depends(tensor);
-  depends(primitive.weight);
-  depends(primitive.bias);
+  for (const int tensor : primitive.reads()) depends(tensor);
   if (primitive.record->moves_values) info.rounding = plan_.at(primitive.in[0]).rounding;
   if (primitive.is<QuantizePayload>()) {
     info.rounding = primitive.as<QuantizePayload>().quantizer;

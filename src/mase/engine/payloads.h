@@ -2,8 +2,6 @@
 // What the primitives carry that lowering fills in and rewrites look at.
 #pragma once
 
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -15,9 +13,6 @@ namespace mase::engine {
 // The samples of a placeholder, from the caller's row-major memory.
 struct GatherPayload {
   size_t placeholder = 0;
-  // The removed batch norm that is done to the samples as they come in, as a scale and a shift.
-  int norm = -1, scale = -1, shift = -1;
-  bool relu = false;
 };
 
 struct MapPayload {
@@ -29,23 +24,35 @@ struct LinearPayload {
   // Formats of the products of the backward pass; params then begin with the unrounded input.
   const Quantization* backward = nullptr;
   bool bias_cancels = false;  // only a batch norm reads it, its bias has derivative 0
-  bool relu = false;          // max(0, result)
-  // The removed batch norm that is multiplied into the weights.
-  int norm = -1, folded_weight = -1, folded_bias = -1;
-  int gather = -1;  // the removed gather whose samples it takes itself
-  int before = -1;  // the removed linear layer between that and this one
 };
 
 struct ConvolutionPayload {
   Lowering::Convolution options;
   bool transposed = false;
+  bool transforms = true;                  // whether its sums may be computed in another order
   const Quantization* backward = nullptr;  // as a linear layer's
   bool bias_cancels = false;
-  // In inference: a tensor that is added to the result, whose values are then kept within limits.
-  int add = -1;
-  float low = -std::numeric_limits<float>::infinity();
-  float high = std::numeric_limits<float>::infinity();
-  int norm = -1, folded_weight = -1, folded_bias = -1;
+};
+
+// Sums of the second operand times the first, for the weights of the convolution between them.
+struct ConvolutionWeightsPayload {
+  Lowering::Convolution options;
+  bool transposed = false, transforms = true;
+};
+
+// The weights of a convolution with inputs and outputs exchanged and the taps in reverse.
+struct TurnTapsPayload {
+  int64_t groups = 1;
+};
+
+// The sums over all but one dimension, which is the innermost of the rows.
+struct LaneSumsPayload {
+  size_t dim = 1;
+};
+
+// Sums of the second operand times the first, for the weights of the linear layer between them.
+struct LinearWeightsPayload {
+  bool transposed = false;
 };
 
 struct PoolPayload {
@@ -80,20 +87,11 @@ struct TakePayload {
   int64_t untrained = -1;  // a row that gets no gradient
 };
 
-// What a step's kernel is called that also keeps its results between these.
-inline const char* limits_text(float low, float high) {
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  if (low == 0 && high == infinity) return "+relu";
-  return low > -infinity || high < infinity ? "+clamp" : "";
-}
-
 struct BatchNormPayload {
   int running_mean = -1, running_var = -1, tracked = -1;
   double eps = 1e-5;
   std::optional<double> momentum{};
   bool batch_statistics = false;
-  float low = -std::numeric_limits<float>::infinity(), high = -low;  // in training: those of a relu
-  const Quantizer* out_quantizer = nullptr;    // `out` holds the rounded result
   int mean = -1, variance = -1, inverse = -1;  // kept for the gradient
 };
 

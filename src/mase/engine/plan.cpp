@@ -57,6 +57,15 @@ int TensorInfo::row_place(int64_t axis) const {
   return found == axes.rows.end() ? -1 : static_cast<int>(found - axes.rows.begin());
 }
 
+std::vector<int> Primitive::reads() const {
+  std::vector<int> tensors = in;
+  for (const int tensor : {weight, bias})
+    if (tensor >= 0) tensors.push_back(tensor);
+  for (const auto& [name, tensor] : params) tensors.push_back(tensor);
+  for (const int tensor : epilogue.reads()) tensors.push_back(tensor);
+  return tensors;
+}
+
 void Step::read(std::initializer_list<int> tensors) {
   for (const int tensor : tensors)
     if (tensor >= 0) reads.push_back(tensor);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "mase/engine/axes.h"
+#include "mase/engine/epilogue.h"
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/program.h"
 #include "mase/ir/evaluate.h"
@@ -60,12 +61,15 @@ struct Primitive {
   int out = -1;
   int weight = -1, bias = -1;  // parameters, or what was computed from them
   std::any payload = {};
+  Epilogue epilogue = {};  // what is done to the result before it is written
   NodeId node = -1;
   std::vector<std::pair<std::string, int>> params = {};  // further tensors that are read
   uint64_t stream = 0;                                   // of its random draws
-  bool of_loss = false;                                  // only the loss needs it
+  bool accumulate = false;  // added to what the result holds; has no bias, no epilogue
+  bool of_loss = false;     // only the loss needs it
   bool removed = false;
 
+  std::vector<int> reads() const;  // every tensor it reads; one twice where it does so twice
   template <class T>
   const T& as() const {
     return std::any_cast<const T&>(payload);

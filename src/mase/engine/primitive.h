@@ -33,6 +33,11 @@ class Backward {
   // computed in its place, if that has none yet: half the memory to write.
   virtual void take_over(int tensor, int gradient) = 0;
   virtual void push(Step step) = 0;
+  // Computes this primitive as the gradient of `tensor`, or adds it to that; nothing where no
+  // gradient of it is wanted.
+  virtual void send(const char* record, Primitive primitive, int tensor) = 0;
+  // Computes it by the way: the tensor of its result, which is such a one.
+  virtual int compute(const char* record, Primitive primitive, TensorInfo result) = 0;
 };
 
 // Operands and result of one run in row-major double precision, whatever their layout: a primitive
@@ -71,6 +76,7 @@ struct PrimitiveRecord {
   // The first that applies is taken. Behind them all stands the reference, which always does.
   std::vector<Variant> variants;
   std::function<void(Reference& call)> reference = {};
+  bool accumulates = false;  // whether its variants can add to what the result holds
   // Sends the gradient of the result to those of the inputs. Empty: there is none to send.
   std::function<void(Backward& backward, const Primitive& primitive, int gradient)> gradient = {};
   // One such primitive with operands of drawn sizes, layouts and values, for the sweeping test and
@@ -79,6 +85,15 @@ struct PrimitiveRecord {
   std::string not_generated = {};
   // Whether a sample's result is the same whichever others are in the batch. Empty: it may not be.
   std::function<bool(const Primitive& primitive)> sample_by_sample = {};
+  // What it can do to its result before that is written, in this order, each once at most, and
+  // whether it can do this one; empty: any of them.
+  std::vector<StageKind> stages = {};
+  std::function<bool(const Plan& plan, const Primitive& primitive, const FusedStage& stage)> takes =
+      {};
+  // What it is to this operand, the result of another, where a stage is all it is.
+  std::function<std::optional<FusedStage>(const Plan& plan, const Primitive& primitive,
+                                          int operand)>
+      as_stage = {};
   // Whether the result's values are some of the first operand's, moved: what those are rounded to,
   // these are too.
   bool moves_values = false;
@@ -92,6 +107,9 @@ struct PrimitiveRecord {
 };
 
 const PrimitiveRecord& find_primitive(const std::string& name);
+
+// By the first variant that applies.
+Step first_step(Plan& plan, Primitive& primitive);
 
 // All variants, the reference last.
 std::vector<Variant> variants_of(const PrimitiveRecord& record);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/engine/reference.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+
+#include "mase/formats/format.h"
 
 namespace mase::engine {
 namespace {
@@ -55,17 +59,60 @@ Reference read_operands(const Plan& plan, const Primitive& p, const Memory& memo
   return call;
 }
 
+void run_reference(Reference& call) {
+  call.primitive.record->reference(call);
+  for (const FusedStage& stage : call.primitive.epilogue.stages) {
+    if (const auto* norm = std::get_if<ScaleShiftStage>(&stage)) {
+      const Array mean = call.read(norm->mean), variance = call.read(norm->variance);
+      const Array weight = norm->weight >= 0 ? call.read(norm->weight) : Array();
+      const Array bias = norm->bias >= 0 ? call.read(norm->bias) : Array();
+      each_index(call.out.shape, [&](const Shape& at) {
+        const auto c = static_cast<size_t>(at[1]);
+        double& value = value_at(call.out, at);
+        value = (value - mean.data[c]) / std::sqrt(variance.data[c] + norm->eps) *
+                    (norm->weight >= 0 ? weight.data[c] : 1) +
+                (norm->bias >= 0 ? bias.data[c] : 0);
+      });
+    } else if (const auto* sum = std::get_if<AddStage>(&stage)) {
+      const Array other = call.read(sum->tensor);
+      for (size_t i = 0; i < other.data.size(); ++i) call.out.data[i] += other.data[i];
+    } else if (const auto* limits = std::get_if<ClampStage>(&stage)) {
+      for (double& value : call.out.data)
+        value = std::clamp<double>(value, limits->low, limits->high);
+    } else {
+      std::vector<float> values(call.out.data.begin(), call.out.data.end());
+      const std::vector<float> from = values;
+      std::get<RoundStage>(stage).quantizer->reference(from.data(), values.data(), call.out.shape);
+      call.out.data.assign(values.begin(), values.end());
+    }
+  }
+}
+
+void run_parts(Reference& call, std::span<const Primitive> parts) {
+  std::vector<Array> in;
+  if (!parts.front().in.empty()) in.push_back(std::move(call.in[0]));
+  for (const Primitive& part : parts) {
+    Reference own{call.plan, part, call.run};
+    own.read = call.read;
+    own.in = std::move(in);
+    if (part.weight >= 0) own.weight = call.read(part.weight);
+    if (part.bias >= 0) own.bias = call.read(part.bias);
+    own.out = Array(view_of(call.plan, part.out).shape_for(call.run.n));
+    run_reference(own);
+    in = {std::move(own.out)};
+  }
+  call.out = std::move(in[0]);
+}
+
 Step reference_step(Plan& plan, Primitive& primitive) {
   const Primitive p = primitive;
-  Step step{p.record->name + ", reference", "", p.in, {p.out}};
-  step.read({p.weight, p.bias});
-  for (const auto& [name, tensor] : p.params) step.read({tensor});
+  Step step{p.record->name + ", reference", "", p.reads(), {p.out}};
   step.bind = [p, &plan](const Memory& memory) -> Kernel {
     return [p, &plan, memory](const Run& run) {
       Reference call = read_operands(plan, p, memory, run);
-      p.record->reference(call);
+      run_reference(call);
       const std::vector<float> values(call.out.data.begin(), call.out.data.end());
-      from_row_major(view_of(plan, p.out), values.data(), run.n, memory[p.out]);
+      from_row_major(view_of(plan, p.out), values.data(), run.n, memory[p.out], p.accumulate);
     };
   };
   return step;

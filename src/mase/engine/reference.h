@@ -2,6 +2,8 @@
 // What the plain loops of primitives share: indices of row-major arrays.
 #pragma once
 
+#include <span>
+
 #include "mase/engine/primitive.h"
 
 namespace mase::engine {
@@ -32,7 +34,12 @@ Reference read_operands(const Plan& plan, const Primitive& primitive, const Memo
                         const Run& run);
 Array read_tensor(const Plan& plan, int tensor, const Memory& memory, const Run& run);
 
-// The record's plain loops as a step.
+// What a primitive means: its record's plain loops, then the stages behind it.
+void run_reference(Reference& call);
+// The same of primitives that were joined to one, each taking the result of the one before.
+void run_parts(Reference& call, std::span<const Primitive> parts);
+
+// The plain loops as a step.
 Step reference_step(Plan& plan, Primitive& primitive);
 
 }  // namespace mase::engine

@@ -48,9 +48,9 @@ class Trial {
   Slot rounded(Slot slot, int width, int frac);  // to fixed point
   // The samples of a placeholder, which the caller has.
   void samples(const Shape& sample);
-  // Inference: whether the operand is to be a placeholder's samples, and these.
-  bool behind_samples();
+  Slot beside(Slot slot);  // another operand that lies as this one
   Slot sample_rows(int64_t features);
+  Slot fixed_norm(Slot x);  // a batch norm of running statistics behind it
   Lowerer& to() { return lowerer_; }
   Plan& plan() { return plan_; }
   // The gradient is no derivative: nothing to compare it with.

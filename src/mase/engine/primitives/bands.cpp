@@ -14,12 +14,8 @@ namespace {
 constexpr int64_t band_floats = int64_t{1} << 17;
 
 bool is_plain(const Plan& plan, const Primitive& p) {
-  const auto& own = p.as<ConvolutionPayload>();
-  const auto computed = [&](int tensor) {  // rounded weights may be products of integers
-    return tensor >= 0 && plan.at(tensor).place == Place::arena;
-  };
-  return !own.transposed && plan.at(p.in[0]).layout == Layout::batch && !computed(p.weight) &&
-         !computed(p.bias);
+  return !p.as<ConvolutionPayload>().transposed && plan.at(p.in[0]).layout == Layout::batch &&
+         has_plain_weights(plan, p);  // rounded weights may be products of integers
 }
 
 // Whether it is computed as products with shifted rows: those with steps of one may be transformed.
@@ -53,7 +49,7 @@ std::optional<Bands> Bands::of(const Plan& plan, const std::vector<const Primiti
   std::vector<Geometry> g;
   for (const Primitive* p : parts) {
     if (!is_plain(plan, *p)) return {};
-    if (p != parts.back() && p->as<ConvolutionPayload>().add >= 0) return {};
+    if (p != parts.back() && p->epilogue.find<AddStage>()) return {};
     g.push_back(geometry_of(plan, *p));
   }
   const Geometry &last = g.back(), &middle = g[g.size() - 2];

@@ -8,6 +8,7 @@
 
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/payloads.h"
+#include "mase/engine/primitives/fold.h"
 #include "mase/engine/primitives/quantize.h"
 #include "mase/engine/reference.h"
 #include "mase/engine/trial.h"
@@ -144,21 +145,22 @@ Step forward(Plan& plan, Primitive& primitive, const Sweeps& sweeps) {
             own.batch_statistics ? "batch statistics" : "running statistics",
             p.in,
             {p.out, own.mean, own.variance, own.inverse}};
-  step.kernel += limits_text(own.low, own.high);
-  if (own.out_quantizer) step.kernel += "+quantize";
+  step.kernel += p.epilogue.text();
   step.read({p.weight, p.bias, own.running_mean, own.running_var});
+  const ClampStage limits = p.epilogue.limits();
+  const RoundStage* found = p.epilogue.find<RoundStage>();
+  const RoundStage round = found ? *found : RoundStage{};
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     const Pointers at = pointers(plan, p, memory);
-    const kernels::NormParameters parameters{at.weight, at.bias, own.eps, own.low, own.high};
+    const kernels::NormParameters parameters{at.weight, at.bias, own.eps, limits.low, limits.high};
     auto quantizer = std::make_shared<RowQuantizer>(
-        RowQuantizer{own.out_quantizer, plan.options.seed, p.stream});
+        RowQuantizer{round.quantizer, plan.options.seed, round.stream});
     quantizer->first = at.y;
     quantizer->stride = shape.stride;
-    const bool drawn =
-        plan.options.training && own.out_quantizer && own.out_quantizer->quantize_drawn;
-    const auto rounding = !own.out_quantizer ? nullptr
-                          : drawn            ? RowQuantizer::call_drawn
-                                             : RowQuantizer::call;
+    const bool drawn = plan.options.training && round.quantizer && round.quantizer->quantize_drawn;
+    const auto rounding = !round.quantizer ? nullptr
+                          : drawn          ? RowQuantizer::call_drawn
+                                           : RowQuantizer::call;
     const bool sync = synchronised(plan, p);
     const int64_t positions = plan.at(p.out).positions();
     auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(2 * shape.channels));
@@ -208,12 +210,13 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
             x.tensor < 0 ? "parameters only" : "",
             {p.in[0], gradient, own.mean, own.inverse},
             {sum_g, sum_gx}};
-  step.kernel += limits_text(own.low, own.high);
+  const ClampStage limits = p.epilogue.limits();
+  if (limits.is_relu()) step.kernel += "+relu";
   step.read({p.weight, p.bias});
   step.write({x.tensor, weight.tensor, bias.tensor});
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     const Pointers at = pointers(plan, p, memory);
-    const kernels::NormParameters parameters{at.weight, at.bias, own.eps, own.low, own.high};
+    const kernels::NormParameters parameters{at.weight, at.bias, own.eps, limits.low, limits.high};
     const bool sync = synchronised(plan, p);
     const int64_t positions = plan.at(p.out).positions();
     auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(2 * shape.channels));
@@ -279,8 +282,7 @@ void reference(Reference& call) {
     const double normal = (value_at(x, at) - mean[c]) / std::sqrt(variance[c] + own.eps);
     const double y =
         normal * (p.weight >= 0 ? call.weight.data[c] : 1) + (p.bias >= 0 ? call.bias.data[c] : 0);
-    value_at(call.out, at) =
-        std::clamp(y, static_cast<double>(own.low), static_cast<double>(own.high));
+    value_at(call.out, at) = y;
   });
 }
 
@@ -304,6 +306,15 @@ Slot generate(Trial& trial) {
                                                                                             : out;
 }
 
+// Inference: a fixed scale and shift of each channel, where all its parameters are plain ones.
+std::optional<FusedStage> as_stage(const Plan& plan, const Primitive& p, int) {
+  const auto& own = p.as<BatchNormPayload>();
+  if (plan.options.training || !plan.options.fold_batch_norm || own.batch_statistics ||
+      !has_plain_weights(plan, p))
+    return {};
+  return ScaleShiftStage{p.weight, p.bias, own.running_mean, own.running_var, own.eps};
+}
+
 const Register<PrimitiveRecord> registered{{
     .name = "batch_norm",
     .summary = "each channel normalised over all its lanes",
@@ -315,11 +326,17 @@ const Register<PrimitiveRecord> registered{{
     .generate = generate,
     .sample_by_sample =
         [](const Primitive& p) { return !p.as<BatchNormPayload>().batch_statistics; },
+    .stages = {StageKind::clamp, StageKind::round},
+    .takes =
+        [](const Plan& plan, const Primitive&,
+           const FusedStage& stage) {  // its gradient knows a relu
+          const auto* limits = std::get_if<ClampStage>(&stage);
+          return !limits || !plan.options.training || limits->is_relu();
+        },
+    .as_stage = as_stage,
     .text =
         [](const Plan&, const Primitive& p) {
-          const auto& own = p.as<BatchNormPayload>();
-          return fmt::format("{}{}{}", own.batch_statistics ? " of the batch" : "",
-                             limits_text(own.low, own.high), own.out_quantizer ? "+quantize" : "");
+          return p.as<BatchNormPayload>().batch_statistics ? " of the batch" : "";
         },
 }};
 

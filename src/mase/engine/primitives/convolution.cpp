@@ -5,41 +5,30 @@
 #include "mase/engine/primitives/convolution.h"
 
 #include "mase/engine/payloads.h"
-#include "mase/engine/primitives/convolution_to_image.h"
+#include "mase/engine/primitives/convolution_products.h"
+#include "mase/engine/primitives/convolution_transposed.h"
+#include "mase/engine/primitives/depthwise.h"
 #include "mase/engine/primitives/output_lanes.h"
+#include "mase/engine/primitives/winograd.h"
 #include "mase/engine/primitives/winograd_rows.h"
 
 namespace mase::engine::convolution_primitive {
 namespace {
 
 Step step_of(const Primitive& p, const Geometry& g, const Factors& factors) {
-  const auto& own = p.as<ConvolutionPayload>();
-  Step step{own.transposed ? "transposed_convolution" : "convolution",
+  Step step{p.as<ConvolutionPayload>().transposed ? "transposed_convolution" : "convolution",
             detail_of(g),
             {p.in[0], factors.weight},
             {p.out}};
-  if (own.add >= 0) step.kernel += "+add";
-  step.kernel += limits_text(own.low, own.high);
-  step.read({factors.bias, own.add});
+  step.kernel += factors.rest.text();
+  step.read({factors.bias, factors.rest.added()});
   return step;
 }
 
-kernels::Finish finish_of(const Primitive& p, const Memory& memory) {
-  const auto& own = p.as<ConvolutionPayload>();
-  return {own.low, own.high, memory.at(own.add)};
-}
-
-std::optional<Step> to_image(Plan& plan, Primitive& p) {
-  if (!p.as<ConvolutionPayload>().transposed) return {};
-  const Factors factors = factors_of(plan, p);
-  const Geometry g = geometry_of(plan, p);
-  Step step = step_of(p, g, factors);
-  const ToImage image(plan, p, g, step);
-  step.bind = [=, in = p.in[0], out = p.out](const Memory& memory) {
-    return image.kernel(memory[factors.weight], memory.at(factors.bias), memory[in], memory[out],
-                        memory, false);
-  };
-  return step;
+// What was there is added where the kernel does not do so itself.
+kernels::Finish finish_of(const Primitive& p, const Epilogue& epilogue, const Memory& memory) {
+  return p.accumulate ? kernels::Finish{.add = memory[p.out]}
+                      : convolution_primitive::finish_of(epilogue, memory);
 }
 
 std::optional<Step> depthwise(Plan& plan, Primitive& primitive) {
@@ -53,7 +42,7 @@ std::optional<Step> depthwise(Plan& plan, Primitive& primitive) {
   channels->join(step);
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, w = memory[factors.weight], b = memory.at(factors.bias), from = memory[p.in[0]],
-            to = memory[p.out], finish = finish_of(p, memory)](const Run& run) {
+            to = memory[p.out], finish = finish_of(p, factors.rest, memory)](const Run& run) {
       channels->forward(w, b, from, to, finish, run.n);
     };
   };
@@ -61,9 +50,11 @@ std::optional<Step> depthwise(Plan& plan, Primitive& primitive) {
 }
 
 std::optional<Step> winograd(Plan& plan, Primitive& primitive) {
-  const auto tiles = winograd_of(plan, primitive, false);
-  if (!tiles) return {};
   const Primitive p = primitive;
+  if (!may_be_transformed(plan, p)) return {};
+  const auto tiles =
+      Winograd::of(plan, shape_of(plan, p.as<ConvolutionPayload>().options, p.in[0], p.out), false);
+  if (!tiles) return {};
   const Factors factors = factors_of(plan, p);
   Step step = step_of(p, geometry_of(plan, p), factors);
   tiles->join(step);
@@ -72,9 +63,9 @@ std::optional<Step> winograd(Plan& plan, Primitive& primitive) {
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, product = Winograd::Bound(*tiles, memory), w = memory[factors.weight],
             b = memory.at(factors.bias), from = memory[p.in[0]], to = memory[p.out],
-            finish = finish_of(p, memory)](const Run& run) {
+            finish = finish_of(p, factors.rest, memory)](const Run& run) {
       if (!fixed) product.transform_weights(w);
-      product.forward(from, b, to, finish, false, run.n);
+      product.forward(from, b, to, p.accumulate ? kernels::Finish{} : finish, p.accumulate, run.n);
     };
   };
   return step;
@@ -94,7 +85,7 @@ std::optional<Step> winograd_rows(Plan& plan, Primitive& primitive) {
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, product = RowWinograd::Bound(*tiles, memory), w = memory[factors.weight],
             b = memory.at(factors.bias), from = memory[p.in[0]], to = memory[p.out],
-            finish = finish_of(p, memory)](const Run& run) {
+            finish = finish_of(p, factors.rest, memory)](const Run& run) {
       if (!fixed) product.transform_weights(w);
       product.forward(from, b, to, finish, run.n);
     };
@@ -104,8 +95,7 @@ std::optional<Step> winograd_rows(Plan& plan, Primitive& primitive) {
 
 std::optional<Step> output_lanes(Plan& plan, Primitive& primitive) {
   const Primitive p = primitive;
-  const auto& own = p.as<ConvolutionPayload>();
-  if (own.transposed || own.add >= 0) return {};
+  if (p.as<ConvolutionPayload>().transposed || p.epilogue.find<AddStage>()) return {};
   const Geometry g = geometry_of(plan, p);
   const auto lanes = OutputLanes::of(plan, g);
   if (!lanes) return {};
@@ -115,8 +105,10 @@ std::optional<Step> output_lanes(Plan& plan, Primitive& primitive) {
   plan.prepare.push_back(lanes->prepare(factors.weight));
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, product = OutputLanes::Bound(*lanes, memory), b = memory.at(factors.bias),
-            from = memory[p.in[0]], to = memory[p.out], finish = finish_of(p, memory)](
-               const Run& run) { product.forward(from, b, to, finish, run.n); };
+            from = memory[p.in[0]], to = memory[p.out],
+            finish = finish_of(p, factors.rest, memory)](const Run& run) {
+      product.forward(from, b, to, finish, run.n);
+    };
   };
   return step;
 }
@@ -132,8 +124,9 @@ Step product_step(Plan& plan, const Primitive& p, const Geometry& g) {
     const auto tables = tables_of(g);
     return [=, w = memory[factors.weight], b = memory.at(factors.bias), from = memory[p.in[0]],
             to = memory[p.out], planes = memory[scratch], rows = memory.at(wide),
-            finish = finish_of(p, memory)](const Run& run) {
-      run_forward(g, *tables, w, b, from, to, planes, run.n, finish, false, rows);
+            finish = finish_of(p, factors.rest, memory)](const Run& run) {
+      run_forward(g, *tables, w, b, from, to, planes, run.n,
+                  p.accumulate ? kernels::Finish{} : finish, p.accumulate, rows);
     };
   };
   return step;
@@ -142,7 +135,8 @@ Step product_step(Plan& plan, const Primitive& p, const Geometry& g) {
 std::optional<Step> whole_planes(Plan& plan, Primitive& p) {
   Geometry g = geometry_of(plan, p);
   const int64_t batch = plan.options.batch_size;
-  if (p.as<ConvolutionPayload>().transposed || !worth_whole_planes(g.planes, batch)) return {};
+  if (p.as<ConvolutionPayload>().transposed || p.accumulate || !worth_whole_planes(g.planes, batch))
+    return {};
   g.wide_stride = padded_lanes(g.planes.result[0] * g.planes.pitch(batch));
   return product_step(plan, p, g);
 }
@@ -156,9 +150,9 @@ std::optional<Step> rows(Plan& plan, Primitive& p) {
 template <bool kTiles>
 std::optional<Step> integers(Plan& plan, Primitive& primitive) {
   const Primitive p = primitive;
-  const auto& own = p.as<ConvolutionPayload>();
   const Geometry g = geometry_of(plan, p);
-  if (g.groups != 1 || own.norm >= 0 || own.transposed) return {};
+  if (g.groups != 1 || p.accumulate || p.as<ConvolutionPayload>().transposed) return {};
+  if (p.epilogue.find<ScaleShiftStage>()) return {};  // its weights are no such numbers
   const auto product = IntegerProduct::of(plan, p, g.image_stride, kTiles);
   if (!product) return {};
   std::optional<Step> floats = whole_planes(plan, primitive);
@@ -171,7 +165,7 @@ std::optional<Step> integers(Plan& plan, Primitive& primitive) {
     return
         [=, run_floats = in_floats(memory), bound = IntegerProduct::Bound(*product, memory),
          tables = tables_of(g), b = memory.at(p.bias), from = memory[p.in[0]], to = memory[p.out],
-         planes = memory[scratch], finish = finish_of(p, memory)](const Run& run) {
+         planes = memory[scratch], finish = finish_of(p, p.epilogue, memory)](const Run& run) {
           const uint32_t* quads = bound.pack(from, g.planes.size[0] * g.planes.size[1] * run.n);
           if (!quads) return run_floats(run);
           run_integers(g, *product, bound, *tables, quads, b, to, planes, run.n, finish);
@@ -184,7 +178,8 @@ const Register<PrimitiveRecord> registered{{
     .name = "convolution",
     .summary = "sums over the taps of weights times the image shifted along the lanes",
     .payload = typeid(ConvolutionPayload),
-    .variants = {{"transposed", to_image},
+    .variants = {{"turned", turned},
+                 {"tap by tap", tap_by_tap},
                  {"integer tiles", integers<true>, true, kernels::has_integer_tiles},
                  {"integers", integers<false>, true, kernels::has_integer_dot},
                  {"depthwise", depthwise},
@@ -194,15 +189,20 @@ const Register<PrimitiveRecord> registered{{
                  {"whole planes", whole_planes},
                  {"rows", rows}},
     .reference = convolution_reference,
+    .accumulates = true,
     .gradient = convolution_gradient,
     .generate = generate_convolution,
     .sample_by_sample = each_sample_alone,
+    .stages = {StageKind::scale_shift, StageKind::add, StageKind::clamp},
+    .takes =
+        [](const Plan& plan, const Primitive& p, const FusedStage& stage) {
+          if (plan.options.training || p.as<ConvolutionPayload>().transposed) return false;
+          return kind_of(stage) != StageKind::scale_shift || has_plain_weights(plan, p);
+        },
     .text =
         [](const Plan&, const Primitive& p) {
           const auto& own = p.as<ConvolutionPayload>();
-          return fmt::format("{}{}{}{}{}", own.transposed ? " transposed" : "",
-                             own.norm >= 0 ? "+batch_norm" : "", own.add >= 0 ? "+add" : "",
-                             limits_text(own.low, own.high),
+          return fmt::format("{}{}", own.transposed ? " transposed" : "",
                              own.bias_cancels ? " bias without gradient" : "");
         },
     .multiply_adds = convolution_multiply_adds,

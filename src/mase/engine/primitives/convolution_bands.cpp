@@ -6,6 +6,7 @@
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitives/bands.h"
 #include "mase/engine/primitives/convolution.h"
+#include "mase/engine/reference.h"
 #include "mase/engine/trial.h"
 
 namespace mase::engine {
@@ -20,15 +21,16 @@ bool join_into_bands(Plan& plan, const std::vector<Primitive*>& parts, size_t le
   for (const Primitive* p : parts) bands.parts.push_back(*p);
   for (Primitive* p : parts) p->removed = p != parts.back();
   Primitive& p = *parts.back();
-  const int add = p.as<ConvolutionPayload>().add;
+  const int add = p.epilogue.added();
   p.record = &find_primitive("convolution_bands");
   p.in = {parts.front()->in[0]};
   if (add >= 0) p.in.push_back(add);
   p.params.clear();
   for (const Primitive& part : bands.parts)
-    for (const int tensor : {part.weight, part.bias})
-      if (tensor >= 0) p.params.emplace_back("", tensor);
+    for (const int tensor : part.reads())
+      if (tensor != part.in[0] && tensor != add) p.params.emplace_back("", tensor);
   p.weight = p.bias = -1;
+  p.epilogue = {};
   p.payload = std::move(bands);
   return true;
 }
@@ -39,7 +41,6 @@ namespace mase::engine::convolution_bands_primitive {
 namespace {
 
 using convolution_primitive::Bands;
-using convolution_primitive::Factors;
 
 std::optional<Step> rows(Plan& plan, Primitive& p) {
   const std::vector<Primitive>& parts = p.as<ConvolutionBandsPayload>().parts;
@@ -50,24 +51,21 @@ std::optional<Step> rows(Plan& plan, Primitive& p) {
   Step step{p.in.size() > 1 ? "convolution_bands+add" : "convolution_bands", "", p.in, {p.out}};
   std::vector<std::string> details;
   std::vector<Factors> factors;
-  std::vector<kernels::Finish> limits;
   for (const Primitive& part : parts) {
     details.push_back(detail_of(convolution_primitive::geometry_of(plan, part)));
-    factors.push_back(convolution_primitive::factors_of(plan, part));
+    factors.push_back(factors_of(plan, part));
     step.read({factors.back().weight, factors.back().bias});
-    const auto& own = part.as<ConvolutionPayload>();
-    limits.push_back({own.low, own.high, nullptr});
   }
   step.detail = fmt::format("{}", fmt::join(details, "; "));
   const int planes = plan.scratch("planes", bands->plane_floats());
   const int scratch = plan.scratch("bands", bands->scratch_floats());
   step.write({planes, scratch});
-  const int in = p.in[0], out = p.out, add = p.in.size() > 1 ? p.in[1] : -1;
+  const int in = p.in[0], out = p.out;
   step.bind = [=](const Memory& memory) -> Kernel {
     std::vector<Bands::Layer> layers;
     for (size_t i = 0; i < factors.size(); ++i)
-      layers.push_back({memory[factors[i].weight], memory.at(factors[i].bias), limits[i]});
-    layers.back().finish.add = memory.at(add);
+      layers.push_back({memory[factors[i].weight], memory.at(factors[i].bias),
+                        convolution_primitive::finish_of(factors[i].rest, memory)});
     return [bound = Bands::Bound(*bands, std::move(layers), memory[in], memory[out], memory[planes],
                                  memory[scratch])](const Run& run) { bound.run(run.n); };
   };
@@ -75,18 +73,7 @@ std::optional<Step> rows(Plan& plan, Primitive& p) {
 }
 
 void reference(Reference& call) {
-  Array x = call.in[0];
-  for (const Primitive& part : call.primitive.as<ConvolutionBandsPayload>().parts) {
-    Reference own{call.plan, part, call.run};
-    own.read = call.read;
-    own.in = {std::move(x)};
-    own.weight = call.read(part.weight);
-    if (part.bias >= 0) own.bias = call.read(part.bias);
-    own.out = Array(view_of(call.plan, part.out).shape_for(call.run.n));
-    convolution_reference(own);
-    x = std::move(own.out);
-  }
-  call.out = std::move(x);
+  run_parts(call, call.primitive.as<ConvolutionBandsPayload>().parts);
 }
 
 Slot generate(Trial& trial) {
@@ -114,9 +101,10 @@ Slot generate(Trial& trial) {
     if (trial.coin(true)) bias = trial.parameter({outs});
     x = trial.to().convolution(x, w, bias, options);
     made.push_back(plan.primitives.size() - 1);
-    auto& own = plan.primitives.back().as<ConvolutionPayload>();
-    if (trial.coin(true)) own.low = 0;
-    if (trial.coin(true)) own.high = 6;
+    ClampStage limits;
+    if (trial.coin(true)) limits.low = 0;
+    if (trial.coin(true)) limits.high = 6;
+    plan.primitives.back().epilogue.stages = {limits};
     return true;
   };
   const int64_t stride = trial.coin() ? 2 : 1;
@@ -131,7 +119,8 @@ Slot generate(Trial& trial) {
     const TensorInfo info = plan.at(x);
     const Slot add = trial.to().relayout(
         trial.activation(Shape(info.shape.begin() + 1, info.shape.end())), info.axes);
-    plan.primitives[made.back()].as<ConvolutionPayload>().add = add;
+    std::vector<FusedStage>& stages = plan.primitives[made.back()].epilogue.stages;
+    stages.insert(stages.begin(), AddStage{add});
   }
   std::vector<Primitive*> parts;
   for (const size_t index : made) parts.push_back(&plan.primitives[index]);

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "mase/engine/payloads.h"
-#include "mase/engine/primitives/fold.h"
 
 namespace mase::engine::convolution_primitive {
 namespace {
@@ -25,11 +24,9 @@ void add_segments(const Geometry& g, int64_t n, kernels::ShiftedShape& shape) {
 
 }  // namespace
 
-Factors factors_of(Plan& plan, const Primitive& p) {
-  const auto& own = p.as<ConvolutionPayload>();
-  if (own.norm < 0) return {p.weight, p.bias};
-  plan.prepare.push_back(prepare_folded(plan, p, own.norm, own.folded_weight, own.folded_bias));
-  return {own.folded_weight, own.folded_bias};
+kernels::Finish finish_of(const Epilogue& epilogue, const Memory& memory) {
+  const ClampStage limits = epilogue.limits();
+  return {limits.low, limits.high, memory.at(epilogue.added())};
 }
 
 const float* planes_of(const Geometry& g, const float* image, int64_t group, float* scratch,
@@ -40,12 +37,23 @@ const float* planes_of(const Geometry& g, const float* image, int64_t group, flo
   return scratch;
 }
 
+bool may_be_transformed(const Plan& plan, const Primitive& p) {
+  const auto& own = p.as<ConvolutionPayload>();
+  return own.transforms && !own.transposed && !own.backward && !plan.at(p.in[0]).rounding &&
+         !plan.at(p.weight).rounding;
+}
+
 Geometry geometry_of(const Plan& plan, const Primitive& p) {
   const auto& own = p.as<ConvolutionPayload>();
-  const int image = own.transposed ? p.out : p.in[0], result = own.transposed ? p.in[0] : p.out;
+  return own.transposed ? geometry_of(plan, own.options, p.out, p.in[0])
+                        : geometry_of(plan, own.options, p.in[0], p.out);
+}
+
+Geometry geometry_of(const Plan& plan, const Lowering::Convolution& options, int image,
+                     int result) {
   const Shape &x = plan.at(image).shape, &y = plan.at(result).shape;
-  const int64_t groups = own.options.groups;
-  Geometry g{Planes(own.options.windows, x, y, own.options.padding_mode),
+  const int64_t groups = options.groups;
+  Geometry g{Planes(options.windows, x, y, options.padding_mode),
              groups,
              x[1] / groups,
              y[1] / groups,

@@ -9,6 +9,7 @@
 
 #include "mase/engine/kernels/shifted.h"
 #include "mase/engine/primitive.h"
+#include "mase/engine/primitives/fold.h"
 #include "mase/engine/primitives/integer.h"
 #include "mase/engine/primitives/planes.h"
 
@@ -31,13 +32,14 @@ struct Geometry {
   }
 };
 
-// The weights and bias that are multiplied with: those of the layer, or with a batch norm in them.
-struct Factors {
-  int weight, bias;
-};
-Factors factors_of(Plan& plan, const Primitive& p);
+// Sums and limits behind it, as the kernels take them.
+kernels::Finish finish_of(const Epilogue& epilogue, const Memory& memory);
 
-Geometry geometry_of(const Plan& plan, const Primitive& p);
+// From the tensor of the image to that of the result.
+Geometry geometry_of(const Plan& plan, const Lowering::Convolution& options, int image, int result);
+Geometry geometry_of(const Plan& plan, const Primitive& p);  // of a convolution
+// Sums of rounded operands have to stay what they are: exact where the format says so.
+bool may_be_transformed(const Plan& plan, const Primitive& p);
 std::string detail_of(const Geometry& g);  // "16 -> 32, 3x3"
 
 // Rows of few lanes, as those of a small image of one sample, leave vectors half empty. Then all

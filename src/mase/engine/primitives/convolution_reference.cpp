@@ -21,45 +21,44 @@ int64_t unpadded_place(int64_t at, int64_t size, PaddingMode mode) {
 
 }  // namespace
 
-void convolution_reference(Reference& call) {
-  const Primitive& p = call.primitive;
-  const auto& own = p.as<ConvolutionPayload>();
-  const Windows& windows = own.options.windows;
-  Array& y = call.out;
-  const Array &x = call.in[0], &w = call.weight;
-  const size_t dims = windows.kernel.size();
-  if (p.bias >= 0)
-    each_index(y.shape, [&](const Shape& at) {
-      value_at(y, at) = call.bias.data[static_cast<size_t>(at[1])];
-    });
-  // The image has the positions of x, or of the result where the convolution is transposed.
-  const Shape image = own.transposed ? y.shape : x.shape,
-              result = own.transposed ? x.shape : y.shape;
-  const int64_t outs = result[1] / own.options.groups, ins = image[1] / own.options.groups;
-  Shape one_output = w.shape;
+void each_product(
+    const Lowering::Convolution& options, const Shape& weights, const Shape& image,
+    const Shape& result,
+    const std::function<void(const Shape& at, const Shape& tap, const Shape& place)>& visit) {
+  const Windows& windows = options.windows;
+  const int64_t outs = result[1] / options.groups, ins = image[1] / options.groups;
+  Shape one_output = weights;
   one_output[0] = 1;
   each_index(result, [&](const Shape& at) {
     const int64_t group = at[1] / outs;
     each_index(one_output, [&](Shape tap) {
       tap[0] = at[1];
       Shape place = {at[0], group * ins + tap[1]};
-      for (size_t i = 0; i < dims; ++i)
+      for (size_t i = 0; i < windows.kernel.size(); ++i)
         place.push_back(unpadded_place(at[i + 2] * windows.stride[i] - windows.padding_before[i] +
                                            tap[i + 2] * windows.dilation[i],
-                                       image[i + 2], own.options.padding_mode));
-      if (std::find(place.begin(), place.end(), -1) != place.end()) return;
-      if (own.transposed)
-        value_at(y, place) += value_at(x, at) * value_at(w, tap);
-      else
-        value_at(y, at) += value_at(x, place) * value_at(w, tap);
+                                       image[i + 2], options.padding_mode));
+      if (std::find(place.begin(), place.end(), -1) == place.end()) visit(at, tap, place);
     });
   });
-  if (own.add >= 0) {
-    const Array add = call.read(own.add);
-    for (size_t i = 0; i < y.data.size(); ++i) y.data[i] += add.data[i];
-  }
-  for (double& value : y.data)
-    value = std::clamp(value, static_cast<double>(own.low), static_cast<double>(own.high));
+}
+
+void convolution_reference(Reference& call) {
+  const Primitive& p = call.primitive;
+  const auto& own = p.as<ConvolutionPayload>();
+  Array& y = call.out;
+  const Array &x = call.in[0], &w = call.weight;
+  if (p.bias >= 0)
+    each_index(y.shape, [&](const Shape& at) {
+      value_at(y, at) = call.bias.data[static_cast<size_t>(at[1])];
+    });
+  // The image has the positions of x, or of the result where the convolution is transposed.
+  each_product(own.options, w.shape, own.transposed ? y.shape : x.shape,
+               own.transposed ? x.shape : y.shape,
+               [&](const Shape& at, const Shape& tap, const Shape& place) {
+                 value_at(y, own.transposed ? place : at) +=
+                     value_at(x, own.transposed ? at : place) * value_at(w, tap);
+               });
 }
 
 Slot generate_convolution(Trial& trial) {

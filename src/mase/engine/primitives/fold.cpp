@@ -3,33 +3,44 @@
 
 #include <cmath>
 
-#include "mase/engine/payloads.h"
-
 namespace mase::engine {
 
-Step prepare_folded(Plan& plan, const Primitive& product, int norm_index, int folded_weight,
-                    int folded_bias) {
-  const Primitive& norm = plan.primitives[static_cast<size_t>(norm_index)];
-  const auto& own = norm.as<BatchNormPayload>();
-  const int w = product.weight, b = product.bias, nw = norm.weight, nb = norm.bias,
-            mean = own.running_mean, var = own.running_var;
-  const int64_t out = plan.at(w).shape[0];
-  const int64_t in = out > 0 ? element_count(plan.at(w).shape) / out : 0;
-  const double eps = own.eps;
-  Step step{"fold_batch_norm", "", {w, mean, var}, {folded_weight, folded_bias}};
-  step.read({b, nw, nb});
+Factors factors_of(Plan& plan, const Primitive& p) {
+  Factors factors{p.weight, p.bias, p.epilogue};
+  const auto* norm = p.epilogue.find<ScaleShiftStage>();
+  if (!norm) return factors;
+  const bool first = std::holds_alternative<ScaleShiftStage>(p.epilogue.stages.front());
+  MASE_CHECK(first, "a batch norm behind other stages cannot be in the weights");
+  factors.rest.stages.erase(factors.rest.stages.begin());
+  const int64_t out = plan.at(p.out).shape[1];
+  const int64_t in = p.weight >= 0 && out > 0 ? element_count(plan.at(p.weight).shape) / out : 1;
+  factors.weight = plan.scratch("folded weight", out * in);
+  factors.bias = plan.scratch("folded bias", out);
+  const ScaleShiftStage own = *norm;
+  const int w = p.weight, b = p.bias, folded_weight = factors.weight, folded_bias = factors.bias;
+  Step step{"fold_batch_norm", "", {own.mean, own.variance}, {folded_weight, folded_bias}};
+  step.read({w, b, own.weight, own.bias});
   step.bind = [=](const Memory& memory) -> Kernel {
-    return [=, w = memory[w], b = memory.at(b), nw = memory.at(nw), nb = memory.at(nb),
-            mean = memory[mean], var = memory[var], to = memory[folded_weight],
-            bias = memory[folded_bias]](const Run&) {
+    return [=, w = memory.at(w), b = memory.at(b), nw = memory.at(own.weight),
+            nb = memory.at(own.bias), mean = memory[own.mean], var = memory[own.variance],
+            to = memory[folded_weight], bias = memory[folded_bias]](const Run&) {
       for (int64_t o = 0; o < out; ++o) {
-        const double scale = (nw ? nw[o] : 1.0) / std::sqrt(var[o] + eps);
-        for (int64_t i = 0; i < in; ++i) to[o * in + i] = static_cast<float>(w[o * in + i] * scale);
+        const double scale = (nw ? nw[o] : 1.0) / std::sqrt(var[o] + own.eps);
+        for (int64_t i = o * in; i < (o + 1) * in; ++i)
+          to[i] = static_cast<float>((w ? w[i] : 1.0) * scale);
         bias[o] = static_cast<float>(((b ? b[o] : 0.0) - mean[o]) * scale + (nb ? nb[o] : 0.0));
       }
     };
   };
-  return step;
+  plan.prepare.push_back(std::move(step));
+  return factors;
+}
+
+bool has_plain_weights(const Plan& plan, const Primitive& p) {
+  const auto computed = [&](int tensor) {
+    return tensor >= 0 && plan.at(tensor).place == Place::arena;
+  };
+  return !computed(p.weight) && !computed(p.bias);
 }
 
 }  // namespace mase::engine

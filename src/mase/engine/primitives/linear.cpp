@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear: y = w x + b over the rows, whatever the lanes are. In inference it takes a relu behind
-// it, a batch norm behind it (in its weights) and, when small, the gather and the layers before it.
+// linear: y = w x + b over the rows, whatever the lanes are. In inference it takes a batch norm
+// behind it (in its weights) and a relu.
 #include <algorithm>
 
 #include "mase/engine/kernels/kernels.h"
+#include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
 #include "mase/engine/primitives/fold.h"
 #include "mase/engine/primitives/integer.h"
 #include "mase/engine/primitives/quantize.h"
-#include "mase/engine/primitives/samples.h"
 #include "mase/engine/reference.h"
 #include "mase/engine/trial.h"
 
@@ -37,71 +37,11 @@ Geometry geometry_of(const Plan& plan, const Primitive& p) {
   return g;
 }
 
-// The weights and bias that are multiplied with: those of the layer, or with a batch norm in them.
-struct Factors {
-  int weight, bias;
-};
-
-Factors factors_of(Plan& plan, const Primitive& p) {
-  const auto& own = p.as<LinearPayload>();
-  if (own.norm < 0) return {p.weight, p.bias};
-  plan.prepare.push_back(prepare_folded(plan, p, own.norm, own.folded_weight, own.folded_bias));
-  return {own.folded_weight, own.folded_bias};
-}
-
-// A gather and the small linear layers behind it, of which `p` is the last.
-std::optional<Step> gathered(Plan& plan, Primitive& p) {
-  if (p.as<LinearPayload>().gather < 0) return {};
-  const Primitive& source = plan.primitives[static_cast<size_t>(p.as<LinearPayload>().gather)];
-  const auto gather = source.as<GatherPayload>();
-  std::vector<const Primitive*> chain = {&p};
-  for (int i = p.as<LinearPayload>().before; i >= 0; i = chain.front()->as<LinearPayload>().before)
-    chain.insert(chain.begin(), &plan.primitives[static_cast<size_t>(i)]);
-  struct Layer {
-    Factors factors;
-    kernels::LinearShape shape;
-    bool relu;
-  };
-  std::vector<Layer> layers;
-  const int out = p.out;
-  Step step{gather_name(gather), "", {}, {out}};
-  step.read({gather.scale, gather.shift});
-  const bool normalized = gather.norm >= 0;
-  if (normalized) plan.prepare.push_back(prepare_scale(plan, gather, plan.at(source.out).rows()));
-  for (const Primitive* layer : chain) {
-    const bool relu = layer->as<LinearPayload>().relu;
-    layers.push_back({factors_of(plan, *layer), geometry_of(plan, *layer).shape, relu});
-    step.kernel += relu ? "+linear+relu" : "+linear";
-    step.read({layers.back().factors.weight, layers.back().factors.bias});
-    if (step.detail.empty()) step.detail = std::to_string(layers.back().shape.in);
-    step.detail += fmt::format(" -> {}", layers.back().shape.out);
-  }
-  step.bind = [=](const Memory& memory) -> Kernel {
-    std::vector<kernels::NextLayer> next;
-    for (size_t i = 1; i < layers.size(); ++i) {
-      const Layer& layer = layers[i];
-      next.push_back({layer.shape.out, layer.shape.out_step, layer.shape.in_step,
-                      memory[layer.factors.weight], memory.at(layer.factors.bias), layer.relu});
-    }
-    kernels::LinearShape geometry = layers[0].shape;
-    geometry.stride = layers.back().shape.stride;
-    return [=, by = normalizer_of(gather, memory), w = memory[layers[0].factors.weight],
-            b = memory.at(layers[0].factors.bias), relu = layers[0].relu,
-            to = memory[out]](const Run& run) {
-      kernels::LinearShape shape = geometry;
-      shape.n = run.n;
-      kernels::gather_linear(run.inputs[gather.placeholder], normalized ? &by : nullptr, shape, w,
-                             b, relu, to, next);
-    };
-  };
-  return step;
-}
-
 Step vectors(Plan& plan, Primitive& p) {
   const Factors factors = factors_of(plan, p);
   const int weight = factors.weight, bias = factors.bias, x = p.in[0], out = p.out;
-  const bool relu = p.as<LinearPayload>().relu;
-  Step step{relu ? "linear+relu" : "linear", "", {x, weight}, {out}};
+  const bool relu = factors.rest.limits().is_relu(), accumulate = p.accumulate;
+  Step step{"linear" + factors.rest.text(), "", {x, weight}, {out}};
   step.read({bias});
   const Geometry geometry = geometry_of(plan, p);
   step.detail = fmt::format("{} -> {}", geometry.shape.in, geometry.shape.out);
@@ -112,7 +52,7 @@ Step vectors(Plan& plan, Primitive& p) {
       shape.n = plan.lanes(x, run);
       for (int64_t i = 0; i < geometry.groups; ++i)
         kernels::linear(shape, w, b, from + i * shape.in * shape.stride,
-                        to + i * shape.out * shape.stride, relu, false);
+                        to + i * shape.out * shape.stride, relu, accumulate);
     };
   };
   return step;
@@ -121,9 +61,9 @@ Step vectors(Plan& plan, Primitive& p) {
 // As integers where the operands are such; a batch in which one is not is computed as above.
 template <bool kTiles>
 std::optional<Step> integers(Plan& plan, Primitive& p) {
-  const auto& own = p.as<LinearPayload>();
   const Geometry geometry = geometry_of(plan, p);
-  if (geometry.groups != 1 || own.norm >= 0 || own.transposed) return {};
+  if (geometry.groups != 1 || p.accumulate || p.as<LinearPayload>().transposed) return {};
+  if (p.epilogue.find<ScaleShiftStage>()) return {};  // its weights are no such numbers
   const int x = p.in[0], out = p.out, bias = p.bias;
   const auto product = IntegerProduct::of(plan, p, plan.row_stride(x), kTiles);
   if (!product) return {};
@@ -131,7 +71,8 @@ std::optional<Step> integers(Plan& plan, Primitive& p) {
   product->join(step);
   std::vector<int64_t> offsets;
   for (int64_t q = 0; q < product->quads(); ++q) offsets.push_back(q * product->stride());
-  step.bind = [=, &plan, relu = own.relu, in_floats = step.bind](const Memory& memory) -> Kernel {
+  const bool relu = p.epilogue.limits().is_relu();
+  step.bind = [=, &plan, in_floats = step.bind](const Memory& memory) -> Kernel {
     return [=, &plan, floats = in_floats(memory), bound = IntegerProduct::Bound(*product, memory),
             b = memory.at(bias), from = memory[x], to = memory[out]](const Run& run) {
       const int64_t lanes = plan.lanes(x, run), terms = product->terms();
@@ -151,70 +92,26 @@ std::optional<Step> integers(Plan& plan, Primitive& p) {
   return step;
 }
 
-void weight_gradient(Backward& backward, const Primitive& p, const Geometry& geometry, int x,
-                     int gradient) {
-  Plan& plan = backward.plan();
-  const int bias = p.as<LinearPayload>().bias_cancels ? -1 : p.bias;
-  if (!backward.wanted(p.weight) && !backward.wanted(bias)) return;
-  const Target w = backward.target(p.weight), b = backward.target(bias);
-  Step step{"linear_weight_gradient", "", {x, gradient}, {}};
-  step.write({w.tensor, b.tensor});
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, from = memory[x], g = memory[gradient], dw = memory.at(w.tensor),
-            db = memory.at(b.tensor)](const Run& run) {
-      // The lanes in pieces whose rows stay in cache while all products are formed.
-      constexpr int64_t piece = 1024;
-      kernels::LinearShape shape = geometry.shape;
-      const int64_t lanes = plan.lanes(x, run);
-      for (int64_t i = 0; i < geometry.groups; ++i) {
-        const float* ups = g + i * shape.out * shape.stride;
-        const float* values = from + i * shape.in * shape.stride;
-        for (int64_t first = 0; dw && (first == 0 || first < lanes); first += piece) {
-          shape.n = std::min(piece, lanes - first);
-          kernels::linear_gradient(shape, ups + first, values + first, dw, nullptr,
-                                   w.accumulate || i > 0 || first > 0);
-        }
-        for (int64_t o = 0; db && o < shape.out; ++o) {
-          const auto sum = static_cast<float>(kernels::sum(ups + o * shape.stride, lanes));
-          db[o] = b.accumulate || i > 0 ? db[o] + sum : sum;
-        }
-      }
-    };
-  };
-  backward.push(std::move(step));
-}
-
 void gradient(Backward& backward, const Primitive& p, int gradient) {
-  Plan& plan = backward.plan();
-  const Geometry geometry = geometry_of(plan, p);
   const auto& own = p.as<LinearPayload>();
-  MASE_CHECK(!own.relu, "a training program does not fuse relu into linear");
-  const BackwardOperands operands = backward_operands(backward, p, own.backward, gradient);
-  const int x = operands.x, weight = operands.weight;
-  gradient = operands.gradient;
-  weight_gradient(backward, p, geometry, x, gradient);
-  const Target t = backward.target(p.in[0]);
-  if (t.tensor < 0) return;
-  Step step{"linear_input_gradient", "", {weight, gradient}, {t.tensor}};
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, w = memory[weight], g = memory[gradient],
-            to = memory[t.tensor]](const Run& run) {
-      kernels::LinearShape shape = geometry.shape;
-      std::swap(shape.out, shape.in);
-      std::swap(shape.out_step, shape.in_step);
-      shape.n = plan.lanes(x, run);
-      for (int64_t i = 0; i < geometry.groups; ++i)
-        kernels::linear(shape, w, nullptr, g + i * shape.in * shape.stride,
-                        to + i * shape.out * shape.stride, false, t.accumulate);
-    };
-  };
-  backward.push(std::move(step));
+  MASE_CHECK(p.epilogue.empty(), "a training program fuses nothing into linear");
+  const BackwardOperands to = backward_operands(backward, p, own.backward, gradient);
+  const size_t last = backward.plan().at(p.out).shape.size() - 1;
+  backward.send("linear_weights",
+                {.in = {to.x, to.gradient}, .payload = LinearWeightsPayload{own.transposed}},
+                p.weight);
+  if (!own.bias_cancels)
+    backward.send("lane_sums", {.in = {to.gradient}, .payload = LaneSumsPayload{last}}, p.bias);
+  backward.send("linear",
+                {.in = {to.gradient},
+                 .weight = to.weight,
+                 .payload = LinearPayload{.transposed = !own.transposed}},
+                p.in[0]);
 }
 
 void reference(Reference& call) {
   const Primitive& p = call.primitive;
-  const auto& own = p.as<LinearPayload>();
-  const bool transposed = own.transposed;
+  const bool transposed = p.as<LinearPayload>().transposed;
   each_index(call.out.shape, [&](const Shape& index) {
     Shape from = index;
     double sum = p.bias >= 0 ? value_at(call.bias, {index.back()}) : 0;
@@ -222,7 +119,7 @@ void reference(Reference& call) {
       sum += value_at(call.in[0], from) *
              value_at(call.weight, transposed ? Shape{from.back(), index.back()}
                                               : Shape{index.back(), from.back()});
-    value_at(call.out, index) = own.relu ? std::max(0.0, sum) : sum;
+    value_at(call.out, index) = sum;
   });
 }
 
@@ -231,10 +128,6 @@ Slot generate(Trial& trial) {
   const bool few_bits = trial.few_bits();  // then large enough for products of integers to pay
   const int64_t in = trial.size(few_bits ? 30 : 1, 40, 256);
   const int64_t out = trial.size(few_bits ? 36 : 1, 40, 256);
-  if (!few_bits && trial.behind_samples()) {
-    const Slot samples = trial.sample_rows(in);
-    return trial.to().linear(samples, trial.parameter({out, in}), trial.parameter({out}));
-  }
   const bool small = trial.coin(true);
   Slot x =
       trial.activation(small ? Shape{in} : Shape{trial.size(1, 5, 1), trial.size(1, 9, 1), in});
@@ -254,20 +147,26 @@ const Register<PrimitiveRecord> registered{{
     .name = "linear",
     .summary = "a weight matrix times the rows",
     .payload = typeid(LinearPayload),
-    .variants = {{"gathered", gathered},
-                 {"integer tiles", integers<true>, true, kernels::has_integer_tiles},
+    .variants = {{"integer tiles", integers<true>, true, kernels::has_integer_tiles},
                  {"integers", integers<false>, true, kernels::has_integer_dot},
                  {"vectors", vectors}},
     .reference = reference,
+    .accumulates = true,
     .gradient = gradient,
     .generate = generate,
     .sample_by_sample = each_sample_alone,
+    .stages = {StageKind::scale_shift, StageKind::clamp},
+    .takes =
+        [](const Plan& plan, const Primitive& p, const FusedStage& stage) {
+          if (plan.options.training) return false;
+          if (const auto* limits = std::get_if<ClampStage>(&stage)) return limits->is_relu();
+          return !p.as<LinearPayload>().transposed && plan.at(p.out).shape.size() == 2 &&
+                 has_plain_weights(plan, p);
+        },
     .text =
         [](const Plan&, const Primitive& p) {
           const auto& own = p.as<LinearPayload>();
-          return fmt::format("{}{}{}{}{}{}", own.gather >= 0 ? "+gather" : "",
-                             own.before >= 0 ? "+linear" : "", own.transposed ? " transposed" : "",
-                             own.norm >= 0 ? "+batch_norm" : "", own.relu ? "+relu" : "",
+          return fmt::format("{}{}", own.transposed ? " transposed" : "",
                              own.bias_cancels ? " bias without gradient" : "");
         },
     .multiply_adds =

@@ -213,6 +213,65 @@ std::string expression_text(const Expr& expr) {
   return fmt::format("{}({})", name, fmt::join(inputs, ", "));
 }
 
+// What an expression keeps its operand between, if it does nothing else.
+struct Limits {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+};
+
+std::optional<Limits> limits_of(const Expr& expr) {
+  const Expr::Node& node = expr.node();
+  if (node.op == ScalarOp::operand) return Limits{};
+  const auto limit = [](const Expr& e) -> std::optional<double> {
+    if (e.node().op != ScalarOp::constant || std::isnan(e.node().constant)) return {};
+    return e.node().constant;
+  };
+  const auto at_least = [&](const Expr& inner, double low) -> std::optional<Limits> {
+    const std::optional<Limits> own = limits_of(inner);
+    if (!own) return {};
+    return Limits{std::max(own->low, low), std::max(own->high, low)};
+  };
+  const auto at_most = [&](const Expr& inner, double high) -> std::optional<Limits> {
+    const std::optional<Limits> own = limits_of(inner);
+    if (!own) return {};
+    return Limits{std::min(own->low, high), std::min(own->high, high)};
+  };
+  if (node.op == ScalarOp::max || node.op == ScalarOp::min) {
+    const std::optional<double> value = limit(node.inputs[1]);
+    if (!value) return {};
+    return node.op == ScalarOp::max ? at_least(node.inputs[0], *value)
+                                    : at_most(node.inputs[0], *value);
+  }
+  // a < b ? limit : x, where a and b are the limit and x
+  if (node.op != ScalarOp::select || node.inputs[0].node().op != ScalarOp::less) return {};
+  const std::vector<Expr>& compared = node.inputs[0].node().inputs;
+  const std::optional<double> value = limit(node.inputs[1]);
+  const Expr& inner = node.inputs[2];
+  if (!value) return {};
+  if (compared[0].pointer() == inner.pointer() && limit(compared[1]) == value)
+    return at_least(inner, *value);
+  if (compared[1].pointer() == inner.pointer() && limit(compared[0]) == value)
+    return at_most(inner, *value);
+  return {};
+}
+
+bool is_operand(const Expr& expr) { return expr.node().op == ScalarOp::operand; }
+
+// A sum of two operands, or limits of the one.
+std::optional<FusedStage> as_stage(const Plan&, const Primitive& p, int operand) {
+  const Expr& expr = p.as<MapPayload>().expr;
+  if (p.in.size() == 1) {
+    const std::optional<Limits> limits = limits_of(expr);
+    if (!limits) return {};
+    return ClampStage{static_cast<float>(limits->low), static_cast<float>(limits->high)};
+  }
+  const Expr::Node& node = expr.node();
+  if (p.in.size() != 2 || node.op != ScalarOp::add || !is_operand(node.inputs[0]) ||
+      !is_operand(node.inputs[1]) || node.inputs[0].node().operand == node.inputs[1].node().operand)
+    return {};
+  return AddStage{p.in[p.in[0] == operand ? 1 : 0]};
+}
+
 const Register<PrimitiveRecord> registered{{
     .name = "map",
     .summary = "a scalar expression over all values",
@@ -222,6 +281,7 @@ const Register<PrimitiveRecord> registered{{
     .gradient = gradient,
     .generate = generate,
     .sample_by_sample = each_sample_alone,
+    .as_stage = as_stage,
     .text =
         [](const Plan&, const Primitive& p) {
           const Expr& expr = p.as<MapPayload>().expr;

@@ -328,15 +328,10 @@ BackwardOperands backward_operands(Backward& backward, const Primitive& product,
     if (!quantizer) return tensor;
     TensorInfo info = plan.at(tensor);
     info.name += " rounded";
-    info.place = Place::arena;
-    info.view_of = -1;
-    info.pinned = info.differentiable = false;
     info.rounding = quantizer;
     Primitive quantize{.in = {tensor}, .payload = QuantizePayload{quantizer}};
-    quantize.out = plan.add(std::move(info));
     quantize.stream = (uint64_t{1} << 32) + (static_cast<uint64_t>(product.out) << 2) + own;
-    backward.push(round_step(plan, quantize));
-    return quantize.out;
+    return backward.compute("quantize", std::move(quantize), std::move(info));
   };
   const int weight = plan.at(product.weight).before_rounding;
   operands.gradient = rounded(gradient, "output_grad");
@@ -387,6 +382,11 @@ const Register<PrimitiveRecord> registered{{
           const Quantizer& quantizer = *p.as<QuantizePayload>().quantizer;
           return quantizer.elementwise && !quantizer.quantize_drawn;
         },
+    .as_stage = [](const Plan&, const Primitive& p, int) -> std::optional<FusedStage> {
+      const Quantizer* quantizer = p.as<QuantizePayload>().quantizer;
+      if (!quantizer->elementwise || has_gradient_step(p)) return {};  // straight-through
+      return RoundStage{quantizer, p.stream};
+    },
     .text = [](const Plan&,
                const Primitive& p) { return " to " + p.as<QuantizePayload>().quantizer->format; },
 }};

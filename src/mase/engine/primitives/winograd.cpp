@@ -47,6 +47,13 @@ void fill(const Planes& planes, const float* from, int64_t stride, float* to, in
 
 }  // namespace
 
+ConvolutionShape shape_of(const Plan& plan, const Lowering::Convolution& options, int image,
+                          int result) {
+  return {options.windows,         options.padding_mode,  options.groups,
+          plan.at(image).shape,    plan.at(result).shape, plan.row_stride(image),
+          plan.row_stride(result), plan.options.threads};
+}
+
 std::optional<Winograd> Winograd::of(Plan& plan, const ConvolutionShape& shape, bool gradient) {
   const Windows& windows = shape.windows;
   if (shape.groups != 1 || windows.kernel.size() != 2 || !all(windows.kernel, 3) ||

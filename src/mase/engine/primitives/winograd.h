@@ -24,6 +24,10 @@ struct ConvolutionShape {
   int threads = 1;
 };
 
+// From the tensor of the image to that of the result.
+ConvolutionShape shape_of(const Plan& plan, const Lowering::Convolution& options, int image,
+                          int result);
+
 class Winograd {
  public:
   // Nothing if it is no such convolution, or a direct sum is as quick. `gradient`: of the weights.
