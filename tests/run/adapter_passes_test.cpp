@@ -21,10 +21,12 @@
 namespace mase::test {
 namespace {
 
+// Within 0.05: what five steps of Adam at 1e-2 make of B. The fused weight is stored in float32, so
+// the error of fusing grows with the adapter (1.6e-6 on bert-tiny at ten times this size).
 void fill(Tensor& tensor, Random& random) {
   float* values = tensor.mutable_data<float>();
   for (int64_t i = 0; i < tensor.numel(); ++i)
-    values[i] = static_cast<float>(random.uniform() - 0.5);
+    values[i] = static_cast<float>(0.1 * (random.uniform() - 0.5));
 }
 
 // As if trained: no B is zero.
