@@ -47,6 +47,8 @@ bool has_linear(const Graph& graph) {
 
 void expect_pass_keeps_its_word(const PassRecord& pass, const Graph& network,
                                 PassContext& context) {
+  // Files of others, which tests/run/adapter_passes_test.cpp has.
+  if (pass.name == "load_lora_adapter" || pass.name == "save_lora_adapter") return;
   if ((pass.name == "prune" || pass.name == "calibrate") && !has_linear(network)) return;
   Graph graph = network;
   verify(graph);
