@@ -14,6 +14,7 @@
 #include "mase/hardware/tool.h"
 #include "mase/io/importer.h"
 #include "mase/run/experiment.h"
+#include "mase/train/metric.h"
 
 namespace mase {
 namespace {
@@ -113,8 +114,9 @@ std::optional<double> accuracy_of(const std::vector<double>& outputs, size_t wid
   int64_t right = 0;
   for (size_t row = 0; row < rows; ++row) {
     const auto first = outputs.begin() + static_cast<std::ptrdiff_t>(row * width);
-    right += std::max_element(first, first + static_cast<std::ptrdiff_t>(width)) - first ==
-             labels->data<int32_t>()[row];
+    // A row without scores has no class.
+    const std::vector<float> scores(first, first + static_cast<std::ptrdiff_t>(width));
+    right += arg_max(scores.data(), static_cast<int64_t>(width)) == labels->data<int32_t>()[row];
   }
   return static_cast<double>(right) / static_cast<double>(rows);
 }

@@ -10,6 +10,7 @@
 #include "mase/base/text.h"
 #include "mase/passes/costs.h"
 #include "mase/run/search_experiment.h"
+#include "mase/train/metric.h"
 
 namespace mase {
 namespace {
@@ -38,8 +39,7 @@ std::vector<bool> correct_rows(const Tensor& logits, const Tensor& labels) {
   std::vector<bool> correct(static_cast<size_t>(rows));
   for (int64_t r = 0; r < rows; ++r) {
     const float* row = logits.data<float>() + r * classes;
-    correct[static_cast<size_t>(r)] =
-        std::max_element(row, row + classes) - row == labels.data<int32_t>()[r];
+    correct[static_cast<size_t>(r)] = arg_max(row, classes) == labels.data<int32_t>()[r];
   }
   return correct;
 }

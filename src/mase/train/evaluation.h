@@ -15,7 +15,9 @@ struct Score {
   double loss_weight = 0;  // rows, or the sum of their classes' weights
   int64_t correct = 0, rows = 0;
   void add(const StepResult& batch, int64_t size) {
-    if (batch.weight != 0) loss_sum += batch.loss * batch.weight;
+    // Rows of classes without weight have no mean; the engine gives the sum of their losses (label
+    // smoothing leaves them some).
+    loss_sum += batch.weight != 0 ? batch.loss * batch.weight : batch.loss;
     loss_weight += batch.weight;
     correct += batch.correct;
     rows += size;

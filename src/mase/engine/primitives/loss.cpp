@@ -42,6 +42,12 @@ void take_labels(const Batch& batch, int64_t classes, const std::string& place, 
         "check the data set's number of classes");
 }
 
+// The mean loss. A batch of classes without weight has none, and label smoothing leaves its rows a
+// loss all the same: where rows are only measured the sum is given, with the weight 0 beside it.
+double mean_or_sum(const Plan& plan, double sum, double total) {
+  return total == 0 && !plan.options.training ? sum : sum / total;
+}
+
 // One sweep of the fused kernel. `factor` scales the gradient.
 struct CrossEntropy {
   const Plan* plan;
@@ -70,7 +76,7 @@ struct CrossEntropy {
     const auto result = kernels::cross_entropy(logits, classes, stride, run.n, own, weights,
                                                factor * static_cast<float>(1 / total), gradient);
     run.result->correct = result.correct;
-    return result.loss / total;
+    return mean_or_sum(*plan, result.loss, total);
   }
 };
 
@@ -142,7 +148,7 @@ Step batch_mean(Plan& plan, Primitive& p) {
         if (plan.options.all_reduce) plan.options.all_reduce(std::span<double>(&total, 1));
         run.result->weight = total;
       }
-      const double mean = sum(from, rows, stride, run.n * positions) / total;
+      const double mean = mean_or_sum(plan, sum(from, rows, stride, run.n * positions), total);
       *to = static_cast<float>(mean);
       *inverse = static_cast<float>(1 / total);
       if (is_loss) run.result->loss = mean;

@@ -7,8 +7,8 @@ namespace mase::loss_metric {
 namespace {
 
 void add(const MetricInput& batch, const Value&, std::span<double> row) {
-  if (batch.loss_weight == 0) return;  // rows of classes without weight
-  row[0] = batch.loss * batch.loss_weight;
+  // Rows of classes without weight: the engine gives the sum.
+  row[0] = batch.loss_weight != 0 ? batch.loss * batch.loss_weight : batch.loss;
   row[1] = batch.loss_weight;
 }
 
