@@ -46,7 +46,9 @@ HfNetwork::HfNetwork(const ArchitectureRecord& record, const Value& config, Tens
     inputs_[record.inputs[0]] = net_.placeholder(record.inputs[0], shape, DType::f32);
     return;
   }
-  tokens_ = std::min(usual_tokens, whole_or("max_position_embeddings", usual_tokens));
+  tokens_ = usual_tokens;
+  for (const char* key : {"max_position_embeddings", "n_positions"})
+    tokens_ = std::min(tokens_, whole_or(key, usual_tokens));
   if (!options.shapes.empty() && !options.shapes[0].empty()) {
     if (options.shapes[0].size() != 1 || options.shapes[0][0] < 1 || options.shapes[0][0] > largest)
       throw Error(place_, fmt::format("the network takes rows of token numbers, not {}",
