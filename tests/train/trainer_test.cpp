@@ -286,6 +286,27 @@ TEST(Trainer, ADivergedRunLeavesTheBestCheckpoint) {
     for (int64_t i = 0; i < tensor.numel(); ++i) EXPECT_TRUE(std::isfinite(tensor.item(i))) << name;
 }
 
+// Epochs that are shorter than their files wait in memory; an error behind them does not lose them.
+TEST(Trainer, AnErrorLosesNoEpochThatWasDone) {
+  const Dataset data = cloud_data();
+  TrainSession session;
+  session.folder = new_run().software();
+  session.observer.on_epoch = [&](const EpochEvent& event, const Program&) {
+    EXPECT_FALSE(std::filesystem::exists(checkpoint_path(session.folder, "last")));
+    if (event.epoch == 2) throw Error("disk", "full");
+  };
+  Graph graph = network();
+  EXPECT_THROW(train(graph, data, quick(), session), Error);
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_path(session.folder, "best")));
+  session.observer = {};
+  session.resume = true;
+  const TrainOutcome rest = train(graph, data, quick(), session);
+  Graph calm = network();
+  const TrainOutcome whole = train(calm, data, quick());
+  EXPECT_EQ(rest.run_steps, whole.run_steps / 2);
+  expect_same_bits(graph, calm);
+}
+
 TEST(Trainer, ASplitWithoutValidationRowsIsFine) {
   Dataset data = cloud_data();
   data.validation = {};

@@ -25,6 +25,10 @@
 namespace mase {
 namespace {
 
+// Epochs of small networks take less time than their files do: those in between stay in memory, and
+// a kill loses no more than this.
+constexpr double seconds_between_epochs_written = 2;
+
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
@@ -89,13 +93,23 @@ class Loop {
       tell(log_->notice());
     }
     compile();
-    start_ = last_checkpoint_ = Clock::now();
+    start_ = last_written_ = Clock::now();
     base_seconds_ = state_.seconds;
     TrainOutcome outcome;
-    while (!state_.done) {
-      outcome.status = epoch(outcome);
-      if (outcome.status != TrainStatus::finished) break;
+    try {
+      while (!state_.done) {
+        outcome.status = epoch(outcome);
+        if (outcome.status != TrainStatus::finished) break;
+      }
+    } catch (...) {
+      // What was done before the error stays; the error itself says more than a full disk would.
+      try {
+        write_checkpoints();
+      } catch (const Error&) {
+      }
+      throw;
     }
+    write_checkpoints();
     if (log_) log_->flush();
     program_->write_to(graph_);
     outcome.state = state_;
@@ -147,6 +161,7 @@ class Loop {
   // The network has other parameters from here on: the optimiser and the search for the best epoch
   // begin anew.
   void fold() {
+    write_checkpoints();
     program_->write_to(graph_);
     session_.fold_batch_norm(graph_);
     state_.folded_at = state_.step;
@@ -226,22 +241,33 @@ class Loop {
     restored_.reset();
   }
 
-  void save(const std::string& name) {
-    if (!writes_) return;
+  TrainingMoment moment() {
     if (log_) {
-      log_->flush();
       state_.csv_bytes = log_->csv_bytes();
       state_.jsonl_bytes = log_->jsonl_bytes();
     }
-    checkpoint_.write(checkpoint_path(session_.folder, name), *program_, update_->optimizer(),
-                      optimizer_steps(), rate(), state_);
+    return {program_->state(),
+            optimizer_state_tensors(update_->optimizer(), *program_, optimizer_steps()),
+            std::ssize(program_->parameters()), rate(), state_};
   }
 
+  // The run as it is now is what a resumed one goes on with; the file may come later.
   void checkpoint() {
+    if (!writes_) return;
     state_.seconds = now();
-    if (observer_.before_checkpoint && processes_.leads()) observer_.before_checkpoint();
-    save("last");
-    last_checkpoint_ = Clock::now();
+    last_ = moment();
+  }
+
+  // Best before last: a run killed between the two computes the same best epoch again.
+  void write_checkpoints() {
+    if (!last_) return;
+    if (observer_.before_checkpoint) observer_.before_checkpoint();
+    if (log_) log_->flush();
+    if (best_) checkpoint_.write(checkpoint_path(session_.folder, "best"), *best_);
+    checkpoint_.write(checkpoint_path(session_.folder, "last"), *last_);
+    best_.reset();
+    last_.reset();
+    last_written_ = Clock::now();
   }
 
   double now() const { return base_seconds_ + seconds_since(start_); }
@@ -320,7 +346,10 @@ class Loop {
         checkpoint();
         return TrainStatus::interrupted;
       }
-      if (writes_ && checkpoint_is_due()) checkpoint();
+      if (writes_ && checkpoint_is_due()) {
+        checkpoint();
+        write_checkpoints();
+      }
     }
     earlier_step_seconds_ = step_seconds_;
     return finish_epoch(event, seconds_since(epoch_start), enough, outcome);
@@ -329,7 +358,7 @@ class Loop {
   bool checkpoint_is_due() const {
     if (options_.checkpoint_steps > 0 && state_.step % options_.checkpoint_steps == 0) return true;
     return options_.checkpoint_seconds > 0 &&
-           seconds_since(last_checkpoint_) >= options_.checkpoint_seconds;
+           seconds_since(last_written_) >= options_.checkpoint_seconds;
   }
 
   void log_step(const StepEvent& event) {
@@ -418,7 +447,7 @@ class Loop {
       log_->add(row);
     }
     if (observer_.on_epoch && processes_.leads()) observer_.on_epoch(event, *program_);
-    if (event.best) save("best");
+    if (event.best && writes_) best_ = moment();
     ++state_.epoch;
     state_.batch = 0;
     state_.loss_sum = 0;
@@ -428,6 +457,7 @@ class Loop {
         options_.early_stopping > 0 && state_.stale_epochs >= options_.early_stopping;
     state_.done = state_.epoch >= options_.max_epochs || enough || outcome.stopped_early;
     checkpoint();
+    if (seconds_since(last_written_) >= seconds_between_epochs_written) write_checkpoints();
     double stop[1] = {observer_.stop_requested && observer_.stop_requested() ? 1.0 : 0.0};
     if (processes_.size() > 1) processes_.sum(std::span<double>(stop));
     return stop[0] > 0 && !state_.done ? TrainStatus::interrupted : TrainStatus::finished;
@@ -450,12 +480,13 @@ class Loop {
   std::shared_ptr<Program> evaluation_;
   std::optional<WeightUpdate> update_;
   std::unique_ptr<MetricsLog> log_;
+  std::optional<TrainingMoment> best_, last_;  // that are not in files yet
   std::optional<Checkpoint> restored_;
   std::string restored_from_;
   TrainState state_;
   int64_t batches_ = 0, steps_per_epoch_ = 0, total_steps_ = 0;
   int64_t run_steps_ = 0, run_samples_ = 0;
-  Clock::time_point start_, last_checkpoint_;
+  Clock::time_point start_, last_written_;
   double base_seconds_ = 0, flushed_ = 0;
   double earlier_step_seconds_ = 0, step_seconds_ = 0;  // without validation and files
 };

@@ -3,7 +3,6 @@
 
 #include "mase/base/text.h"
 #include "mase/engine/kernels/instruction_set.h"
-#include "mase/train/optimizer_state.h"
 
 namespace mase {
 namespace {
@@ -72,25 +71,23 @@ void TrainingCheckpoint::describe(const Graph& graph) {
   run_.set("graph", network_description(graph));
 }
 
-void TrainingCheckpoint::write(const std::string& path, Program& program,
-                               const Optimizer& optimizer, int64_t optimizer_steps,
-                               double learning_rate, const TrainState& state) const {
-  TensorTable tensors = optimizer_state_tensors(optimizer, program, optimizer_steps);
+void TrainingCheckpoint::write(const std::string& path, const TrainingMoment& moment) const {
+  TensorTable tensors = moment.optimizer;
   List indices;
-  for (size_t i = 0; i < program.parameters().size(); ++i) indices.emplace_back(i);
+  for (int64_t i = 0; i < moment.parameters; ++i) indices.emplace_back(i);
   tensors.emplace_back("optimizer_states.0.param_groups.0.lr",
-                       Tensor::of<double>({}, std::vector<double>{learning_rate}));
+                       Tensor::of<double>({}, std::vector<double>{moment.learning_rate}));
   Dict ours = run_;
-  ours.set("state", state.to_value());
+  ours.set("state", moment.state.to_value());
   // Numbers travel as tensors and our own table as JSON text: PyTorch 1.13's weights_only reader
   // knows no floating-point opcode.
   const Value extra =
-      Dict{{"epoch", state.epoch},
-           {"global_step", state.step},
+      Dict{{"epoch", moment.state.epoch},
+           {"global_step", moment.state.step},
            {"optimizer_states",
             List{Dict{{"state", Dict()}, {"param_groups", List{Dict{{"params", indices}}}}}}},
            {"mase", to_json(ours)}};
-  save_lightning(path, program.state(), extra, tensors);
+  save_lightning(path, moment.weights, extra, tensors);
 }
 
 TrainState TrainingCheckpoint::position(const Checkpoint& checkpoint, const std::string& path,

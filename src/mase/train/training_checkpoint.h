@@ -11,6 +11,14 @@
 
 namespace mase {
 
+// The run as it was at one moment, to be written then or later.
+struct TrainingMoment {
+  TensorTable weights, optimizer;
+  int64_t parameters = 0;  // that are trained
+  double learning_rate = 0;
+  TrainState state;
+};
+
 class TrainingCheckpoint {
  public:
   TrainingCheckpoint(const Dataset& dataset, const TrainOptions& options,
@@ -19,8 +27,8 @@ class TrainingCheckpoint {
   // To be called with the network whenever it gets other layers.
   void describe(const Graph& graph);
 
-  void write(const std::string& path, Program& program, const Optimizer& optimizer,
-             int64_t optimizer_steps, double learning_rate, const TrainState& state) const;
+  // To be called before the network gets other layers.
+  void write(const std::string& path, const TrainingMoment& moment) const;
 
   // The position `checkpoint` was written at; an Error if it is another run's. `notice` is set
   // where the bits may differ.
