@@ -21,7 +21,7 @@ const Tensor& named(const TensorTable& table, const std::string& name) {
 
 TEST(Hf, TinyBertIsPyTorchs) {
   Checkpoint folder = load_checkpoint(test::golden_path("hf/tiny"));
-  Graph graph = make_hf_network(folder.contents, folder.tensors, {.sample_shape = {7}}, "hf/tiny");
+  Graph graph = make_hf_network(folder.contents, folder.tensors, {.shapes = {{7}}}, "hf/tiny");
   verify(graph);
   EXPECT_EQ(infer_types(graph)[static_cast<size_t>(graph.placeholders()[0])][0].text(),
             "int64[N, 7]");
@@ -58,8 +58,8 @@ std::string fault(const std::function<void(Value& config)>& change) {
 TEST(Hf, WhatIsNotKnownIsRefused) {
   EXPECT_EQ(fault([](Value&) {}), "");
   EXPECT_EQ(fault([](Value& c) { c["model_type"] = "mamba"; }),
-            "there: config.json: a network of type 'mamba'; BERT-like encoders (model_type bert) "
-            "are read");
+            "there: config.json: a network of type 'mamba'; known: bert, distilbert, gpt2, llama, "
+            "mistral, opt, qwen2, qwen3, roberta, vit");
   EXPECT_NE(fault([](Value& c) { c["hidden_act"] = "swish_x"; }).find("activation 'swish_x'"),
             std::string::npos);
   EXPECT_NE(fault([](Value& c) { c["hidden_size"] = -4; }).find("'hidden_size' is no whole"),

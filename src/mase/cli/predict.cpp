@@ -9,6 +9,7 @@
 #include "mase/base/table.h"
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
+#include "mase/data/pictures.h"
 #include "mase/run/experiment.h"
 #include "mase/run/input_rows.h"
 #include "mase/run/sentences.h"
@@ -133,7 +134,10 @@ int run(const Arguments& arguments) {
   // Of sentences for a folder each length gets a network of its own when they are predicted.
   if (std::filesystem::is_directory(spec.network.load) &&
       !are_sentences_for_folder(spec.network.load, rows_files))
-    spec.network.input_shapes.push_back(input_shape(rows_files.at(0), reading));
+    for (const std::string& file : rows_files) {
+      spec.network.input_shapes.push_back(input_shape(file, reading));
+      if (holds_pictures(file)) break;  // one input, of however many files
+    }
   else if (ends_with(lower_case(spec.network.load), ".onnx"))
     for (const std::string& file : rows_files)
       spec.network.input_shapes.push_back(input_shape(file, reading));
@@ -268,7 +272,8 @@ const Register<CommandRecord> registered{{
                  "ch predict jsc-10x --load best.ckpt --input rows.npy --output logits.npy",
                  "ch predict --load best.mz --input photographs --probabilities",
                  "ch predict best.mz --input rows.csv rows.npy --output both.csv",
-                 "ch predict bert.onnx --input ids.npy types.npy --output out.npy"},
+                 "ch predict bert.onnx --input ids.npy types.npy --output out.npy",
+                 "ch predict --load FOLDER --input ids.npy mask.npy --output logits.npy"},
     .word_lists = {"input"},
     .run = run,
 }};

@@ -2,101 +2,112 @@
 #include "mase/models/hf.h"
 
 #include <algorithm>
+#include <map>
 
 #include "mase/base/text.h"
-#include "mase/models/encoder.h"
+#include "mase/models/hf_network.h"
 
 namespace mase {
 namespace {
 
-constexpr int64_t usual_tokens = 128;  // of a sample, where no data say it
-
-int64_t whole(const Value& config, const char* key, const std::string& place) {
-  const Value& value = config[key];
-  constexpr int64_t most = int64_t{1} << 24;
-  if (!value.is_int() || value.as_int() < 1 || value.as_int() > most)
-    throw Error(place, fmt::format("config.json: '{}' is no whole number from 1 to 2^24", key));
-  return value.as_int();
+// What older files have beside weights: numbers of positions, masks, frequencies.
+bool carries_no_weights(const std::string& name) {
+  for (const char* ending : {"embeddings.position_ids", "rotary_emb.inv_freq", ".attn.masked_bias"})
+    if (ends_with(name, ending)) return true;
+  return ends_with(name, ".attn.bias") && name.find("h.") != std::string::npos;
 }
 
-EncoderSizes sizes_of(const Value& config, const std::string& place) {
-  EncoderSizes sizes{whole(config, "num_hidden_layers", place), whole(config, "hidden_size", place),
-                     whole(config, "num_attention_heads", place),
-                     whole(config, "intermediate_size", place)};
-  constexpr int64_t most_layers = 1000;
-  if (sizes.layers > most_layers || sizes.width % sizes.heads != 0)
-    throw Error(place, fmt::format("config.json: {} layers, {} features in {} heads", sizes.layers,
-                                   sizes.width, sizes.heads));
-  if (config["layer_norm_eps"].is_number()) sizes.eps = config["layer_norm_eps"].as_double();
-  const Value& positions = config["position_embedding_type"];
-  if (positions.is_string() && positions.as_string() != "absolute")
-    throw Error(
-        place,
-        fmt::format("config.json: positions '{}' are not known", printable(positions.as_string())),
-        "encoders with absolute positions are read");
-  const std::string act =
-      config["hidden_act"].is_string() ? config["hidden_act"].as_string() : "gelu";
-  if (act == "gelu_new" || act == "gelu_pytorch_tanh")
-    sizes.approximate = "tanh";
-  else if (act == "relu" || act == "silu" || act == "gelu")
-    sizes.activation = act;
-  else
-    throw Error(place, fmt::format("config.json: activation '{}' is not known", printable(act)),
-                "known: gelu, gelu_new, gelu_pytorch_tanh, relu, silu");
-  return sizes;
+// LayerNorm.gamma and .beta of files that came from TensorFlow.
+void rename_old(std::string& name) {
+  for (const auto& [old, now] :
+       {std::pair{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}})
+    if (ends_with(name, old))
+      name.replace(name.size() - std::string_view(old).size(), std::string::npos, now);
 }
 
 }  // namespace
 
-Graph make_hf_network(const Value& config, TensorTable& tensors, const ModelInputs& inputs,
+Tensor transposed(const Tensor& matrix, const std::string& place, const std::string& name) {
+  if (matrix.shape().size() != 2)
+    throw Error(place,
+                fmt::format("'{}' is no matrix: {}", printable(name), shape_text(matrix.shape())));
+  const Tensor from = matrix.to(DType::f32);
+  const int64_t rows = from.dim(0), columns = from.dim(1);
+  Tensor to({columns, rows});
+  float* out = to.mutable_data<float>();
+  for (int64_t c = 0; c < columns; ++c)
+    for (int64_t r = 0; r < rows; ++r) *out++ = from.data<float>()[r * columns + c];
+  return to;
+}
+
+Graph make_hf_network(const Value& config, TensorTable& tensors, const HfOptions& options,
                       const std::string& place) {
+  if (!config.is_dict()) throw Error(place, "config.json: is no table");
   const std::string type = config["model_type"].is_string() ? config["model_type"].as_string() : "";
-  if (type != "bert")
+  const auto& families = Registry<ArchitectureRecord>::instance();
+  const ArchitectureRecord* record = families.find(type);
+  if (!record)
     throw Error(place, fmt::format("config.json: a network of type '{}'", printable(type)),
-                "BERT-like encoders (model_type bert) are read");
-  const EncoderSizes sizes = sizes_of(config, place);
-  std::erase_if(
-      tensors, [](const auto& entry) { return ends_with(entry.first, "embeddings.position_ids"); });
-  const auto has = [&](const std::string& name) {
-    return std::any_of(tensors.begin(), tensors.end(),
-                       [&](const auto& entry) { return entry.first == name; });
-  };
-  const std::string prefix = has("bert.embeddings.word_embeddings.weight") ? "bert." : "";
-  const bool classifies = has("classifier.weight");
-  const int64_t positions = whole(config, "max_position_embeddings", place);
-  ModelInputs given = inputs;
-  if (classifies && given.outputs == 0)
-    for (const auto& [name, tensor] : tensors)
-      if (name == "classifier.weight" && tensor.shape().size() == 2)
-        given.outputs = tensor.shape()[0];
-  NetworkBuilder net(type, given, {std::min(usual_tokens, positions)}, 2);
-  if (net.shape(net.input()).size() != 2 || net.shape(net.input())[1] > positions)
-    throw Error(place, fmt::format("the network takes up to {} token numbers, the data give {}",
-                                   positions, shape_text(inputs.sample_shape)));
-  const std::string from = prefix + "embeddings.";
-  NodeId x = net.module(
-      from + "word_embeddings", "embedding",
-      {{"num_embeddings", whole(config, "vocab_size", place)}, {"embedding_dim", sizes.width}},
-      net.input());
-  x = net.module(from + "position_embeddings", "position_embedding",
-                 {{"num_embeddings", positions}}, x);
-  // Sentences of one part: the first type of tokens everywhere.
-  const NodeId kinds = net.parameter(from + "token_type_embeddings.weight",
-                                     {whole(config, "type_vocab_size", place), sizes.width}, 0.02);
-  x = net.function("add", {x, net.function("getitem", {kinds}, {0})});
-  x = net.module(from + "LayerNorm", "layer_norm",
-                 {{"normalized_shape", sizes.width}, {"eps", sizes.eps}}, x);
-  x = encoder_layers(net, prefix, x, sizes);
-  if (!has(prefix + "pooler.dense.weight")) {
-    if (classifies)
-      throw Error(place, "a classifier without a pooler", "BertForSequenceClassification has both");
-    return net.finish(x);
+                "known: " + join(families.names(), ", "));
+  std::erase_if(tensors, [](const auto& entry) { return carries_no_weights(entry.first); });
+  for (auto& [name, tensor] : tensors) rename_old(name);
+  HfNetwork net(*record, config, tensors, options, place);
+  try {
+    record->build(net);
+  } catch (const Error& error) {  // an op's: sizes that do not go together
+    if (starts_with(error.what(), place)) throw;
+    throw Error(place, fmt::format("config.json: {}", printable(error.what())));
   }
-  const Value all = Dict{{"slice", List{Value(), Value(), Value()}}};
-  NodeId pooled = net.function("getitem", {x}, {Value(List{all, 0})});
-  pooled = net.function("tanh", {net.linear(prefix + "pooler.dense", pooled, sizes.width)});
-  if (!classifies) return net.finish({x, pooled});
-  return net.finish(net.linear("classifier", pooled, net.outputs()));
+  return net.take();
+}
+
+bool is_hf_graph(const Graph& graph) {
+  const Value* notes = graph.meta.find("hf");
+  return notes && notes->is_dict() && (*notes)["config"].is_dict();
+}
+
+const Value& hf_config(const Graph& graph) {
+  if (!is_hf_graph(graph))
+    throw Error(graph.name, "the network is none of a Hugging Face folder",
+                "give a folder with config.json, or what was made of one");
+  return graph.meta.at("hf")["config"];
+}
+
+std::vector<std::string> hf_notes(const Graph& graph) {
+  return is_hf_graph(graph) ? graph.meta.at("hf")["notes"].as_string_list("notes")
+                            : std::vector<std::string>();
+}
+
+TensorTable hf_tensors(const Graph& graph) {
+  hf_config(graph);
+  const std::vector<std::string> turned = graph.meta.at("hf")["turned"].as_string_list("turned");
+  TensorTable tensors = state_dict(graph);
+  for (auto& [name, tensor] : tensors)
+    if (std::find(turned.begin(), turned.end(), name) != turned.end())
+      tensor = transposed(tensor, graph.name, name);
+  return tensors;
+}
+
+Graph resized_hf_network(const Graph& graph, const HfOptions& options) {
+  TensorTable tensors = hf_tensors(graph);
+  Graph made = make_hf_network(hf_config(graph), tensors, options, graph.name);
+  for (auto& [path, module] : made.modules()) {
+    const auto old = graph.modules().find(path);
+    if (old == graph.modules().end())
+      throw Error(graph.name, fmt::format("the network has no '{}' any more", printable(path)),
+                  "a network whose layers were changed cannot be made for another length");
+    module.parameters = old->second.parameters;
+    module.buffers = old->second.buffers;
+    module.masks = old->second.masks;
+    module.quantization = old->second.quantization;
+  }
+  for (const NodeId id : made.order()) {
+    Node& node = made.node(id);
+    const Node* old = graph.find(node.name);
+    if (old && old->kind == node.kind && old->target == node.target)
+      node.quantization = old->quantization;
+  }
+  return made;
 }
 
 }  // namespace mase

@@ -1,16 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks of Hugging Face folders: what a config.json describes, for BERT-like encoders.
+// Networks of Hugging Face folders: what a config.json describes, as a graph with the parameter
+// names of the folder's own files. A family of networks is one record, in a file of its own in
+// architectures/; hf_network.h is what they build with.
 #pragma once
 
-#include "mase/models/model.h"
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "mase/base/registry.h"
+#include "mase/ir/graph.h"
 
 namespace mase {
 
-// The encoder a config.json describes, with the parameter names of its checkpoint: whether it
-// begins with "bert.", has a pooler, and a classifier on top. `tensors` says so; those that carry
-// no weights (position_ids) are taken out. Results: the last hidden state, and what the pooler
-// makes of it; or the classifier's logits. All positions are seen: there is no mask for padding.
-Graph make_hf_network(const Value& config, TensorTable& tensors, const ModelInputs& inputs,
+class HfNetwork;
+
+struct ArchitectureRecord {
+  static constexpr const char* kind = "architecture";
+  std::string name;  // config.json's model_type
+  std::vector<std::string> aliases = {};
+  std::string summary;
+  // Of the network, in the order of its own arguments. The first one must be given.
+  std::vector<std::string> inputs;
+  bool causal = false;  // predicts the next token
+  std::function<void(HfNetwork& net)> build;
+};
+
+struct HfOptions {
+  // Of what it is to take, without the rows: one for each input, in the record's order, or fewer.
+  std::vector<Shape> shapes = {};
+  int64_t outputs = 0;  // classes; 0: as the folder says
+  // Decoding: keys and values of so many earlier positions are inputs, those of the new ones are
+  // outputs. What may be seen and where the new tokens stand is said by inputs too.
+  int64_t cached = 0;
+};
+
+// `tensors` are the folder's and become those that the graph wants: what carries no weights
+// (position_ids, masks) and copies of tied ones are taken out, layers that are stored the other way
+// round are turned. Sizes that the tensors do not have are an error, before memory is taken for
+// them. Graph::meta has "hf": the config, what was turned, and notes for the user.
+Graph make_hf_network(const Value& config, TensorTable& tensors, const HfOptions& options,
                       const std::string& place);
+
+// Whether this is a graph of make_hf_network, and its config.
+bool is_hf_graph(const Graph& graph);
+const Value& hf_config(const Graph& graph);
+std::vector<std::string> hf_notes(const Graph& graph);
+// The tensors of such a graph as its folder stores them.
+TensorTable hf_tensors(const Graph& graph);
+// The same network with the same weights and number formats for other inputs.
+Graph resized_hf_network(const Graph& graph, const HfOptions& options);
 
 }  // namespace mase

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mase/models/model.h"
@@ -15,14 +16,20 @@ class NetworkBuilder {
   // The sizes come from the data set, or are these defaults.
   NetworkBuilder(const std::string& name, const ModelInputs& inputs, Shape default_sample,
                  int64_t default_outputs);
+  // Without an input: `placeholder` makes them. Parameters are zeros, and all of them together may
+  // not have more than `most_values`, which a file could claim.
+  NetworkBuilder(const std::string& name, int64_t most_values, std::string place);
 
+  NodeId placeholder(const std::string& name, const Shape& sample, DType element);
+  NodeId tensor(const std::string& tensor_name);  // of a layer that is there already
   NodeId input() const { return input_; }
   int64_t outputs() const { return outputs_; }
   Shape shape(NodeId node) const;  // with a batch of one
 
   NodeId module(const std::string& path, const std::string& op, Dict attributes, NodeId x);
   NodeId function(const std::string& op, std::vector<NodeId> inputs,
-                  std::vector<Value> literals = {});
+                  std::vector<Value> literals = {},
+                  std::vector<std::pair<std::string, Value>> named = {});
   // A parameter of the network itself, normally distributed at first.
   NodeId parameter(const std::string& tensor_name, const Shape& shape, double deviation);
   Graph finish(NodeId result) { return finish(std::vector<NodeId>{result}); }
@@ -39,10 +46,15 @@ class NetworkBuilder {
   }
 
  private:
+  NodeId known(NodeId id, Shape shape);
+  void charge(const Shape& shape, const std::string& name);
+
   Graph graph_;
   std::vector<Shape> shapes_;  // by node
   uint64_t seed_;
   bool values_;
+  int64_t values_left_ = -1;  // negative: as many as one likes
+  std::string place_ = {};
   NodeId input_ = -1;
   int64_t outputs_ = 0;
 };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PositionEmbedding: adds row s of a learned table to position s of [N, S, D].
+// PositionEmbedding: adds row s + offset of a learned table to position s of [N, S, D].
+#include <algorithm>
+
 #include "mase/ir/op.h"
 
 namespace mase::position_embedding_op {
@@ -9,24 +11,32 @@ Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
   const Shape& x = inputs[0];
   const int64_t rows = attributes["num_embeddings"].as_int();
   const int64_t width = attributes["embedding_dim"].as_int();
-  if (x.size() != 3 || x[2] != width || x[1] > rows)
-    throw Error("", fmt::format("PositionEmbedding wants [N, up to {}, {}], got {}", rows, width,
+  const int64_t most = std::max<int64_t>(0, rows - attributes["offset"].as_int());
+  if (x.size() != 3 || x[2] != width || x[1] > most)
+    throw Error("", fmt::format("PositionEmbedding wants [N, up to {}, {}], got {}", most, width,
                                 shape_text(x)));
   return x;
+}
+
+size_t first_of(const OpCall& call) {
+  return static_cast<size_t>(call.attributes["offset"].as_int() *
+                             call.attributes["embedding_dim"].as_int());
 }
 
 Array eval(const OpCall& call) {
   Array y = *call.inputs[0];
   const Array& table = *call.params.at("weight");
   const auto sample = static_cast<size_t>(y.shape[1] * y.shape[2]);
-  for (size_t i = 0; i < y.data.size(); ++i) y.data[i] += table.data[i % sample];
+  const size_t first = first_of(call);
+  for (size_t i = 0; i < y.data.size(); ++i) y.data[i] += table.data[first + i % sample];
   return y;
 }
 
 OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   Array gw(call.params.at("weight")->shape);
   const auto sample = static_cast<size_t>(g.shape[1] * g.shape[2]);
-  for (size_t i = 0; i < g.data.size(); ++i) gw.data[i % sample] += g.data[i];
+  const size_t first = first_of(call);
+  for (size_t i = 0; i < g.data.size(); ++i) gw.data[first + i % sample] += g.data[i];
   OpGradients result;
   result.inputs.push_back(g);
   result.params["weight"] = std::move(gw);
@@ -47,7 +57,12 @@ const Register<OpRecord> registered{{
                      .type = FieldType::integer,
                      .help = "size of a row",
                      .required = true,
-                     .minimum = 1}}},
+                     .minimum = 1},
+                    {.name = "offset",
+                     .type = FieldType::integer,
+                     .default_value = 0,
+                     .help = "rows before the one of the first position",
+                     .minimum = 0}}},
     .operands = {"data_in", "weight", "data_out"},
     .params =
         [](const Value& attributes) {
@@ -66,13 +81,16 @@ const Register<OpRecord> registered{{
         },
     .repr =
         [](const Value& attributes) {
-          return fmt::format("{}, {}", attributes["num_embeddings"].as_int(),
-                             attributes["embedding_dim"].as_int());
+          const int64_t offset = attributes["offset"].as_int();
+          return fmt::format("{}, {}{}", attributes["num_embeddings"].as_int(),
+                             attributes["embedding_dim"].as_int(),
+                             offset > 0 ? fmt::format(", offset={}", offset) : "");
         },
     .lower =
-        [](Lowering& lowering, const Value&, const std::vector<Slot>& inputs) {
+        [](Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
           const int64_t positions = lowering.shape(inputs[0])[1];
-          const Slot rows = lowering.slice(*lowering.parameter("weight"), 0, 0, 1, positions);
+          const Slot rows = lowering.slice(*lowering.parameter("weight"), 0,
+                                           attributes["offset"].as_int(), 1, positions);
           return lowering.map(Expr::operand(0) + Expr::operand(1), {inputs[0], rows});
         },
     .complete =

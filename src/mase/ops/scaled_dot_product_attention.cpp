@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scaled_dot_product_attention: softmax(q k^T scale + mask) v for q [.., L, E], k [.., S, E] and
-// v [.., S, F]. `is_causal` hides later positions; fewer heads of k and v than of q serve several
+// v [.., S, F]. `is_causal` hides later positions, and a `window` earlier ones than
+// the last so many (Beltagy et al., 2020); fewer heads of k and v than of q serve several
 // heads each (grouped queries, Ainslie et al., 2023). A mask is a fourth input that is added; a
 // query that it hides all keys from gives zeros, as in PyTorch from 2.5 on and in onnxruntime.
 #include <algorithm>
@@ -65,18 +66,29 @@ Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
   return out;
 }
 
+// Whether a query sees a key by their places alone.
+struct Sight {
+  bool causal;
+  int64_t window;  // 0: all
+
+  explicit Sight(const Value& attributes)
+      : causal(attributes["is_causal"].as_bool()),
+        window(attributes["window"].is_null() ? 0 : attributes["window"].as_int()) {}
+  bool partial() const { return causal || window > 0; }
+  bool sees(int64_t query, int64_t key) const {
+    return !(causal && key > query) && !(window > 0 && key <= query - window);
+  }
+};
+
 // The weights of one query over all keys.
 struct Attention {
   Geometry g;
-  bool causal;
+  Sight sight;
   const Array *q, *k, *v, *mask = nullptr;
   std::vector<size_t> mask_places;
 
   explicit Attention(const OpCall& call)
-      : causal(call.attributes["is_causal"].as_bool()),
-        q(call.inputs[0]),
-        k(call.inputs[1]),
-        v(call.inputs[2]) {
+      : sight(call.attributes), q(call.inputs[0]), k(call.inputs[1]), v(call.inputs[2]) {
     std::vector<Shape> shapes;
     for (const Array* input : call.inputs) shapes.push_back(input->shape);
     g = geometry_of(call.attributes, shapes);
@@ -105,7 +117,7 @@ struct Attention {
                        k->data[static_cast<size_t>((first + j) * g.width + e)];
             score *= g.scale;
             if (mask) score += mask->data[mask_places[static_cast<size_t>(row * g.keys + j)]];
-            if (causal && j > i) score = -std::numeric_limits<double>::infinity();
+            if (!sight.sees(i, j)) score = -std::numeric_limits<double>::infinity();
             weights[static_cast<size_t>(j)] = score;
             most = std::max(most, score);
           }
@@ -218,11 +230,12 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
     operands.push_back(*mask);
     scaled = scaled + Expr::operand(1);
   }
-  if (attributes["is_causal"].as_bool()) {
+  if (const Sight sight(attributes); sight.partial()) {
     std::vector<float> hidden(static_cast<size_t>(g.length * g.keys), 0.0f);
     for (int64_t i = 0; i < g.length; ++i)
-      for (int64_t j = i + 1; j < g.keys; ++j)
-        hidden[static_cast<size_t>(i * g.keys + j)] = -std::numeric_limits<float>::infinity();
+      for (int64_t j = 0; j < g.keys; ++j)
+        if (!sight.sees(i, j))
+          hidden[static_cast<size_t>(i * g.keys + j)] = -std::numeric_limits<float>::infinity();
     operands.push_back(lowering.constant({g.length, g.keys}, hidden));
     scaled = scaled + Expr::operand(static_cast<int>(operands.size()) - 1);
     if (mask) mask = lowering.map(Expr::operand(0) + Expr::operand(1), {*mask, operands.back()});
@@ -256,7 +269,11 @@ const Register<OpRecord> registered{{
                      .help = "a position sees itself and earlier ones only"},
                     {.name = "scale",
                      .type = FieldType::number,
-                     .help = "of the scores; 1 / sqrt(E) if not given"}}},
+                     .help = "of the scores; 1 / sqrt(E) if not given"},
+                    {.name = "window",
+                     .type = FieldType::integer,
+                     .help = "a position sees so many up to itself only",
+                     .minimum = 1}}},
     .min_inputs = 3,
     .max_inputs = 4,
     .real_inputs = {3},  // PyTorch takes a mask of bools as what may be seen

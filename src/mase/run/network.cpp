@@ -216,6 +216,14 @@ bool is_hf_network(const NetworkSpec& spec, const std::optional<Checkpoint>& che
   return checkpoint && checkpoint->type == CheckpointType::hf && spec.model.empty();
 }
 
+// Of what a network is to take, without the rows.
+std::vector<Shape> sample_shapes(const NetworkSpec& spec) {
+  std::vector<Shape> shapes = spec.input_shapes;
+  for (Shape& shape : shapes)
+    if (!shape.empty()) shape.erase(shape.begin());
+  return shapes;
+}
+
 // A float network with the weights of a quantised one is neither.
 void refuse_lost_quantization(const NetworkSpec& spec, const std::optional<Checkpoint>& checkpoint,
                               bool passes_follow) {
@@ -282,7 +290,8 @@ std::optional<Graph> outline_network(const NetworkSpec& spec,
   const NetworkNotes notes = checkpoint ? notes_of(*checkpoint) : NetworkNotes{};
   if (is_hf_network(spec, checkpoint)) {
     TensorTable tensors = checkpoint->tensors;
-    return make_hf_network(checkpoint->contents, tensors, {.values = false}, spec.load);
+    return make_hf_network(checkpoint->contents, tensors, {.shapes = sample_shapes(spec)},
+                           spec.load);
   }
   const std::string model = model_to_build(spec, checkpoint, notes, {});
   if (is_description(model) && notes.sample_shape.empty() && read_toml(model)["input"].is_null())
@@ -326,10 +335,15 @@ Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& c
   }
   inputs.seed = spec.seed;
   Checkpoint weights = checkpoint ? *checkpoint : Checkpoint{};
-  network.graph =
-      is_hf_network(spec, checkpoint)
-          ? make_hf_network(weights.contents, weights.tensors, inputs, spec.load)
-          : make_model(model_to_build(spec, checkpoint, network.notes, observer), inputs);
+  if (is_hf_network(spec, checkpoint)) {
+    HfOptions options{.shapes = sample_shapes(spec), .outputs = inputs.outputs};
+    if (options.shapes.size() < 2 && !inputs.sample_shape.empty())
+      options.shapes = {inputs.sample_shape};
+    network.graph = make_hf_network(weights.contents, weights.tensors, options, spec.load);
+    for (const std::string& note : hf_notes(network.graph)) observer.warning(note);
+  } else {
+    network.graph = make_model(model_to_build(spec, checkpoint, network.notes, observer), inputs);
+  }
   network.name = network.graph.name;
   if (is_hf_network(spec, checkpoint) && network.notes.class_names.empty())
     network.notes.class_names = hf_class_names(weights.contents, weights.tensors);

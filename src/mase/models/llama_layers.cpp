@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/models/llama_layers.h"
+
+#include "mase/base/text.h"
+
+namespace mase {
+
+void build_llama(HfNetwork& net, const LlamaVariant& variant) {
+  const std::string base = net.prefix("model.", "embed_tokens.weight");
+  const HfHead head = net.head(HfHead::causal_lm);
+  const int64_t width = net.whole("hidden_size"), heads = net.whole("num_attention_heads"),
+                key_heads = net.whole_or("num_key_value_heads", heads),
+                layers = net.layers("num_hidden_layers"), inner = net.whole("intermediate_size"),
+                vocabulary = net.whole("vocab_size");
+  if (net.config()["head_dim"].is_null() && width % heads != 0)
+    net.refuse(fmt::format("{} features in {} heads", width, heads));
+  if (heads % key_heads != 0)
+    net.refuse(fmt::format("{} heads cannot share {} of keys", heads, key_heads));
+  const int64_t each = net.whole_or("head_dim", width / heads);
+  const double eps = net.number("rms_norm_eps", 1e-6);
+  if (!(eps > 0)) net.refuse("'rms_norm_eps' is not above 0");
+  const std::string act = net.word("hidden_act", "silu");
+  const Rope rope = rope_of(net.config(), each, net.tokens(), net.place());
+  if (rope.by_length && net.decodes())
+    net.refuse("rope of type 'dynamic' turns earlier keys again as a text grows",
+               "texts are generated with other types");
+  bool windows = false;
+  for (int64_t i = 0; i < layers && variant.window; ++i) windows = windows || variant.window(i) > 0;
+  net.begin_cache(layers, key_heads, each, windows);
+  NodeId x = net.embedding(base + "embed_tokens", vocabulary, width, net.ids());
+  for (int64_t i = 0; i < layers; ++i) {
+    const std::string layer = fmt::format("{}layers.{}.", base, i);
+    NodeId y = net.rms_norm(layer + "input_layernorm", x, eps);
+    const auto part = [&](const char* which, int64_t count) {
+      return net.linear(layer + "self_attn." + which, y, count * each, variant.qkv_bias);
+    };
+    AttentionParts parts{part("q_proj", heads),
+                         part("k_proj", key_heads),
+                         part("v_proj", key_heads),
+                         heads,
+                         key_heads,
+                         each};
+    parts.causal = true;
+    parts.rope = &rope;
+    if (variant.window) parts.window = variant.window(i);
+    if (variant.head_norms) {
+      parts.norm_eps = eps;
+      parts.norm_path = layer + "self_attn.";
+    }
+    y = net.attention(i, parts);
+    x = net.add(x, net.linear(layer + "self_attn.o_proj", y, width, variant.out_bias));
+    y = net.rms_norm(layer + "post_attention_layernorm", x, eps);
+    const NodeId gate =
+        net.activation(act, net.linear(layer + "mlp.gate_proj", y, inner, variant.mlp_bias));
+    const NodeId up = net.linear(layer + "mlp.up_proj", y, inner, variant.mlp_bias);
+    y = net.net().function("mul", {gate, up});
+    x = net.add(x, net.linear(layer + "mlp.down_proj", y, width, variant.mlp_bias));
+  }
+  net.finish_causal(head, net.rms_norm(base + "norm", x, eps), base + "embed_tokens.weight",
+                    vocabulary);
+}
+
+std::function<int64_t(int64_t layer)> listed_windows(const HfNetwork& net) {
+  const Value& kinds = net.config()["layer_types"];
+  const int64_t layers = net.layers("num_hidden_layers");
+  if (!net.flag("use_sliding_window", false) && !kinds.is_list()) return {};
+  const bool used = net.flag("use_sliding_window", false);
+  const int64_t window = used ? net.whole_or("sliding_window", 4096) : 0;
+  if (kinds.is_list()) {
+    std::vector<int64_t> each;
+    for (const Value& kind : kinds.as_list()) {
+      const std::string& word = kind.as_string("layer_types");
+      if (word != "full_attention" && word != "sliding_attention")
+        net.refuse(fmt::format("layers of type '{}' are not known", printable(word)));
+      each.push_back(word == "sliding_attention" ? net.whole("sliding_window") : 0);
+    }
+    if (static_cast<int64_t>(each.size()) != layers)
+      net.refuse(fmt::format("'layer_types' has {} for {} layers", each.size(), layers));
+    return [each](int64_t layer) { return each[static_cast<size_t>(layer)]; };
+  }
+  const int64_t first = net.whole_or("max_window_layers", 28);
+  return [=](int64_t layer) { return layer >= first ? window : 0; };
+}
+
+}  // namespace mase
