@@ -71,8 +71,9 @@ class IntegerBuilder {
 
   void output(IntegerId a) { graph_.outputs.push_back(a); }
   // The current layer computes these sums of those values.
-  void note_linear(const std::vector<IntegerId>& inputs, const std::vector<IntegerId>& outputs) {
-    graph_.linear.push_back({layer_, inputs, outputs});
+  void note_linear(const std::vector<IntegerId>& inputs, const std::vector<IntegerId>& outputs,
+                   std::optional<IntegerGraph::Sliding> sliding = {}) {
+    graph_.linear.push_back({layer_, inputs, outputs, std::move(sliding)});
   }
   void name(IntegerId a, const std::string& name);
   // A narrower interval that the caller has proved.

@@ -48,11 +48,19 @@ struct IntegerGraph {
   std::vector<IntegerNode> nodes;   // operands before users
   std::vector<IntegerId> inputs, outputs;
 
+  // Windows that slide over a plane: [0] down, [1] across.
+  struct Sliding {
+    int64_t channels = 1, results = 1;  // of a position before and after
+    int64_t size[2], kernel[2], stride[2], before[2], after[2], dilation[2], result[2];
+    bool largest = false;  // of a window and channel, instead of sums
+  };
   // Which sums are a linear layer's, as lowering wrote them; -1 for values that nothing needs.
-  // Optimisers, which take layers apart, leave none.
+  // Optimisers, which take layers apart, leave none. With windows, values lie position by position,
+  // the channels of one side by side.
   struct LinearLayer {
     int layer = -1;
     std::vector<IntegerId> inputs, outputs;
+    std::optional<Sliding> sliding = {};
   };
   std::vector<LinearLayer> linear = {};
 

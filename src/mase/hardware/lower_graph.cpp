@@ -26,9 +26,6 @@ class GraphLowering {
       : graph_(graph), builder_(graph.name.empty() ? "network" : graph.name) {}
 
   LoweredNetwork run() {
-    if (const size_t inputs = graph_.placeholders().size(); inputs != 1)
-      throw Error(graph_.name, fmt::format("has {} inputs", inputs),
-                  "hardware takes networks of one input: join them before the first layer");
     shapes_ = infer_shapes(graph_, 1);
     std::vector<Features> values(graph_.id_limit());
     for (const NodeId id : graph_.order()) {

@@ -32,6 +32,19 @@ int signed_width(int64_t low, int64_t high) {
   return IntegerRange{std::min<int64_t>(low, -1), std::max<int64_t>(high, 0)}.width();
 }
 
+// Layers over windows are matrices of all positions here, most of them zeros: right, and only for
+// small planes.
+constexpr size_t most_weights = size_t{1} << 20;
+void check_layer(const IntegerGraph& graph, const IntegerGraph::LinearLayer& layer) {
+  const std::string& name = graph.layers[static_cast<size_t>(layer.layer)];
+  if (layer.sliding && layer.sliding->largest)
+    refuse_stream(graph, fmt::format("{} takes the largest of windows", name));
+  if (layer.sliding && layer.inputs.size() * layer.outputs.size() > most_weights)
+    refuse_stream(graph, fmt::format("{} has windows over {} by {} positions, which this style "
+                                     "writes as a matrix of all of them",
+                                     name, layer.sliding->size[0], layer.sliding->size[1]));
+}
+
 // Nodes as sums of multiples of `stops`, by the position of these.
 struct LocalForm {
   std::vector<int64_t> factors;  // of all stops
@@ -231,6 +244,7 @@ int StreamStage::sum_width() const {
 
 std::vector<StreamStage> stream_stages(const IntegerGraph& graph) {
   if (graph.linear.empty()) refuse_stream(graph, "it has no linear layers");
+  for (const IntegerGraph::LinearLayer& layer : graph.linear) check_layer(graph, layer);
   std::vector<StreamStage> stages;
   std::vector<IntegerId> inputs = graph.inputs;
   for (size_t k = 0; k < graph.linear.size(); ++k) {

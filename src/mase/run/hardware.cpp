@@ -13,6 +13,8 @@
 #include "mase/hardware/interpreter.h"
 #include "mase/hardware/tool.h"
 #include "mase/io/importer.h"
+#include "mase/ir/op.h"
+#include "mase/passes/pass.h"
 #include "mase/run/experiment.h"
 #include "mase/train/metric.h"
 
@@ -21,48 +23,57 @@ namespace {
 
 // Half of the rows lie evenly over the codes of the first format, so that every code and both ends
 // come; the others are standardised features, now and then one far outside every format.
-Tensor drawn_rows(const HardwareNetwork& network, int64_t count, uint64_t seed) {
+std::vector<Tensor> drawn_rows(const HardwareNetwork& network, int64_t count, uint64_t seed) {
   const Graph& graph = network.network;
-  const NodeId input = graph.placeholders().at(0);
-  Shape shape = {count};
-  const Shape& sample = graph.node(input).sample_shape;
-  shape.insert(shape.end(), sample.begin(), sample.end());
-  Tensor rows(shape);
+  std::vector<Tensor> inputs;
   Random random(seed, "hardware inputs");
-  float* const values = rows.mutable_data<float>();
-  const int64_t features = element_count(sample);
-  const auto& sources = network.lowered.sources;
-  const bool at_input = sources.size() == 1 && sources[0].node == input;
-  for (int64_t row = 0; row < count; ++row)
-    for (int64_t i = 0; i < features; ++i) {
-      double value = (random.below(50) == 0 ? 1000 : 1.5) * random.normal();
-      if (at_input && row % 2 == 0) {
-        const IntegerNode& code =
-            network.lowered.graph.at(network.lowered.graph.inputs[static_cast<size_t>(i)]);
-        const IntegerRange& range = code.range;
-        const int64_t drawn =
-            row == 0   ? range.low
-            : row == 2 ? range.high
-                       : range.low + static_cast<int64_t>(random.below(
-                                         static_cast<uint64_t>(range.high - range.low) + 1));
-        value = sources[0].sign_bits ? static_cast<double>(2 * drawn - 1)
-                                     : std::ldexp(static_cast<double>(drawn), -code.frac);
-      }
-      values[row * features + i] = static_cast<float>(value);
+  for (const NodeId input : graph.placeholders()) {
+    Shape shape = {count};
+    const Shape& sample = graph.node(input).sample_shape;
+    shape.insert(shape.end(), sample.begin(), sample.end());
+    Tensor rows(shape);
+    float* const values = rows.mutable_data<float>();
+    const int64_t features = element_count(sample);
+    // The codes that this input is rounded to at once, if it is.
+    const LoweredNetwork::Source* source = nullptr;
+    size_t first = 0;
+    for (const LoweredNetwork::Source& each : network.lowered.sources) {
+      if (each.node == input) source = &each;
+      if (source) break;
+      first += each.fracs.size();
     }
-  return rows;
+    for (int64_t row = 0; row < count; ++row)
+      for (int64_t i = 0; i < features; ++i) {
+        double value = (random.below(50) == 0 ? 1000 : 1.5) * random.normal();
+        if (source && row % 2 == 0) {
+          const IntegerNode& code = network.lowered.graph.at(
+              network.lowered.graph.inputs[first + static_cast<size_t>(i)]);
+          const IntegerRange& range = code.range;
+          const int64_t drawn =
+              row == 0   ? range.low
+              : row == 2 ? range.high
+                         : range.low + static_cast<int64_t>(random.below(
+                                           static_cast<uint64_t>(range.high - range.low) + 1));
+          value = source->sign_bits ? static_cast<double>(2 * drawn - 1)
+                                    : std::ldexp(static_cast<double>(drawn), -code.frac);
+        }
+        values[row * features + i] = static_cast<float>(value);
+      }
+    inputs.push_back(std::move(rows));
+  }
+  return inputs;
 }
 
 // The node whose value the interpreter gets wrong first, by the graph's order.
-std::string first_difference(const Graph& graph, const LoweredNetwork& lowered, const Tensor& row,
-                             const int64_t* codes) {
+std::string first_difference(const Graph& graph, const LoweredNetwork& lowered,
+                             const std::vector<Tensor>& row, const int64_t* codes) {
   const std::vector<int64_t> all = interpret_all(lowered.graph, codes);
   std::string found;
   for (const auto& value : lowered.values) {
     if (!found.empty()) break;
     const NodeId node = value.first;
     const auto& ids = value.second;
-    run_observed(graph, {row}, {node}, 1, [&](NodeId, const Tensor& result) {
+    run_observed(graph, row, {node}, 1, [&](NodeId, const Tensor& result) {
       for (size_t i = 0; i < ids.size(); ++i) {
         const IntegerNode& integer = lowered.graph.at(ids[i]);
         const double mine =
@@ -77,13 +88,13 @@ std::string first_difference(const Graph& graph, const LoweredNetwork& lowered, 
 }
 
 // Results of these nodes for all rows, of one run.
-std::map<NodeId, Tensor> observed_results(const Graph& graph, const Tensor& x,
+std::map<NodeId, Tensor> observed_results(const Graph& graph, const std::vector<Tensor>& x,
                                           std::vector<NodeId> nodes) {
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   std::map<NodeId, std::vector<float>> collected;
   std::map<NodeId, Shape> shapes;
-  run_observed(graph, {x}, nodes, 256, [&](NodeId node, const Tensor& part) {
+  run_observed(graph, x, nodes, 256, [&](NodeId node, const Tensor& part) {
     std::vector<float>& all = collected[node];
     all.insert(all.end(), part.data<float>(), part.data<float>() + part.numel());
     shapes[node] = part.shape();
@@ -91,7 +102,7 @@ std::map<NodeId, Tensor> observed_results(const Graph& graph, const Tensor& x,
   std::map<NodeId, Tensor> results;
   for (auto& [node, values] : collected) {
     Shape shape = shapes[node];
-    shape[0] = x.shape()[0];
+    shape[0] = x.at(0).shape()[0];
     results.emplace(node, Tensor::of(shape, values));
   }
   return results;
@@ -150,6 +161,31 @@ std::string proof_text(const ReadBack& proof) {
   return text;
 }
 
+// A batch norm behind a rounded layer has no exact integers: it goes into the layer's weights,
+// which are rounded anew. What is lowered, compared and measured is the network with these.
+void fold_batch_norms(HardwareNetwork& hardware, const Observer& observer) {
+  Graph& graph = hardware.network;
+  const bool any = std::any_of(graph.order().begin(), graph.order().end(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    if (node.kind != NodeKind::call_module) return false;
+    const Module* const module = graph.module_of(node);
+    if (!module || module->op.empty() || !find_op(module->op).channel_norm) return false;
+    const Node& before = graph.node(graph.inputs_of(id).front());
+    return before.kind == NodeKind::call_module && graph.quantization_of(before).active();
+  });
+  if (!any) return;
+  const PassRecord& pass = Registry<PassRecord>::instance().get("fuse_batch_norm");
+  PassContext context;
+  const PassResult folded = pass.run(graph, Value(Dict{{"quantized", true}}), context);
+  for (const Value& pair : folded.data["fused"].as_list())
+    hardware.folded.push_back(pair.as_string());
+  if (!hardware.folded.empty() && observer.log)
+    observer.log(LogLevel::warning,
+                 fmt::format("batch norms were folded into rounded layers, whose weights are "
+                             "rounded anew: {}; figures are of that network",
+                             join(hardware.folded, ", ")));
+}
+
 }  // namespace
 
 HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& observer) {
@@ -178,6 +214,7 @@ HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& 
       if (dataset->classification) result.labels = dataset->test.labels;
     }
   }
+  fold_batch_norms(result, observer);
   result.lowered = lower(result.network);
   if (const std::vector<std::string> left = layers_in_software(result.network);
       !left.empty() && observer.log)
@@ -191,8 +228,13 @@ Compared compare_with_engine(const HardwareNetwork& network, const HardwareSpec&
   const Graph& graph = network.network;
   const LoweredNetwork& lowered = network.lowered;
   Compared result;
-  const Tensor x =
-      network.test_rows ? *network.test_rows : drawn_rows(network, spec.rows, spec.seed);
+  const std::vector<Tensor> x = network.test_rows ? std::vector<Tensor>{*network.test_rows}
+                                                  : drawn_rows(network, spec.rows, spec.seed);
+  const std::vector<NodeId> placeholders = graph.placeholders();
+  if (x.size() != placeholders.size())
+    throw Error(network.origin,
+                fmt::format("takes {} inputs, rows of the data set have one", placeholders.size()),
+                "give no --dataset: rows are drawn");
   result.origin = network.test_rows ? network.rows_origin : fmt::format("{} drawn rows", spec.rows);
   // Inputs and outputs of one and the same run: what stays in software is single precision, and
   // another program may round it differently.
@@ -201,13 +243,16 @@ Compared compare_with_engine(const HardwareNetwork& network, const HardwareSpec&
     if (graph.node(source.node).kind != NodeKind::placeholder) observed.push_back(source.node);
   const std::map<NodeId, Tensor> results = observed_results(graph, x, observed);
   std::vector<Tensor> values;
-  for (const LoweredNetwork::Source& source : lowered.sources)
-    values.push_back(
-        graph.node(source.node).kind == NodeKind::placeholder ? x : results.at(source.node));
+  for (const LoweredNetwork::Source& source : lowered.sources) {
+    const auto input = std::find(placeholders.begin(), placeholders.end(), source.node);
+    values.push_back(input == placeholders.end()
+                         ? results.at(source.node)
+                         : x[static_cast<size_t>(input - placeholders.begin())]);
+  }
   result.inputs = input_codes(lowered, values);
   const std::vector<double> mine =
       output_values(lowered.graph, IntegerProgram(lowered.graph).run(result.inputs));
-  const size_t rows = static_cast<size_t>(x.shape()[0]), width = lowered.graph.outputs.size();
+  const size_t rows = static_cast<size_t>(x[0].shape()[0]), width = lowered.graph.outputs.size();
   if (graph.outputs().size() == 1) result.accuracy = accuracy_of(mine, width, network.labels);
   size_t offset = 0;
   for (const NodeId node : graph.outputs()) {
@@ -222,12 +267,15 @@ Compared compare_with_engine(const HardwareNetwork& network, const HardwareSpec&
           result.reason = fmt::format("single precision is too narrow for the sums of {}", inexact);
           return result;
         }
-        const size_t per_row = static_cast<size_t>(x.numel()) / rows;
-        Shape one = x.shape();
-        one[0] = 1;
-        const Tensor single =
-            Tensor::of(one, std::vector<float>(x.data<float>() + row * per_row,
-                                               x.data<float>() + (row + 1) * per_row));
+        std::vector<Tensor> single;
+        for (const Tensor& input : x) {
+          const size_t per_row = static_cast<size_t>(input.numel()) / rows;
+          Shape one = input.shape();
+          one[0] = 1;
+          single.push_back(
+              Tensor::of(one, std::vector<float>(input.data<float>() + row * per_row,
+                                                 input.data<float>() + (row + 1) * per_row)));
+        }
         const std::string why =
             inexact.empty() ? ""
                             : fmt::format(
@@ -266,6 +314,7 @@ EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compare
   facts.set("overflow", to_value(result.overflow));
   if (compared.accuracy)
     facts.set("accuracy", Dict{{"rows", compared.origin}, {"value", *compared.accuracy}});
+  if (!network.folded.empty()) facts.set("folded", Value::of(network.folded));
   facts.set("software", Value::of(network.lowered.software));
   facts.set("float32", exactness_value(network.lowered));
   const auto tables = [](const IntegerGraph& graph) {

@@ -36,6 +36,7 @@ struct HardwareNetwork {
   // The file gives integers (a fixed-point network): they are the network, and single precision may
   // be too narrow to follow them.
   bool integers_given = false;
+  std::vector<std::string> folded = {};  // batch norms that went into rounded layers
 };
 HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& observer = {});
 

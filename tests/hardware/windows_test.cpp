@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions, pools, means, sequences and moves in integers: the lowered graph is held to the
+// engine on rows, the optimised one to it, and the emitted text is simulated.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "hardware/variants.h"
+#include "mase/base/random.h"
+#include "mase/engine/program.h"
+#include "mase/hardware/design.h"
+#include "mase/hardware/interpreter.h"
+#include "mase/hardware/lower_graph.h"
+#include "mase/hardware/tool.h"
+#include "mase/models/sequential.h"
+#include "support/support.h"
+
+namespace mase::test {
+namespace {
+
+struct Layer {
+  std::string op;
+  Dict attributes;
+};
+
+Graph network_of(const Shape& sample, const std::vector<Layer>& layers) {
+  Sequential network("windows", {.sample_shape = sample, .outputs = 3, .seed = 5}, sample, 3);
+  for (const Layer& layer : layers) network.add(layer.op, layer.attributes);
+  Graph graph = network.finish();
+  PassContext context;
+  context.original = &graph;
+  Dict quantize{{"by", "type"}, {"default", Dict{{"config", Dict{{"name", "NA"}}}}}};
+  for (const char* type : {"linear", "conv1d", "conv2d"})
+    quantize.set(type, Dict{{"config", same_keys("integer", {{"width", 6}, {"frac_width", 3}})}});
+  run_passes(graph, pass_calls(Value(Dict{{"quantize", quantize}}), "passes"), context);
+  return graph;
+}
+
+// Engine = integers on every row; nothing is rounded in between.
+void hold_to_engine(const Graph& graph, const LoweredNetwork& lowered) {
+  const int64_t rows = 40;
+  Shape shape = graph.node(graph.placeholders().at(0)).sample_shape;
+  shape.insert(shape.begin(), rows);
+  Tensor x(shape);
+  Random random(3, "windows");
+  for (int64_t i = 0; i < x.numel(); ++i)
+    x.mutable_data<float>()[i] = static_cast<float>(2 * random.normal());
+  const std::vector<double> mine =
+      output_values(lowered.graph, IntegerProgram(lowered.graph).run(input_codes(lowered, {x})));
+  const NodeId output = graph.outputs().at(0);
+  size_t compared = 0;
+  run_observed(graph, {x}, {output}, rows, [&](NodeId, const Tensor& result) {
+    ASSERT_EQ(static_cast<size_t>(result.numel()), mine.size());
+    for (size_t i = 0; i < mine.size(); ++i, ++compared)
+      ASSERT_EQ(mine[i], result.item(static_cast<int64_t>(i))) << "value " << i;
+  });
+  EXPECT_EQ(compared, mine.size());
+}
+
+const std::vector<std::pair<std::string, Graph>>& networks() {
+  static const std::vector<std::pair<std::string, Graph>> all = [] {
+    const Layer relu{"relu", {}}, flat{"flatten", {}}, head{"linear", {{"out_features", 3}}};
+    const auto conv = [](int64_t in, int64_t out, Dict more) {
+      Dict attributes{{"in_channels", in}, {"out_channels", out}};
+      for (const auto& [key, value] : more) attributes.set(key, value);
+      return Layer{"conv2d", attributes};
+    };
+    std::vector<std::pair<std::string, Graph>> list;
+    list.emplace_back("conv, max, conv",
+                      network_of({1, 6, 6}, {conv(1, 2, {{"kernel_size", 3}}),
+                                             relu,
+                                             {"max_pool2d", {{"kernel_size", 2}}},
+                                             conv(2, 3, {{"kernel_size", 2}}),
+                                             flat}));
+    list.emplace_back(
+        "padding, stride, groups",
+        network_of({2, 5, 4},
+                   {conv(2, 4, {{"kernel_size", 3}, {"padding", 1}, {"stride", 2}, {"groups", 2}}),
+                    relu, flat, head}));
+    list.emplace_back("dilation, means",
+                      network_of({1, 7, 7}, {conv(1, 2, {{"kernel_size", 2}, {"dilation", 3}}),
+                                             {"avg_pool2d", {{"kernel_size", 2}}},
+                                             flat,
+                                             head}));
+    list.emplace_back(
+        "time series",
+        network_of(
+            {2, 12},
+            {{"conv1d",
+              {{"in_channels", 2}, {"out_channels", 3}, {"kernel_size", 3}, {"padding", "same"}}},
+             relu,
+             {"max_pool1d", {{"kernel_size", 3}}},
+             {"adaptive_avg_pool1d", {{"output_size", 1}}},
+             flat,
+             head}));
+    list.emplace_back("sequence", network_of({4, 3}, {{"linear", {{"out_features", 5}}},
+                                                      relu,
+                                                      {"linear", {{"out_features", 2}}}}));
+    return list;
+  }();
+  return all;
+}
+
+TEST(windows, integers_are_the_engine) {
+  for (const auto& [name, graph] : networks()) {
+    SCOPED_TRACE(name);
+    hold_to_engine(graph, lower(graph));
+  }
+}
+
+TEST(windows, optimised_and_emitted_are_the_lowered) {
+  for (const auto& [name, graph] : networks()) {
+    SCOPED_TRACE(name);
+    const LoweredNetwork lowered = lower(graph);
+    const Design design = make_design(lowered.graph, {});
+    const DesignRows rows = random_rows(lowered.graph, 30, 2);
+    EXPECT_GE(hold_to_lowered(design, lowered.graph, rows), 30u);
+    if (!tool_exists("iverilog")) continue;
+    const std::string folder = temporary_folder() + "/design";
+    write_design(folder, design_files(design, rows_of(design.graph, rows.inputs, "drawn"), {}));
+    const Simulation result = simulate_folder(folder, "iverilog", "");
+    EXPECT_EQ(result.rows, 30) << result.output;
+    EXPECT_EQ(result.mismatches, 0) << result.output;
+  }
+}
+
+TEST(windows, what_has_no_integers_is_refused_in_a_line) {
+  const auto message = [](const Graph& graph) -> std::string {
+    try {
+      lower(graph);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const Layer conv{"conv2d", {{"in_channels", 1}, {"out_channels", 2}, {"kernel_size", 2}}};
+  EXPECT_NE(message(network_of({1, 7, 7}, {conv, {"avg_pool2d", {{"kernel_size", 3}}}}))
+                .find("a mean of 9 values is no exact integer"),
+            std::string::npos);
+  const LoweredNetwork largest = lower(networks()[0].second);
+  EXPECT_THROW(make_design(largest.graph, {.style = "stream"}), Error);
+}
+
+}  // namespace
+}  // namespace mase::test
