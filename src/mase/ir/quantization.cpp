@@ -10,7 +10,7 @@ namespace mase {
 namespace {
 
 // Keys that belong to the layer, not to one operand.
-const char* const layer_keys[] = {"name", "bypass", "backward"};
+const char* const layer_keys[] = {"name", "bypass", "backward", "weight_only"};
 
 // MASE's training_base. It takes keys of the bias too, though the bias is in no product.
 std::map<std::string, QuantizerPtr> parse_backward(const Value& config, const std::string& path,
@@ -112,6 +112,9 @@ Quantization parse_quantization(const Value& config, const OperandRules& operand
     result.config = config;
     if (!config["bypass"].is_null()) result.bypass = config["bypass"].as_bool(path + ".bypass");
 
+    const bool weight_only =
+        !config["weight_only"].is_null() && config["weight_only"].as_bool(path + ".weight_only");
+
     result.backward = parse_backward(config["backward"], path + ".backward", problems);
 
     const std::vector<std::string> prefixes = operands.prefixes();
@@ -149,6 +152,7 @@ Quantization parse_quantization(const Value& config, const OperandRules& operand
     const auto needed = std::find_if(record.schema.fields.begin(), record.schema.fields.end(),
                                      [](const Field& field) { return field.required; });
     for (const std::string& operand : operands.required) {
+      if (weight_only && operand != "weight") continue;
       std::vector<std::string> missing = operands.parts_of(operand);
       std::erase_if(missing, [&](const std::string& part) { return tables.count(part) > 0; });
       if (missing.empty()) continue;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/formats/runs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+namespace mase {
+namespace {
+
+struct RunGroups {
+  RunRule rule;
+  int64_t size = 64;
+
+  int64_t row_of(const Shape& shape) const {
+    const int64_t total = element_count(shape);
+    return shape.size() < 2 || shape[0] == 0 ? total : total / shape[0];
+  }
+  int64_t count(const Shape& shape) const {
+    const int64_t row = row_of(shape);
+    return row == 0 ? 0 : element_count(shape) / row * ((row + size - 1) / size);
+  }
+  // visit(group, first value, count)
+  template <class Visit>
+  void each(const Shape& shape, const Visit& visit) const {
+    const int64_t total = element_count(shape), row = row_of(shape);
+    size_t group = 0;
+    for (int64_t start = 0; start < total; start += row)
+      for (int64_t at = 0; at < row; at += size)
+        visit(group++, start + at, std::min(size, row - at));
+  }
+  std::vector<double> numbers(size_t group, const float* in, int64_t count) const {
+    if (rule.given.empty()) return rule.find(in, count);
+    const size_t first = rule.given.size() == rule.per_group ? 0 : group * rule.per_group;
+    return {rule.given.begin() + static_cast<std::ptrdiff_t>(first),
+            rule.given.begin() + static_cast<std::ptrdiff_t>(first + rule.per_group)};
+  }
+};
+
+}  // namespace
+
+Quantizer run_quantizer(RunRule given, int64_t size) {
+  const auto own = std::make_shared<const RunGroups>(RunGroups{std::move(given), size});
+  Quantizer q;
+  q.misfit = [own](const Shape& shape) -> std::optional<std::string> {
+    const size_t numbers = own->rule.given.size() / own->rule.per_group;
+    if (numbers <= 1 || element_count(shape) == 0 ||
+        static_cast<int64_t>(numbers) == own->count(shape))
+      return {};
+    return fmt::format("{} numbers in a list for {} groups of shape {}", numbers, own->count(shape),
+                       shape_text(shape));
+  };
+  q.quantize = [own, misfit = q.misfit](const float* in, float* out, const Shape& shape) {
+    if (const auto problem = misfit(shape)) throw Error("group_size", *problem);
+    own->each(shape, [&](size_t group, int64_t first, int64_t count) {
+      const std::vector<double> numbers = own->numbers(group, in + first, count);
+      for (int64_t i = first; i < first + count; ++i)
+        out[i] = std::isnan(in[i]) ? in[i] : own->rule.round(numbers, in[i]);
+    });
+  };
+  q.reference = q.quantize;
+  q.code_bits = own->rule.width;
+  q.encode = [own](const float* in, const Shape& shape) {
+    Quantizer::Codes codes;
+    codes.codes.resize(static_cast<size_t>(element_count(shape)));
+    own->each(shape, [&](size_t group, int64_t first, int64_t count) {
+      const std::vector<double> numbers = own->numbers(group, in + first, count);
+      codes.scales.insert(codes.scales.end(), numbers.begin(), numbers.end());
+      for (int64_t i = first; i < first + count; ++i)
+        codes.codes[static_cast<size_t>(i)] =
+            own->rule.code(numbers, std::isnan(in[i]) ? 0.0f : in[i]);
+    });
+    return codes;
+  };
+  q.decode = [own](const Quantizer::Codes& codes, float* out, const Shape& shape) {
+    const size_t each = own->rule.per_group;
+    MASE_CHECK(codes.codes.size() == static_cast<size_t>(element_count(shape)) &&
+                   codes.scales.size() == each * static_cast<size_t>(own->count(shape)),
+               "{} codes and {} scales for shape {}", codes.codes.size(), codes.scales.size(),
+               shape_text(shape));
+    own->each(shape, [&](size_t group, int64_t first, int64_t count) {
+      const auto at = codes.scales.begin() + static_cast<std::ptrdiff_t>(group * each);
+      const std::vector<double> numbers(at, at + static_cast<std::ptrdiff_t>(each));
+      for (int64_t i = first; i < first + count; ++i)
+        out[i] = own->rule.value(numbers, codes.codes[static_cast<size_t>(i)]);
+    });
+  };
+  q.bits_per_value = [own](const Shape& shape) {
+    const auto values = static_cast<double>(std::max<int64_t>(1, element_count(shape)));
+    return own->rule.width +
+           own->rule.shared_bits * static_cast<double>(own->count(shape)) / values;
+  };
+  return q;
+}
+
+Field group_size_field() {
+  return {.name = "group_size",
+          .type = FieldType::integer,
+          .default_value = 64,
+          .help = "consecutive values of a row that share a scale; the last group may be shorter",
+          .minimum = 1,
+          .maximum = 1e9};
+}
+
+}  // namespace mase

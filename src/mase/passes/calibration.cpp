@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mase/passes/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mase/ir/layer_text.h"
+#include "mase/ir/op.h"
+#include "mase/ops/windows.h"
+#include "mase/passes/metadata.h"
+#include "mase/passes/observe.h"
+
+namespace mase {
+namespace {
+
+constexpr int64_t default_rows = 512, fewest_rows = 8;
+constexpr int64_t most_columns = 16384;  // 2 GB of second moments
+
+Windows convolution_windows(const Value& attributes, const Shape& weight) {
+  Windows windows;
+  windows.kernel.assign(weight.begin() + 2, weight.end());
+  const size_t dims = windows.kernel.size();
+  windows.stride = per_dimension(attributes["stride"], dims, "stride");
+  windows.dilation = per_dimension(attributes["dilation"], dims, "dilation");
+  const Value& padding = attributes["padding"];
+  if (padding.is_string()) {
+    for (size_t i = 0; i < dims; ++i) {
+      const int64_t all =
+          padding.as_string() == "same" ? windows.dilation[i] * (windows.kernel[i] - 1) : 0;
+      windows.padding_before.push_back(all / 2);
+      windows.padding_after.push_back(all - all / 2);
+    }
+  } else {
+    windows.padding_before = per_dimension(padding, dims, "padding");
+    windows.padding_after = windows.padding_before;
+  }
+  return windows;
+}
+
+// Adds vectors up, a few at a time, so that a row of the matrix stays in cache.
+class Collector {
+ public:
+  Collector(int64_t groups, int64_t columns) {
+    result_.groups = groups;
+    result_.columns = columns;
+    const auto n = static_cast<size_t>(columns);
+    result_.hessians.assign(static_cast<size_t>(groups), Matrix(n * n, 0.0));
+    for (std::vector<double>* sums : {&result_.mean, &result_.mean_magnitude, &result_.largest})
+      sums->assign(static_cast<size_t>(groups) * n, 0.0);
+  }
+
+  // One vector of all groups: [groups * columns].
+  std::vector<double>& next() {
+    if (count_ == waiting_.size()) flush();
+    std::vector<double>& slot = waiting_[count_++];
+    slot.assign(result_.mean.size(), 0.0);
+    return slot;
+  }
+
+  ProductInputs finish() {
+    flush();
+    const double share = result_.vectors > 0 ? 1.0 / static_cast<double>(result_.vectors) : 0;
+    const int64_t n = result_.columns;
+    for (Matrix& hessian : result_.hessians)
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = i; j < n; ++j) {
+          const double value = 2 * share * hessian[static_cast<size_t>(i * n + j)];
+          hessian[static_cast<size_t>(i * n + j)] = value;
+          hessian[static_cast<size_t>(j * n + i)] = value;
+        }
+    for (double& value : result_.mean) value *= share;
+    for (double& value : result_.mean_magnitude) value *= share;
+    return std::move(result_);
+  }
+
+ private:
+  void flush() {
+    const int64_t n = result_.columns;
+    for (size_t g = 0; g < result_.hessians.size(); ++g)
+      for (int64_t i = 0; i < n; ++i) {
+        double* row = result_.hessians[g].data() + i * n;
+        for (size_t v = 0; v < count_; ++v) {
+          const double* x = waiting_[v].data() + static_cast<int64_t>(g) * n;
+          const double factor = x[i];
+          if (factor == 0) continue;
+          for (int64_t j = i; j < n; ++j) row[j] += factor * x[j];
+        }
+      }
+    for (size_t v = 0; v < count_; ++v)
+      for (size_t i = 0; i < result_.mean.size(); ++i) {
+        const double x = waiting_[v][i], magnitude = std::fabs(x);
+        result_.mean[i] += x;
+        result_.mean_magnitude[i] += magnitude;
+        result_.largest[i] = std::max(result_.largest[i], magnitude);
+      }
+    result_.vectors += static_cast<int64_t>(count_);
+    count_ = 0;
+  }
+
+  ProductInputs result_;
+  std::vector<std::vector<double>> waiting_ = std::vector<std::vector<double>>(32);
+  size_t count_ = 0;
+};
+
+struct Watched {
+  NodeId node = -1, source = -1;
+  const Module* module = nullptr;
+  Shape weight, out;
+  int64_t every = 1, at = 0;  // of all vectors, every so many-th
+  Collector collector;
+};
+
+bool is_convolution(const Shape& weight) { return weight.size() > 2; }
+
+void add_rows(Watched& layer, const Tensor& x) {
+  const float* values = x.data<float>();
+  const int64_t columns = layer.weight[1], vectors = x.numel() / std::max<int64_t>(1, columns);
+  for (int64_t v = 0; v < vectors; ++v) {
+    if (layer.at++ % layer.every != 0) continue;
+    std::vector<double>& to = layer.collector.next();
+    std::copy_n(values + v * columns, columns, to.begin());
+  }
+}
+
+void add_windows(Watched& layer, const Tensor& x) {
+  const Value& attributes = layer.module->attributes;
+  Shape one_in = x.shape(), one_out = layer.out;
+  const int64_t rows = one_in[0];
+  one_in[0] = one_out[0] = 1;
+  const WindowPlane plane(convolution_windows(attributes, layer.weight), one_in, one_out,
+                          padding_mode_of(attributes["padding_mode"].as_string()));
+  const int64_t channels = one_in[1], taps = plane.taps(), results = plane.results();
+  // The places of one window: the same for all rows.
+  std::vector<std::vector<std::pair<size_t, size_t>>> places(static_cast<size_t>(results));
+  plane.each([&](size_t result, size_t tap, size_t at) { places[result].emplace_back(tap, at); });
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t result = 0; result < results; ++result) {
+      if (layer.at++ % layer.every != 0) continue;
+      std::vector<double>& to = layer.collector.next();
+      for (int64_t c = 0; c < channels; ++c) {
+        const float* values = x.data<float>() + (row * channels + c) * plane.positions();
+        for (const auto& [tap, at] : places[static_cast<size_t>(result)])
+          to[static_cast<size_t>(c * taps) + tap] = values[at];
+      }
+    }
+}
+
+}  // namespace
+
+std::vector<Field> calibration_fields() {
+  return {{.name = "rows",
+           .type = FieldType::integer,
+           .help = "training rows the method sees; 512, or half of what there is, if not given",
+           .minimum = fewest_rows,
+           .maximum = 1e7},
+          {.name = "heldout_rows",
+           .type = FieldType::integer,
+           .help = "further training rows that only judge the result; as many if not given",
+           .minimum = 1,
+           .maximum = 1e7}};
+}
+
+Value CalibrationRows::record() const {
+  return Dict{{"rows", seen.at(0).dim(0)},
+              {"heldout_rows", heldout.at(0).dim(0)},
+              {"split", drawn ? "drawn at random: no data were given" : "train"}};
+}
+
+CalibrationRows calibration_rows(const Graph& graph, const Value& args,
+                                 const PassContext& context) {
+  CalibrationRows result;
+  result.drawn = !has_samples(graph, context);
+  const int64_t there = result.drawn ? 2 * default_rows : context.samples.dim(0);
+  const auto asked = [&](const char* key, int64_t otherwise) {
+    return args[key].is_null() ? otherwise : args[key].as_int();
+  };
+  const int64_t seen = asked("rows", std::min(default_rows, there / 2));
+  const int64_t heldout = asked("heldout_rows", std::min(seen, there - seen));
+  if (seen < fewest_rows || heldout < 1 || (!result.drawn && seen + heldout > there))
+    throw Error("rows",
+                fmt::format("{} rows to calibrate on and {} held out, and the data have {}", seen,
+                            heldout, there),
+                fmt::format("give data of at least {} rows, or ask for fewer", fewest_rows + 1));
+  const std::vector<Tensor> all = sample_inputs(graph, context, seen + heldout);
+  for (const Tensor& tensor : all) {
+    for (const float value : tensor.values<float>())
+      if (!std::isfinite(value))
+        throw Error("rows", "a calibration row has a value that is not finite",
+                    "leave such rows out of the data");
+    result.seen.push_back(rows_of(tensor, 0, seen));
+    result.heldout.push_back(rows_of(tensor, seen, heldout));
+  }
+  return result;
+}
+
+std::string no_product_reason(const Graph& graph, const Node& node) {
+  const OpRecord* op = op_of(graph, node);
+  const Module* module = graph.module_of(node);
+  if (!op || !module || !op->multiplies_weights()) return "it multiplies by no weight";
+  if (!op->product) return "it has several products";
+  if (op->product->out_axis != 0 || op->product->in_axis != 1)
+    return "the rows of its weight are not its outputs";
+  const Shape& weight = module->find(op->product->weight)->shape();
+  if (weight.size() > 2 && op->product->channel_axis == -1) return "it is no convolution we know";
+  if (element_count(weight) / std::max<int64_t>(1, weight[0]) > most_columns)
+    return fmt::format("more than {} columns", most_columns);
+  for (const NodeId other : graph.order())
+    if (other != node.id && graph.node(other).kind == NodeKind::call_module &&
+        graph.node(other).target == node.target)
+      return "its layer is called more than once";
+  return "";
+}
+
+std::map<NodeId, ProductInputs> product_inputs(const Graph& graph, const std::vector<NodeId>& nodes,
+                                               const std::vector<Tensor>& rows,
+                                               int64_t most_vectors) {
+  const std::vector<Shape> shapes = infer_shapes(graph, 1);
+  std::vector<Watched> layers;
+  std::vector<NodeId> sources;
+  for (const NodeId id : nodes) {
+    const Node& node = graph.node(id);
+    const Module* module = graph.module_of(node);
+    const ProductInfo& product = *op_of(graph, node)->product;
+    const Shape& weight = module->find(product.weight)->shape();
+    const int64_t groups = product.groups_attribute.empty()
+                               ? 1
+                               : module->attributes[product.groups_attribute].as_int();
+    const int64_t columns = element_count(weight) / std::max<int64_t>(1, weight[0]);
+    const Shape& out = shapes[static_cast<size_t>(id)];
+    const int64_t each = element_count(out) / std::max<int64_t>(1, weight[0]);
+    const int64_t all = each * rows.at(0).dim(0);
+    const NodeId source = graph.inputs_of(id).front();
+    layers.push_back({id, source, module, weight, out,
+                      std::max<int64_t>(1, (all + most_vectors - 1) / most_vectors), 0,
+                      Collector(groups, columns)});
+    // A stride that shares no factor with a row's positions visits all of them in turn.
+    if (layers.back().every > 1 && each > 1) layers.back().every |= 1;
+    sources.push_back(source);
+  }
+  observe_nodes(graph, rows, sources, [&](NodeId source, const Tensor& result) {
+    const Tensor x = result.to(DType::f32);
+    for (Watched& layer : layers)
+      if (layer.source == source)
+        is_convolution(layer.weight) ? add_windows(layer, x) : add_rows(layer, x);
+  });
+  std::map<NodeId, ProductInputs> found;
+  for (Watched& layer : layers) found.emplace(layer.node, layer.collector.finish());
+  return found;
+}
+
+}  // namespace mase
