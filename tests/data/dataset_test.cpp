@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "mase/base/random.h"
 #include "mase/data/prepare.h"
 #include "support/support.h"
 

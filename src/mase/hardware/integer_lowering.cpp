@@ -85,8 +85,7 @@ std::optional<std::vector<IntegerId>> by_moving(const IntegerCall& call) {
   std::vector<Slot> slots;
   for (size_t i = 0; i < call.inputs.size(); ++i) slots.push_back(static_cast<Slot>(i));
   MovesOnly moves(call.shapes);
-  if (!bound.op->lower || !bound.op->eval ||
-      bound.op->lower(moves, bound.attributes, slots) < 0)
+  if (!bound.op->lower || !bound.op->eval || bound.op->lower(moves, bound.attributes, slots) < 0)
     return {};
   std::vector<IntegerId> all;
   std::vector<Array> places;

@@ -48,7 +48,9 @@ double TableEdges::output_code(const double* heights, double x) const {
   return std::floor(std::ldexp(value, output_frac) + 0.5);
 }
 
-namespace table_linear_op {
+}  // namespace mase
+
+namespace mase::table_linear_op {
 namespace {
 
 Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
@@ -181,5 +183,4 @@ const Register<OpRecord> registered{{
 }};
 
 }  // namespace
-}  // namespace table_linear_op
-}  // namespace mase
+}  // namespace mase::table_linear_op
