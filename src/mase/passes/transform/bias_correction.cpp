@@ -20,7 +20,12 @@ std::string obstacle(const Graph& graph, const Node& node) {
   if (const std::string why = no_product_reason(graph, node); !why.empty()) return why;
   const Module& module = *graph.module_of(node);
   if (!module.quantization.active()) return "it has no number format";
-  if (!module.find(op_of(graph, node)->product->bias) && module.attributes["bias"] != Value(false))
+  const ProductInfo& product = *op_of(graph, node)->product;
+  if (const Quantizer* quantizer = module.quantization.find(product.weight);
+      quantizer && !quantizer->learned && !quantizer->quantize_drawn &&
+      quantize(*quantizer, *module.find(product.weight)).same_bits(*module.find(product.weight)))
+    return "its weight is rounded for good, so what it was is not known: correct first";
+  if (!module.find(product.bias) && module.attributes["bias"] != Value(false))
     return "it can have no bias";
   return "";
 }
@@ -116,8 +121,10 @@ const Register<PassRecord> registered{{
     .aliases = {"bias_correction_transform_pass"},
     .pass_kind = PassKind::transform,
     .summary = "Biases that take back the shift of means that rounding makes",
-    .help = "Runs behind quantize and behind methods that choose weights. Layers without a bias "
-            "get one. A bias with a number format is rounded to it as ever.",
+    .help =
+        "Runs behind quantize, and before methods that round weights for good (gptq, adaround), "
+        "since what rounding shifts is told by the weights as they were. Layers without a bias "
+        "get one. A bias with a number format is rounded to it as ever.",
     .schema = schema(),
     .run = run,
     .tolerance = -1,
