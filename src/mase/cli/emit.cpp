@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch emit: a quantised network as SystemVerilog, compared and proved before anything is said.
+#include "mase/base/figure.h"
 #include "mase/base/table.h"
 #include "mase/cli/hardware_setup.h"
 #include "mase/cli/terminal.h"
@@ -40,7 +41,11 @@ int run(const Arguments& arguments) {
     fmt::print("engine = integers on {}: 0 mismatches\n", compared.origin);
   else
     fmt::print("not compared with the engine: {}\n", compared.reason);
-  if (compared.accuracy) fmt::print("accuracy on them: {:.4f}\n", *compared.accuracy);
+  if (compared.accuracy)
+    fmt::print("accuracy on them: {}{}\n", figure_text(*compared.accuracy),
+               network.accuracy_before ? fmt::format("; {} before the passes of the configuration",
+                                                     figure_text(*network.accuracy_before))
+                                       : "");
   if (!network.lowered.software.empty())
     fmt::print("in software, before the first rounding: {}\n",
                join(network.lowered.software, ", "));

@@ -7,6 +7,7 @@
 #include "mase/formats/cases.h"
 #include "mase/formats/measure.h"
 #include "mase/io/checkpoint.h"
+#include "mase/io/numpy_tensors.h"
 #include "mase/io/packed.h"
 #include "mase/run/set_option.h"
 
@@ -60,11 +61,17 @@ int unpack(const Arguments& arguments) {
   return 0;
 }
 
+bool is_array_file(const std::string& path) {
+  const std::string name = lower_case(path);
+  return ends_with(name, ".npy") || ends_with(name, ".npz");
+}
+
 int run(const Arguments& arguments) {
   if (arguments["unpack"].as_bool()) return unpack(arguments);
   const Wanted asked = wanted(arguments);
   const std::string& path = arguments["input"].as_string();
-  const TensorTable tensors = load_checkpoint(path).tensors;
+  const TensorTable tensors =
+      is_array_file(path) ? read_numpy_tensors(path) : load_checkpoint(path).tensors;
   std::map<std::string, const Tensor*> by_name;
   for (const auto& [name, tensor] : tensors) by_name[name] = &tensor;
   TensorTable results;
@@ -116,7 +123,7 @@ const Register<CommandRecord> registered{{
             "\"round\" and \"scale_bits\". The formats: ch format list.",
     .options = {{{.name = "input",
                   .type = FieldType::text,
-                  .help = "the tensors: .safetensors, .pt, .ckpt or .mz",
+                  .help = "the tensors: .safetensors, .pt, .ckpt, .mz, .npy or .npz",
                   .required = true},
                  {.name = "output",
                   .type = FieldType::text,

@@ -11,6 +11,9 @@ namespace {
 
 constexpr size_t drawn_rows_tried = 4096;
 constexpr int most_pushes = 24;  // inputs changed, one after another, for one place
+// Values that pushing may compute in all: seconds. What is not decided by then is said to be so. A
+// count, not a time: the same places are found on every machine.
+constexpr int64_t most_pushed_values = int64_t{1} << 30;
 
 // Values of all places, and the rows that reach their ends furthest.
 class OverflowSearch {
@@ -57,12 +60,15 @@ class OverflowSearch {
   // ends, then the next, while that helps.
   void push() {
     const size_t width = graph_.inputs.size();
+    const auto cost = static_cast<int64_t>(2 * width * graph_.nodes.size());
+    int64_t left = most_pushed_values;
     for (size_t p = 0; p < places_.size(); ++p)
       for (const bool up : {true, false}) {
         const OverflowPlace& place = places_[p];
         const bool possible =
             up ? place.value.high > place.format.high : place.value.low < place.format.low;
         for (int pushes = 0; pushes < most_pushes && possible && place.inputs.empty(); ++pushes) {
+          if ((left -= cost) < 0) return;
           const Extreme before = best_[p].end[up];
           std::vector<int64_t> rows;
           for (size_t k = 0; k < width; ++k)

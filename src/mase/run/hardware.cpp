@@ -205,6 +205,7 @@ HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& 
         {.network = spec.network, .data = spec.data, .passes = spec.passes, .seed = spec.seed},
         observer);
     experiment.prepare();
+    const Graph before = experiment.graph();
     experiment.apply_passes();
     result.network = experiment.graph();
     if (const Dataset* dataset = spec.drawn ? nullptr : experiment.dataset()) {
@@ -212,6 +213,14 @@ HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& 
       result.rows_origin = fmt::format("{} test rows of {} ({})", dataset->test.rows(),
                                        printable(dataset->name), printable(dataset->variant));
       if (dataset->classification) result.labels = dataset->test.labels;
+      if (!spec.passes.calls.empty() && before.outputs().size() == 1) {
+        const Tensor outputs =
+            observed_results(before, {*result.test_rows}, before.outputs()).begin()->second;
+        const auto rows = static_cast<size_t>(std::max<int64_t>(1, outputs.shape()[0]));
+        const auto values = outputs.values<float>();
+        result.accuracy_before =
+            accuracy_of({values.begin(), values.end()}, values.size() / rows, result.labels);
+      }
     }
   }
   fold_batch_norms(result, observer);

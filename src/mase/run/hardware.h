@@ -31,8 +31,9 @@ struct HardwareNetwork {
   LoweredNetwork lowered;  // nothing optimised
   std::string origin;      // the file
   std::optional<Tensor> test_rows;
-  std::string rows_origin;            // what those are: "4000 test rows of jsc (...)"
-  std::optional<Tensor> labels = {};  // classes of those rows, where they have some
+  std::string rows_origin;                     // what those are: "4000 test rows of jsc (...)"
+  std::optional<Tensor> labels = {};           // classes of those rows, where they have some
+  std::optional<double> accuracy_before = {};  // on them, of the network before its passes
   // The file gives integers (a fixed-point network): they are the network, and single precision may
   // be too narrow to follow them.
   bool integers_given = false;

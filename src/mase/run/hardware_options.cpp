@@ -77,6 +77,23 @@ std::vector<Field> design_fields() {
   return fields;
 }
 
+namespace {
+
+std::string option_name(std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
+
+// All styles that have this option, not the first of them alone.
+std::string styles_with(const std::string& key) {
+  std::vector<std::string> names;
+  for (const EmitterRecord* style : Registry<EmitterRecord>::instance().all())
+    if (style->schema.find(key)) names.push_back(style->name);
+  return fmt::format("style{} {}", names.size() == 1 ? "" : "s", join(names, " and "));
+}
+
+}  // namespace
+
 DesignOptions design_options(const Value& values, const std::vector<std::string>& given) {
   DesignOptions options;
   options.style = values["style"].as_string();
@@ -93,8 +110,10 @@ DesignOptions design_options(const Value& values, const std::vector<std::string>
       if (own.schema.find(field.name))
         options.style_options.dict().set(field.name, values[field.name]);
       else if (std::find(given.begin(), given.end(), field.name) != given.end())
-        throw Error(field.name, fmt::format("is an option of style {}", style->name),
-                    fmt::format("the style is {}", options.style));
+        throw Error(
+            "--" + option_name(field.name),
+            fmt::format("is an option of {}", styles_with(field.name)),
+            fmt::format("the style is {}: leave it out, or give another --style", options.style));
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include "mase/io/onnx/tensor.h"
 #include "mase/io/onnx/write_quantizer.h"
 #include "mase/io/onnx/writer.h"
+#include "mase/ir/learned.h"
 
 namespace mase::onnx {
 
@@ -210,15 +211,20 @@ void WriteContext::result(const std::string& name) {
 std::string WriteContext::rounded(const std::string& name, const std::string& operand,
                                   const Shape& shape, const TensorView& view) {
   rounded_.insert(operand);
-  const Quantizer* quantizer = model_.graph.quantization_of(caller()).find(operand);
+  // What was learned is a number by now.
+  const QuantizerPtr quantizer = current_quantizer(model_.graph.quantization_of(caller()),
+                                                   model_.graph.module_of(caller()), operand);
   if (!quantizer) return name;
   const auto place = [&] { return fmt::format("{}: {} ({})", path(), operand, quantizer->format); };
-  if (quantizer->learned)
-    throw Error(place(),
-                fmt::format("its {} is learned, and quantisers in ONNX take numbers that are given",
-                            quantizer->learned->name),
-                "quantise to integer or affine");
-  const auto format = format_for_export(*quantizer);
+  if (quantizer->learned) {
+    const Scaled* found = quantizer->type ? quantizer->type->as<Scaled>() : nullptr;
+    if (!found || found->source != Scaled::Source::given)
+      throw Error(place(),
+                  fmt::format("its {} is learned, and no training has found it yet",
+                              quantizer->learned->name),
+                  "train the network, or quantise to integer or affine");
+  }
+  const auto format = format_for_export(*quantizer, shape.size());
   if (!format)
     throw Error(
         place(), fmt::format("{} has no node for these numbers", flavour_name(flavour())),

@@ -54,6 +54,29 @@ std::optional<AffineFormat> affine_of(const Fixed& type, const Granularity& gran
   return affine;
 }
 
+// Steps that are given, or were learned: the same codes; the quotient is rounded in single
+// precision, as ONNX's executors do.
+std::optional<AffineFormat> affine_of(const Scaled& type, const Granularity& granularity) {
+  if (type.source != Scaled::Source::given || type.steps.empty()) return {};
+  // Unsigned codes of ours are never narrow; ONNX's would leave out the largest.
+  AffineFormat affine{
+      .width = type.width, .is_signed = type.is_signed, .narrow = type.narrow && type.is_signed};
+  affine.scales = type.steps;
+  affine.zeros = type.zeros.empty() ? std::vector<double>{0} : type.zeros;
+  const size_t groups = std::max(affine.scales.size(), affine.zeros.size());
+  affine.scales.resize(groups, affine.scales.front());
+  affine.zeros.resize(groups, affine.zeros.front());
+  if (groups > 1) {
+    if (granularity.kind == Granularity::Kind::axis)
+      affine.axis = granularity.axis;
+    else if (granularity.kind == Granularity::Kind::row)
+      affine.axis = 0;  // see format_for_export
+    else
+      return {};
+  }
+  return affine;
+}
+
 // Small floats whose codes are all numbers up to a largest one.
 std::optional<OperandFormat> scaled_float_of(const Float& type) {
   constexpr int widest_exponent = 8, widest_mantissa = 23;
@@ -200,7 +223,7 @@ std::string write_qdq(WriteContext& context, const std::string& name, const Oper
 
 }  // namespace
 
-std::optional<OperandFormat> format_for_export(const Quantizer& quantizer) {
+std::optional<OperandFormat> format_for_export(const Quantizer& quantizer, size_t rank) {
   const Value& config = quantizer.config;
   if (quantizer.format == "affine") {
     AffineFormat affine{.width = static_cast<int>(config["width"].as_int()),
@@ -225,6 +248,13 @@ std::optional<OperandFormat> format_for_export(const Quantizer& quantizer) {
   if (const Fixed* fixed = quantizer.type->as<Fixed>())
     if (const auto affine = affine_of(*fixed, quantizer.type->granularity))
       return affine_format(*affine);
+  if (const Scaled* scaled = quantizer.type->as<Scaled>()) {
+    // A scale for each row of the last dimension is one for each entry of the first in matrices.
+    const bool rows = quantizer.type->granularity.kind == Granularity::Kind::row;
+    if (rows && scaled->steps.size() > 1 && rank != 2) return {};
+    if (const auto affine = affine_of(*scaled, quantizer.type->granularity))
+      return affine_format(*affine);
+  }
   if (const Float* small = quantizer.type->as<Float>()) return scaled_float_of(*small);
   if (const Binary* binary = quantizer.type->as<Binary>(); binary && !binary->scaled)
     return OperandFormat{.name = "bipolar", .keys = Dict{{"scale", 1.0}}};

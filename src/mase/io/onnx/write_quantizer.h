@@ -13,7 +13,7 @@ namespace mase::onnx {
 
 // The format in the words of ONNX, if it has any: fixed point and affine integers, two values,
 // scaled floats.
-std::optional<OperandFormat> format_for_export(const Quantizer& quantizer);
+std::optional<OperandFormat> format_for_export(const Quantizer& quantizer, size_t rank);
 // Why the flavour cannot express it exactly; nothing if it can.
 std::optional<std::string> why_not(const OperandFormat& format, Flavour flavour,
                                    int64_t operator_set);
