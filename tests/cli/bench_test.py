@@ -27,10 +27,24 @@ assert table.returncode == 0 and "jsc-tiny" in table.stdout and "Steps/s" in tab
 load = bench("load", "jsc-tiny", "--seconds", "0.05")
 assert load.returncode == 0, load.stderr
 
+# The program as text, stage by stage: what fusion takes is a sweep before it, none after.
+stages = {stage: bench("train", "jsc-tiny", "--dump", stage) for stage in ("lower", "fuse", "differentiate", "plan")}
+for stage, run in stages.items():
+    assert run.returncode == 0 and "linear" in run.stdout, (stage, run)
+sweeps = {stage: run.stdout.count(" = map max(a, 0)(") for stage, run in stages.items()}
+assert sweeps["lower"] > sweeps["fuse"], sweeps
+assert "by clamp into batch_norm" in stages["fuse"].stdout
+assert "backward:" in stages["differentiate"].stdout and "linear_weights(" in stages["differentiate"].stdout
+assert "arena" in stages["plan"].stdout
+assert "backward:" not in bench("infer", "jsc-tiny", "--dump", "differentiate").stdout
+
 for words, said in ((("run", "jsc-tiny"), "train"), (("train", "jsc-tyni"), "jsc-tiny"),
                     (("train", "jsc-tiny", "--batch-size", "0"), "batch-size"),
                     (("infer", "jsc-tiny", "--seconds", "-1"), "seconds"),
-                    (("infer", "jsc-tiny", "--threads", "0"), "threads")):
+                    (("infer", "jsc-tiny", "--threads", "0"), "threads"),
+                    (("infer", "jsc-tiny", "--dump", "parse"), "differentiate"),
+                    (("infer", "jsc-tiny", "--dump", "fuse", "--json", "-"), "json"),
+                    (("primitives", "--dump", "fuse"), "dump")):
     run = bench(*words)
     assert run.returncode == 2 and said in run.stderr and run.stderr.count("\n") == 1, (words, run)
 print("ok")

@@ -111,7 +111,9 @@ def write_files(folder):
                        ("text.txt", "to be or not to be\n" * 3)):
         with open(f"{folder}/{name}", "w") as out:
             out.write(text)
-    write_npy(f"{folder}/tokens.npy", 3, 16, [dice.randrange(40) for _ in range(48)])
+    for name, largest in (("tokens", 39), ("ids", 39), ("mask", 1)):
+        write_npy(f"{folder}/{name}.npy", 3, 16, [dice.randint(largest == 1, largest) for _ in range(48)])
+    shutil.copytree(f"{source}/tests/golden/language/gpt2", f"{folder}/GPT")
     with zipfile.ZipFile(f"{folder}/digits.npz", "w") as archive:
         for name, shape, values in (("x", "(60, 28, 28)", dice.randbytes(60 * 784)),
                                     ("y", "(60,)", bytes(i % 10 for i in range(60)))):
@@ -155,6 +157,7 @@ def main():
                         "jsc-tiny_classification_jsc_2024-02-10"):
             run(train.format("jsc-10x" if project == "ten" else "jsc-tiny", project), "set-up")
         run(train.format("jsc-toy", "toy"), "set-up")
+        run("ch tokenizer train GPT/tokenizer.json --input text.txt --size 257", "set-up")
         toy = "jsc-toy --load mase_output/toy/software/training_ckpts/best.ckpt"
         run(f"ch export {toy} --to model.onnx >/dev/null", "set-up")
         run(f"ch transform {toy} --config quantize.toml --project quantised >/dev/null", "set-up")
@@ -185,6 +188,10 @@ def main():
                 command += " --max-epochs 2"
             if command.startswith("ch shrink"):
                 command += " --rounds 1"
+            if command.startswith(("ch generate", "ch perplexity")):  # with a small language model
+                command = command.replace("FOLDER", "GPT").replace("--length 2048", "--length 32")
+                if "--tokens" not in command:
+                    command += " --tokens 20"
             use("batch_64" if re.search("jsc[-_]tiny|search.toml", command) else
                 "toy" if command.startswith("ch export jsc-toy") else "ten")
             run(command, page)

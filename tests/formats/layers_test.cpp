@@ -22,7 +22,11 @@ TEST(FormatsInLayers, TransformAndTestTakeEveryOne) {
     for (const std::string operand : {"data_in", "weight", "bias"}) {
       // A format without keys is asked for by any of them.
       Dict keys = item.config.as_dict();
-      if (keys.empty()) keys.set("ste", "straight");
+      if (keys.empty()) {
+        const Field& any =
+            Registry<FormatRecord>::instance().get(item.format).schema.fields.front();
+        keys.set(any.name, any.default_value);
+      }
       for (const auto& [key, value] : keys)
         text += operand + "_" + key + " = " + toml(value) + "\n";
     }

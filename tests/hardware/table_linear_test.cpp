@@ -11,7 +11,6 @@
 #include "mase/hardware/lower_graph.h"
 #include "mase/hardware/optimize.h"
 #include "mase/models/sequential.h"
-#include "mase/passes/pass.h"
 #include "support/support.h"
 
 namespace mase::test {
@@ -23,18 +22,20 @@ Graph network(bool rounded) {
   for (const auto& [in, out] : {std::pair{5, 4}, std::pair{4, 3}}) {
     attributes.set("in_features", in);
     attributes.set("out_features", out);
+    attributes.set("overflow", in == 4 ? "wrap" : "saturate");
+    if (in == 4) attributes.set("input_frac", 4);  // so that sums do leave the codes
     layers.add("table_linear", attributes);
   }
   Graph graph = layers.finish();
-  PassContext context;
-  const Graph original = graph;
-  context.original = &original;
-  const Value config = parse_toml(
-      "[passes.quantize]\nby = \"type\"\n[passes.quantize.default.config]\nname = \"NA\"\n"
-      "[passes.quantize.table_linear.config]\nname = \"integer\"\ndata_in_width = 5\n"
-      "data_in_frac_width = 2\ndata_in_rounding = \"half_up\"\ndata_in_overflow = \"wrap\"\n",
-      "config");
-  run_passes(graph, pass_calls(config["passes"], "passes"), context);
+  // Every edge has widths of its own, some none.
+  Random random(5, "widths");
+  for (auto& [path, module] : graph.modules())
+    if (module.find("edge_bits"))
+      for (int64_t k = 0; k < module.find("edge_bits")->numel(); ++k) {
+        module.find("edge_bits")->mutable_data<float>()[k] = static_cast<float>(random.below(6));
+        module.find("edge_frac")->mutable_data<float>()[k] =
+            static_cast<float>(random.below(4)) + 1;
+      }
   return graph;
 }
 
@@ -70,15 +71,21 @@ TEST(TableLinear, EdgesEndFlat) {
                               {"input_width", 4},
                               {"input_frac", 1},
                               {"output_frac", 2},
-                              {"rounded", true}});
+                              {"rounded", true},
+                              {"overflow", "saturate"}});
   EXPECT_EQ(edges.low(), -4);
   EXPECT_EQ(edges.high(), 3.5);
-  EXPECT_EQ(edges.rounded_input(0.25), 0.5);  // halves up
-  EXPECT_EQ(edges.rounded_input(-0.25), 0);
-  EXPECT_EQ(edges.rounded_input(1e30), 3.5);
+  EXPECT_EQ(edges.value_of(edges.code_of(0.25)), 0.5);  // halves up
+  EXPECT_EQ(edges.value_of(edges.code_of(-0.25)), 0);
+  EXPECT_EQ(edges.value_of(edges.code_of(1e30)), 3.5);
   const double heights[] = {1, 0, 2};
-  EXPECT_EQ(edges.output_code(heights, -9), 4);
-  EXPECT_EQ(edges.output_code(heights, 9), 8);
+  EXPECT_EQ(edges.entry(heights, 0, {4, 2}), 4);
+  EXPECT_EQ(edges.entry(heights, 15, {4, 2}), 8);
+  // No bits: the middle for all; one: the middles of both halves.
+  EXPECT_EQ(edges.middle(3, 0), edges.middle(12, 0));
+  EXPECT_EQ(edges.middle(3, 0), -0.25);
+  EXPECT_EQ(edges.middle(3, 1), -2.25);
+  EXPECT_EQ(edges.middle(3, 4), -2.5);
 }
 
 }  // namespace

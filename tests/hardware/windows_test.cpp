@@ -3,6 +3,7 @@
 // engine on rows, the optimised one to it, and the emitted text is simulated.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "hardware/variants.h"
@@ -12,7 +13,7 @@
 #include "mase/hardware/interpreter.h"
 #include "mase/hardware/lower_graph.h"
 #include "mase/hardware/tool.h"
-#include "mase/models/sequential.h"
+#include "mase/models/network_builder.h"
 #include "support/support.h"
 
 namespace mase::test {
@@ -24,14 +25,17 @@ struct Layer {
 };
 
 Graph network_of(const Shape& sample, const std::vector<Layer>& layers) {
-  Sequential network("windows", {.sample_shape = sample, .outputs = 3, .seed = 5}, sample, 3);
-  for (const Layer& layer : layers) network.add(layer.op, layer.attributes);
-  Graph graph = network.finish();
+  NetworkBuilder network("windows", {.sample_shape = sample, .outputs = 3, .seed = 5}, sample, 3);
+  NodeId x = network.input();
+  for (size_t i = 0; i < layers.size(); ++i)
+    x = network.module(fmt::format("seq_blocks.{}", i), layers[i].op, layers[i].attributes, x);
+  Graph graph = network.finish(x);
   PassContext context;
   context.original = &graph;
   Dict quantize{{"by", "type"}, {"default", Dict{{"config", Dict{{"name", "NA"}}}}}};
   for (const char* type : {"linear", "conv1d", "conv2d"})
-    quantize.set(type, Dict{{"config", same_keys("integer", {{"width", 6}, {"frac_width", 3}})}});
+    if (std::any_of(layers.begin(), layers.end(), [&](const Layer& l) { return l.op == type; }))
+      quantize.set(type, Dict{{"config", same_keys("integer", {{"width", 6}, {"frac_width", 3}})}});
   run_passes(graph, pass_calls(Value(Dict{{"quantize", quantize}}), "passes"), context);
   return graph;
 }

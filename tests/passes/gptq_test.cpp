@@ -300,7 +300,8 @@ TEST(Calibration, WindowsGiveThePowerOfOutputs) {
         inputs.vectors,
         static_cast<int64_t>(evaluate(graph, {Array::from(rows)})[0].data.size()) / weight.dim(0));
     double wanted = 0;
-    for (const double value : evaluate(graph, {Array::from(rows)})[0].data) wanted += value * value;
+    const std::vector<Array> results = evaluate(graph, {Array::from(rows)});
+    for (const double value : results[0].data) wanted += value * value;
     EXPECT_NEAR(power, wanted, 1e-6 * wanted);
   }
 }

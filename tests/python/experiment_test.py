@@ -98,7 +98,7 @@ class Experiments(unittest.TestCase):
         run, other = self.train(save=True, project="one"), self.train(save=True, project="two")
         page = mase.report(run)
         self.assertIn("<script", page.html)
-        self.assertIn("accuracy (test)", page.plain)
+        self.assertIn("Accuracy on the test split", page.plain)
         shown = page._repr_html_()
         self.assertTrue(shown.startswith("<iframe sandbox='allow-scripts allow-modals'"))  # cannot reach the notebook
         self.assertNotIn("<script", shown)  # all of it is inside the attribute, escaped

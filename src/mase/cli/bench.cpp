@@ -140,6 +140,15 @@ class Ahead {
   std::thread thread_;
 };
 
+CompileOptions options_of(bool training, int64_t batch_size, int threads) {
+  CompileOptions options;
+  options.training = training;
+  options.batch_size = batch_size;
+  options.threads = threads;
+  if (training) options.loss = make_loss("cross_entropy");
+  return options;
+}
+
 class Bench {
  public:
   Bench(const Graph& graph, bool training, int64_t batch_size, int threads, int64_t rows)
@@ -214,12 +223,7 @@ class Bench {
   }
 
   static Program compile(const Graph& graph, bool training, int64_t batch_size, int threads) {
-    CompileOptions options;
-    options.training = training;
-    options.batch_size = batch_size;
-    options.threads = threads;
-    if (training) options.loss = make_loss("cross_entropy");
-    return Program::compile(graph, options);
+    return Program::compile(graph, options_of(training, batch_size, threads));
   }
 
   void step() {
@@ -291,6 +295,16 @@ int show_result(const Arguments& arguments, const Value& result, const Table& ta
   return 0;
 }
 
+// What is measured, as text, after a stage of its compilation.
+std::string text_after(const std::string& stage, const Graph& graph,
+                       const CompileOptions& options) {
+  if (stage == "plan") return Program::compile(graph, options).dump();
+  return stage_text(graph, options,
+                    stage == "lower"  ? Stage::lower
+                    : stage == "fuse" ? Stage::fuse
+                                      : Stage::differentiate);
+}
+
 Graph after_passes(const Graph& graph, const std::string& path) {
   const std::vector<PassCall> calls =
       pass_calls(passes_of_file(path, keys_of_all_commands()), "passes");
@@ -311,7 +325,7 @@ int run_bench(const Arguments& arguments) {
   const std::string model =
       arguments["model"].is_string() ? arguments["model"].as_string() : std::string();
   if (mode == "primitives") {
-    for (const char* option : {"batch_size", "threads", "config"})
+    for (const char* option : {"batch_size", "threads", "config", "dump"})
       if (arguments.was_typed(option))
         throw Error("ch bench primitives", fmt::format("'{}' means nothing here", option),
                     "it has sizes of its own, and one thread");
@@ -330,6 +344,18 @@ int run_bench(const Arguments& arguments) {
   const Graph graph = network_of(model);
   if (graph.outputs().empty() || graph.placeholders().empty())
     throw Error(model, "a network without inputs or outputs cannot be timed");
+  if (arguments["dump"].is_string()) {
+    for (const char* option : {"seconds", "json"})
+      if (arguments.was_typed(option))
+        throw Error("ch bench --dump", fmt::format("'{}' means nothing here", option),
+                    "nothing is measured");
+    const Graph network = arguments["config"].is_string()
+                              ? after_passes(graph, arguments["config"].as_string())
+                              : graph;
+    fmt::print("{}", text_after(arguments["dump"].as_string(), network,
+                                options_of(mode != "infer", batch_size, threads)));
+    return 0;
+  }
   // With passes, the network before them and after them, in turns: what do they cost?
   std::vector<Graph> networks = {graph};
   if (arguments["config"].is_string())
@@ -431,12 +457,19 @@ const Register<CommandRecord> registered{{
         {.name = "config",
          .type = FieldType::text,
          .help = "a TOML file: the network is also timed after its [passes.*], in turns"},
+        {.name = "dump",
+         .type = FieldType::text,
+         .help = "measure nothing and print the program instead: its primitives when it is "
+                 "lowered or fused, its steps when it is differentiated, and these with their "
+                 "memory when it is planned; after [passes.*], if there are any",
+         .choices = {"lower", "fuse", "differentiate", "plan"}},
         {.name = "json",
          .type = FieldType::text,
          .help = "write the result as JSON to this file; - prints it instead of the table"},
     }},
     .examples = {"ch bench train jsc-10x --batch-size 1024", "ch bench infer jsc-tiny --json -",
-                 "ch bench load jsc-tiny", "ch bench primitives", "ch bench primitives linear"},
+                 "ch bench load jsc-tiny", "ch bench primitives", "ch bench primitives linear",
+                 "ch bench infer jsc-tiny --dump fuse"},
     .run = run_bench,
 }};
 

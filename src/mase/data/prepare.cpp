@@ -70,6 +70,23 @@ void fit_range(const float* x, int64_t rows, int64_t features, Preprocessing& fi
   }
 }
 
+// All but a few outliers within [-1, 1]: rounding to few bits wastes no codes on rare values.
+void fit_quantiles(const float* x, int64_t rows, int64_t features, Preprocessing& fitted) {
+  constexpr double left_out = 0.002;  // on each side
+  const auto width = static_cast<size_t>(features);
+  std::vector<float> column(static_cast<size_t>(rows));
+  const auto from_below = static_cast<size_t>(left_out * static_cast<double>(rows - 1));
+  for (size_t i = 0; i < width; ++i) {
+    for (size_t row = 0; row < column.size(); ++row) column[row] = x[row * width + i];
+    std::sort(column.begin(), column.end());
+    const auto low = static_cast<double>(column[from_below]),
+               high = static_cast<double>(column[column.size() - 1 - from_below]);
+    fitted.offset[i] = static_cast<float>((low + high) / 2);
+    fitted.scale[i] = high > low ? static_cast<float>((high - low) / 2) : 1.0f;
+    if (!(fitted.scale[i] > 0)) fitted.scale[i] = 1.0f;
+  }
+}
+
 Preprocessing fit(const float* x, int64_t rows, const FeatureNames& names,
                   const std::string& scaling) {
   Preprocessing fitted;
@@ -81,9 +98,11 @@ Preprocessing fit(const float* x, int64_t rows, const FeatureNames& names,
     fit_standard(x, rows, features, fitted);
   else if (scaling == "min-max")
     fit_range(x, rows, features, fitted);
+  else if (scaling == "quantile")
+    fit_quantiles(x, rows, features, fitted);
   else if (scaling != "none")
     throw Error("scaling", fmt::format("unknown scaling '{}'", printable(scaling)),
-                suggestion(scaling, {"standardise", "min-max", "none"}));
+                suggestion(scaling, {"standardise", "min-max", "quantile", "none"}));
   return fitted;
 }
 

@@ -107,7 +107,7 @@ FrozenGrid::FrozenGrid(const Quantizer& quantizer, const Tensor& tensor)
 }
 
 double FrozenGrid::step_value(const Steps& steps, double code) const {
-  return static_cast<float>((code - steps.zero) * steps.step);
+  return static_cast<float>((code - steps.zero) * steps.step + 0.0);  // no negative zero
 }
 
 double FrozenGrid::level(size_t index, int64_t element) const {

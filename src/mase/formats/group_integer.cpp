@@ -4,6 +4,7 @@
 // scale_integer's do, or are given.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "mase/formats/elementwise.h"
 #include "mase/formats/given.h"
@@ -64,7 +65,9 @@ Quantizer make(const Value& config) {
                                                            uint32_t code) {
     const ScaledSpec spec = spec_of(numbers);
     const double k = is_signed && code > mask / 2 ? static_cast<double>(code) - mask - 1.0 : code;
-    return static_cast<float>((std::max(k, spec.low) - spec.zero) * spec.step);
+    constexpr double most = std::numeric_limits<float>::max();
+    return static_cast<float>(
+        std::clamp((std::max(k, spec.low) - spec.zero) * spec.step, -most, most));
   };
   return run_quantizer(std::move(rule), config["group_size"].as_int());
 }

@@ -48,6 +48,9 @@ struct IntegerLowering {
   std::string summary;
   // The features of the result, in their order; nothing: not with these attributes, a table may do.
   std::function<std::optional<std::vector<IntegerId>>(const IntegerCall& call)> lower;
+  // What an op rounds its operand to by itself, where that comes from outside; empty or null: it
+  // does not.
+  std::function<QuantizerPtr(const Value& attributes)> first_input = {};
 };
 
 // By the record of its op, or as a table.

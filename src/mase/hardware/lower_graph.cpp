@@ -75,6 +75,11 @@ class GraphLowering {
     throw Error(node.name, cause, remedy);
   }
 
+  static QuantizerPtr own_rounding(const OpRecord& op, const Value& attributes) {
+    const IntegerLowering* const record = Registry<IntegerLowering>::instance().find(op.name);
+    return record && record->first_input ? record->first_input(attributes) : nullptr;
+  }
+
   size_t features_of(NodeId id) const {
     const Shape& shape = shapes_[static_cast<size_t>(id)];
     return static_cast<size_t>(element_count(shape)) /
@@ -90,8 +95,9 @@ class GraphLowering {
         };
     std::vector<Features> inputs;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
-      const QuantizerPtr format = quantizer(input_operand(*call.op, i, call.module != nullptr));
+      QuantizerPtr format = quantizer(input_operand(*call.op, i, call.module != nullptr));
       Features features = values[static_cast<size_t>(call.inputs[i])];
+      if (!format && !features) format = own_rounding(*call.op, call.attributes);
       if (format)
         features = features ? rounded(node, *features, format, "in")
                             : source(node, call.inputs[i], format);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // TableLinear: y[o] = sum over i of t[o][i](x[i]), every edge a function of one input of its own.
 // While training relaxes it, an edge is a sum of hat functions (straight lines between knots). With
-// `rounded` inputs are rounded to codes of input_width bits and every edge's value to output_frac
-// bits after the point: a table of whole numbers, which is what hardware has. Gradients are those
-// of the straight lines either way.
+// `rounded` inputs are rounded to codes of input_width bits, an edge reads the top edge_bits of
+// them, and its value is rounded to edge_frac bits after the point: a table of whole numbers, which
+// is what hardware has. Gradients are those of the straight lines either way; where an input that
+// wraps is beyond the codes, that of the chord to the end it left by.
 #include "mase/ops/table_linear.h"
 
 #include <algorithm>
@@ -20,12 +21,17 @@ TableEdges::TableEdges(const Value& attributes)
       input_width(static_cast<int>(attributes["input_width"].as_int("input_width"))),
       input_frac(static_cast<int>(attributes["input_frac"].as_int("input_frac"))),
       output_frac(static_cast<int>(attributes["output_frac"].as_int("output_frac"))),
-      rounded(attributes["rounded"].as_bool("rounded")) {}
+      rounded(attributes["rounded"].as_bool("rounded")),
+      wraps(attributes["overflow"].as_string("overflow") == "wrap") {}
 
 double TableEdges::low() const { return -std::ldexp(1.0, input_width - 1 - input_frac); }
 
 double TableEdges::high() const {
   return std::ldexp(std::ldexp(1.0, input_width - 1) - 1, -input_frac);
+}
+
+double TableEdges::value_of(int64_t code) const {
+  return low() + std::ldexp(static_cast<double>(code), -input_frac);
 }
 
 TableEdges::Place TableEdges::place(double x) const {
@@ -37,15 +43,34 @@ TableEdges::Place TableEdges::place(double x) const {
   return {knot, at - static_cast<double>(knot), true};
 }
 
-double TableEdges::rounded_input(double x) const {
-  return std::clamp(std::ldexp(std::floor(std::ldexp(x, input_frac) + 0.5), -input_frac), low(),
-                    high());
+int64_t TableEdges::code_of(double x) const {
+  const double count = std::ldexp(1.0, input_width), half = std::ldexp(1.0, input_width - 1);
+  double code = std::floor(std::ldexp(x, input_frac) + 0.5);
+  if (!(std::abs(code) < 1e15)) code = code > 0 && !wraps ? half : -half;
+  code = wraps ? code + half - std::floor((code + half) / count) * count
+               : std::clamp(code, -half, half - 1) + half;
+  return static_cast<int64_t>(code);
 }
 
-double TableEdges::output_code(const double* heights, double x) const {
-  const Place p = place(x);
-  const double value = heights[p.knot] * (1 - p.share) + heights[p.knot + 1] * p.share;
-  return std::floor(std::ldexp(value, output_frac) + 0.5);
+TableWidth TableEdges::width(double bits, double frac) const {
+  const auto whole = [](double value, int least, int most) {
+    return value >= least ? static_cast<int>(std::min<double>(value, most)) : least;
+  };
+  return {whole(bits, 0, input_width), whole(frac, -16, 16)};
+}
+
+double TableEdges::cell_width(int bits) const {
+  return std::ldexp(1.0, input_width - bits - input_frac);
+}
+
+double TableEdges::middle(int64_t code, int bits) const {
+  const int drop = input_width - bits;
+  const double first = static_cast<double>(code >> drop << drop);
+  return low() + std::ldexp(first + (std::ldexp(1.0, drop) - 1) / 2, -input_frac);
+}
+
+double TableEdges::steps(double value, int frac) {
+  return std::floor(std::ldexp(value, frac) + 0.5);
 }
 
 }  // namespace mase
@@ -72,58 +97,90 @@ std::vector<ParamSpec> params(const Value& attributes) {
                   "give the number of features");
   const TableEdges edges(attributes);
   const double bound = edges.in > 0 ? 1.0 / std::sqrt(static_cast<double>(edges.in)) : 0;
-  return {{"heights", {edges.out, edges.in, edges.knots}, true, 0, bound}};
+  return {{"heights", {edges.out, edges.in, edges.knots}, true, 0, bound},
+          {"edge_bits", {edges.out, edges.in}, false, static_cast<double>(edges.input_width)},
+          {"edge_frac", {edges.out, edges.in}, false, static_cast<double>(edges.output_frac)}};
 }
 
+// Everything about one call that both directions need.
+struct Edges : TableEdges {
+  const Array &x, &heights, &bits, &fracs;
+  size_t rows;
+
+  explicit Edges(const OpCall& call)
+      : TableEdges(call.attributes),
+        x(*call.inputs[0]),
+        heights(*call.params.at("heights")),
+        bits(*call.params.at("edge_bits")),
+        fracs(*call.params.at("edge_frac")),
+        rows(in > 0 ? x.data.size() / static_cast<size_t>(in) : 0) {}
+
+  const double* edge(size_t index) const {
+    return heights.data.data() + index * static_cast<size_t>(knots);
+  }
+  TableWidth width_of(size_t index) const { return width(bits.data[index], fracs.data[index]); }
+};
+
 Array eval(const OpCall& call) {
-  const TableEdges edges(call.attributes);
-  const Array& x = *call.inputs[0];
-  const Array& heights = *call.params.at("heights");
-  const auto in = static_cast<size_t>(edges.in), out = static_cast<size_t>(edges.out),
-             knots = static_cast<size_t>(edges.knots);
-  Shape shape = x.shape;
+  const Edges edges(call);
+  const auto in = static_cast<size_t>(edges.in), out = static_cast<size_t>(edges.out);
+  Shape shape = edges.x.shape;
   shape.back() = edges.out;
   Array y(shape);
-  for (size_t row = 0; row * out < y.data.size(); ++row)
+  for (size_t row = 0; row < edges.rows; ++row)
     for (size_t i = 0; i < in; ++i) {
-      const double v =
-          edges.rounded ? edges.rounded_input(x.data[row * in + i]) : x.data[row * in + i];
-      const TableEdges::Place p = edges.place(v);
+      const double v = edges.x.data[row * in + i];
+      const int64_t code = edges.code_of(v);
       for (size_t o = 0; o < out; ++o) {
-        const double* const edge = heights.data.data() + (o * in + i) * knots;
+        const double* const edge = edges.edge(o * in + i);
+        const TableWidth width = edges.width_of(o * in + i);
         y.data[row * out + o] += edges.rounded
-                                     ? std::ldexp(edges.output_code(edge, v), -edges.output_frac)
-                                     : edge[p.knot] * (1 - p.share) + edge[p.knot + 1] * p.share;
+                                     ? std::ldexp(edges.entry(edge, code, width), -width.frac)
+                                     : edges.line(edge, v);
       }
     }
   return y;
 }
 
 OpGradients grad(const OpCall& call, const Array&, const Array& g) {
-  const TableEdges edges(call.attributes);
-  const Array& x = *call.inputs[0];
-  const Array& heights = *call.params.at("heights");
+  const Edges edges(call);
   const auto in = static_cast<size_t>(edges.in), out = static_cast<size_t>(edges.out),
              knots = static_cast<size_t>(edges.knots);
-  Array gx(x.shape), gh(heights.shape);
-  const double slope = static_cast<double>(edges.knots - 1) / (edges.high() - edges.low());
-  for (size_t row = 0; row * out < g.data.size(); ++row)
+  Array gx(edges.x.shape), gh(edges.heights.shape);
+  const double per_knot = static_cast<double>(edges.knots - 1) / (edges.high() - edges.low());
+  for (size_t row = 0; row < edges.rows; ++row)
     for (size_t i = 0; i < in; ++i) {
-      const double v = x.data[row * in + i];
-      const TableEdges::Place p = edges.place(edges.rounded ? edges.rounded_input(v) : v);
+      const double v = edges.x.data[row * in + i];
+      const int64_t code = edges.code_of(v);
+      const bool inside = edges.place(v).inside;
       for (size_t o = 0; o < out; ++o) {
-        const size_t edge = (o * in + i) * knots + static_cast<size_t>(p.knot);
+        const double* const edge = edges.edge(o * in + i);
+        const TableWidth width = edges.width_of(o * in + i);
+        const TableEdges::Place p = edges.place(edges.rounded ? edges.middle(code, width.bits) : v);
+        const size_t at = (o * in + i) * knots + static_cast<size_t>(p.knot);
         const double d = g.data[row * out + o];
-        gh.data[edge] += d * (1 - p.share);
-        gh.data[edge + 1] += d * p.share;
-        if (p.inside)
-          gx.data[row * in + i] += d * slope * (heights.data[edge + 1] - heights.data[edge]);
+        gh.data[at] += d * (1 - p.share);
+        gh.data[at + 1] += d * p.share;
+        double slope = 0;
+        if (!edges.rounded)
+          slope = inside ? per_knot * (edge[p.knot + 1] - edge[p.knot]) : 0;
+        else if (inside)
+          slope = edges.slope(edge, code, width);
+        else if (edges.wraps)
+          slope = edges.way_back(edge, v, code, width);
+        gx.data[row * in + i] += d * slope;
       }
     }
   OpGradients result;
   result.inputs.push_back(std::move(gx));
   result.params["heights"] = std::move(gh);
   return result;
+}
+
+Slot lower(Lowering& to, const Value& attributes, const std::vector<Slot>& inputs) {
+  return to.primitive("table_linear", attributes,
+                      {inputs[0], *to.parameter("heights"), *to.parameter("edge_bits"),
+                       *to.parameter("edge_frac")});
 }
 
 Field number(const char* name, int64_t value, int64_t least, int64_t most, const char* help) {
@@ -152,11 +209,17 @@ const Register<OpRecord> registered{{
         number("knots", 9, 2, 256, "between which every edge is a straight line"),
         number("input_width", 6, 2, 10, "bits of an input's code, two's complement"),
         number("input_frac", 3, -16, 16, "of them after the point"),
-        number("output_frac", 4, -16, 16, "bits after the point of every edge's value"),
+        number("output_frac", 4, -16, 16,
+               "bits after the point of every edge's value, where edge_frac says nothing else"),
         {.name = "rounded",
          .type = FieldType::boolean,
          .default_value = false,
          .help = "inputs and edges are rounded: tables of whole numbers"},
+        {.name = "overflow",
+         .type = FieldType::text,
+         .default_value = "saturate",
+         .help = "what inputs beyond the codes become; to wrap costs no logic",
+         .choices = {"saturate", "wrap"}},
     }},
     .operands = {"data_in", "data_out"},
     .params = params,
@@ -173,6 +236,7 @@ const Register<OpRecord> registered{{
           return fmt::format("in_features={}, out_features={}, knots={}", edges.in, edges.out,
                              edges.knots);
         },
+    .lower = lower,
     .complete =
         [](Dict& attributes, const std::vector<Shape>& inputs, int64_t outputs) {
           if (!attributes.contains("in_features") && !inputs[0].empty())

@@ -183,7 +183,8 @@ CalibrationRows calibration_rows(const Graph& graph, const Value& args,
                 fmt::format("give data of at least {} rows, or ask for fewer", fewest_rows + 1));
   const std::vector<Tensor> all = sample_inputs(graph, context, seen + heldout);
   for (const Tensor& tensor : all) {
-    for (const float value : tensor.values<float>())
+    const Tensor numbers = tensor.to(DType::f32);  // tokens are whole numbers
+    for (const float value : numbers.values<float>())
       if (!std::isfinite(value))
         throw Error("rows", "a calibration row has a value that is not finite",
                     "leave such rows out of the data");

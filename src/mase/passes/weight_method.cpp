@@ -158,17 +158,19 @@ PassResult improve_weights(Graph& graph, const Value& args, PassContext& context
     const LayerErrors before =
         relative_errors(weight, quantize(quantizer, weight), inputs, heldout.at(id));
     WeightChoice choice = method.choose(problem);
-    LayerErrors after = before;
+    LayerErrors after = before;  // of the layer as it stands when the pass is through
     std::string what = choice.why;
     if (what.empty()) {
-      after = relative_errors(weight, choice.weight, inputs, heldout.at(id));
-      if (!(after.heldout <= before.heldout))
-        what = "left alone: worse on held-out rows";
-      else if (std::optional<Module> better = with_weights(module, op, choice)) {
+      const LayerErrors tried = relative_errors(weight, choice.weight, inputs, heldout.at(id));
+      if (!(tried.heldout <= before.heldout)) {
+        what = fmt::format("left alone: {} on held-out rows", error_text(tried.heldout));
+      } else if (std::optional<Module> better = with_weights(module, op, choice)) {
         any = any || !better->find(op.product->weight)->same_bits(weight);
         module = std::move(*better);
-      } else
+        after = tried;
+      } else {
         what = "left alone: the format would round the result again";
+      }
     }
     table.add({node.name, std::to_string(inputs.vectors), error_text(before.seen),
                error_text(after.seen), error_text(before.heldout), error_text(after.heldout),

@@ -139,7 +139,7 @@ std::vector<Field> data_options() {
       text(data, "categorical", "one-hot", "tables: how words become numbers",
            {"one-hot", "ordinal"}),
       text(data, "scaling", "standardise", "how features are scaled",
-           {"standardise", "min-max", "none"}),
+           {"standardise", "min-max", "quantile", "none"}),
       text(data, "class_weights", "none", "weigh classes in the loss", {"none", "balanced"}),
   };
   return shared + record_fields("dataset", data);

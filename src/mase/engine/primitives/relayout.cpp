@@ -48,27 +48,28 @@ struct Move {
   }
 };
 
-Step move_forward(const char* name, const Move& move, int in, int out) {
-  Step step{name, "", {in}, {out}};
+Step move_forward(const Move& move, const Primitive& p) {
+  const int in = p.in[0], out = p.out;
+  const bool accumulate = p.accumulate;
+  Step step{p.record->name, "", {in}, {out}};
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, from = memory[in], to = memory[out]](const Run& run) {
-      move.run(from, to, run.n, false, false);
+      move.run(from, to, run.n, false, accumulate);
     };
   };
   return step;
 }
 
-// `covers`: every value of the target gets exactly one.
-void move_gradient(Backward& backward, const char* name, const Move& move, int in, int gradient,
-                   bool covers) {
+// Where values were left out or repeated: what is left out gets nothing, what is repeated the sum.
+void move_gradient(Backward& backward, const char* name, const Move& move, int in, int gradient) {
   const Target t = backward.target(in);
   if (t.tensor < 0) return;
   Step step{name, "", {gradient}, {t.tensor}};
   const size_t floats = backward.plan().floats(t.tensor);
   step.bind = [=](const Memory& memory) -> Kernel {
     return [=, from = memory[gradient], to = memory[t.tensor]](const Run& run) {
-      if (!covers && !t.accumulate) std::fill_n(to, floats, 0.0f);
-      move.run(from, to, run.n, true, t.accumulate || !covers);
+      if (!t.accumulate) std::fill_n(to, floats, 0.0f);
+      move.run(from, to, run.n, true, true);
     };
   };
   backward.push(std::move(step));
@@ -78,14 +79,15 @@ Move relayout_of(const Plan& plan, const Primitive& p) {
   return {view_of(plan, p.in[0]), view_of(plan, p.out)};
 }
 
-Step relayout(Plan& plan, Primitive& p) {
-  return move_forward("relayout", relayout_of(plan, p), p.in[0], p.out);
-}
+Step relayout(Plan& plan, Primitive& p) { return move_forward(relayout_of(plan, p), p); }
 
 void relayout_gradient(Backward& backward, const Primitive& p, int gradient) {
   const Plan& plan = backward.plan();
-  move_gradient(backward, "relayout_gradient", relayout_of(plan, p), p.in[0], gradient,
-                plan.at(p.in[0]).shape == plan.at(p.out).shape);
+  const TensorInfo &in = plan.at(p.in[0]), &out = plan.at(p.out);
+  if (in.shape == out.shape && in.layout == out.layout)
+    backward.send("relayout", {.in = {gradient}, .payload = RelayoutPayload{}}, p.in[0]);
+  else
+    move_gradient(backward, "relayout_gradient", relayout_of(plan, p), p.in[0], gradient);
 }
 
 Move slice_of(const Plan& plan, const Primitive& p) {
@@ -94,12 +96,10 @@ Move slice_of(const Plan& plan, const Primitive& p) {
   return move;
 }
 
-Step slice(Plan& plan, Primitive& p) {
-  return move_forward("slice", slice_of(plan, p), p.in[0], p.out);
-}
+Step slice(Plan& plan, Primitive& p) { return move_forward(slice_of(plan, p), p); }
 
 void slice_gradient(Backward& backward, const Primitive& p, int gradient) {
-  move_gradient(backward, "slice_gradient", slice_of(backward.plan(), p), p.in[0], gradient, false);
+  move_gradient(backward, "slice_gradient", slice_of(backward.plan(), p), p.in[0], gradient);
 }
 
 // The row of the table; the numbers were given as floats, which hold them exactly below 2^24.
@@ -211,6 +211,7 @@ const Register<PrimitiveRecord> relayout_record{{
     .payload = typeid(RelayoutPayload),
     .variants = {{"copies", relayout}},
     .reference = relayout_reference,
+    .accumulates = true,
     .gradient = relayout_gradient,
     .generate = generate_relayout,
     .sample_by_sample = each_sample_alone,
@@ -222,6 +223,7 @@ const Register<PrimitiveRecord> slice_record{{
     .payload = typeid(SlicePayload),
     .variants = {{"copies", slice}},
     .reference = slice_reference,
+    .accumulates = true,
     .gradient = slice_gradient,
     .generate = generate_slice,
     .sample_by_sample = each_sample_alone,

@@ -62,7 +62,7 @@ std::vector<int32_t> reduced_rows(const Plan& plan, const Primitive& p) {  // ta
 }
 
 struct Parts {
-  int64_t outer = 1, whole = 0;
+  int64_t outer = 1;
   std::vector<int64_t> rows;  // of each part, per outer index
 };
 
@@ -73,7 +73,6 @@ Parts parts_of(const Plan& plan, const Primitive& p) {
   for (const int part : p.in) {
     const Shape rows = plan.at(part).row_shape();
     parts.rows.push_back(product(rows, place, rows.size()));
-    parts.whole += parts.rows.back();
   }
   return parts;
 }
@@ -81,9 +80,13 @@ Parts parts_of(const Plan& plan, const Primitive& p) {
 Step permute(Plan& plan, Primitive& p) {
   Step step{"permute", "", p.in, {p.out}};
   auto index = std::make_shared<std::vector<int32_t>>(permuted_rows(plan, p));
-  step.bind = [index, in = p.in[0], out = p.out](const Memory& memory) -> Kernel {
-    return [index, from = memory[in], to = memory[out]](const Run&) {
-      for (size_t r = 0; r < index->size(); ++r) to[r] = from[(*index)[r]];
+  step.bind = [index, in = p.in[0], out = p.out,
+               accumulate = p.accumulate](const Memory& memory) -> Kernel {
+    return [index, accumulate, from = memory[in], to = memory[out]](const Run&) {
+      for (size_t r = 0; r < index->size(); ++r) {
+        const float value = from[(*index)[r]];
+        to[r] = accumulate ? to[r] + value : value;
+      }
     };
   };
   return step;
@@ -240,23 +243,21 @@ void send_rows(Backward& backward, const Primitive& p, int in, int gradient,
 }
 
 void permute_gradient(Backward& backward, const Primitive& p, int gradient) {
-  const std::vector<int32_t> index = permuted_rows(backward.plan(), p);
-  std::vector<int32_t> from(index.size());
-  for (size_t r = 0; r < index.size(); ++r)
-    from[static_cast<size_t>(index[r])] = static_cast<int32_t>(r);
-  send_rows(backward, p, p.in[0], gradient, std::move(from), 1, false);
+  const std::vector<int64_t>& order = p.as<PermutePayload>().order;
+  std::vector<int64_t> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  backward.send("permute", {.in = {gradient}, .payload = PermutePayload{back}}, p.in[0]);
 }
 
 void concat_gradient(Backward& backward, const Primitive& p, int gradient) {
-  const Parts parts = parts_of(backward.plan(), p);
+  const Plan& plan = backward.plan();
+  const size_t dim = dimension_of(plan.at(p.out), p.as<ConcatPayload>().place);
   int64_t first = 0;
-  for (size_t part = 0; part < p.in.size(); ++part) {
-    const int64_t own = parts.rows[part], rows = backward.plan().at(p.in[part]).rows();
-    std::vector<int32_t> from;
-    for (int64_t r = 0; r < rows; ++r)
-      from.push_back(static_cast<int32_t>(r / own * parts.whole + first + r % own));
-    first += own;
-    send_rows(backward, p, p.in[part], gradient, std::move(from), 1, false);
+  for (const int part : p.in) {
+    const int64_t size = plan.at(part).shape[dim];
+    backward.send("slice", {.in = {gradient}, .payload = SlicePayload{dim, first, 1}}, part);
+    first += size;
   }
 }
 
@@ -351,6 +352,7 @@ const Register<PrimitiveRecord> permute_record{{
     .payload = typeid(PermutePayload),
     .variants = {{"copies", permute}},
     .reference = permute_reference,
+    .accumulates = true,
     .gradient = permute_gradient,
     .generate = generate_permute,
     .moves_values = true,
