@@ -321,10 +321,10 @@ TEST(OnnxExport, WhatAFlavourCannotSayIsAnErrorThatNamesTheLayer) {
     problems.throw_if_any();
     module.quantization.operands.erase("data_in");
   }
-  EXPECT_EQ(
-      error(learning, onnx::Flavour::qonnx),
-      "seq_blocks.2: weight (scale_integer): its scale is learned, and quantisers in ONNX take "
-      "numbers that are given; quantise to integer or affine");
+  EXPECT_EQ(error(learning, onnx::Flavour::qonnx),
+            "seq_blocks.2: weight (scale_integer): its scale is learned, and no training has found "
+            "it yet; "
+            "train the network, or quantise to integer or affine");
 }
 
 TEST(OnnxExport, CommandsTakeOnnxFiles) {
