@@ -15,7 +15,7 @@ namespace mase {
 namespace {
 
 // A program for `tokens` new positions behind up to `cached` earlier ones.
-struct Decoder {
+struct NextToken {
   Graph graph;
   Program program;
   int64_t tokens, cached, window;
@@ -29,7 +29,7 @@ struct Decoder {
     return Program::compile(graph, options);
   }
 
-  Decoder(const Graph& whole, int64_t new_tokens, int64_t earlier, int threads)
+  NextToken(const Graph& whole, int64_t new_tokens, int64_t earlier, int threads)
       : graph(resized_hf_network(whole, {.shapes = {{new_tokens}}, .cached = earlier})),
         program(compiled(graph, threads)),
         tokens(new_tokens),
@@ -80,7 +80,7 @@ struct Decoder {
   }
 
   // Keys and values of the new positions into the places of `to`.
-  void keep(Decoder& to, int64_t position) {
+  void keep(NextToken& to, int64_t position) {
     const size_t first = to.inputs.size() - (graph.outputs().size() - 1);
     for (size_t i = 1; i < graph.outputs().size(); ++i) {
       const Shape shape = program.output_shape(static_cast<int>(i));  // [1, heads, tokens, width]
@@ -142,13 +142,13 @@ std::vector<int32_t> generate(const Graph& graph, const GenerateSpec& spec,
                               "positions of the network",
                               prompt, spec.tokens, config[key].as_int()),
                   "ask for fewer");
-  Decoder first(graph, prompt, 1, spec.threads);
+  NextToken first(graph, prompt, 1, spec.threads);
   if (first.program.output_shape(0).size() != 3)
     throw Error(graph.name, "the network gives no logits for every token",
                 "give one that predicts the next token (...ForCausalLM)");
   // The empty place in front of the prompt is hidden: position 0 has nothing before it.
   std::vector<float> scores = first.run(spec.prompt.data(), 0);
-  std::optional<Decoder> next;
+  std::optional<NextToken> next;
   Random random(spec.seed, "generate");
   std::vector<int32_t> result;
   for (int64_t at = prompt;; ++at) {
