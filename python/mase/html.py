@@ -31,7 +31,8 @@ def image(svg: str, text: str) -> str:
 def page(document: str, fallback: str, height: int = 480) -> str:
     """A whole page in a frame that cannot reach the notebook, with tables and images where frames are not."""
     found = re.search(r"<style>(.*?)</style>", document, re.DOTALL)
-    rules = re.findall(r"([^{}]+)(\{[^{}]*\})", found[1]) if found else []
+    style_text = re.sub(r"/\*.*?\*/", "", found[1], flags=re.DOTALL) if found else ""
+    rules = re.findall(r"\s*([^{}]+)(\{[^{}]*\})", style_text)
 
     def drawing(match: "re.Match[str]") -> str:
         """An <svg> of the page with the rules of the page that it needs."""

@@ -180,7 +180,7 @@ def main():
                 continue  # every one of them, slowly: tests/engine has them
             if command.startswith("mpirun") and not shutil.which("mpirun"):
                 continue
-            if command.startswith("ch bench"):
+            if command.startswith("ch bench") and "--dump" not in command:
                 command += " --seconds 0.1"  # figures are not looked at here
             if command.startswith("ch sweep"):
                 command += " --max-epochs 1"
@@ -190,7 +190,7 @@ def main():
                 command += " --rounds 1"
             if command.startswith(("ch generate", "ch perplexity")):  # with a small language model
                 command = command.replace("FOLDER", "GPT").replace("--length 2048", "--length 32")
-                if "--tokens" not in command:
+                if command.startswith("ch generate") and "--tokens" not in command:
                     command += " --tokens 20"
             use("batch_64" if re.search("jsc[-_]tiny|search.toml", command) else
                 "toy" if command.startswith("ch export jsc-toy") else "ten")

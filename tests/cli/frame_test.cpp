@@ -48,8 +48,9 @@ TEST(Frame, UsageErrors) {
   expect_usage_error({"quantize", "weights.pt"},
                      "quantize: too many arguments; usage: ch quantize --input ...; "
                      "see ch quantize --help");
-  expect_usage_error({"quantize"},
-                     "--input: is missing; the tensors: .safetensors, .pt, .ckpt or .mz");
+  expect_usage_error(
+      {"quantize"},
+      "--input: is missing; the tensors: .safetensors, .pt, .ckpt, .mz, .npy or .npz");
   expect_usage_error({"summary", "a", "b"},
                      "summary: too many arguments; usage: ch summary MODEL; see ch summary --help");
   expect_usage_error({"summary", "jsc-toy", "--batch-size", "x"},
