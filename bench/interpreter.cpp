@@ -8,9 +8,9 @@
 #include <ctime>
 
 #include "mase/base/value.h"
-#include "mase/hardware/design.h"
-#include "mase/hardware/interpreter.h"
-#include "mase/run/hardware.h"
+#include "mase/hardware/emit/design.h"
+#include "mase/hardware/graph/interpreter.h"
+#include "mase/run/hardware/hardware.h"
 
 namespace mase {
 namespace {

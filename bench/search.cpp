@@ -33,10 +33,10 @@
 #include <unordered_map>
 
 #include "mase/base/text.h"
-#include "mase/run/search_experiment.h"
-#include "mase/search/pareto.h"
-#include "mase/search/storage.h"
-#include "mase/search/study.h"
+#include "mase/run/search/search_experiment.h"
+#include "mase/search/storages/storage.h"
+#include "mase/search/study/pareto.h"
+#include "mase/search/study/study.h"
 
 namespace mase::search {
 namespace {

@@ -1,5 +1,5 @@
 # Writes OUTPUT, a C++ file holding page.js and page.css of FOLDER as raw string literals.
-set(text "// Generated. Do not edit.\n#include \"mase/report/page.h\"\n\nnamespace mase {\n")
+set(text "// Generated. Do not edit.\n#include \"mase/report/pages/page.h\"\n\nnamespace mase {\n")
 foreach(part script:page.js style:page.css)
   string(REPLACE ":" ";" pair ${part})
   list(GET pair 0 name)

@@ -43,17 +43,25 @@ target_link_libraries(mase PUBLIC fmt::fmt
 # Only these see Eigen and libpq, so that no other file is compiled again for them.
 get_target_property(EIGEN_FOLDER Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
 foreach(name cma gaussian_process niches)
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/search/${name}.cpp
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/search/models/${name}.cpp
                               PROPERTIES COMPILE_OPTIONS "-isystem;${EIGEN_FOLDER}")
 endforeach()
-set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/search/postgresql_pipeline.cpp
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/search/storages/postgresql_pipeline.cpp
                             PROPERTIES COMPILE_OPTIONS "-isystem;${LIBPQ_INCLUDE_DIRS}")
 set_target_properties(mase PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 compile_folders_together(mase ${MASE_SOURCES})
 # Sanitizer builds are not optimised (a third of the time to compile) but for the folders whose loops
 # the tests spend their time in.
 if(MASE_SANITIZE)
-  foreach(folder base engine engine_primitives formats hardware ir ops search train)
+  set(busy "^(base|engine(_primitives)?|formats|hardware_(graph|ops|optimize|prove)|ir|ops|search_(models|study|measure)|train)$")
+  foreach(source ${MASE_SOURCES})
+    get_source_file_property(folder ${source} UNITY_GROUP)
+    if(folder MATCHES "${busy}")
+      list(APPEND busy_folders ${folder})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES busy_folders)
+  foreach(folder ${busy_folders})
     set_property(SOURCE ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/mase.dir/Unity/unity_${folder}_cxx.cxx
                  APPEND PROPERTY COMPILE_OPTIONS "-O1")
   endforeach()

@@ -1,5 +1,5 @@
-# ch: the command line. One file per command, each registering itself.
-file(GLOB MASE_CLI_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mase/cli/*.cpp)
+# ch: the command line. One file per command (cli/commands), each registering itself.
+file(GLOB_RECURSE MASE_CLI_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mase/cli/*.cpp)
 add_executable(ch ${MASE_CLI_SOURCES})
 target_link_libraries(ch PRIVATE mase Threads::Threads)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/cli/main.cpp PROPERTIES

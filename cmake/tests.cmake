@@ -19,7 +19,7 @@ target_precompile_headers(test_support PRIVATE <gmock/gmock.h> <gtest/gtest.h> <
 # So are the library's own that many tests read, where each folder is compiled as a whole anyway.
 if(MASE_UNITY)
   target_precompile_headers(test_support PRIVATE <cmath> <limits> <mase/base/file.h> <mase/base/random.h>
-    <mase/base/text.h> <mase/engine/program.h> <mase/io/checkpoint.h> <mase/ir/evaluate.h> <mase/models/model.h>
+    <mase/base/text.h> <mase/engine/program.h> <mase/io/networks/checkpoint.h> <mase/ir/evaluate.h> <mase/models/model.h>
     <mase/passes/pass.h> <mase/train/loss.h> <support/support.h>)
 endif()
 # A hundred programs link in a fifth of the time where LLVM's linker is installed, as CI does.

@@ -3,7 +3,7 @@
 //   lab2 [MODEL [CHECKPOINT]]
 #include <cstdio>
 
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/ir/layer_text.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints of every kind, read without running anything in them. Tensors of files that were read
 // are views of that memory; those of mapped ones are read from the file when they are asked for.
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

@@ -14,7 +14,7 @@
 #include "experiment.h"
 #include "mase/passes/pass.h"
 #include "mase/run/resume.h"
-#include "mase/run/search_spec.h"
+#include "mase/run/search/search_spec.h"
 #include "module.h"
 
 namespace mase::python {

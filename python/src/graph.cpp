@@ -8,7 +8,7 @@
 
 #include "convert.h"
 #include "mase/engine/program.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/compare.h"
 #include "mase/passes/costs.h"

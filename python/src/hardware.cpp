@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a quantised graph to integers, an estimate and SystemVerilog.
-#include "mase/run/hardware.h"
+#include "mase/run/hardware/hardware.h"
 
 #include <nanobind/stl/string.h>
 

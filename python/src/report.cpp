@@ -3,7 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "mase/report/run_page.h"
+#include "mase/report/pages/run_page.h"
 #include "module.h"
 
 namespace mase::python {

@@ -6,7 +6,7 @@
 
 #include "convert.h"
 #include "experiment.h"
-#include "mase/run/search_run.h"
+#include "mase/run/search/search_run.h"
 #include "module.h"
 
 namespace mase::python {

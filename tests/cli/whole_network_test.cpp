@@ -7,7 +7,7 @@
 #include "mase/base/random.h"
 #include "mase/base/text.h"
 #include "mase/base/value.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
 namespace mase {

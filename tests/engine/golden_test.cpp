@@ -6,7 +6,7 @@
 
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/engine/program.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/models/model.h"
 #include "mase/train/loss.h"
 #include "support/support.h"

@@ -9,7 +9,7 @@
 #include "mase/base/random.h"
 #include "mase/engine/program.h"
 #include "mase/formats/kernels/learned.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/learned.h"
 #include "mase/models/model.h"

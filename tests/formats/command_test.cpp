@@ -6,7 +6,7 @@
 #include "formats/every_format.h"
 #include "mase/base/random.h"
 #include "mase/base/value.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
 namespace mase {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "mase/formats/cases.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
 namespace mase {

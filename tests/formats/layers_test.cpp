@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "formats/every_format.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 
 namespace mase {
 namespace {

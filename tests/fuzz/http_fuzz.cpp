@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "fuzz/target.h"
-#include "mase/report/http_message.h"
+#include "mase/report/server/http_message.h"
 
 size_t fuzz_one(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

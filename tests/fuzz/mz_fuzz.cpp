@@ -3,9 +3,9 @@
 // .mz files: raw when the input begins as a zip does; else two bytes give the length of graph.json,
 // the rest are the weights, and a good zip is put around them, so that the graph is reached.
 #include "fuzz/target.h"
-#include "mase/io/checkpoint_file.h"
-#include "mase/io/zip_reader.h"
-#include "mase/io/zip_writer.h"
+#include "mase/io/networks/checkpoint_file.h"
+#include "mase/io/zip/zip_reader.h"
+#include "mase/io/zip/zip_writer.h"
 
 size_t fuzz_one(const uint8_t* data, size_t size) {
   std::string file(reinterpret_cast<const char*>(data), size);

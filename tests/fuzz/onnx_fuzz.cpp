@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // coverage floor: 4000
 #include "fuzz/target.h"
-#include "mase/io/onnx/import.h"
-#include "mase/io/onnx/read_model.h"
-#include "mase/io/onnx/write_model.h"
+#include "mase/io/onnx/file/read_model.h"
+#include "mase/io/onnx/file/write_model.h"
+#include "mase/io/onnx/read/import.h"
 
 size_t fuzz_one(const uint8_t* data, size_t size) {
   try {

@@ -2,8 +2,8 @@
 // coverage floor: 1000
 // The pickle interpreter, inside a good zip with a few storages, down to tensors and values.
 #include "fuzz/target.h"
-#include "mase/io/torch_file.h"
-#include "mase/io/zip_writer.h"
+#include "mase/io/torch/torch_file.h"
+#include "mase/io/zip/zip_writer.h"
 
 size_t fuzz_one(const uint8_t* data, size_t size) {
   std::string file;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // coverage floor: 600
-#include "mase/io/safetensors.h"
+#include "mase/io/networks/safetensors.h"
 
 #include "fuzz/target.h"
 

@@ -12,7 +12,7 @@
 #include "fuzz/target.h"
 #include "mase/base/error.h"
 #include "mase/base/file.h"
-#include "mase/io/table_source.h"
+#include "mase/io/tables/table_source.h"
 
 inline size_t fuzz_table(const char* reader, const uint8_t* data, size_t size) {
   const mase::Descriptor memory(::memfd_create("fuzz", MFD_CLOEXEC));

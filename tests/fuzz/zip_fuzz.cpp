@@ -2,8 +2,8 @@
 // coverage floor: 150
 // The zip reader and PyTorch's two containers, on raw bytes.
 #include "fuzz/target.h"
-#include "mase/io/torch_file.h"
-#include "mase/io/zip_reader.h"
+#include "mase/io/torch/torch_file.h"
+#include "mase/io/zip/zip_reader.h"
 
 size_t fuzz_one(const uint8_t* data, size_t size) {
   size_t delivered = 0;

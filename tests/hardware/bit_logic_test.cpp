@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "mase/hardware/integer_graph.h"
+#include "mase/hardware/graph/integer_graph.h"
 
 namespace mase::test {
 namespace {

@@ -10,9 +10,9 @@
 #include <regex>
 
 #include "hardware/fixtures.h"
-#include "mase/hardware/builder.h"
-#include "mase/hardware/tool.h"
-#include "mase/run/hardware.h"
+#include "mase/hardware/graph/builder.h"
+#include "mase/hardware/tools/tool.h"
+#include "mase/run/hardware/hardware.h"
 
 namespace mase::test {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "mase/base/random.h"
-#include "mase/hardware/cmvm.h"
-#include "mase/hardware/cmvm_decomposition.h"
+#include "mase/hardware/optimize/cmvm.h"
+#include "mase/hardware/optimize/cmvm_decomposition.h"
 #include "support/support.h"
 
 namespace mase::test {

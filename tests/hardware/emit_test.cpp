@@ -8,11 +8,11 @@
 #include <functional>
 
 #include "hardware/fixtures.h"
-#include "mase/hardware/argmax.h"
-#include "mase/hardware/design.h"
-#include "mase/hardware/interpreter.h"
-#include "mase/hardware/pipeline.h"
-#include "mase/hardware/tool.h"
+#include "mase/hardware/emit/design.h"
+#include "mase/hardware/graph/interpreter.h"
+#include "mase/hardware/lower/argmax.h"
+#include "mase/hardware/optimize/pipeline.h"
+#include "mase/hardware/tools/tool.h"
 
 namespace mase::test {
 namespace {

@@ -13,11 +13,11 @@
 
 #include "hardware/fixtures.h"
 #include "hardware/variants.h"
-#include "mase/hardware/design.h"
-#include "mase/hardware/interpreter.h"
-#include "mase/hardware/tool.h"
+#include "mase/hardware/emit/design.h"
+#include "mase/hardware/graph/interpreter.h"
+#include "mase/hardware/tools/tool.h"
 #include "mase/models/sequential.h"
-#include "mase/run/hardware.h"
+#include "mase/run/hardware/hardware.h"
 
 namespace mase::test {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "mase/hardware/lower_graph.h"
-#include "mase/io/checkpoint.h"
-#include "mase/io/importer.h"
+#include "mase/hardware/lower/lower_graph.h"
+#include "mase/io/networks/checkpoint.h"
+#include "mase/io/networks/importer.h"
 #include "support/support.h"
 
 namespace mase::test {

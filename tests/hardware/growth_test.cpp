@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "mase/base/random.h"
-#include "mase/hardware/builder.h"
-#include "mase/hardware/design.h"
-#include "mase/hardware/lower_linear.h"
-#include "mase/hardware/quick_estimate.h"
+#include "mase/hardware/cost/quick_estimate.h"
+#include "mase/hardware/emit/design.h"
+#include "mase/hardware/graph/builder.h"
+#include "mase/hardware/lower/lower_linear.h"
 #include "support/counted_memory.h"
 
 namespace mase::test {

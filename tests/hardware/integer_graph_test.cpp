@@ -9,9 +9,9 @@
 #include <cmath>
 
 #include "hardware/fixtures.h"
-#include "mase/hardware/interpreter.h"
-#include "mase/hardware/linear_form.h"
-#include "mase/hardware/optimize.h"
+#include "mase/hardware/graph/interpreter.h"
+#include "mase/hardware/graph/linear_form.h"
+#include "mase/hardware/optimize/optimize.h"
 
 namespace mase::test {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "mase/base/random.h"
 #include "mase/engine/program.h"
-#include "mase/hardware/interpreter.h"
-#include "mase/hardware/lower_graph.h"
-#include "mase/hardware/optimize.h"
+#include "mase/hardware/graph/interpreter.h"
+#include "mase/hardware/lower/lower_graph.h"
+#include "mase/hardware/optimize/optimize.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
 #include "support/support.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Neurons as tables: the same function for all inputs, simulated and proved as the other styles.
-#include "mase/hardware/neuron_tables.h"
+#include "mase/hardware/optimize/neuron_tables.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <random>
 
 #include "hardware/fixtures.h"
-#include "mase/hardware/design.h"
-#include "mase/hardware/tool.h"
+#include "mase/hardware/emit/design.h"
+#include "mase/hardware/tools/tool.h"
 
 namespace mase::test {
 namespace {

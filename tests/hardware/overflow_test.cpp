@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What wraps and what provably does not: every input that is said to wrap does, by the plain
 // interpreter, and counts on rows are its counts.
-#include "mase/hardware/overflow.h"
+#include "mase/hardware/prove/overflow.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

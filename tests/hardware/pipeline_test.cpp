@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registers: the same function, as many on every path, within the target, and few bits of them.
-#include "mase/hardware/pipeline.h"
+#include "mase/hardware/optimize/pipeline.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "mase/hardware/builder.h"
-#include "mase/hardware/design.h"
-#include "mase/hardware/min_cut.h"
-#include "mase/hardware/optimize.h"
+#include "mase/hardware/emit/design.h"
+#include "mase/hardware/graph/builder.h"
+#include "mase/hardware/optimize/min_cut.h"
+#include "mase/hardware/optimize/optimize.h"
 
 namespace mase::test {
 namespace {

@@ -8,14 +8,14 @@
 #include <cmath>
 
 #include "hardware/fixtures.h"
-#include "mase/hardware/design.h"
-#include "mase/hardware/interpreter.h"
-#include "mase/hardware/lower_rounding.h"
-#include "mase/hardware/optimize.h"
-#include "mase/hardware/tool.h"
+#include "mase/hardware/emit/design.h"
+#include "mase/hardware/graph/interpreter.h"
+#include "mase/hardware/lower/lower_rounding.h"
+#include "mase/hardware/optimize/optimize.h"
+#include "mase/hardware/tools/tool.h"
 #include "mase/models/sequential.h"
 #include "mase/passes/pass.h"
-#include "mase/run/hardware.h"
+#include "mase/run/hardware/hardware.h"
 
 namespace mase::test {
 namespace {

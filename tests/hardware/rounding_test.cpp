@@ -9,9 +9,9 @@
 #include <cmath>
 
 #include "mase/base/random.h"
-#include "mase/hardware/interpreter.h"
-#include "mase/hardware/lower_rounding.h"
-#include "mase/hardware/optimize.h"
+#include "mase/hardware/graph/interpreter.h"
+#include "mase/hardware/lower/lower_rounding.h"
+#include "mase/hardware/optimize/optimize.h"
 #include "support/support.h"
 
 namespace mase::test {

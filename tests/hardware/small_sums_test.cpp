@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of sums as tables: the same function, cheaper where values have few bits, proved, and a
 // wrong entry is seen.
-#include "mase/hardware/small_sums.h"
+#include "mase/hardware/optimize/small_sums.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <random>
 
-#include "mase/hardware/builder.h"
-#include "mase/hardware/design.h"
-#include "mase/hardware/tool.h"
+#include "mase/hardware/emit/design.h"
+#include "mase/hardware/graph/builder.h"
+#include "mase/hardware/tools/tool.h"
 #include "support/support.h"
 
 namespace mase::test {

@@ -6,9 +6,9 @@
 
 #include "hardware/fixtures.h"
 #include "hardware/variants.h"
-#include "mase/hardware/design.h"
-#include "mase/hardware/stream_stages.h"
-#include "mase/hardware/tool.h"
+#include "mase/hardware/emit/design.h"
+#include "mase/hardware/emit/stream_stages.h"
+#include "mase/hardware/tools/tool.h"
 #include "mase/models/sequential.h"
 
 namespace mase::test {

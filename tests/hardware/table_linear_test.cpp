@@ -7,9 +7,9 @@
 
 #include "mase/base/random.h"
 #include "mase/engine/program.h"
-#include "mase/hardware/interpreter.h"
-#include "mase/hardware/lower_graph.h"
-#include "mase/hardware/optimize.h"
+#include "mase/hardware/graph/interpreter.h"
+#include "mase/hardware/lower/lower_graph.h"
+#include "mase/hardware/optimize/optimize.h"
 #include "mase/models/sequential.h"
 #include "support/support.h"
 

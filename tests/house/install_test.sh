@@ -20,7 +20,7 @@ cd "$scratch/outside"
 while read -r header; do
   [[ -e $prefix/include/$header ]] || { echo "$header is public, but not installed" >&2; exit 1; }
 done < <(grep '^mase/' "$MASE_SOURCE/src/mase/public_headers.txt")
-[[ ! -e $prefix/include/mase/cli && ! -e $prefix/include/mase/io/pickle_machine.h ]]
+[[ ! -e $prefix/include/mase/cli && ! -e $prefix/include/mase/io/torch/pickle_machine.h ]]
 # Nothing of other libraries is exported.
 foreign=$(nm -D --defined-only "$prefix"/lib/*/libmase.so "$prefix"/lib/libmase.so 2>/dev/null |
   awk 'NF == 3 && $3 !~ /4mase|^MASE_|san_/ {print $3}' || true)

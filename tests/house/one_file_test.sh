@@ -95,7 +95,7 @@ cat >"$scratch/src/mase/search/figures/largest_layer.cpp" <<'TEXT'
 // The multiplications of the largest layer.
 #include <algorithm>
 
-#include "mase/search/figure.h"
+#include "mase/search/measure/figure.h"
 
 namespace mase::largest_layer_figure {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "mase/io/checkpoint.h"
-#include "mase/io/importer.h"
+#include "mase/io/networks/checkpoint.h"
+#include "mase/io/networks/importer.h"
 #include "support/support.h"
 
 namespace mase::test {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "mase/base/random.h"
-#include "mase/io/table_source.h"
+#include "mase/io/tables/table_source.h"
 #include "support/support.h"
 
 namespace mase {

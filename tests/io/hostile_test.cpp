@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "mase/base/random.h"
-#include "mase/io/checkpoint.h"
-#include "mase/io/torch_file.h"
-#include "mase/io/zip_writer.h"
+#include "mase/io/networks/checkpoint.h"
+#include "mase/io/torch/torch_file.h"
+#include "mase/io/zip/zip_writer.h"
 #include "support/counted_memory.h"
 #include "support/support.h"
 

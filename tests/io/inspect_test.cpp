@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch inspect, as it is typed.
 #include "mase/base/value.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
 namespace mase {

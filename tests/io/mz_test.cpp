@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // .mz: what is saved comes back, number for number and line for line; what is damaged does not.
-#include "mase/io/checkpoint.h"
-#include "mase/io/zip_reader.h"
-#include "mase/io/zip_writer.h"
+#include "mase/io/networks/checkpoint.h"
+#include "mase/io/zip/zip_reader.h"
+#include "mase/io/zip/zip_writer.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/op.h"
 #include "mase/models/model.h"

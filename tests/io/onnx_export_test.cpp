@@ -7,10 +7,10 @@
 #include <map>
 
 #include "mase/engine/program.h"
-#include "mase/io/onnx/export.h"
-#include "mase/io/onnx/import.h"
-#include "mase/io/onnx/read_model.h"
-#include "mase/io/onnx/write_model.h"
+#include "mase/io/onnx/file/read_model.h"
+#include "mase/io/onnx/file/write_model.h"
+#include "mase/io/onnx/read/import.h"
+#include "mase/io/onnx/write/export.h"
 #include "mase/ir/op.h"
 #include "mase/models/model.h"
 #include "support/support.h"

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "mase/engine/program.h"
-#include "mase/io/checkpoint.h"
-#include "mase/io/numpy_tensors.h"
-#include "mase/io/onnx/import.h"
+#include "mase/io/networks/checkpoint.h"
+#include "mase/io/numpy/numpy_tensors.h"
+#include "mase/io/onnx/read/import.h"
 #include "mase/ir/evaluate.h"
 #include "support/support.h"
 

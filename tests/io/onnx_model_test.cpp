@@ -7,10 +7,10 @@
 #include <filesystem>
 
 #include "mase/base/file.h"
-#include "mase/io/onnx/import.h"
-#include "mase/io/onnx/read_model.h"
-#include "mase/io/onnx/tensor.h"
-#include "mase/io/onnx/write_model.h"
+#include "mase/io/onnx/file/read_model.h"
+#include "mase/io/onnx/file/tensor.h"
+#include "mase/io/onnx/file/write_model.h"
+#include "mase/io/onnx/read/import.h"
 #include "support/support.h"
 
 namespace mase::onnx {

@@ -10,7 +10,7 @@
 
 #include "io/onnx_written.h"
 #include "mase/base/random.h"
-#include "mase/io/onnx/describe.h"
+#include "mase/io/onnx/read/describe.h"
 
 namespace mase::onnx {
 namespace {

@@ -12,9 +12,9 @@
 #include <set>
 
 #include "mase/engine/program.h"
-#include "mase/io/onnx/import.h"
-#include "mase/io/onnx/operator.h"
-#include "mase/io/onnx/read_model.h"
+#include "mase/io/onnx/file/read_model.h"
+#include "mase/io/onnx/read/import.h"
+#include "mase/io/onnx/read/operator.h"
 #include "support/support.h"
 
 namespace mase::onnx {

@@ -7,11 +7,11 @@
 #include <functional>
 
 #include "mase/base/text.h"
-#include "mase/io/onnx/export.h"
-#include "mase/io/onnx/import.h"
-#include "mase/io/onnx/own_graph.h"
-#include "mase/io/onnx/read_model.h"
-#include "mase/io/onnx/write_model.h"
+#include "mase/io/onnx/file/read_model.h"
+#include "mase/io/onnx/file/write_model.h"
+#include "mase/io/onnx/read/import.h"
+#include "mase/io/onnx/write/export.h"
+#include "mase/io/onnx/write/own_graph.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
 #include "mase/models/model.h"

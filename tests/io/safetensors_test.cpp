@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/io/safetensors.h"
+#include "mase/io/networks/safetensors.h"
 
 #include "mase/base/file.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
 namespace mase {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every table reader: what it reads, and what it says about files it cannot read.
-#include "mase/io/table_source.h"
+#include "mase/io/tables/table_source.h"
 
 #include <cmath>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // PyTorch's own files: what real PyTorch wrote, read here.
-#include "mase/io/torch_file.h"
+#include "mase/io/torch/torch_file.h"
 
 #include <cstring>
 
-#include "mase/io/checkpoint.h"
-#include "mase/io/zip_reader.h"
+#include "mase/io/networks/checkpoint.h"
+#include "mase/io/zip/zip_reader.h"
 #include "support/support.h"
 
 namespace mase {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
 namespace mase {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The zip container: what is good is viewed in place, what disagrees with itself is refused.
-#include "mase/io/zip_reader.h"
+#include "mase/io/zip/zip_reader.h"
 
 #include <cstring>
 
-#include "mase/io/zip_writer.h"
+#include "mase/io/zip/zip_writer.h"
 #include "support/support.h"
 
 namespace mase {

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "mase/engine/program.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/ir/evaluate.h"
 #include "mase/models/model.h"
 #include "support/support.h"

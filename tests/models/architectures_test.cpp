@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "mase/engine/program.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/ir/evaluate.h"
 #include "mase/models/hf.h"
 #include "mase/models/rope.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "mase/engine/program.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/value_type.h"
 #include "support/support.h"

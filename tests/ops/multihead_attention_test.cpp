@@ -2,7 +2,7 @@
 // A rounded attention layer is what its parts would be, written as layers of their own: in the
 // reference, in programs, in files and in what it costs.
 #include "mase/engine/program.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/learned.h"
 #include "mase/ir/serialize.h"

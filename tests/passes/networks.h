@@ -7,7 +7,7 @@
 #include <string>
 
 #include "mase/base/random.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/ir/graph.h"
 #include "mase/ir/op.h"
 #include "mase/models/model.h"

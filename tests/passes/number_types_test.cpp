@@ -2,7 +2,7 @@
 // Numbers per row, per feature and per value in a network: the pass takes them, the engine and the
 // reference agree, files keep them, and lists that do not fit are told at once.
 #include "mase/engine/program.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/pass.h"

@@ -10,7 +10,7 @@
 #include <map>
 
 #include "mase/base/random.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/passes/statistics/value_sketch.h"
 #include "support/support.h"
 

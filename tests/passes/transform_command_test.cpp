@@ -5,7 +5,7 @@
 
 #include "mase/base/text.h"
 #include "mase/base/value.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/ir/layer_text.h"
 #include "support/support.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/report/charts.h"
+#include "mase/report/charts/charts.h"
 
 #include <algorithm>
 #include <cmath>
 #include <random>
 #include <set>
 
-#include "mase/report/html.h"
-#include "mase/report/page.h"
+#include "mase/report/pages/html.h"
+#include "mase/report/pages/page.h"
 #include "support/support.h"
 
 namespace mase {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/report/event_file.h"
+#include "mase/report/events/event_file.h"
 
 #include <cmath>
 #include <filesystem>
 
 #include "mase/base/error.h"
 #include "mase/base/file.h"
-#include "mase/report/utf8.h"
+#include "mase/report/text/utf8.h"
 #include "support/support.h"
 
 namespace mase {

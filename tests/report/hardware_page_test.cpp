@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/report/hardware_page.h"
+#include "mase/report/pages/hardware_page.h"
 
 #include <gmock/gmock.h>
 
 #include <filesystem>
 
-#include "mase/report/run_page.h"
+#include "mase/report/pages/run_page.h"
 #include "support/support.h"
 
 namespace mase::test {

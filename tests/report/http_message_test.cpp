@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/report/http_message.h"
+#include "mase/report/server/http_message.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/report/page.h"
+#include "mase/report/pages/page.h"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 
 #include "mase/base/file.h"
-#include "mase/report/list_part.h"
-#include "mase/report/run_page.h"
+#include "mase/report/pages/list_part.h"
+#include "mase/report/pages/run_page.h"
 #include "support/support.h"
 
 namespace mase {

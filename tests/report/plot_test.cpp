@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/report/plot.h"
+#include "mase/report/text/plot.h"
 
 #include <cmath>
 
 #include "mase/base/text.h"
-#include "mase/report/training_plot.h"
+#include "mase/report/text/training_plot.h"
 #include "support/support.h"
 
 namespace mase {

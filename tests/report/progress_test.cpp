@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/report/progress.h"
+#include "mase/report/text/progress.h"
 
 #include "mase/base/text.h"
 #include "support/support.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/report/sweep_grid.h"
+#include "mase/report/pages/sweep_grid.h"
 
 #include <set>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/report/view.h"
+#include "mase/report/server/view.h"
 
 #include <filesystem>
 #include <fstream>

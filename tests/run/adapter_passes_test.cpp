@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "mase/base/random.h"
-#include "mase/io/checkpoint.h"
-#include "mase/io/peft.h"
+#include "mase/io/networks/checkpoint.h"
+#include "mase/io/networks/peft.h"
 #include "mase/ir/evaluate.h"
 #include "mase/models/model.h"
 #include "mase/passes/lora.h"

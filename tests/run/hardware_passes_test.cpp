@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "hardware/variants.h"
-#include "mase/hardware/design.h"
-#include "mase/hardware/tool.h"
+#include "mase/hardware/emit/design.h"
+#include "mase/hardware/tools/tool.h"
 #include "mase/models/sequential.h"
 #include "support/support.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Widths learned by gradient: bit operations as HGQ counts them, the gradient of the fraction bits
 // by hand, and a whole run whose front is what it says it is.
-#include "mase/run/learn_bits.h"
+#include "mase/run/hardware/learn_bits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,11 +13,11 @@
 #include <stdexcept>
 
 #include "mase/formats/learned_bits.h"
-#include "mase/hardware/ebops.h"
-#include "mase/io/checkpoint.h"
+#include "mase/hardware/cost/ebops.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/ir/learned.h"
 #include "mase/ir/op.h"
-#include "mase/run/hardware.h"
+#include "mase/run/hardware/hardware.h"
 #include "mase/train/loss.h"
 #include "support/random_tensor.h"
 #include "support/support.h"

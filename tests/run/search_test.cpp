@@ -2,8 +2,8 @@
 // Parts of a search's driver: splits by name, networks that are kept, digests of networks and rows.
 #include "mase/models/model.h"
 #include "mase/run/experiment.h"
-#include "mase/run/search_identity.h"
-#include "mase/run/search_kept.h"
+#include "mase/run/search/search_identity.h"
+#include "mase/run/search/search_kept.h"
 #include "support/support.h"
 
 namespace mase {

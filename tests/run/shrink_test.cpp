@@ -10,9 +10,9 @@
 
 #include "hardware/variants.h"
 #include "mase/formats/few_digits.h"
-#include "mase/hardware/lower_linear.h"
+#include "mase/hardware/lower/lower_linear.h"
 #include "mase/run/experiment.h"
-#include "mase/run/shrink.h"
+#include "mase/run/hardware/shrink.h"
 #include "support/support.h"
 
 namespace mase::test {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The journal's lock: one holder, the dead's is taken over once, and an owner that was taken for
 // dead leaves its successor's alone.
-#include "mase/search/file_lock.h"
+#include "mase/search/storages/file_lock.h"
 
 #include <sys/stat.h>
 #include <sys/time.h>

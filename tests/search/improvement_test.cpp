@@ -9,10 +9,10 @@
 #include <numeric>
 #include <set>
 
-#include "mase/search/expected_volume.h"
-#include "mase/search/sampler.h"
-#include "mase/search/study.h"
-#include "mase/search/warp.h"
+#include "mase/search/models/expected_volume.h"
+#include "mase/search/models/warp.h"
+#include "mase/search/samplers/sampler.h"
+#include "mase/search/study/study.h"
 
 namespace mase::search {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computing only what changed gives what a program of the whole network gives, bit for bit, in the
 // order of an exhaustive search and in any other.
-#include "mase/search/prefix_runner.h"
+#include "mase/search/measure/prefix_runner.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "mase/base/text.h"
 #include "mase/models/model.h"
 #include "mase/passes/quantize_plan.h"
-#include "mase/search/ptq_evaluator.h"
+#include "mase/search/measure/ptq_evaluator.h"
 #include "support/support.h"
 
 namespace mase::search {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Racing: the sign test by hand, what is certain, whom a candidate races against, and on jets: the
 // front is that of a search in which every candidate met all rows.
-#include "mase/search/racing.h"
+#include "mase/search/measure/racing.h"
 
 #include <cmath>
 #include <map>

@@ -10,8 +10,8 @@
 #include <iostream>
 #include <limits>
 
-#include "mase/search/storage.h"
-#include "mase/search/study.h"
+#include "mase/search/storages/storage.h"
+#include "mase/search/study/study.h"
 #include "support/support.h"
 
 namespace mase::search {

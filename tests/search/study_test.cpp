@@ -9,9 +9,9 @@
 #include <set>
 #include <thread>
 
-#include "mase/search/pareto.h"
-#include "mase/search/parzen.h"
-#include "mase/search/study.h"
+#include "mase/search/models/parzen.h"
+#include "mase/search/study/pareto.h"
+#include "mase/search/study/study.h"
 #include "support/support.h"
 
 namespace mase::search {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
 namespace mase {

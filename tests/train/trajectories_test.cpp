@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "mase/engine/program.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/models/model.h"
 #include "mase/train/loss.h"
 #include "mase/train/optimizer.h"

@@ -2,7 +2,7 @@
 #include "mase/cli/hardware_setup.h"
 
 #include "mase/cli/options.h"
-#include "mase/hardware/quick_estimate.h"
+#include "mase/hardware/cost/quick_estimate.h"
 #include "mase/run/options.h"
 
 namespace mase {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "mase/cli/command.h"
-#include "mase/run/hardware.h"
+#include "mase/run/hardware/hardware.h"
 
 namespace mase {
 

@@ -4,7 +4,7 @@
 #include "mase/base/table.h"
 #include "mase/cli/options.h"
 #include "mase/cli/train_display.h"
-#include "mase/run/learn_bits.h"
+#include "mase/run/hardware/learn_bits.h"
 
 namespace mase {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "mase/base/text.h"
-#include "mase/run/search_spec.h"
+#include "mase/run/search/search_spec.h"
 #include "mase/run/set_option.h"
 
 namespace mase {

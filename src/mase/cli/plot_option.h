@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "mase/cli/command.h"
-#include "mase/report/plot.h"
+#include "mase/report/text/plot.h"
 
 namespace mase {
 

@@ -3,7 +3,7 @@
 
 #include "mase/base/text.h"
 #include "mase/cli/plot_option.h"
-#include "mase/report/search_page.h"
+#include "mase/report/pages/search_page.h"
 
 namespace mase::search_command {
 

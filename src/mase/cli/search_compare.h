@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "mase/cli/terminal.h"
-#include "mase/run/search_run.h"
+#include "mase/run/search/search_run.h"
 
 namespace mase::search_command {
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "mase/run/search_experiment.h"
+#include "mase/run/search/search_experiment.h"
 
 namespace mase::search_command {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/cli/train_display.h"
 
-#include "mase/report/progress.h"
+#include "mase/report/text/progress.h"
 
 namespace mase {
 namespace {

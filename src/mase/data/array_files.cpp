@@ -5,7 +5,7 @@
 
 #include "mase/base/text.h"
 #include "mase/data/arrays.h"
-#include "mase/io/numpy_tensors.h"
+#include "mase/io/numpy/numpy_tensors.h"
 
 namespace mase {
 namespace {

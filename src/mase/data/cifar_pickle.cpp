@@ -4,7 +4,7 @@
 
 #include "mase/base/text.h"
 #include "mase/data/images.h"
-#include "mase/io/pickle.h"
+#include "mase/io/torch/pickle.h"
 
 namespace mase {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "mase/data/dataset.h"
-#include "mase/io/table_source.h"
+#include "mase/io/tables/table_source.h"
 
 namespace mase {
 

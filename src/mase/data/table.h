@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "mase/data/prepare.h"
-#include "mase/io/table_source.h"
+#include "mase/io/tables/table_source.h"
 
 namespace mase {
 

@@ -11,7 +11,7 @@
 #include "mase/base/text.h"
 #include "mase/data/arrays.h"
 #include "mase/data/tokens.h"
-#include "mase/io/numpy_tensors.h"
+#include "mase/io/numpy/numpy_tensors.h"
 #include "mase/text/tokenizer.h"
 
 namespace mase::tokens_dataset {

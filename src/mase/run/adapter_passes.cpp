@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "mase/base/text.h"
-#include "mase/io/peft.h"
+#include "mase/io/networks/peft.h"
 #include "mase/passes/lora.h"
 #include "mase/passes/output.h"
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "mase/report/event_file.h"
+#include "mase/report/events/event_file.h"
 #include "mase/train/trainer.h"
 
 namespace mase {

@@ -9,7 +9,7 @@
 #include "mase/base/file.h"
 #include "mase/base/text.h"
 #include "mase/data/arrays.h"
-#include "mase/io/table_source.h"
+#include "mase/io/tables/table_source.h"
 #include "mase/passes/metadata.h"
 #include "mase/run/describe.h"
 

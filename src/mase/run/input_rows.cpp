@@ -11,8 +11,8 @@
 #include "mase/data/prepare.h"
 #include "mase/data/table.h"
 #include "mase/data/tokens.h"
-#include "mase/io/numpy_tensors.h"
-#include "mase/io/table_source.h"
+#include "mase/io/numpy/numpy_tensors.h"
+#include "mase/io/tables/table_source.h"
 
 namespace mase {
 namespace {

@@ -8,7 +8,7 @@
 #include "mase/base/file.h"
 #include "mase/base/text.h"
 #include "mase/engine/program.h"
-#include "mase/io/numpy_tensors.h"
+#include "mase/io/numpy/numpy_tensors.h"
 #include "mase/models/hf.h"
 #include "mase/text/tokenizer.h"
 

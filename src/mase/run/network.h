@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "mase/data/dataset.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/run/observer.h"
 #include "mase/run/spec.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "mase/base/text.h"
-#include "mase/io/table_source.h"
+#include "mase/io/tables/table_source.h"
 #include "mase/models/model.h"
 #include "mase/run/metric_options.h"
 #include "mase/run/network.h"

@@ -11,7 +11,7 @@
 
 #include "mase/data/arrays.h"
 #include "mase/data/dataset.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/passes/pass.h"
 #include "mase/run/settings.h"
 #include "mase/train/trainer.h"

@@ -13,7 +13,7 @@
 
 #include "mase/data/dataset.h"
 #include "mase/engine/program.h"
-#include "mase/io/checkpoint.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/train/communicator.h"
 #include "mase/train/metrics_log.h"
 

@@ -6,10 +6,10 @@
 // of a layer can hide in it.
 #include <algorithm>
 
-#include "mase/hardware/bit_times.h"
-#include "mase/hardware/cmvm.h"
-#include "mase/hardware/linear_form.h"
-#include "mase/hardware/verilog_text.h"
+#include "mase/hardware/cost/bit_times.h"
+#include "mase/hardware/emit/verilog_text.h"
+#include "mase/hardware/graph/linear_form.h"
+#include "mase/hardware/optimize/cmvm.h"
 
 namespace mase::add_integer_op {
 namespace {

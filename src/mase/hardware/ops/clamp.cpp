@@ -2,8 +2,8 @@
 // relu: max(a, 0). clamp: a within [low, high]. wrap: the lowest bits of a, with or without sign.
 #include <algorithm>
 
-#include "mase/hardware/bit_times.h"
-#include "mase/hardware/verilog_text.h"
+#include "mase/hardware/cost/bit_times.h"
+#include "mase/hardware/emit/verilog_text.h"
 
 namespace mase::clamp_integer_op {
 namespace {

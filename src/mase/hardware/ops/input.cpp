@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // input: a code from outside, given with its interval and binary point. constant: a code that never
 // changes.
-#include "mase/hardware/integer_graph.h"
-#include "mase/hardware/verilog_text.h"
+#include "mase/hardware/emit/verilog_text.h"
+#include "mase/hardware/graph/integer_graph.h"
 
 namespace mase::input_integer_op {
 namespace {

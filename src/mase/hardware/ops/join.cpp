@@ -3,8 +3,8 @@
 // table of several values is looked up with.
 #include <algorithm>
 
-#include "mase/hardware/bit_times.h"
-#include "mase/hardware/verilog_text.h"
+#include "mase/hardware/cost/bit_times.h"
+#include "mase/hardware/emit/verilog_text.h"
 
 namespace mase::join_integer_op {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "mase/formats/few_digits.h"
-#include "mase/hardware/linear_form.h"
-#include "mase/hardware/optimize.h"
+#include "mase/hardware/graph/linear_form.h"
+#include "mase/hardware/optimize/optimize.h"
 
 namespace mase::linear_sum_integer_op {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mase/hardware/cmvm.h"
-#include "mase/hardware/verilog_text.h"
+#include "mase/hardware/emit/verilog_text.h"
+#include "mase/hardware/optimize/cmvm.h"
 
 namespace mase::magnitude_integer_op {
 namespace {

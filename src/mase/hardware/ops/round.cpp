@@ -4,9 +4,9 @@
 // Half-up is floor(a + half), whose constant merges into a layer's own.
 #include <algorithm>
 
-#include "mase/hardware/bit_times.h"
-#include "mase/hardware/cmvm.h"
-#include "mase/hardware/verilog_text.h"
+#include "mase/hardware/cost/bit_times.h"
+#include "mase/hardware/emit/verilog_text.h"
+#include "mase/hardware/optimize/cmvm.h"
 
 namespace mase::round_integer_op {
 namespace {

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "mase/hardware/bit_times.h"
-#include "mase/hardware/cmvm.h"
-#include "mase/hardware/linear_form.h"
-#include "mase/hardware/verilog_text.h"
+#include "mase/hardware/cost/bit_times.h"
+#include "mase/hardware/emit/verilog_text.h"
+#include "mase/hardware/graph/linear_form.h"
+#include "mase/hardware/optimize/cmvm.h"
 
 namespace mase::scale_integer_op {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "mase/hardware/linear_form.h"
-#include "mase/hardware/neuron_tables.h"
-#include "mase/hardware/verilog_text.h"
+#include "mase/hardware/emit/verilog_text.h"
+#include "mase/hardware/graph/linear_form.h"
+#include "mase/hardware/optimize/neuron_tables.h"
 
 namespace mase::select_integer_op {
 namespace {

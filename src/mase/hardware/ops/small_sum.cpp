@@ -4,9 +4,9 @@
 // single bits, for instance, are counted by three tables (a compressor).
 #include <algorithm>
 
-#include "mase/hardware/linear_form.h"
-#include "mase/hardware/neuron_tables.h"
-#include "mase/hardware/small_sums.h"
+#include "mase/hardware/graph/linear_form.h"
+#include "mase/hardware/optimize/neuron_tables.h"
+#include "mase/hardware/optimize/small_sums.h"
 
 namespace mase::small_sum_integer_op {
 namespace {

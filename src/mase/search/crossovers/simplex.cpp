@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mase/search/crossover.h"
+#include "mase/search/crossovers/crossover.h"
 
 namespace mase::simplex_crossover {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bits of a number on average. MASE's runner gives the first two together.
-#include "mase/search/figure.h"
+#include "mase/search/measure/figure.h"
 
 namespace mase::bits_figures {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every cost that adds up over layers (ch pass calculate_bitops prints them), for one sample.
-#include "mase/search/figure.h"
+#include "mase/search/measure/figure.h"
 
 namespace mase::cost_figures {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the network costs as hardware, by the model of ch estimate: it becomes integers and
 // is optimised as ch emit does it.
-#include "mase/search/figure.h"
+#include "mase/search/measure/figure.h"
 
 namespace mase::design_figures {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many parameters a network has: the second is the one to minimise where pruning is searched.
-#include "mase/search/figure.h"
+#include "mase/search/measure/figure.h"
 
 namespace mase::parameter_figures {
 namespace {

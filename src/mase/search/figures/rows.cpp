@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a network does on the rows of the search.
-#include "mase/search/figure.h"
+#include "mase/search/measure/figure.h"
 
 namespace mase::rows_figures {
 namespace {

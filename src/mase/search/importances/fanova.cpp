@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "mase/base/random.h"
-#include "mase/search/importance.h"
+#include "mase/search/importances/importance.h"
 
 namespace mase::fanova_importance {
 namespace {

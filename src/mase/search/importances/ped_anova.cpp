@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "mase/search/importance.h"
-#include "mase/search/truncated_normal.h"
+#include "mase/search/importances/importance.h"
+#include "mase/search/models/truncated_normal.h"
 
 namespace mase::ped_anova_importance {
 namespace {

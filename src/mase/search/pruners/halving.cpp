@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mase/search/pruner.h"
+#include "mase/search/pruners/pruner.h"
 
 namespace mase::halving_pruner {
 namespace {

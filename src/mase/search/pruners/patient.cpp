@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "mase/search/pruner.h"
+#include "mase/search/pruners/pruner.h"
 
 namespace mase::patient_pruner {
 namespace {

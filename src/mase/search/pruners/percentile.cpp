@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "mase/search/pruner.h"
+#include "mase/search/pruners/pruner.h"
 
 namespace mase::percentile_pruner {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mase/search/cma.h"
-#include "mase/search/sampler.h"
+#include "mase/search/models/cma.h"
+#include "mase/search/samplers/sampler.h"
 
 namespace mase::cmaes_sampler {
 namespace {

@@ -11,10 +11,10 @@
 #include <numbers>
 #include <numeric>
 
-#include "mase/search/expected_volume.h"
-#include "mase/search/gaussian_process.h"
-#include "mase/search/sampler.h"
-#include "mase/search/warp.h"
+#include "mase/search/models/expected_volume.h"
+#include "mase/search/models/gaussian_process.h"
+#include "mase/search/models/warp.h"
+#include "mase/search/samplers/sampler.h"
 
 namespace mase::gp_sampler {
 namespace {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "mase/search/sampler.h"
+#include "mase/search/samplers/sampler.h"
 
 namespace mase::grid_sampler {
 namespace {

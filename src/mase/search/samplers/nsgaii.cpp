@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NSGA-II (Deb et al., 2002).
-#include "mase/search/genetic.h"
+#include "mase/search/models/genetic.h"
 
 namespace mase::nsgaii_sampler {
 namespace {

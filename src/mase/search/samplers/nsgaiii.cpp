@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NSGA-III (Deb and Jain, 2014).
-#include "mase/search/genetic.h"
+#include "mase/search/models/genetic.h"
 
 namespace mase::nsgaiii_sampler {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "mase/search/low_discrepancy.h"
-#include "mase/search/sampler.h"
+#include "mase/search/models/low_discrepancy.h"
+#include "mase/search/samplers/sampler.h"
 
 namespace mase::qmc_sampler {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random search (Bergstra and Bengio, 2012).
-#include "mase/search/sampler.h"
+#include "mase/search/samplers/sampler.h"
 
 namespace mase::random_sampler {
 namespace {

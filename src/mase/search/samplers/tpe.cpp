@@ -8,9 +8,9 @@
 #include <cmath>
 #include <limits>
 
-#include "mase/search/parzen.h"
-#include "mase/search/sampler.h"
-#include "mase/search/split.h"
+#include "mase/search/models/parzen.h"
+#include "mase/search/models/split.h"
+#include "mase/search/samplers/sampler.h"
 
 namespace mase::tpe_sampler {
 namespace {

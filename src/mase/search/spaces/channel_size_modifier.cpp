@@ -7,7 +7,7 @@
 
 #include "mase/base/text.h"
 #include "mase/passes/channels.h"
-#include "mase/search/candidate.h"
+#include "mase/search/spaces/candidate.h"
 
 namespace mase::channel_size_modifier_space {
 namespace {

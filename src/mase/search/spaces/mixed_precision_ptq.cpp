@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // graph/quantize/mixed_precision_ptq: number formats per layer.
-#include "mase/search/quantize_space.h"
+#include "mase/search/spaces/quantize_space.h"
 
 namespace mase::mixed_precision_ptq_space {
 namespace {

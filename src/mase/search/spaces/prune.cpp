@@ -6,7 +6,7 @@
 //   sparsity = [0.0, 0.25, 0.5, 0.75]
 #include "mase/ir/layer_text.h"
 #include "mase/passes/pass.h"
-#include "mase/search/candidate.h"
+#include "mase/search/spaces/candidate.h"
 
 namespace mase::prune_space {
 namespace {

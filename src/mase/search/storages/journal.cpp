@@ -14,9 +14,9 @@
 #include <set>
 
 #include "mase/base/file.h"
-#include "mase/search/file_lock.h"
-#include "mase/search/python_json.h"
-#include "mase/search/storage.h"
+#include "mase/search/storages/file_lock.h"
+#include "mase/search/storages/python_json.h"
+#include "mase/search/storages/storage.h"
 
 namespace mase::journal_storage {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "mase/base/address.h"
 #include "mase/base/text.h"
-#include "mase/search/postgresql_pipeline.h"
-#include "mase/search/sql_storage.h"
+#include "mase/search/storages/postgresql_pipeline.h"
+#include "mase/search/storages/sql_storage.h"
 
 namespace mase::postgresql_storage {
 namespace {

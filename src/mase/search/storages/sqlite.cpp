@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "mase/base/file.h"
-#include "mase/search/sql_storage.h"
+#include "mase/search/storages/sql_storage.h"
 
 namespace mase::sqlite_storage {
 namespace {

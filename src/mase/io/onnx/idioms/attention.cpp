@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "mase/base/text.h"
-#include "mase/io/onnx/idiom.h"
+#include "mase/io/onnx/read/idiom.h"
 
 namespace mase::onnx::attention_idiom {
 namespace {

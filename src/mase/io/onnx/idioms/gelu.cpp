@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "mase/io/onnx/idiom.h"
+#include "mase/io/onnx/read/idiom.h"
 
 namespace mase::onnx::gelu_idiom {
 namespace {

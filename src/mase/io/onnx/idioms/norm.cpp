@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "mase/base/text.h"
-#include "mase/io/onnx/idiom.h"
-#include "mase/io/onnx/operator.h"
+#include "mase/io/onnx/read/idiom.h"
+#include "mase/io/onnx/read/operator.h"
 #include "mase/ir/op.h"
 
 namespace mase::onnx::norm_idiom {

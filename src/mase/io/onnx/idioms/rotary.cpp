@@ -3,7 +3,7 @@
 //   cat(a * cos - b * sin, b * cos + a * sin), a and b the halves of x   =>   the same
 #include <cmath>
 
-#include "mase/io/onnx/idiom.h"
+#include "mase/io/onnx/read/idiom.h"
 
 namespace mase::onnx::rotary_idiom {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "mase/io/onnx/operator.h"
+#include "mase/io/onnx/read/operator.h"
 
 namespace mase::onnx::activation_operators {
 namespace {

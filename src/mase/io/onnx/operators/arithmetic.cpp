@@ -6,7 +6,7 @@
 #include <cmath>
 #include <functional>
 
-#include "mase/io/onnx/quantize_nodes.h"
+#include "mase/io/onnx/read/quantize_nodes.h"
 
 namespace mase::onnx::arithmetic_operators {
 namespace {

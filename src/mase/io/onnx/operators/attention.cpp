@@ -5,8 +5,8 @@
 #include <cfloat>
 #include <cmath>
 
-#include "mase/io/onnx/heads.h"
-#include "mase/io/onnx/tensor_moves.h"
+#include "mase/io/onnx/read/heads.h"
+#include "mase/io/onnx/read/tensor_moves.h"
 
 namespace mase::onnx::attention_operators {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "mase/base/text.h"
-#include "mase/io/onnx/quantize_nodes.h"
+#include "mase/io/onnx/read/quantize_nodes.h"
 
 namespace mase::onnx::cast_operators {
 namespace {

@@ -2,9 +2,9 @@
 // QONNX's operators on [N, positions..., C]: the same layers between permutations.
 #include <numeric>
 
-#include "mase/io/onnx/operand_format.h"
-#include "mase/io/onnx/standard_node.h"
-#include "mase/io/onnx/tensor_moves.h"
+#include "mase/io/onnx/read/operand_format.h"
+#include "mase/io/onnx/read/tensor_moves.h"
+#include "mase/io/onnx/write/standard_node.h"
 
 namespace mase::onnx::channels_last_operators {
 namespace {

@@ -2,8 +2,8 @@
 // Operators that make constants.
 #include <cmath>
 
-#include "mase/io/onnx/operator.h"
-#include "mase/io/onnx/tensor_moves.h"
+#include "mase/io/onnx/read/operator.h"
+#include "mase/io/onnx/read/tensor_moves.h"
 
 namespace mase::onnx::constant_operators {
 namespace {

@@ -3,7 +3,7 @@
 // the turns of the loop one after the other.
 #include <algorithm>
 
-#include "mase/io/onnx/operator.h"
+#include "mase/io/onnx/read/operator.h"
 
 namespace mase::onnx::control_operators {
 namespace {

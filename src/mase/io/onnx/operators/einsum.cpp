@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "mase/io/onnx/products.h"
+#include "mase/io/onnx/read/products.h"
 
 namespace mase::onnx::einsum_operators {
 namespace {

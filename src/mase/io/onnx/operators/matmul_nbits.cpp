@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // onnxruntime's product with a matrix of 2, 4 or 8-bit integers that have a scale for each block of
 // a row: a Linear whose weight has these numbers and their format.
-#include "mase/io/onnx/products.h"
+#include "mase/io/onnx/read/products.h"
 
 namespace mase::onnx::matmul_nbits_operators {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mase/io/onnx/heads.h"
-#include "mase/io/onnx/products.h"
+#include "mase/io/onnx/read/heads.h"
+#include "mase/io/onnx/read/products.h"
 
 namespace mase::onnx::microsoft_attention_operators {
 namespace {

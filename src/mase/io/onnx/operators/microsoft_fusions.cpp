@@ -2,9 +2,9 @@
 // What onnxruntime's optimiser makes of several nodes, and leaves in models that it saves: the
 // layers that they were.
 #include "mase/base/text.h"
-#include "mase/io/onnx/products.h"
-#include "mase/io/onnx/standard_node.h"
-#include "mase/io/onnx/writer.h"
+#include "mase/io/onnx/read/products.h"
+#include "mase/io/onnx/write/standard_node.h"
+#include "mase/io/onnx/write/writer.h"
 
 namespace mase::onnx::microsoft_fusion_operators {
 namespace {

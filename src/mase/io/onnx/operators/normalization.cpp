@@ -2,8 +2,8 @@
 // Normalisations and softmax.
 #include <algorithm>
 
-#include "mase/io/onnx/operator.h"
-#include "mase/io/onnx/tensor_moves.h"
+#include "mase/io/onnx/read/operator.h"
+#include "mase/io/onnx/read/tensor_moves.h"
 
 namespace mase::onnx::normalization_operators {
 namespace {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "mase/base/text.h"
-#include "mase/io/onnx/operator.h"
+#include "mase/io/onnx/read/operator.h"
 
 namespace mase::onnx::place_operators {
 namespace {

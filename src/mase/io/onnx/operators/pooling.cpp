@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mase/io/onnx/windows.h"
+#include "mase/io/onnx/read/windows.h"
 
 namespace mase::onnx::pooling_operators {
 namespace {

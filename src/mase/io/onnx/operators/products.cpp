@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products and convolutions. With a constant weight they are layers, as PyTorch has them:
 // Linear, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d.
-#include "mase/io/onnx/products.h"
+#include "mase/io/onnx/read/products.h"
 
 namespace mase::onnx::product_operators {
 namespace {

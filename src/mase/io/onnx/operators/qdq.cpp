@@ -5,7 +5,7 @@
 //   QuantizeLinear -> [Clip] -> DequantizeLinear   =>   affine numbers of an operand
 //
 // Constant integers become their values, and the format of the layer that takes them.
-#include "mase/io/onnx/quantize_nodes.h"
+#include "mase/io/onnx/read/quantize_nodes.h"
 
 namespace mase::onnx::qdq_operators {
 namespace {

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mase/io/onnx/dynamic_quantize.h"
-#include "mase/io/onnx/products.h"
-#include "mase/io/onnx/quantize_nodes.h"
-#include "mase/io/onnx/standard_node.h"
+#include "mase/io/onnx/read/dynamic_quantize.h"
+#include "mase/io/onnx/read/products.h"
+#include "mase/io/onnx/read/quantize_nodes.h"
+#include "mase/io/onnx/write/standard_node.h"
 
 namespace mase::onnx::qlinear_operators {
 namespace {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include "mase/io/onnx/quantize_nodes.h"
-#include "mase/io/onnx/standard_node.h"
+#include "mase/io/onnx/read/quantize_nodes.h"
+#include "mase/io/onnx/write/standard_node.h"
 
 namespace mase::onnx::qlinear_number_operators {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "mase/base/text.h"
-#include "mase/io/onnx/operator.h"
+#include "mase/io/onnx/read/operator.h"
 
 namespace mase::onnx::qonnx_operators {
 namespace {

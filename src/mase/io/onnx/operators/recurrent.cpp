@@ -7,9 +7,9 @@
 #include <map>
 
 #include "mase/base/text.h"
-#include "mase/io/onnx/dynamic_quantize.h"
-#include "mase/io/onnx/products.h"
-#include "mase/io/onnx/tensor_moves.h"
+#include "mase/io/onnx/read/dynamic_quantize.h"
+#include "mase/io/onnx/read/products.h"
+#include "mase/io/onnx/read/tensor_moves.h"
 
 namespace mase::onnx::recurrent_operators {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "mase/io/onnx/operator.h"
+#include "mase/io/onnx/read/operator.h"
 
 namespace mase::onnx::resize_operators {
 namespace {

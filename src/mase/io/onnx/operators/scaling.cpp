@@ -3,7 +3,7 @@
 // norm, by mean and variance.
 #include <cmath>
 
-#include "mase/io/onnx/operator.h"
+#include "mase/io/onnx/read/operator.h"
 
 namespace mase::onnx::scaling_operators {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "mase/io/onnx/operator.h"
-#include "mase/io/onnx/tensor_moves.h"
+#include "mase/io/onnx/read/operator.h"
+#include "mase/io/onnx/read/tensor_moves.h"
 
 namespace mase::onnx::slice_operators {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "mase/io/onnx/writer.h"
+#include "mase/io/onnx/write/writer.h"
 
 namespace mase::onnx::attention_writers {
 namespace {

@@ -2,7 +2,7 @@
 // Ops that work element by element.
 #include <cmath>
 
-#include "mase/io/onnx/writer.h"
+#include "mase/io/onnx/write/writer.h"
 
 namespace mase::onnx::elementwise_writers {
 namespace {

@@ -2,7 +2,7 @@
 // Layers with parameters, pools and normalisations.
 #include <cmath>
 
-#include "mase/io/onnx/writer.h"
+#include "mase/io/onnx/write/writer.h"
 
 namespace mase::onnx::layer_writers {
 namespace {

@@ -3,7 +3,7 @@
 // tensors along a new dimension.
 #include <algorithm>
 
-#include "mase/io/onnx/writer.h"
+#include "mase/io/onnx/write/writer.h"
 
 namespace mase::onnx::part_writers {
 namespace {

@@ -2,7 +2,7 @@
 // Ops on shapes, reductions, products of two computed tensors.
 #include <algorithm>
 
-#include "mase/io/onnx/writer.h"
+#include "mase/io/onnx/write/writer.h"
 
 namespace mase::onnx::tensor_writers {
 namespace {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// An emitted folder as it is found on disk. Anybody may have written it: what its manifest says is
+// held to its rules here, once, for every tool that is started on it; sources are copied into a
+// folder of ours under names of ours, and what a simulator would do beside simulating is refused.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mase/hardware/emit/emitter.h"
+
+namespace mase {
+
+// Letters, digits and underscores, no keyword.
+bool is_module_name(const std::string& name);
+
+struct DesignFolder {
+  std::string path, top, style;
+  // Ports and cycles only: what a testbench or a wrapper needs.
+  EmittedDesign design;
+  std::optional<StreamShape> stream;  // where it has valid and ready
+  std::optional<double> luts;         // by the estimate that was written with it
+};
+DesignFolder read_design_folder(const std::string& path);
+
+// Of rtl/*.sv.
+int64_t source_bytes(const std::string& folder);
+
+// Copies rtl/*.sv into `work`/rtl; their paths in `work`.
+std::vector<std::string> copy_sources(const std::string& folder, const std::string& work);
+
+// The testbench of such a design, made anew.
+std::string testbench_of(const DesignFolder& folder);
+
+}  // namespace mase
