@@ -56,8 +56,10 @@ std::string commands() {
     add(text, fmt::format("\n### `{}`\n\n{}\n", usage, sentence(command->summary)));
     if (!command->help.empty()) add(text, "\n" + command->help + "\n");
     for (const Positional& positional : command->positionals)
-      add(text, fmt::format("{}- `{}`: {}\n", &positional == &command->positionals[0] ? "\n" : "",
-                            positional.name, positional.help));
+      add(text, fmt::format("{}- `{}`{}: {}\n", &positional == &command->positionals[0] ? "\n" : "",
+                            positional.name,
+                            positional.option ? fmt::format(" or `--{}`", positional.name) : "",
+                            positional.help));
     add(text, fields_table(command->options, true));
     if (!command->examples.empty()) {
       text += '\n';
