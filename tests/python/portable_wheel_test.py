@@ -14,7 +14,7 @@ import package
 
 EIGHT_BITS = os.path.join(package.SOURCE, "configs/examples/hardware_8bit.toml")
 # What every Linux with Python has (PEP 600's list, as far as it is used here).
-EVERYWHERE = re.compile(r"^(ld-linux|libc\.|libm\.|libdl\.|libpthread\.|librt\.|libgcc_s\.|libstdc\+\+\.|linux-vdso)")
+EVERYWHERE = re.compile(r"^(ld-linux|libz\.|libc\.|libm\.|libdl\.|libpthread\.|librt\.|libgcc_s\.|libstdc\+\+\.|linux-vdso)")
 
 
 class Wheel(unittest.TestCase):
