@@ -19,7 +19,8 @@ if not any(isinstance(finder, LayoutFinder) for finder in sys.meta_path):
 _PLACES = {"MaseGraph": "chop.ir.graph.mase_graph", "MaseMetadata": "chop.ir.graph.mase_metadata",
            "MaseDataModule": "chop.dataset", "get_dataset_info": "chop.dataset", "get_model": "chop.models",
            "get_model_info": "chop.models", "register_model": "chop.models", "register_pass": "chop.passes.graph",
-           "AutoPipelineForGraphCompression": "chop.pipelines", "CompressionPipeline": "chop.pipelines"}
+           **{name: "chop.pipelines" for name in ("AutoPipeline", "AutoPipelineForDistributedInference", "AutoPipelineForEmitVerilog",
+                                                  "AutoPipelineForGraphCompression", "CompressionPipeline")}}
 _PARTS = ("actions", "dataset", "ir", "models", "nn", "passes", "pipelines", "tools")
 
 

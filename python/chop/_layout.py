@@ -90,7 +90,6 @@ LAYOUT: Dict[str, List[str]] = {
     "chop.pipelines.compression": ["chop.pipelines"],
     "chop.plt_wrapper": ["chop.actions"],
     "chop.tools.registry": ["chop.tools.utils"],
-    "chop.tools.huggingface": [_ABSENT],
     "chop.tools.check_dependency": [_ABSENT],
 }
 # Below these there is a module for each operation or format, under its name or one of the original's.

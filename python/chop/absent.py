@@ -8,13 +8,9 @@ from typing import Any, List
 from chop._layout import missing
 from mase._native import Error
 
-_LANGUAGE = "there are no tokenizers and no language models here"
 _TENSORRT = "TensorRT is not used here; number formats are those of mase.formats, hardware that of mase.emit"
 _YOLO = "there is no YOLO here; any module that torch.fx traces can be given to MaseGraph"
 _REASONS = {
-    "get_tokenized_dataset": _LANGUAGE,
-    "get_trainer": _LANGUAGE + "; actions.train trains other networks",
-    "get_hf_dummy_in": _LANGUAGE,
     "tensorrt_calibrate_transform_pass": _TENSORRT,
     "tensorrt_fake_quantize_transform_pass": _TENSORRT,
     "tensorrt_fine_tune_transform_pass": _TENSORRT,

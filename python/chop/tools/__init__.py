@@ -10,13 +10,11 @@ _HOME = {"load_model": "checkpoint_load", "load_config": "config_load", "save_co
          "InputGenerator": "get_input", "get_cf_args": "get_input", "get_dummy_input": "get_input", "get_logger": "logger",
          "getLogger": "logger", "set_logging_verbosity": "logger", "parse_accelerator": "utils", "to_numpy_if_tensor": "utils",
          "deepsetattr": "attributes", "deepgetattr": "attributes"}
-_ABSENT = ("get_tokenized_dataset", "get_trainer", "get_hf_dummy_in")
-__all__ = sorted([*_HOME, *_ABSENT])
+_HOME.update({name: "huggingface" for name in ("get_hf_dummy_in", "get_tokenized_dataset", "get_tokenizer", "get_trainer")})
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ABSENT:
-        return getattr(importlib.import_module("chop.absent"), name)
     if name not in _HOME:
         raise missing("chop.tools", name, __all__)
     return getattr(importlib.import_module(f"chop.tools.{_HOME[name]}"), name)

@@ -11,9 +11,11 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 from chop._layout import missing
 
 _HOMES = {
+    "adapters": ["fuse_lora_weights_transform_pass", "insert_lora_adapter_transform_pass"],
     "costs": ["calculate_avg_bits_mg_analysis_pass", "calculate_flops_bitops_pass", "calculate_flops_mg_analysis_pass"],
     "hardware": ["add_hardware_metadata_analysis_pass", "emit_bram_transform_pass", "emit_cocotb_transform_pass",
-                 "emit_internal_rtl_transform_pass", "emit_verilog_top_transform_pass"],
+                 "emit_internal_rtl_transform_pass", "emit_verilog_top_transform_pass", "emit_vivado_project_transform_pass",
+                 "report_parallelization_analysis_pass"],
     "interfaces": ["load_mase_graph_interface_pass", "load_node_meta_param_interface_pass", "save_mase_graph_interface_pass",
                    "save_node_meta_param_interface_pass"],
     "metadata": ["add_common_metadata_analysis_pass", "add_software_metadata_analysis_pass", "init_metadata_analysis_pass"],
