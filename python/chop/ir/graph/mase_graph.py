@@ -301,3 +301,18 @@ class MaseGraph:
 
     def _repr_html_(self) -> str:
         return self._drawn()._repr_html_()
+
+
+def trace_torch_module(model: Any, cf_args: Optional[Dict[str, Any]] = None, custom_ops: Optional[dict] = None) -> Any:
+    """A module as a torch.fx.GraphModule."""
+    return MaseGraph(model, cf_args, custom_ops, skip_init_metadata=True).model
+
+
+def __getattr__(name: str) -> Any:
+    if name == "MaseTracer":
+        from mase.torch_trace import Tracer
+
+        return Tracer
+    from chop._layout import absent_or_missing
+
+    return absent_or_missing(__name__, name, ["MaseGraph", "MaseTracer", "trace_torch_module"])

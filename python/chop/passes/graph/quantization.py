@@ -21,7 +21,7 @@ QUANTIZEABLE_OP = tuple(sorted(name for name, record in op_records().items() if 
 _NONE = (None, "NA", "None", "none")
 
 
-def _rule(name: str, op: str, by: str, rules: Dict[str, Any]) -> Optional[dict]:
+def rule_for(name: str, op: str, by: str, rules: Dict[str, Any]) -> Optional[dict]:
     if by == "type":
         key: Optional[str] = op
     elif by == "name":
@@ -81,7 +81,7 @@ def quantize_transform_pass(graph: Any, pass_args: Optional[dict] = None) -> Tup
     # Everything that can be wrong is found before anything is changed.
     planned = []
     for node, op in ops.items():
-        config = _rule(node.name, op, by, rules)
+        config = rule_for(node.name, op, by, rules)
         if config is None:
             continue
         config = _for_op(config, op)
