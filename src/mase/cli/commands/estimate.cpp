@@ -83,7 +83,8 @@ const Register<CommandRecord> registered{{
       fields.push_back(json_field("write the figures as JSON"));
       return fields;
     }()},
-    .examples = {"ch estimate --load best.mz --config configs/examples/hardware_8bit.toml",
+    .examples = {"ch estimate quantised.mz",
+                 "ch estimate --load best.mz --config configs/examples/hardware_8bit.toml",
                  "ch estimate --load tests/golden/hardware/w4_toy.json --json -"},
     .run = run,
 }};

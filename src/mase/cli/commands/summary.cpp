@@ -217,7 +217,7 @@ const Register<CommandRecord> registered{{
              json_field("write the layers as JSON"),
          } +
          data_options()},
-    .examples = {"ch summary jsc-toy", "ch summary small-cnn pictures",
+    .examples = {"ch summary jsc-toy", "ch summary lenet mnist",
                  "ch summary configs/skip.toml --graph"},
     .run = run,
 }};
