@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "mase/base/fields.h"
 #include "mase/base/random.h"
 #include "mase/base/table.h"
 #include "mase/formats/groups.h"
@@ -36,27 +37,13 @@ struct Layer {
 };
 
 const Schema settings = {{
-    {.name = "sparsity",
-     .type = FieldType::number,
-     .default_value = 0.0,
-     .help = "share that is set to zero",
-     .minimum = 0,
-     .maximum = 1},
-    {.name = "scope",
-     .type = FieldType::text,
-     .default_value = "local",
-     .help = "the share holds in each layer, or over all of them",
-     .choices = {"local", "global"}},
-    {.name = "granularity",
-     .type = FieldType::text,
-     .default_value = "elementwise",
-     .help = "single values, or whole output channels",
-     .choices = {"elementwise", "channel"}},
-    {.name = "method",
-     .type = FieldType::text,
-     .default_value = "l1-norm",
-     .help = "what is removed first: the smallest, or any",
-     .choices = {"l1-norm", "l1", "random"}},
+    number_field("sparsity", "share that is set to zero", 0.0).between(0, 1),
+    text_field("scope", "the share holds in each layer, or over all of them", "local",
+               {"local", "global"}),
+    text_field("granularity", "single values, or whole output channels", "elementwise",
+               {"elementwise", "channel"}),
+    text_field("method", "what is removed first: the smallest, or any", "l1-norm",
+               {"l1-norm", "l1", "random"}),
 }};
 
 // The weights a node's layer multiplies by; none if it calls no such layer.
@@ -282,17 +269,11 @@ const Register<PassRecord> registered{{
             "channel), method (l1-norm, random); [passes.prune.activation] the same for input\n"
             "features, ranked by their mean absolute value on the samples.",
     .schema = {{
-        {.name = "weight", .type = FieldType::table, .help = "how weights are pruned"},
-        {.name = "activation", .type = FieldType::table, .help = "how input features are pruned"},
+        table_field("weight", "how weights are pruned"),
+        table_field("activation", "how input features are pruned"),
         by_field(),
-        {.name = "target_nodes",
-         .type = FieldType::list,
-         .help = "the layers; all that multiply by a weight if not given"},
-        {.name = "num_samples",
-         .type = FieldType::integer,
-         .default_value = 256,
-         .help = "rows on which input features are ranked",
-         .minimum = 1},
+        list_field("target_nodes", "the layers; all that multiply by a weight if not given"),
+        integer_field("num_samples", "rows on which input features are ranked", 256).from(1),
     }},
     .check = check,
     .run = run,
