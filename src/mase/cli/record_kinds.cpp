@@ -6,6 +6,7 @@
 #include "mase/data/dataset.h"
 #include "mase/formats/format.h"
 #include "mase/hardware/emit/emitter.h"
+#include "mase/hardware/emit/target.h"
 #include "mase/io/networks/importer.h"
 #include "mase/io/tables/table_source.h"
 #include "mase/ir/op.h"
@@ -127,6 +128,7 @@ const std::vector<RecordKind>& record_kinds() {
       {"crossover", "Crossovers", entries_of<search::CrossoverRecord>},
       {"importance", "Importances", entries_of<search::ImportanceRecord>},
       {"style", "Styles of hardware", entries_of<EmitterRecord>},
+      {"target", "Targets of hardware", entries_of<TargetRecord>},
       {"importer", "Network files", entries_of<ImporterRecord>},
       {"table", "Table files", entries_of<TableReaderRecord>},
       {"normalizer", "Normalisers of tokenizers", entries_of<NormalizerRecord>},
