@@ -78,10 +78,7 @@ void add_options(CLI::App& app, const CommandRecord& command, Typed& typed) {
     }
     if (!field.group.empty()) option->group(field.group);
   }
-  std::string footer = command.help.empty() ? "" : "\n" + command.help + "\n";
-  if (!command.examples.empty()) footer += "\nExamples:\n";
-  for (const std::string& example : command.examples) footer += "  " + example + "\n";
-  app.footer(footer);
+  app.footer(command.help.empty() ? "" : "\n" + command.help + "\n");
   app.allow_extras(command.forwards);
 }
 
@@ -126,6 +123,14 @@ Arguments collect(const CLI::App& app, const Typed& typed) {
   arguments.values = std::move(values);
   arguments.rest = app.remaining();
   return arguments;
+}
+
+// Whoever asks for help first sees what can be typed.
+std::string heading(const CommandRecord& command) {
+  std::string text = capitalised(command.summary);
+  if (!command.examples.empty()) text += "\n\nExamples:";
+  for (const std::string& example : command.examples) text += "\n  " + example;
+  return text + "\n";
 }
 
 std::string usage(const CommandRecord& command) {
@@ -196,7 +201,7 @@ std::string capitalised(std::string text) {
 bool parse_arguments(const CommandRecord& command, const std::vector<std::string>& words,
                      Arguments& arguments, std::string& help) {
   check_flags(command, words);
-  CLI::App app(capitalised(command.summary), "ch " + command.name);
+  CLI::App app(heading(command), "ch " + command.name);
   app.get_formatter()->column_width(34);
   Typed typed;
   add_options(app, command, typed);

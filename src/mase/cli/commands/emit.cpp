@@ -3,6 +3,7 @@
 #include "mase/base/figure.h"
 #include "mase/base/table.h"
 #include "mase/cli/hardware_setup.h"
+#include "mase/cli/next_steps.h"
 #include "mase/cli/terminal.h"
 #include "mase/hardware/cost/estimate.h"
 
@@ -67,6 +68,13 @@ int run(const Arguments& arguments) {
                    ? fmt::format(", {} register bits, {} cycles", cost.registers, emitted.latency)
                    : "");
   fmt::print("written to {}\n", folder);
+  if (compared.accuracy && network.accuracy_before)
+    if (const std::string advice = lost_accuracy(*network.accuracy_before, *compared.accuracy);
+        !advice.empty())
+      fmt::print("{}\n", advice);
+  for (const std::string& line :
+       next_steps({"ch simulate " + folder, "ch synth " + folder, "ch report " + folder}))
+    fmt::print("{}\n", line);
   return 0;
 }
 
@@ -98,7 +106,8 @@ const Register<CommandRecord> registered{{
                         .help = "print no table"});
       return fields;
     }()},
-    .examples = {"ch emit --load best.mz --config configs/examples/hardware_8bit.toml",
+    .examples = {"ch emit quantised.mz",
+                 "ch emit --load best.mz --config configs/examples/hardware_8bit.toml",
                  "ch emit --load tests/golden/hardware/w4_toy.json --levels 12 --valid --argmax"},
     .run = run,
 }};

@@ -93,7 +93,8 @@ const Register<CommandRecord> registered{{
                         .help = "a file for the figures; - prints them"});
       return fields;
     }()},
-    .examples = {"ch estimate --load best.mz --config configs/examples/hardware_8bit.toml",
+    .examples = {"ch estimate quantised.mz",
+                 "ch estimate --load best.mz --config configs/examples/hardware_8bit.toml",
                  "ch estimate --load tests/golden/hardware/w4_toy.json --json -"},
     .run = run,
 }};

@@ -144,7 +144,8 @@ const Register<CommandRecord> registered{{
                         .help = "the network to write"});
       return fields;
     }()},
-    .examples = {"ch shrink --load best.mz --config configs/examples/hardware_8bit.toml --dataset "
+    .examples = {"ch shrink --load quantised.mz --dataset jsc --max-loss 3%",
+                 "ch shrink --load best.mz --config configs/examples/hardware_8bit.toml --dataset "
                  "jsc --max-loss 1%",
                  "ch shrink --load point.mz --dataset jsc --luts 1500 --designs designs"},
     .run = run,

@@ -188,7 +188,8 @@ const Register<CommandRecord> registered{{
          .default_value = false,
          .help = "print the compiled programs too: steps, kernels, buffer offsets, memory"},
     }},
-    .examples = {"ch summary jsc-toy", "ch summary configs/skip.toml --graph"},
+    .examples = {"ch summary jsc-toy", "ch summary lenet --batch-size 64",
+                 "ch summary configs/skip.toml --graph"},
     .run = run,
 }};
 

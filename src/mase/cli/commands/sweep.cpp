@@ -391,7 +391,8 @@ const Register<CommandRecord> registered{{
            .default_value = "mase_output",
            .help = "where the sweep's folder goes"},
           {.name = "project", .type = FieldType::text, .help = "name of the sweep's folder"}}},
-    .examples = {"ch sweep train jsc-toy jsc --vary batch_size=64,256,1024 "
+    .examples = {"ch sweep train jsc-tiny jsc --vary learning_rate=1e-2,1e-3",
+                 "ch sweep train jsc-toy jsc --vary batch_size=64,256,1024 "
                  "--vary learning_rate=1e-2,1e-3,1e-5 --seeds 3 --max-epochs 10",
                  "ch sweep train --config configs/examples/jsc_toy_by_type.toml "
                  "--vary passes.quantize.linear.config.weight_width=4,6,8 --max-epochs 2"},

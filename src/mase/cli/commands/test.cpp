@@ -193,7 +193,8 @@ const Register<CommandRecord> registered{{
     .options = {general_options() + config_options() + data_options() + own_options() +
                 machine_options()},
     .tables = {"passes"},
-    .examples = {"ch test jsc-10x jsc --load best.ckpt --load-type pl",
+    .examples = {"ch test best.mz", "ch test best.mz data/jsc.csv --target class --split all",
+                 "ch test jsc-10x jsc --load best.ckpt --load-type pl",
                  "ch test --load best.mz --verbose --json figures.json"},
     .run = run,
 }};

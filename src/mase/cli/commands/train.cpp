@@ -9,6 +9,7 @@
 
 #include "mase/base/figure.h"
 #include "mase/cli/learn_bits.h"
+#include "mase/cli/next_steps.h"
 #include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
 #include "mase/cli/portable.h"
@@ -134,10 +135,12 @@ void tell_what_next(const RunFolder& folder, const Experiment& experiment, const
                      : takes_pictures(input.sample_shape) ? "picture.png"
                                                           : "rows.csv";
   const std::string best = folder.path() + "/software/training_ckpts/best.mz";
-  log.info(fmt::format("Next:  ch test --load {} --verbose", best));
-  log.info(fmt::format("       ch predict --load {} --input {}{}", best, rows,
-                       experiment.dataset()->classification ? " --classes" : ""));
-  log.info(fmt::format("       ch report {}", folder.path()));
+  for (const std::string& line :
+       next_steps({fmt::format("ch test --load {} --verbose", best),
+                   fmt::format("ch predict --load {} --input {}{}", best, rows,
+                               experiment.dataset()->classification ? " --classes" : ""),
+                   "ch report " + folder.path()}))
+    log.info(line);
 }
 
 int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicator>& processes) {

@@ -3,6 +3,7 @@
 // file says is checked before the first pass runs.
 #include "mase/base/figure.h"
 #include "mase/base/text.h"
+#include "mase/cli/next_steps.h"
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
 #include "mase/run/experiment.h"
@@ -66,6 +67,7 @@ int run(const Arguments& arguments) {
   output.record["command"] = Value::of(arguments.command_line);
   RunFolder folder = experiment.create_folder(output, "transform");
   const TransformResult result = experiment.transform(&folder);
+  const std::string saved = folder.software("transform") + "/transformed.mz";
   const Value& accuracy = result.record["accuracy"];
   if (accuracy.is_dict()) {
     const Dataset& data = *experiment.dataset();
@@ -74,9 +76,13 @@ int run(const Arguments& arguments) {
                          with_thousands(data.test.rows()), data.name, data.variant,
                          figure_text(before), figure_text(after), after < before ? "" : "+",
                          figure_text(after - before)));
+    if (const std::string advice = lost_accuracy(before, after, saved); !advice.empty())
+      log.info(advice);
   }
-  log.info(
-      fmt::format("Transformed graph saved to {}/transformed.mz", folder.software("transform")));
+  log.info("Transformed graph saved to " + saved);
+  for (const std::string& line :
+       next_steps({"ch report " + folder.path(), "ch test " + saved, "ch emit " + saved}))
+    log.info(line);
   return 0;
 }
 
@@ -98,7 +104,8 @@ const Register<CommandRecord> registered{{
                                     .help = "print what each pass would do, and do nothing",
                                     .group = "General options"}}},
     .tables = {"passes"},
-    .examples = {"ch transform --config configs/examples/jsc_toy_by_type.toml",
+    .examples = {"ch transform best.mz --config quantize.toml",
+                 "ch transform --config configs/examples/jsc_toy_by_type.toml",
                  "ch transform jsc-10x jsc --config quantize.toml --load best.ckpt --load-type pl"},
     .run = run,
 }};
