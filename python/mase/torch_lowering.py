@@ -270,6 +270,8 @@ class Lowering(torch.fx.proxy.GraphAppendingTracer):
             return self.create_proxy("get_attr", node.target, (), {}, node.name)
         if not _any((args, kwargs), Value) and node.op != "call_module":
             return self._plain(node, args, kwargs)
+        if node.target is operator.setitem:  # nothing in a graph of the library changes
+            raise Unsupported
         if node.target is operator.getitem and isinstance(args[0], tuple):
             return args[0][args[1]]
         attribute = _reads_a_tensor(node)
