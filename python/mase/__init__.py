@@ -27,6 +27,7 @@ from mase.data import Dataset, Split, load_dataset
 from mase.experiment import predict, search, test, train, transform
 from mase.formats import Format
 from mase.graph import Cost, Graph, Layer, Node, load
+from mase.language import generate, perplexity
 from mase.hardware import Design, Estimate, emit, estimate
 from mase.pages import Page, report
 from mase.plugin import load_plugin, register_figure, register_pass
@@ -36,8 +37,8 @@ from mase.tokenizer import Tokenizer
 __all__ = [
     "Checkpoint", "Cost", "Dataset", "Design", "Error", "Estimate", "Evaluation", "Format", "Graph",
     "InternalError", "Layer", "Node", "Page", "SearchResult", "Split", "Tokenizer", "TrainResult", "TransformResult",
-    "__version__", "emit", "estimate", "formats", "from_torch", "load", "load_dataset",
-    "load_plugin", "models", "datasets", "passes", "predict", "read_checkpoint", "register_figure", "register_pass", "report",
+    "__version__", "emit", "estimate", "formats", "from_torch", "generate", "load", "load_dataset",
+    "load_plugin", "models", "datasets", "passes", "perplexity", "predict", "read_checkpoint", "register_figure", "register_pass", "report",
     "save_checkpoint", "search", "test", "to_torch", "train", "transform",
 ]
 
