@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "mase/cli/next_steps.h"
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
 #include "mase/io/onnx/file/write_model.h"
@@ -75,6 +76,7 @@ int run(const Arguments& arguments) {
   log.info(fmt::format("Wrote {} to {}: {} nodes, {} tensors, operator set {}, {}", graph.name,
                        path, model.graph.nodes.size(), model.graph.initializers.size(),
                        options.operator_set, onnx::flavour_name(options.flavour)));
+  for (const std::string& line : next_steps({"ch test " + path + " DATASET"})) log.info(line);
   return 0;
 }
 
