@@ -19,7 +19,8 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
     std::vector<std::string> in;
     Dict inputs;
     const std::vector<NodeId> sources = graph.inputs_of(id);
-    for (size_t i = 0; op_of(graph, node) && i < sources.size(); ++i) {  // nothing goes into an output
+    for (size_t i = 0; op_of(graph, node) && i < sources.size();
+         ++i) {  // nothing goes into an output
       const Shape& shape = shapes[static_cast<size_t>(sources[i])];
       in.push_back(fmt::format("{} {}", input_name(i), shape_text(shape)));
       inputs.set(input_name(i), Value::of(shape));
