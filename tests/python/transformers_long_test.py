@@ -69,6 +69,49 @@ class Families(unittest.TestCase):
                                 torch.testing.assert_close(found[key], value, rtol=1e-4, atol=1e-5)
 
 
+class LowBits(unittest.TestCase):
+    def decoder(self, tied=False):
+        torch.manual_seed(0)
+        config = transformers.LlamaConfig(**{**SMALL, "hidden_size": 64}, num_key_value_heads=1, tie_word_embeddings=tied)
+        model = transformers.LlamaForCausalLM(config).eval()
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.normal_(1.0 if "norm" in name else 0.0, 0.2)
+            model.model.embed_tokens.weight[:, 3] *= 30  # a channel that sticks out
+        return model, torch.randint(0, 300, (4, 12))
+
+    def test_rotation(self):
+        from chop.passes.module.transforms.rotation import fuse_rms_norms, replace_rms_norms, rotate_llama
+
+        for tied in (False, True):
+            for function in (rotate_llama, lambda model: replace_rms_norms(fuse_rms_norms(model))):
+                model, ids = self.decoder(tied)
+                with torch.no_grad():
+                    expected = model(input_ids=ids).logits
+                    before = model.model.embed_tokens.weight.clone()
+                    self.assertIs(function(model), model)
+                    found = model(input_ids=ids).logits
+                self.assertLess(float((found - expected).abs().max() / expected.abs().max()), 1e-4)
+                if function is rotate_llama:
+                    after = model.model.embed_tokens.weight
+                    self.assertLess(float(after.abs().max() / after.pow(2).mean().sqrt()), 0.5 * float(before.abs().max() / before.pow(2).mean().sqrt()))
+
+    def test_gptq(self):
+        from chop.passes.module.transforms import quantize_module_transform_pass
+        from chop.passes.module.transforms.gptq import run_gptq
+
+        model, _ = self.decoder()
+        ids = torch.randint(0, 300, (48, 16))
+        weights = {"weight_width": 4, "weight_block_size": 32}
+        better = run_gptq(model, {"model_name": "any", "format": "mxint", "weight_config": weights, "dataset": ids, "nsamples": 48, "seqlen": 16, "device": "cpu"})
+        plain, _ = quantize_module_transform_pass(model, {"by": "regex_name", r"model\.layers\..*_proj": {"config": {"name": "mxint", "weight_only": True, **weights}}})
+        held = torch.randint(0, 300, (32, 16))
+        with torch.no_grad():
+            wanted = model(input_ids=held).logits
+            errors = [float((network(input_ids=held).logits - wanted).pow(2).mean()) for network in (better, plain)]
+        self.assertLess(errors[0], errors[1])
+
+
 class Tutorials(unittest.TestCase):
     def test_a_classifier(self):
         torch.manual_seed(0)
