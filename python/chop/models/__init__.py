@@ -177,5 +177,25 @@ def get_model(name: Any = None, task: Union[str, bool] = "cls", dataset_info: An
     return model
 
 
-def get_tokenizer(name: str, checkpoint: Any = None) -> Any:
-    raise Error("get_tokenizer: there are no language models here")
+def register_mase_model(name: str, checkpoints: Any = (), **facts: Any) -> Callable:
+    """The newest form of register_model: a decorator with the network's facts (model_source, task_type, ...)."""
+    info = MaseModelInfo(name, **{key: value for key, value in facts.items() if value is not None})
+    return register_model(name, info=info)
+
+
+def register_mase_checkpoint(name: str) -> Callable:
+    """A decorator for a function that makes a network with its weights: get_model(name) then calls it."""
+    return register_model(name)
+
+
+def get_tokenizer(name: Any, checkpoint: Any = None) -> Any:
+    """The tokenizer of a folder (chop.tools.get_tokenizer)."""
+    from chop.tools.huggingface import get_tokenizer as of_folder
+
+    return of_folder(checkpoint or name)
+
+
+def __getattr__(name: str) -> Any:
+    from chop._layout import absent_or_missing
+
+    return absent_or_missing("chop.models", name, [key for key in globals() if not key.startswith("_")])

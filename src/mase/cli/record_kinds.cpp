@@ -34,7 +34,7 @@ std::string no_note() { return ""; }
 
 std::string own_note(const ModelRecord& model) {
   return fmt::format(" {} trainable parameters.",
-                     with_thousands(model.build({}).parameter_count()));
+                     with_thousands(model.build({.values = false}).parameter_count()));
 }
 
 std::string own_note(const OpRecord& op) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch export: a network of ours as an ONNX file, float or quantised.
 #include "mase/io/onnx/write/export.h"
+#include "mase/cli/next_steps.h"
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
 #include "mase/io/onnx/file/write_model.h"
@@ -44,6 +45,7 @@ int run(const Arguments& arguments) {
   log.info(fmt::format("Wrote {} to {}: {} nodes, {} tensors, operator set {}, {}", graph.name,
                        path, model.graph.nodes.size(), model.graph.initializers.size(),
                        options.operator_set, onnx::flavour_name(options.flavour)));
+  for (const std::string& line : next_steps({"ch test " + path + " DATASET"})) log.info(line);
   return 0;
 }
 

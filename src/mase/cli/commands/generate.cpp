@@ -137,7 +137,8 @@ const Register<CommandRecord> registered{{
     .options = {without(general_options(), {"task", "project", "project_dir"}) + config_options() +
                 own_options()},
     .tables = {"passes"},
-    .examples = {"ch generate --load FOLDER --prompt \"To be, or\" --tokens 20",
+    .examples = {"ch generate FOLDER --prompt \"To be\"",
+                 "ch generate --load FOLDER --prompt \"To be, or\" --tokens 20",
                  "ch generate --load FOLDER --prompt \"Once\" --temperature 0.8 --top-p 0.95 "
                  "--seed 3"},
     .run = run,

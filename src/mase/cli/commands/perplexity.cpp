@@ -62,7 +62,9 @@ const Register<CommandRecord> registered{{
     .options = {without(general_options(), {"task", "seed", "project", "project_dir"}) +
                 config_options() + own_options()},
     .tables = {"passes"},
-    .examples = {"ch perplexity --load FOLDER --input text.txt --length 2048"},
+    .examples = {"ch perplexity FOLDER --input text.txt --length 16",
+                 "ch perplexity FOLDER --input text.txt --length 16 --threads 2",
+                 "ch perplexity --load FOLDER --input text.txt --length 2048"},
     .run = run,
 }};
 

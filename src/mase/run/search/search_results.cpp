@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "mase/base/figure.h"
 #include "mase/base/file.h"
 #include "mase/base/table.h"
 #include "mase/base/text.h"
@@ -160,8 +161,7 @@ std::string SearchExperiment::test_table(const std::vector<TestScore>& scores) c
   for (const FrontMember& member : front_)
     trials[member.number] = &(*trials_)[static_cast<size_t>(member.place)];
   for (const TestScore& score : scores) {
-    std::vector<std::string> row = {std::to_string(score.number),
-                                    fmt::format("{:.4f}", score.searched)};
+    std::vector<std::string> row = {std::to_string(score.number), figure_text(score.searched)};
     const Value* hardware = trials.at(score.number)->user_attributes.find("hardware_metrics");
     for (const std::string& name : costs) {
       const Value* figure =
@@ -170,13 +170,13 @@ std::string SearchExperiment::test_table(const std::vector<TestScore>& scores) c
                                                   : "-");
     }
     for (std::string& cell : std::vector<std::string>{
-             fmt::format("{:.4f}", score.accuracy),
-             fmt::format("{:.4f} to {:.4f}", score.low, score.high),
-             score.is_reference ? "-" : fmt::format("{:+.4f}", score.difference),
-             score.is_reference
-                 ? "-"
-                 : fmt::format("{:+.4f} to {:+.4f}", score.difference_low, score.difference_high),
-             fmt::format("{:.4f}", score.loss), with_thousands(score.rows)})
+             figure_text(score.accuracy),
+             fmt::format("{} to {}", figure_text(score.low), figure_text(score.high)),
+             score.is_reference ? "-" : signed_figure_text(score.difference),
+             score.is_reference ? "-"
+                                : fmt::format("{} to {}", signed_figure_text(score.difference_low),
+                                              signed_figure_text(score.difference_high)),
+             figure_text(score.loss), with_thousands(score.rows)})
       row.push_back(std::move(cell));
     table.add(row);
   }
