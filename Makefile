@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all build-tests test test-long test-debian13 python asan tsan tidy install bench fuzz reference format format-check check clean help
+.PHONY: all build-tests test quick test-long test-debian13 python wheel docs asan tsan tidy install bench fuzz reference format format-check check clean help
 
 all:  ## build the program and the library
 	@scripts/build.sh --packages build ch
@@ -17,6 +17,9 @@ build-tests:  ## build everything that is tested
 test: build-tests  ## build and run all tests
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
+quick:  ## build and run the tests of the folders that changed (SINCE=main)
+	@scripts/quick.sh $(or $(SINCE),main)
+
 test-long: test  ## the tests and those that take minutes (accuracies, a million jets)
 	@ctest --test-dir $(BUILD) --output-on-failure -C long -L long
 
@@ -28,6 +31,17 @@ python:  ## build the Python package and install it into build/python, an enviro
 	@scripts/python_tools.sh --needed
 	@scripts/build.sh --packages build mase
 	@scripts/python_wheel.sh $(BUILD)
+
+wheel:  ## the package to install elsewhere: mase, chop and the program ch in build/wheels
+	@scripts/install_packages.sh python
+	@scripts/python_tools.sh --needed
+	@scripts/build.sh --packages build ch
+	@scripts/wheel.sh $(BUILD)
+
+docs:  ## the documentation's site, searchable offline, in build/docs
+	@scripts/install_packages.sh docs
+	@scripts/docs.sh
+	@echo "open build/docs/index.html"
 
 asan:  ## the tests under the address and undefined-behaviour sanitizers (clang)
 	@scripts/python_tools.sh

@@ -3,6 +3,11 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 install(TARGETS mase EXPORT mase-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ch RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(CODE "set(program $<TARGET_FILE:ch>)\nset(folder ${CMAKE_BINARY_DIR}/generated)")
+install(SCRIPT cmake/write_manual.cmake)
+install(FILES ${CMAKE_BINARY_DIR}/generated/ch.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${CMAKE_BINARY_DIR}/generated/ch.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+        RENAME ch)
 # The public headers and what they include themselves.
 file(STRINGS ${CMAKE_SOURCE_DIR}/src/mase/public_headers.txt MASE_HEADERS REGEX "^mase/")
 set(MASE_PENDING ${MASE_HEADERS})

@@ -2,8 +2,15 @@
 file(GLOB_RECURSE MASE_CLI_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mase/cli/*.cpp)
 add_executable(ch ${MASE_CLI_SOURCES})
 target_link_libraries(ch PRIVATE mase Threads::Threads)
-set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/cli/main.cpp PROPERTIES
-                            COMPILE_DEFINITIONS MASE_VERSION="${PROJECT_VERSION}")
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/cli/about.cpp PROPERTIES COMPILE_DEFINITIONS
+  "MASE_VERSION=\"${PROJECT_VERSION}\";MASE_BUILD_TYPE=\"${CMAKE_BUILD_TYPE}\"")
+# The commit is asked for at every build, in a file of its own, so that nothing else is compiled anew.
+set(MASE_COMMIT_SOURCE ${CMAKE_BINARY_DIR}/generated/commit.cpp)
+add_custom_target(mase_commit BYPRODUCTS ${MASE_COMMIT_SOURCE}
+  COMMAND ${CMAKE_COMMAND} -D SOURCE=${CMAKE_SOURCE_DIR} -D OUTPUT=${MASE_COMMIT_SOURCE}
+          -P ${CMAKE_SOURCE_DIR}/cmake/commit.cmake VERBATIM)
+target_sources(ch PRIVATE ${MASE_COMMIT_SOURCE})
+add_dependencies(ch mase_commit)
 # Plug-ins in Python are run by the interpreter's library, which is looked for when one is named.
 set(python_library "")
 if(TARGET mase_native)

@@ -48,7 +48,7 @@ set(MASE_PYTHON_TREE ${CMAKE_BINARY_DIR}/python)
 # The registries are one with the library's, so their symbols must be visible to both.
 set_target_properties(mase_native PROPERTIES OUTPUT_NAME _native CXX_VISIBILITY_PRESET default
                       LIBRARY_OUTPUT_DIRECTORY ${MASE_PYTHON_TREE}/mase
-                      BUILD_RPATH "$ORIGIN/../../lib" INSTALL_RPATH "$ORIGIN")
+                      BUILD_RPATH "$ORIGIN/../../lib" INSTALL_RPATH "$ORIGIN/lib")
 
 # Always copied: looking which of a few dozen small files changed takes as long.
 add_custom_target(mase_python ALL
@@ -63,14 +63,25 @@ if(NOT MASE_SANITIZE)  # a module with sanitizers is not imported without their 
   add_dependencies(mase_python mase_stub)
 endif()
 
+# A wheel has the program too: mase/bin/ch beside mase/lib, a script that starts it (python/ch), its
+# manual page and completion, which the program itself writes.
 if(SKBUILD)
+  set(library ${MASE_PREBUILT}/lib/libmase.so.${PROJECT_VERSION})
+  set(program ${MASE_PREBUILT}/bin/ch)
+  if(NOT MASE_PREBUILT)
+    include(cmake/program.cmake)
+    set(library $<TARGET_FILE:mase>)
+    set(program $<TARGET_FILE:ch>)
+  endif()
   install(TARGETS mase_native LIBRARY DESTINATION mase COMPONENT python)
   install(FILES ${MASE_PYTHON_TREE}/mase/_native.pyi DESTINATION mase COMPONENT python)
-  if(MASE_PREBUILT)
-    install(FILES ${MASE_PREBUILT}/lib/libmase.so.${PROJECT_VERSION} DESTINATION mase COMPONENT python
-            RENAME libmase.so.${PROJECT_VERSION_MAJOR})
-  else()
-    install(FILES $<TARGET_FILE:mase> DESTINATION mase COMPONENT python  # a wheel would hold a link as a second copy
-            RENAME libmase.so.${PROJECT_VERSION_MAJOR})
-  endif()
+  install(FILES ${library} DESTINATION mase/lib COMPONENT python  # a wheel would hold a link as a second copy
+          RENAME libmase.so.${PROJECT_VERSION_MAJOR})
+  install(PROGRAMS ${program} DESTINATION mase/bin COMPONENT python)
+  install(PROGRAMS python/ch DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
+  install(CODE "set(program ${program})\nset(folder ${CMAKE_BINARY_DIR}/generated)" COMPONENT python)
+  install(SCRIPT cmake/write_manual.cmake COMPONENT python)
+  install(FILES ${CMAKE_BINARY_DIR}/generated/ch.1 DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 COMPONENT python)
+  install(FILES ${CMAKE_BINARY_DIR}/generated/ch.bash RENAME ch COMPONENT python
+          DESTINATION ${SKBUILD_DATA_DIR}/share/bash-completion/completions)
 endif()

@@ -10,7 +10,7 @@ import importlib
 import sys
 from typing import Any
 
-from chop._layout import LayoutFinder, MachopFinder, missing
+from chop._layout import LayoutFinder, MachopFinder, absent_or_missing
 
 if not any(isinstance(finder, LayoutFinder) for finder in sys.meta_path):
     sys.meta_path.append(LayoutFinder())
@@ -19,8 +19,9 @@ if not any(isinstance(finder, LayoutFinder) for finder in sys.meta_path):
 _PLACES = {"MaseGraph": "chop.ir.graph.mase_graph", "MaseMetadata": "chop.ir.graph.mase_metadata",
            "MaseDataModule": "chop.dataset", "get_dataset_info": "chop.dataset", "get_model": "chop.models",
            "get_model_info": "chop.models", "register_model": "chop.models", "register_pass": "chop.passes.graph",
-           "AutoPipelineForGraphCompression": "chop.pipelines", "CompressionPipeline": "chop.pipelines"}
-_PARTS = ("actions", "dataset", "ir", "models", "nn", "passes", "pipelines", "tools")
+           **{name: "chop.pipelines" for name in ("AutoPipeline", "AutoPipelineForDistributedInference", "AutoPipelineForEmitVerilog",
+                                                  "AutoPipelineForGraphCompression", "CompressionPipeline")}}
+_PARTS = ("actions", "dataset", "distributed", "ir", "models", "nn", "passes", "pipelines", "tools")
 
 
 def __getattr__(name: str) -> Any:
@@ -28,4 +29,4 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_PLACES[name]), name)
     if name in _PARTS:
         return importlib.import_module(f"chop.{name}")
-    raise missing("chop", name, [*_PLACES, *_PARTS])
+    return absent_or_missing("chop", name, [*_PLACES, *_PARTS])

@@ -35,8 +35,8 @@ LAYOUT: Dict[str, List[str]] = {
     f"{_G}.analysis.flop_estimator.calculator.calc_modules": [f"{_G}.costs"],
     f"{_G}.analysis.utils": [f"{_G}.utils"],
     f"{_G}.common": [f"{_G}.utils"],
-    f"{_G}.analysis.runtime": [_ABSENT],
-    f"{_G}.analysis.runtime.runtime_analysis": [_ABSENT],
+    f"{_G}.analysis.runtime": [f"{_G}.runtime"],
+    f"{_G}.analysis.runtime.runtime_analysis": [f"{_G}.runtime"],
     f"{_G}.analysis.pruning": [f"{_G}.pruning"],
     f"{_G}.analysis.pruning.calculate_sparsity": [f"{_G}.pruning"],
     f"{_G}.transforms": [_G],
@@ -61,14 +61,44 @@ LAYOUT: Dict[str, List[str]] = {
     f"{_G}.transforms.tensorrt.quantize.fine_tune": [_ABSENT],
     f"{_G}.interface": [f"{_G}.interfaces"],
     f"{_G}.interface.save_and_load": [f"{_G}.interfaces"],
-    "chop.passes.module": ["chop.passes.modules"],
-    "chop.passes.module.analysis": ["chop.passes.modules"],
-    "chop.passes.module.analysis.report": ["chop.passes.modules"],
+    f"{_G}.analysis.verify": [f"{_G}.verify"],
+    f"{_G}.analysis.verify.verify": [f"{_G}.verify"],
+    f"{_G}.analysis.plot": [f"{_G}.verify"],
+    f"{_G}.analysis.hardware": [_HARDWARE],
+    f"{_G}.transforms.quantize.quant_parsers": [f"{_G}.patching"],
+    f"{_G}.transforms.patching": [f"{_G}.patching"],
+    f"{_G}.transforms.patching.patch_metadata": [f"{_G}.patching"],
+    f"{_G}.transforms.lora": [f"{_G}.adapters"],
+    f"{_G}.transforms.training": [_ABSENT],
+    f"{_G}.transforms.granularity": [_ABSENT],
+    f"{_G}.transforms.utils.conv_bn_fusion": [f"{_G}.patching"],
+    f"{_G}.transforms.utils.logicnets_fusion": [_ABSENT],
+    "chop.passes.onnx": [_ABSENT],
+    "chop.passes.onnx.analysis": [_ABSENT],
+    "chop.passes.utils": [f"{_G}.utils"],
+    **{f"chop.passes.module{part}": ["chop.passes.modules"] for part in (
+        "", ".analysis", ".analysis.report", ".analysis.quantize", ".analysis.quantize.calculate_avg_bits_module", ".transforms",
+        ".transforms.quantize", ".transforms.quantize.quantize", ".transforms.attention", ".transforms.attention.attention",
+        ".transforms.attention.attention_swap", ".transforms.gptq", ".transforms.gptq.run", ".transforms.rotation",
+        ".transforms.rotation.rotate", ".transforms.autosharding", ".transforms.snn", ".analysis.autosharding")},
     "chop.nn": [],
-    "chop.nn.modules": ["torch.nn"],
+    "chop.nn.modules": ["torch.nn", f"{_G}.adapters"],
     "chop.nn.modules.identity": ["torch.nn"],
+    "chop.nn.modules.lora": [f"{_G}.adapters"],
+    "chop.nn.backward": [_ABSENT],
+    "chop.nn.functional": [_ABSENT],
+    "chop.nn.mx": [_ABSENT],
+    "chop.nn.snn": [_ABSENT],
     "chop.nn.quantized": [f"{_G}.layers"],
     "chop.nn.quantized.modules": [f"{_G}.layers"],
+    "chop.nn.quantized.functional": [f"{_G}.functions"],
+    "chop.distributed": [_ABSENT],
+    "chop.ir.onnx": [_ABSENT],
+    "chop.ir.graph.mase_graph_metadata": ["chop.ir.graph.mase_metadata"],
+    "chop.pipelines.auto_pipeline": ["chop.pipelines"],
+    "chop.dataset.nlp": [_ABSENT],
+    "chop.models.patched": [_ABSENT],
+    "chop.models.patched.bert": [_ABSENT],
     "chop.nn.quantizers": [f"{_G}.quantizers"],
     "chop.models.utils": ["chop.models", _ABSENT],
     "chop.models.yolo": [_ABSENT],
@@ -82,15 +112,17 @@ LAYOUT: Dict[str, List[str]] = {
     "chop.actions.search.search_space": ["chop.actions.search_parts"],
     "chop.actions.search.search_space.base": ["chop.actions.search_parts"],
     "chop.actions.search.strategies": ["chop.actions.search_parts"],
+    "chop.actions.search.strategies.base": ["chop.actions.search_parts"],
     "chop.actions.search.strategies.runners": ["chop.actions.search_parts"],
+    "chop.actions.search.strategies.runners.hardware": ["chop.actions.search_parts"],
     "chop.actions.search.strategies.runners.software": ["chop.actions.search_parts"],
     "chop.actions.transform": ["chop.actions"],
     "chop.actions.simulate": ["chop.actions"],
+    "chop.actions.emit": ["chop.actions"],
     "chop.actions.accelerate_peft": [_ABSENT],
     "chop.pipelines.compression": ["chop.pipelines"],
     "chop.plt_wrapper": ["chop.actions"],
     "chop.tools.registry": ["chop.tools.utils"],
-    "chop.tools.huggingface": [_ABSENT],
     "chop.tools.check_dependency": [_ABSENT],
 }
 # Below these there is a module for each operation or format, under its name or one of the original's.
@@ -116,10 +148,21 @@ def missing(module: str, name: str, known: Any) -> Exception:
     """What to raise for a name that a module has not: it says the nearest one. Python takes an AttributeError's words away from
     `from module import name`, so that is an ImportError here."""
     found = difflib.get_close_matches(name, [str(k) for k in known], 1, 0.6)
-    frame: Any = sys._getframe(2)
+    frame: Any = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_name in ("absent_or_missing", "__getattr__"):
+        frame = frame.f_back  # where the name was asked for
     importing = frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
     text = f"{module} has no '{name}'" + (f"; did you mean '{found[0]}'?" if found else "")
     return ImportError(text, name=name) if importing else AttributeError(text)
+
+
+def absent_or_missing(module: str, name: str, known: Any) -> Any:
+    """For a name that a module has not: what stands for one of the original's that is refused with a reason, or the error."""
+    absent = importlib.import_module(_ABSENT)
+    if name in absent.REASONS:
+        return getattr(absent, name)
+    error = missing(module, name, known)
+    raise error
 
 
 class _Alias(ModuleType):
@@ -140,7 +183,7 @@ class _Alias(ModuleType):
         child = f"{self.__name__}.{name}"
         if _sources(child) is not None:
             return importlib.import_module(child)
-        raise missing(self.__name__, name, dir(self))
+        return absent_or_missing(self.__name__, name, dir(self))
 
     def __call__(self, *args: Any, **keys: Any) -> Any:
         if self._hides is None:

@@ -91,3 +91,27 @@ def emit(graph: Any, folder: Union[str, "os.PathLike[str]"] = "mase_output/hardw
         path = os.path.join(scratch, "graph.mz")
         graph.save(path)
         return Design(_native.emit(path, graph.name, options, path_text(folder), prove))
+
+
+class Simulation(Record):
+    """A simulation of a design: which simulator, how many rows, and how many of them differ from the integers."""
+
+    simulator: str
+    rows: int
+    mismatches: int
+    build_seconds: float
+    run_seconds: float
+    output: str
+
+    def __repr__(self) -> str:
+        return f"<simulation by {self.simulator}: compared {self.rows:,} rows, {self.mismatches:,} mismatches>"
+
+
+def simulate(folder: Union[str, "os.PathLike[str]"], simulator: str = "auto", *, rows: Optional[int] = None,
+             wave: Optional[Union[str, "os.PathLike[str]"]] = None) -> Simulation:
+    """Runs the testbench of an emitted design, as `ch simulate` does; a row that differs is an error. `simulator`: auto, verilator,
+    iverilog, or cpp (the C++ header instead of the SystemVerilog); `wave`: a .vcd file to write."""
+    result = Simulation(_native.simulate(path_text(folder), simulator, "" if wave is None else path_text(wave), rows or 0))
+    if result.mismatches:
+        raise _native.Error(f"{path_text(folder)}: {result.mismatches} of {result.rows} rows differ from the interpreter: {result.output[-500:]}")
+    return result

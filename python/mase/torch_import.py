@@ -369,6 +369,9 @@ class _Importer:
 
     def layer(self, module: torch.nn.Module, op: str, path: str) -> dict:
         _check_settings(module, op, path)
+        for hook in module._forward_pre_hooks.values():
+            if hasattr(hook, "sparsity"):  # the network would compute something else without it
+                raise _native.Error(f"{path}: its inputs are pruned sample by sample, which graphs of the library do not")
         attributes = layer_attributes(module, op)
         entry: Dict[str, Any] = {"op": op, "attributes": attributes, "parameters": {}, "buffers": {}}
         for name, trainable, dtype in _native.parameter_names(op, attributes):
@@ -408,8 +411,10 @@ def _outputs(value: Any) -> Any:
     return flat[0] if len(flat) == 1 else flat
 
 
-def from_torch(module: torch.nn.Module, example: Any = None, *, name: Optional[str] = None, partial: bool = False) -> Graph:
-    """`partial`: operations that the library lacks are kept to be looked at; such a graph cannot be run."""
+def from_torch(module: torch.nn.Module, example: Any = None, *, name: Optional[str] = None, partial: bool = False,
+               meta: Optional[Dict[str, Any]] = None) -> Graph:
+    """`partial`: operations that the library lacks are kept to be looked at; such a graph cannot be run. `meta`: facts that
+    travel with the graph."""
     traced = trace(module, _defaults(module, example))
     importer = _Importer(traced, _examples(traced, example))
     importer.lower()
@@ -417,6 +422,7 @@ def from_torch(module: torch.nn.Module, example: Any = None, *, name: Optional[s
     if importer.unknown and not partial:
         raise _native.Error(f"{type(module).__name__}: there is no operation for {', '.join(importer.unknown)}")
     description = {"name": name or getattr(module, "mase_name", None) or type(module).__name__, "nodes": nodes, "modules": layers}
-    if importer.others:
-        description["meta"] = {"tied": importer.others}
+    facts = {**(meta or {}), **({"tied": importer.others} if importer.others else {})}
+    if facts:
+        description["meta"] = facts
     return Graph(_native.described_graph(description, tensors))

@@ -21,6 +21,7 @@ import torch.fx
 from mase import _native, torch_stand_ins
 from mase.formats import Format
 from mase.torch_attention import RoundedAttention
+from mase.torch_keys import for_operands
 from mase.torch_quantize import linear
 
 MODULES = "chop.passes.graph.transforms.quantize.quantized_modules"
@@ -111,6 +112,7 @@ class QuantizedLayer:
         if config is None:
             raise _native.Error(f"{type(self).__name__}: config is missing; give the layer's number formats")
         own = self.__dict__  # torch's __setattr__ would look for modules and parameters in each
+        config = for_operands(config, self.mase_op, self.format)
         own["config"], own["bypass"], own["pruning_masks"] = config, bool(config.get("bypass", False)), None
         own["_kept"] = _Kept()
         own["quantizers"] = {}
@@ -146,6 +148,8 @@ class QuantizedLayer:
         for name, part in layer._modules.items():
             if name != "parametrizations":
                 own["_modules"][name] = copy.deepcopy(part)
+        own["_forward_pre_hooks"].update(layer._forward_pre_hooks)
+        own["_forward_hooks"].update(layer._forward_hooks)
         own["_non_persistent_buffers_set"] = set(layer._non_persistent_buffers_set)
         new.set_config(config)
         return new  # type: ignore[return-value]

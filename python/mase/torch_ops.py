@@ -89,9 +89,26 @@ def apply_mask(layer: torch.nn.Module, mask: torch.Tensor, name: str = "weight")
     import torch.nn.utils.parametrize as parametrize
 
     layer, name = _owner(layer, name)
-    if parametrize.is_parametrized(layer, name):
-        parametrize.remove_parametrizations(layer, name, leave_parametrized=False)
+    for item in layer.parametrizations[name] if parametrize.is_parametrized(layer, name) else ():  # type: ignore[index, union-attr]
+        if hasattr(item, "mask"):
+            item.mask = mask
+            return
     parametrize.register_parametrization(layer, name, _Mask(mask))
+
+
+def remove_masks(module: torch.nn.Module) -> Dict[str, torch.Tensor]:
+    """Makes masked parameters plain ones again, their zeros kept, and gives the masks. torch's own way takes the parameter away
+    from the class, which copies of the module share."""
+    parts = getattr(module._modules.get("parametrizations"), "_modules", {})
+    if not parts or not all(len(part) == 1 and isinstance(part[0], _Mask) for part in parts.values()):
+        return {}
+    masks = {}
+    for name, part in parts.items():
+        masks[name] = part[0].mask.clone()
+        module._parameters[name] = torch.nn.Parameter(getattr(module, name).detach().clone(), part.original.requires_grad)
+    del module._modules["parametrizations"]
+    module.__class__ = type(module).__mro__[1]
+    return masks
 
 
 def own_layer(layer: torch.nn.Module) -> torch.nn.Module:

@@ -106,7 +106,7 @@ def _composed(module: torch.nn.Module) -> Optional[Callable]:
     return None
 
 
-_MAKERS = ("arange", "empty", "eye", "full", "linspace", "ones", "zeros")
+_MAKERS = ("arange", "empty", "eye", "full", "linspace", "ones", "tensor", "zeros")
 
 
 def _maker(original: Callable) -> Callable:
@@ -175,6 +175,21 @@ class Tracer(torch.fx.Tracer):
             return super().trace(root, concrete_args)
 
 
+class ReadingTracer(Tracer):
+    """Follows the code of a graph that is read from a file again: everything it reads of the module is a value."""
+
+    def __init__(self) -> None:
+        super().__init__(buffers=True)
+
+    def trace(self, root: Any, concrete_args: Any = None) -> torch.fx.Graph:
+        proxy: Any = torch.fx.Proxy
+        proxy.__setitem__ = lambda self, place, value: self.tracer.create_proxy("call_function", operator.setitem, (self, place, value), {})
+        try:
+            return super().trace(root, concrete_args)
+        finally:
+            del proxy.__setitem__
+
+
 def trace(module: torch.nn.Module, concrete_args: Optional[dict] = None, leaves: Tuple[type, ...] = ()) -> torch.fx.GraphModule:
     if isinstance(module, torch.fx.GraphModule):
         return module
@@ -193,7 +208,9 @@ def _traced(module: torch.nn.Module, concrete_args: Optional[dict], leaves: Tupl
         return Tracer(leaves).trace(module, concrete_args)
     except (torch.fx.proxy.TraceError, TypeError, AttributeError):
         try:
-            return Tracer(leaves, buffers=True).trace(module, concrete_args)
+            graph = Tracer(leaves, buffers=True).trace(module, concrete_args)
+            graph._tracer_cls = ReadingTracer
+            return graph
         except Exception:
             pass
         raise

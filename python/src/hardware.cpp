@@ -6,6 +6,7 @@
 
 #include "convert.h"
 #include "mase/base/schema.h"
+#include "mase/hardware/emit/design.h"
 #include "module.h"
 
 namespace mase::python {
@@ -76,12 +77,27 @@ nb::dict emit_file(const std::string& load, const std::string& name, nb::handle 
   return nb::cast<nb::dict>(from_value(facts));
 }
 
+nb::dict simulate(const std::string& folder, const std::string& simulator, const std::string& wave,
+                  int64_t rows) {
+  Dict facts;
+  {
+    nb::gil_scoped_release unlocked;
+    const Simulation result = simulate_folder(folder, simulator, wave, rows);
+    facts = Dict{{"simulator", result.simulator},     {"rows", result.rows},
+                 {"mismatches", result.mismatches},   {"build_seconds", result.build_seconds},
+                 {"run_seconds", result.run_seconds}, {"output", result.output}};
+  }
+  return nb::cast<nb::dict>(from_value(facts));
+}
+
 }  // namespace
 
 void bind_hardware(nb::module_& module) {
   module.def("estimate", &estimate_graph, nb::arg("graph"), nb::arg("options"));
   module.def("emit", &emit_file, nb::arg("load"), nb::arg("name"), nb::arg("options"),
              nb::arg("folder"), nb::arg("prove"));
+  module.def("simulate", &simulate, nb::arg("folder"), nb::arg("simulator"), nb::arg("wave"),
+             nb::arg("rows"));
 }
 
 }  // namespace mase::python

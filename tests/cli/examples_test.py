@@ -43,9 +43,10 @@ def examples():
     found = []
     reference = subprocess.run([ch, "reference"], capture_output=True, text=True, check=True).stdout
     pages = {"reference": reference}
-    for page in [os.path.join(source, "README.md"), *sorted(glob.glob(os.path.join(source, "docs", "*.md")))]:
-        if "/reference/" not in page:
-            pages[os.path.basename(page)] = open(page, encoding="utf-8").read()
+    for page in [os.path.join(source, "README.md"), *sorted(glob.glob(os.path.join(source, "docs/**/*.md"), recursive=True))]:
+        name = os.path.relpath(page, source)
+        if not name.startswith(("docs/reference/", "docs/rationale/")):
+            pages[name] = open(page, encoding="utf-8").read()
     for page, text in pages.items():
         text = re.sub(r"```.*?```", "", text, flags=re.S)  # console blocks have a test of their own
         for line in text.split("\n"):
@@ -160,7 +161,7 @@ def main():
         run("ch tokenizer train GPT/tokenizer.json --input text.txt --size 257", "set-up")
         toy = "jsc-toy --load mase_output/toy/software/training_ckpts/best.ckpt"
         run(f"ch export {toy} --to model.onnx >/dev/null", "set-up")
-        run(f"ch transform {toy} --config quantize.toml --project quantised >/dev/null", "set-up")
+        run(f"ch transform {toy} --config configs/examples/hardware_8bit.toml --project quantised >/dev/null", "set-up")
         shutil.copy(f"{folder}/mase_output/quantised/software/transform/transformed.mz", f"{folder}/quantised.mz")
         shutil.copy(f"{folder}/rows.npy", f"{folder}/in.npy")
 

@@ -7,7 +7,7 @@ import sys
 
 source = os.environ["MASE_SOURCE"]
 failures = shown = 0
-for page in sorted(glob.glob(os.path.join(source, "docs", "*.md"))):
+for page in sorted(glob.glob(os.path.join(source, "docs/**/*.md"), recursive=True)):
     lines = open(page, encoding="utf-8").read().split("\n")
     at = 0
     while at < len(lines):

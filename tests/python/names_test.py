@@ -91,7 +91,7 @@ class Names(unittest.TestCase):
     def test_what_is_missing_is_told(self):
         import mase
 
-        for path in ("chop.tools.huggingface", "chop.models.yolo.yolov8", "chop.actions.accelerate_peft"):
+        for path in ("chop.models.yolo.yolov8", "chop.actions.accelerate_peft"):
             with self.subTest(path=path), self.assertRaises(mase.Error):
                 getattr(importlib.import_module(path), NAMES[path].split()[0])("any", thing=1)
         with self.assertRaises(ImportError):

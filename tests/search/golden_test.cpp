@@ -4,18 +4,18 @@
 #include <limits>
 
 #include "mase/base/file.h"
-#include "mase/search/models/cma.h"
 #include "mase/search/crossovers/crossover.h"
+#include "mase/search/importances/importance.h"
+#include "mase/search/models/cma.h"
 #include "mase/search/models/gaussian_process.h"
 #include "mase/search/models/genetic.h"
-#include "mase/search/importances/importance.h"
 #include "mase/search/models/low_discrepancy.h"
-#include "mase/search/study/pareto.h"
 #include "mase/search/models/parzen.h"
-#include "mase/search/pruners/pruner.h"
-#include "mase/search/storages/python_json.h"
 #include "mase/search/models/split.h"
 #include "mase/search/models/truncated_normal.h"
+#include "mase/search/pruners/pruner.h"
+#include "mase/search/storages/python_json.h"
+#include "mase/search/study/pareto.h"
 #include "support/support.h"
 
 namespace mase::search {

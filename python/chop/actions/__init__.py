@@ -196,11 +196,53 @@ def transform(model: Any, model_info: Any = None, model_name: Any = None, data_m
 train_model = train  # the name `train` may come to stand for the module chop.actions.train
 
 
+def emit(model: Any, model_info: Any = None, task: str = "", dataset_info: Any = None, data_module: Any = None, load_name: Any = None,
+         load_type: Any = None, pass_args: Optional[dict] = None, **options: Any) -> Any:
+    """The design of a quantised graph (emit_verilog_top_transform_pass, with `pass_args`); returns the graph."""
+    from chop.ir.graph.mase_graph import MaseGraph
+    from chop.passes.graph import add_hardware_metadata_analysis_pass, emit_verilog_top_transform_pass
+
+    if options:
+        raise Error(f"emit: unknown argument '{sorted(options)[0]}'; options of the design go into pass_args")
+    if not isinstance(model, MaseGraph):
+        raise Error("emit: expected a MaseGraph with metadata, quantised; hardware has no float")
+    model = _load(model, load_name, load_type)
+    model, _ = add_hardware_metadata_analysis_pass(model, {"cycles": pass_args["cycles"]} if pass_args and "cycles" in pass_args else None)
+    return emit_verilog_top_transform_pass(model, pass_args)[0]
+
+
 def simulate(model: Any = None, model_info: Any = None, task: str = "", dataset_info: Any = None, data_module: Any = None,
              load_name: Any = None, load_type: Any = None, run_emit: bool = False, skip_build: bool = False,
              skip_test: bool = False, trace_depth: int = 3, gui: bool = False, waves: bool = False,
-             simulator: str = "verilator") -> Any:
-    raise Error("simulate: hardware is simulated by ch emit and ch simulate")
+             simulator: str = "verilator", pass_args: Optional[dict] = None, build_jobs: Optional[int] = None,
+             unroll_count: Optional[int] = None) -> Any:
+    """Simulates the design that was emitted last (or in pass_args["project_dir"], or in ~/.mase/top), row by row, and returns what was
+    found; a row that differs is an error. `waves` writes hardware/sim/top.vcd. Verilator where it is installed, Icarus Verilog else."""
+    import shutil
+
+    import mase
+    from chop.passes.graph import hardware
+    from chop.tools.logger import get_logger
+
+    logger = get_logger("chop.actions.simulate")
+    if gui:
+        raise Error("gui: simulations have no window here; waves=True writes a file for one")
+    if run_emit:
+        emit(model, pass_args=pass_args)
+    project = (pass_args or {}).get("project_dir") or (hardware.last_project[0] if hardware.last_project else hardware.default_project())
+    folder = os.path.join(os.path.expanduser(os.fspath(project)), "hardware")
+    if not os.path.isdir(folder):
+        raise Error(f"{folder}: there is no design; run emit_verilog_top_transform_pass first")
+    if skip_test:
+        logger.info(f"simulate: nothing was run (skip_test); the design is in {folder}")
+        return None
+    if skip_build:
+        logger.info("simulate: the testbench is compiled anew; builds are not kept")
+    if simulator == "verilator" and shutil.which("verilator") is None:
+        simulator = "auto"
+    result = mase.simulate(folder, simulator, wave=os.path.join(folder, "sim", "top.vcd") if waves else None)
+    logger.info(f"{result.simulator}: compared {result.rows} rows, {result.mismatches} mismatches")
+    return result
 
 
 def get_model_wrapper(model_info: Any, task: str) -> Any:

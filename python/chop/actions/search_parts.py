@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set
 
 from mase._native import Error
 
@@ -44,8 +44,82 @@ class SearchSpaceBase:
             yield dict(zip(self.choices_flattened, values))
 
 
-class RunnerBasicEval:
+class SWRunnerBase:
+    """What measures a network: available_metrics, and a call that gives figures by name."""
+
+    available_metrics: tuple = ()
+
+    def __init__(self, model_info: Any = None, task: str = "cls", dataset_info: Any = None, accelerator: Any = "cpu",
+                 config: Optional[dict] = None):
+        self.model_info, self.task, self.dataset_info, self.accelerator, self.config = model_info, task, dataset_info, accelerator, config or {}
+        self._post_init_setup()
+
+    def _post_init_setup(self) -> None:
+        pass
+
+    def __call__(self, data_module: Any, model: Any, sampled_config: Any = None) -> Dict[str, float]:
+        raise NotImplementedError(f"{type(self).__name__}.__call__")
+
+
+class HWRunnerBase(SWRunnerBase):
+    """The same for what a network costs."""
+
+
+class SearchStrategyBase:
+    """How a space is searched: `search(space)` gives the study. This one suggests an index for each name of the space, rebuilds the
+    network, adds up what the runners measure times `metrics` (scale and direction), and keeps every trial."""
+
+    def __init__(self, model_info: Any = None, task: str = "cls", dataset_info: Any = None, data_module: Any = None, config: Optional[dict] = None,
+                 accelerator: str = "cpu", save_dir: Any = None, sw_runner: Any = (), hw_runner: Any = ()):
+        self.config, self.data_module, self.save_dir = dict(config or {}), data_module, save_dir
+        self.runners = [*(sw_runner or ()), *(hw_runner or ())]
+        self.trials: List[Dict[str, Any]] = []
+        self._post_init_setup()
+
+    def _post_init_setup(self) -> None:
+        pass
+
+    def objective(self, config: Dict[str, Any], space: Any) -> float:
+        model = space.rebuild_model(config)
+        figures: Dict[str, float] = {}
+        for runner in self.runners:
+            figures.update(runner(self.data_module, model, config))
+        metrics = self.config.get("metrics") or {name: {"scale": 1.0, "direction": "maximize"} for name in figures}
+        score = 0.0
+        for name, rule in metrics.items():
+            if name not in figures:
+                raise Error(f"metrics: nothing measures '{name}'; there are {', '.join(figures)}")
+            score += float(rule.get("scale", 1.0)) * figures[name] * (1 if rule.get("direction", "maximize") == "maximize" else -1)
+        self.trials.append({"config": config, "figures": figures, "score": score})
+        return score
+
+    def search(self, search_space: Any) -> List[Dict[str, Any]]:
+        """The trials, the best first: `setup.n_trials` of them, drawn by `setup.seed`, none twice; all there are if that is fewer."""
+        import random
+
+        setup = self.config.get("setup", self.config)
+        lengths = search_space.choice_lengths_flattened
+        whole = 1
+        for length in lengths.values():
+            whole *= length
+        draw, wanted = random.Random(setup.get("seed", 0)), min(int(setup.get("n_trials", whole)), whole)
+        seen: Set[int] = set()
+        while len(seen) < wanted:
+            number = draw.randrange(whole)
+            if number in seen:
+                continue
+            seen.add(number)
+            indexes = {}
+            for name, length in lengths.items():
+                number, indexes[name] = divmod(number, length)
+            self.objective(search_space.flattened_indexes_to_config(indexes), search_space)
+        return sorted(self.trials, key=lambda trial: -trial["score"])
+
+
+class RunnerBasicEval(SWRunnerBase):
     """Mean loss and accuracy of a network over some batches of a data module."""
+
+    available_metrics = ("loss", "accuracy")
 
     def __init__(self, model_info: Any, task: str, dataset_info: Any, accelerator: Any = "cpu", config: Optional[dict] = None):
         if task not in ("cls", "classification"):
@@ -77,6 +151,7 @@ class RunnerBasicEval:
         return {"loss": loss / count, "accuracy": right / count}
 
 
+SEARCH_SPACE_MAP: Dict[str, type] = {}  # a script's own spaces by name
 SW_RUNNERS: Dict[str, Callable] = {"basic_evaluation": RunnerBasicEval}
 
 

@@ -8,7 +8,7 @@ from mase._native import Error, datasets
 
 _SHAPES = {"jsc": (16, 5), "jsc-sim": (16, 5)}
 _IMAGES = {"mnist": ((1, 28, 28), 10), "fashion-mnist": ((1, 28, 28), 10), "cifar10": ((3, 32, 32), 10),
-           "cifar100": ((3, 32, 32), 100)}
+           "cifar100": ((3, 32, 32), 100), "imagenet": ((3, 224, 224), 1000)}
 
 
 class DatasetInfo:
@@ -135,3 +135,18 @@ class MaseDataModule:
     @property
     def test_dataset(self) -> Any:
         return self.test_dataloader().dataset
+
+
+def get_dataset(name: str, **options: Any) -> Any:
+    """A data set of the library by name or path: mase.Dataset, with train, validation and test."""
+    from mase.data import load_dataset
+
+    return load_dataset(name, **options)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "AVAILABLE_DATASETS":
+        return sorted(datasets())
+    from chop._layout import absent_or_missing
+
+    return absent_or_missing("chop.dataset", name, ["AVAILABLE_DATASETS", *(key for key in globals() if not key.startswith("_"))])

@@ -126,6 +126,17 @@ class NumpyNetwork:
         return repr(self.graph)
 
 
+def _weights_of(name: str) -> str:
+    """A file NAME*.pth, .pt, .safetensors, .ckpt or .mz among the checkpoints of MASE_DATA; nothing is downloaded."""
+    folder = os.path.join(os.environ.get("MASE_DATA") or os.path.expanduser("~/.cache/mase"), "checkpoints")
+    files = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    found = [file for file in files if file.startswith(name) and file.endswith((".pth", ".pt", ".safetensors", ".ckpt", ".mz"))]
+    if len(found) != 1:
+        raise Error(f"pretrained: nothing is downloaded here; expected one file {name}*.pth, .pt, .safetensors, .ckpt or .mz in {folder}, "
+                    f"found {', '.join(found) or 'none'}; or give checkpoint=FILE")
+    return os.path.join(folder, found[0])
+
+
 def _built(name: str, dataset_info: Any) -> Any:
     """The built-in network with weights drawn by torch's generator, or by seed 0 without torch."""
     from mase.graph import load
@@ -151,9 +162,9 @@ def get_model(name: Any = None, task: Union[str, bool] = "cls", dataset_info: An
     if isinstance(task, bool):  # the 2025 form's second argument
         pretrained = task
         task = "cls"
-    if pretrained and checkpoint is None:
-        raise Error("pretrained: nothing is downloaded here; give checkpoint=FILE")
     name = os.fspath(name)
+    if pretrained and checkpoint is None:
+        checkpoint = _weights_of(name)
     if task not in ("cls", "classification", "physical", "regression"):
         raise Error(f"task: there are no networks for {task!r} here; use cls")
     if name in _registered:
@@ -177,5 +188,25 @@ def get_model(name: Any = None, task: Union[str, bool] = "cls", dataset_info: An
     return model
 
 
-def get_tokenizer(name: str, checkpoint: Any = None) -> Any:
-    raise Error("get_tokenizer: there are no language models here")
+def register_mase_model(name: str, checkpoints: Any = (), **facts: Any) -> Callable:
+    """The newest form of register_model: a decorator with the network's facts (model_source, task_type, ...)."""
+    info = MaseModelInfo(name, **{key: value for key, value in facts.items() if value is not None})
+    return register_model(name, info=info)
+
+
+def register_mase_checkpoint(name: str) -> Callable:
+    """A decorator for a function that makes a network with its weights: get_model(name) then calls it."""
+    return register_model(name)
+
+
+def get_tokenizer(name: Any, checkpoint: Any = None) -> Any:
+    """The tokenizer of a folder (chop.tools.get_tokenizer)."""
+    from chop.tools.huggingface import get_tokenizer as of_folder
+
+    return of_folder(checkpoint or name)
+
+
+def __getattr__(name: str) -> Any:
+    from chop._layout import absent_or_missing
+
+    return absent_or_missing("chop.models", name, [key for key in globals() if not key.startswith("_")])

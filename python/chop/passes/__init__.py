@@ -3,17 +3,13 @@ from __future__ import annotations
 
 from typing import Any, List
 
-from chop.passes import graph
+from chop.passes import graph, modules
 
-__all__ = [*graph.__all__, "report_trainable_parameters_analysis_pass"]
+__all__ = sorted({*graph.__all__, *(name for name in modules.__all__ if name.endswith("_pass"))})
 
 
 def __getattr__(name: str) -> Any:
-    if name == "report_trainable_parameters_analysis_pass":
-        from chop.passes.modules import report_trainable_parameters_analysis_pass
-
-        return report_trainable_parameters_analysis_pass
-    return getattr(graph, name)
+    return getattr(modules if name in modules.__all__ and name not in graph.__all__ else graph, name)
 
 
 def __dir__() -> List[str]:

@@ -31,3 +31,12 @@ def load_config(config_path: Any) -> dict:
 def save_config(config: dict, config_path: Any) -> None:
     with open(config_path, "w", encoding="utf-8") as file:
         file.write(_native.to_toml(convert_none_to_str_na(config)))
+
+
+def post_parse_load_config(args: Any, defaults: dict) -> Any:
+    """Arguments of a program with those of its configuration (`args.config`) where they have their default; returns them."""
+    if getattr(args, "config", None) is not None:
+        for key, value in load_config(args.config).items():
+            if key in defaults and getattr(args, key, None) == defaults[key]:
+                setattr(args, key, value)
+    return args

@@ -8,6 +8,10 @@
 
 namespace mase {
 
+bool library_exists(const std::string& name) {
+  return ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
+}
+
 LateLibrary::LateLibrary(const std::string& name, const std::string& package)
     : name_(name), handle_(::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
   if (!handle_)

@@ -8,6 +8,9 @@
 
 namespace mase {
 
+// Whether there is one to load; what it brings stays loaded.
+bool library_exists(const std::string& name);
+
 class LateLibrary {
  public:
   // `package`: what to install where there is no such library.

@@ -5,20 +5,14 @@
 #include <filesystem>
 #include <new>
 
+#include "mase/cli/about.h"
 #include "mase/cli/arguments.h"
 #include "mase/cli/command.h"
 #include "mase/cli/info.h"
 #include "mase/cli/plugin.h"
 #include "mase/cli/terminal.h"
 
-#ifndef MASE_VERSION
-#define MASE_VERSION "unknown"
-#endif
-
 namespace mase {
-
-const char* program_version() { return MASE_VERSION; }
-
 namespace {
 
 const CommandRecord* find_command(const std::string& word) {
@@ -48,7 +42,7 @@ std::string main_help() {
       "Usage: ch COMMAND [ARGUMENTS] [OPTIONS]\n\n{}\n"
       "Options:\n"
       "  -h, --help            this text; ch COMMAND --help for a command's own\n"
-      "  -V, --version         the version\n"
+      "  -V, --version         version, commit, compiler, instruction sets, optional libraries\n"
       "  --info [WHAT]         tables of what there is: all, {}\n\n"
       "Examples:\n"
       "  ch summary jsc-toy                  a network, layer by layer\n"
@@ -65,7 +59,7 @@ int run_program(int argc, char** argv) {
     return 0;
   }
   if (first == "-V" || first == "--version") {
-    fmt::print("ch {}\n", program_version());
+    fmt::print("{}", about_text());
     return 0;
   }
   if (first == "--info" || starts_with(first, "--info=")) {

@@ -19,18 +19,18 @@ int64_t launched_processes() {
   return 1;
 }
 
-std::string module_path() {
+}  // namespace
+
+std::string mpi_module() {
   Dl_info info{};
   ::dladdr(reinterpret_cast<const void*>(&launched_processes), &info);
   const std::filesystem::path library = info.dli_fname ? info.dli_fname : "";
   return (library.parent_path() / "libmase_mpi.so").string();
 }
 
-}  // namespace
-
 std::shared_ptr<Communicator> communicator() {
   if (launched_processes() <= 1) return std::make_shared<Communicator>();
-  const std::string path = module_path();
+  const std::string path = mpi_module();
   // Global symbols: OpenMPI's own plug-ins look for them.
   void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!module)

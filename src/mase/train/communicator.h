@@ -25,5 +25,6 @@ class Communicator {
 // The processes this one was started with: by mpirun if its environment says so, else alone. An
 // error if it was but the module is not installed.
 std::shared_ptr<Communicator> communicator();
+std::string mpi_module();  // where that module has to be: beside the library
 
 }  // namespace mase

@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Tuple
 
+from chop.ir.graph.huggingface import KEPT, example_inputs, graph_of, is_huggingface, without_loss
 from chop.tools.logger import get_logger
 from mase._native import Error
 
@@ -35,8 +36,9 @@ def _copied(model: Any, memo: Optional[dict] = None, whole: Any = None) -> Tuple
 
     other = copy.deepcopy(model, memo if memo is not None else {})
     type(other).__name__ = type(model).__name__  # each GraphModule has a class of its own
-    if hasattr(model, "mase_name"):
-        other.mase_name = model.mase_name
+    for name in ("mase_name", *KEPT):
+        if hasattr(model, name) and not hasattr(other, name):
+            other.__dict__[name] = getattr(model, name)
     own = {id(p): name for name, p in model.named_parameters()}
     theirs = dict(other.named_parameters())
     nodes = dict(zip(model.graph.nodes, other.graph.nodes))
@@ -56,6 +58,13 @@ def _copied(model: Any, memo: Optional[dict] = None, whole: Any = None) -> Tuple
     return other, {} if whole is None else {"mase": MaseMetadata(None, other, copied(whole.parameters))}
 
 
+def _unmasked(model: Any) -> Dict[Tuple[str, str], Any]:
+    """The masks of pruned layers, which are plain ones afterwards, their zeros kept: torch writes no others into files."""
+    from mase.torch_ops import remove_masks
+
+    return {(path, name): mask for path, module in list(model.named_modules()) for name, mask in remove_masks(module).items()}
+
+
 class MaseGraph:
     """A network that passes work on.
 
@@ -63,6 +72,8 @@ class MaseGraph:
     its nodes with `node.meta["mase"]`, `mg.modules` its layers by path. Of a module that is traced here the
     layers are those of the model that came in, so its weights are shared until a pass replaces a layer. A
     GraphModule is copied, weights and all: passes change the graph itself, and the caller keeps his.
+    Modules of Hugging Face, and others for which `hf_input_names` are given, become graphs that take these
+    inputs and give a table with `loss`, where `labels` are among them, and `logits`.
     """
 
     def __new__(cls, model: Any = None, *args: Any, **keys: Any) -> Any:
@@ -85,14 +96,20 @@ class MaseGraph:
             raise Error("MaseGraph: a torch module needs torch; without it, give what get_model returned") from None
         if not isinstance(model, torch.nn.Module):
             raise Error(f"MaseGraph: expected a torch module, got {type(model).__name__}")
-        if hf_input_names is not None:
-            raise Error("hf_input_names: networks of Hugging Face are not traced here; give a GraphModule of the network, or "
-                        "a module that torch.fx traces by itself")
         from mase.torch_trace import trace
 
         leaves = tuple((custom_ops or {}).get("modules", {}))
         self.cf_args, self.custom_ops = cf_args, custom_ops
-        self.model = _copied(model)[0] if isinstance(model, torch.fx.GraphModule) else trace(model, cf_args, leaves)
+        if isinstance(model, torch.fx.GraphModule):
+            if hf_input_names is not None and hf_input_names != [node.target for node in model.graph.nodes if node.op == "placeholder"]:
+                raise Error("hf_input_names: a GraphModule has its inputs; give the module that it was made from")
+            self.model = _copied(model)[0]
+        elif hf_input_names is not None or is_huggingface(model):
+            if any(value is not None for value in (cf_args or {}).values()):
+                raise Error("cf_args: a network whose inputs have names (hf_input_names) has all others left out")
+            self.model = graph_of(model, hf_input_names, leaves)
+        else:
+            self.model = trace(model, cf_args, leaves)
         self.meta: Dict[str, Any] = {}
         if not skip_init_metadata:
             from chop.passes.graph.metadata import add_common_metadata_analysis_pass, init_metadata_analysis_pass
@@ -133,7 +150,17 @@ class MaseGraph:
         """The graph of a torch module, as the constructor makes it."""
         return cls(model, cf_args, custom_ops)
 
-    is_huggingface = False
+    @property
+    def is_huggingface(self) -> bool:
+        """Whether it was made from a module of transformers."""
+        return is_huggingface(self.model)
+
+    @property
+    def device(self) -> Any:
+        """Where the weights are."""
+        import torch
+
+        return next((p.device for p in self.model.parameters()), torch.device("cpu"))
 
     @property
     def nodes(self) -> Any:
@@ -148,12 +175,13 @@ class MaseGraph:
         return [node for node in self.fx_graph.nodes if node.op == "output"]
 
     def native(self, example: Any = None, partial: bool = False) -> Any:
-        """The same network as a graph of the library; weights are shared. `partial`: operations that the library
-        lacks are kept to be looked at, instead of an error that names them."""
+        """The same network as a graph of the library, up to its logits where it computes a loss; weights are shared.
+        `partial`: operations that the library lacks are kept to be looked at, instead of an error that names them."""
         import torch
 
         from mase.torch_import import from_torch
 
+        model = without_loss(self.model)
         if example is None:
             values = {}
             for node in self.nodes_in:
@@ -165,11 +193,24 @@ class MaseGraph:
                 if value is not None:
                     values[node.name] = value
             example = values or None
-        return from_torch(self.model, example, partial=partial)
+            if example is None and hasattr(self.model, "class_for_deserialization"):
+                example = example_inputs(self.model, [node.target for node in model.graph.nodes if node.op == "placeholder"])
+        # Outputs by name, a loss and the configuration are in the .pt only.
+        meta = {"more_in_pt": True} if hasattr(self.model, "class_for_deserialization") else {}
+        return from_torch(model, example, partial=partial, meta=meta)
+
+    def _drawn(self) -> Any:
+        """What a picture is made from; where shapes are not known, it does without them."""
+        from mase.torch_sketch import sketch
+
+        try:
+            return self.native(partial=True)
+        except Error:
+            return sketch(self.model)
 
     def draw(self, file: Any = "mase_graph.svg") -> None:
         """The graph as a picture."""
-        self.native(partial=True).draw(file)
+        self._drawn().draw(file)
 
     def export(self, fname: Any = "masegraph", save_format: str = "full_model") -> None:
         """FNAME.pt with the module (or its state dict) and FNAME.mz with graph, formats and weights; without the
@@ -187,6 +228,8 @@ class MaseGraph:
             os.remove(f"{name}.mz")
         except FileNotFoundError:
             pass
+        if save_format == "full_model":
+            clean.model.__dict__["mase_masks"] = _unmasked(clean.model)
         torch.save(clean.model if save_format == "full_model" else clean.model.state_dict(), f"{name}.pt")
         try:
             native = self.native()
@@ -202,17 +245,25 @@ class MaseGraph:
         from mase import load, to_torch
 
         name = os.fspath(checkpoint)
-        if os.path.exists(f"{name}.mz") or not os.path.exists(f"{name}.pt"):
-            graph = cls(to_torch(load(f"{name}.mz")))
+        if not os.path.exists(f"{name}.mz") and not os.path.exists(f"{name}.pt"):
+            raise FileNotFoundError(f"{name}: there is no {name}.pt and no {name}.mz, as mg.export({name!r}) writes them")
+        native = load(f"{name}.mz") if os.path.exists(f"{name}.mz") or not os.path.exists(f"{name}.pt") else None
+        if native is not None and not (native.meta.get("more_in_pt") and os.path.exists(f"{name}.pt")):
+            graph = cls(to_torch(native))
         else:  # what export wrote with torch's own means, which run what is in the file
             import torch
+
+            from mase.torch_ops import apply_mask
 
             keys: Dict[str, Any] = {} if torch.__version__.startswith("1.") else {"weights_only": False}
             model = torch.load(f"{name}.pt", **keys)
             if not isinstance(model, torch.nn.Module):
                 raise Error(f"{name}.pt: it has weights and no network; read it into one with load_state_dict(mase.read_checkpoint"
                             f"({name + '.pt'!r}).to_torch())")
+            masks = model.__dict__.pop("mase_masks", {})
             graph = cls(model)
+            for (path, parameter), mask in masks.items():
+                apply_mask(graph.model.get_submodule(path), mask, parameter)
         graph, _ = init_metadata_analysis_pass(graph)
         graph, _ = add_software_metadata_analysis_pass(graph)
         return graph
@@ -252,4 +303,19 @@ class MaseGraph:
         return f"<MaseGraph of {type(self.model).__name__}: {len(self.fx_graph.nodes)} nodes>"
 
     def _repr_html_(self) -> str:
-        return self.native(partial=True)._repr_html_()
+        return self._drawn()._repr_html_()
+
+
+def trace_torch_module(model: Any, cf_args: Optional[Dict[str, Any]] = None, custom_ops: Optional[dict] = None) -> Any:
+    """A module as a torch.fx.GraphModule."""
+    return MaseGraph(model, cf_args, custom_ops, skip_init_metadata=True).model
+
+
+def __getattr__(name: str) -> Any:
+    if name == "MaseTracer":
+        from mase.torch_trace import Tracer
+
+        return Tracer
+    from chop._layout import absent_or_missing
+
+    return absent_or_missing(__name__, name, ["MaseGraph", "MaseTracer", "trace_torch_module"])

@@ -39,3 +39,6 @@ class MaseMetadata(MutableMapping):
 
     def __repr__(self) -> str:
         return f"MaseMetadata({self.parameters})"
+
+
+MaseGraphMetadata = MaseMetadata

@@ -8,20 +8,26 @@ import importlib
 import importlib.util
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from chop._layout import missing
+from chop._layout import absent_or_missing
 
 _HOMES = {
+    "adapters": ["fuse_lora_weights_transform_pass", "insert_lora_adapter_transform_pass"],
     "costs": ["calculate_avg_bits_mg_analysis_pass", "calculate_flops_bitops_pass", "calculate_flops_mg_analysis_pass"],
     "hardware": ["add_hardware_metadata_analysis_pass", "emit_bram_transform_pass", "emit_cocotb_transform_pass",
-                 "emit_internal_rtl_transform_pass", "emit_verilog_top_transform_pass"],
+                 "emit_internal_rtl_transform_pass", "emit_verilog_top_transform_pass", "emit_vivado_project_transform_pass",
+                 "report_parallelization_analysis_pass"],
     "interfaces": ["load_mase_graph_interface_pass", "load_node_meta_param_interface_pass", "save_mase_graph_interface_pass",
                    "save_node_meta_param_interface_pass"],
+    "patching": ["conv_bn_fusion_transform_pass", "parse_node_config", "patch_metadata_transform_pass"],
+    "verify": ["plot_graph_analysis_pass", "verify_common_metadata_analysis_pass", "verify_hardware_metadata_analysis_pass",
+               "verify_metadata_analysis_pass", "verify_software_metadata_analysis_pass"],
     "metadata": ["add_common_metadata_analysis_pass", "add_software_metadata_analysis_pass", "init_metadata_analysis_pass"],
     "pruning": ["add_natural_sparsity_metadata_analysis_pass", "add_pruning_metadata_analysis_pass",
                 "hook_inspection_analysis_pass", "prune_detach_hook_transform_pass", "prune_transform_pass"],
     "quantization": ["quantize_transform_pass"],
     "reports": ["report_graph_analysis_pass", "report_node_hardware_type_analysis_pass",
                 "report_node_meta_param_analysis_pass", "report_node_shape_analysis_pass", "report_node_type_analysis_pass"],
+    "runtime": ["runtime_analysis_pass"],
     "statistics": ["profile_statistics_analysis_pass"],
     "summary": ["graph_iterator_compare_nodes", "summarize_quantization_analysis_pass"],
     "utils": ["metadata_value_type_cast_transform_pass"],
@@ -74,7 +80,7 @@ def register_pass(function: Optional[Callable] = None, *, name: Optional[str] = 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise missing("chop.passes.graph", name, __all__)
+        return absent_or_missing("chop.passes.graph", name, __all__)
     if not _TORCH:
         return getattr(importlib.import_module("chop.passes.graph.numpy_passes"), name)
     return getattr(importlib.import_module(f"chop.passes.graph.{_HOME[name]}"), name)

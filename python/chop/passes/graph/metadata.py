@@ -10,8 +10,10 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 import torch
 from torch.fx.node import map_arg
 
+from chop.ir.graph.huggingface import example_inputs
 from chop.ir.graph.mase_metadata import MaseMetadata
 from chop.passes.graph.utils import arguments_of, as_graph
+from chop.tools.logger import get_logger
 from mase._native import Error
 from mase.torch_import import guessed_shape
 from mase.torch_layers import op_of_class
@@ -145,6 +147,15 @@ def _placeholder(node: Any, dummy_in: Mapping, modules: Dict[str, Any]) -> Any:
     raise Error(f"dummy_in: there is no value for the input '{node.target}'; it has: {', '.join(map(str, dummy_in)) or 'nothing'}")
 
 
+def _own_inputs(graph: Any) -> Dict[str, Any]:
+    """For a graph whose inputs have names: two short rows that are made here."""
+    names = [node.target for node in graph.nodes_in]
+    if not hasattr(graph.model, "class_for_deserialization"):
+        return {}
+    get_logger("chop").info(f"add_common_metadata: without dummy_in: two rows of eight made-up tokens for {', '.join(names)}")
+    return example_inputs(graph.model, names)
+
+
 def add_common_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = None) -> Tuple[Any, dict]:
     """Types, precisions, shapes, dtypes and values (`add_value`) of one run on `dummy_in`, any mapping of inputs by name. Inputs
     that are left out are one sample of zeros where the first layer says how wide they are."""
@@ -155,7 +166,7 @@ def add_common_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = No
         raise Error(f"add_common_metadata: unknown key '{sorted(unknown)[0]}'; it takes dummy_in, add_value, force_device_meta")
     dummy_in = given.get("dummy_in")
     if dummy_in is None:
-        dummy_in = {}
+        dummy_in = _own_inputs(graph)
     if not isinstance(dummy_in, Mapping):
         raise Error("dummy_in: expected a dict of inputs by name, such as {'x': tensor}")
     add_value = given.get("add_value", True)

@@ -14,13 +14,14 @@ from chop.passes.graph.metadata import describe_formats
 from chop.passes.graph.utils import as_graph, get_parent_name, match_a_pattern
 from mase._native import Error
 from mase.torch_ops import apply_mask, op_of_node, pruning_mask
+from mase.torch_keys import for_operands
 from mase.torch_layers import QuantizedFunction, op_records, quantized_class
 
 QUANTIZEABLE_OP = tuple(sorted(name for name, record in op_records().items() if record["operands"]))
 _NONE = (None, "NA", "None", "none")
 
 
-def _rule(name: str, op: str, by: str, rules: Dict[str, Any]) -> Optional[dict]:
+def rule_for(name: str, op: str, by: str, rules: Dict[str, Any]) -> Optional[dict]:
     if by == "type":
         key: Optional[str] = op
     elif by == "name":
@@ -45,7 +46,8 @@ def _other_operands(op: str) -> Tuple[str, ...]:
 def _for_op(config: dict, op: str) -> dict:
     """The keys an operation has operands for: one table may serve several operations."""
     others = _other_operands(op)
-    return {key: value for key, value in config.items() if not key.startswith(others)} if others else dict(config)
+    kept = {key: value for key, value in config.items() if not key.startswith(others)} if others else dict(config)
+    return for_operands(kept, op, config["name"])
 
 
 def _check(graph: Any, by: str, rules: Dict[str, Any], ops: Dict[Any, str]) -> None:
@@ -79,7 +81,7 @@ def quantize_transform_pass(graph: Any, pass_args: Optional[dict] = None) -> Tup
     # Everything that can be wrong is found before anything is changed.
     planned = []
     for node, op in ops.items():
-        config = _rule(node.name, op, by, rules)
+        config = rule_for(node.name, op, by, rules)
         if config is None:
             continue
         config = _for_op(config, op)

@@ -40,11 +40,17 @@ def _function(format: str) -> Callable:
 
 
 def __dir__() -> list:
-    return sorted(f"{format}_quantizer" for format in _native.formats())
+    return sorted(["quantizer_map", "residual_sign_quantizer", *(f"{format}_quantizer" for format in _native.formats())])
 
 
-def __getattr__(name: str) -> Callable:
+def __getattr__(name: str) -> Any:
+    if name == "quantizer_map":
+        return {format: _function(format) for format in _native.formats()}
+    if name == "residual_sign_quantizer":
+        return _function("binary_residual")
     format = name[: -len("_quantizer")] if name.endswith("_quantizer") else ""
     if format not in _native.formats():
-        raise AttributeError(f"there is no quantizer '{name}'")
+        from chop._layout import absent_or_missing
+
+        return absent_or_missing("chop.nn.quantizers", name, __dir__())
     return _function(format)

@@ -53,7 +53,9 @@ const Register<CommandRecord> registered{{
                           "(ch emit tries 8 and 12)",
                   .minimum = 0,
                   .maximum = 1000}}},
-    .examples = {"ch cmvm tests/golden/hardware/w4_toy.1.txt"},
+    .examples = {"ch cmvm tests/golden/hardware/w4_toy.1.txt",
+                 "ch cmvm tests/golden/hardware/w4_toy.1.txt --effort 0",
+                 "ch cmvm tests/golden/hardware/w4_toy.1.txt --effort 2"},
     .run = run,
 }};
 

@@ -3,6 +3,7 @@
 #include "mase/base/figure.h"
 #include "mase/base/table.h"
 #include "mase/cli/hardware_setup.h"
+#include "mase/cli/next_steps.h"
 #include "mase/cli/terminal.h"
 #include "mase/hardware/cost/estimate.h"
 
@@ -56,9 +57,11 @@ int run(const Arguments& arguments) {
   const EmittedDesign& emitted = result.design.emitted;
   if (!cost.timed)
     fmt::print(
-        "estimate: {:.0f} LUTs, {} multiplier blocks, {} register bits (a model, not synthesised); "
-        "a row every {} clock cycles, {} from its first element to its last result\n{}",
-        cost.luts, cost.dsps, cost.registers, emitted.interval, emitted.latency,
+        "estimate: {:.0f} LUTs, {} multiplier blocks, {} register bits, {} bits of memory (a "
+        "model, "
+        "not synthesised); a row every {} clock cycles, {} from its first element to its last "
+        "result\n{}",
+        cost.luts, cost.dsps, cost.registers, cost.memory_bits, emitted.interval, emitted.latency,
         folding_note(network.lowered.graph, cost));
   else
     fmt::print("estimate: {:.0f} LUTs, {:.0f} levels, {:.1f} ns (a model, not placed){}\n",
@@ -67,6 +70,13 @@ int run(const Arguments& arguments) {
                    ? fmt::format(", {} register bits, {} cycles", cost.registers, emitted.latency)
                    : "");
   fmt::print("written to {}\n", folder);
+  if (compared.accuracy && network.accuracy_before)
+    if (const std::string advice = lost_accuracy(*network.accuracy_before, *compared.accuracy);
+        !advice.empty())
+      fmt::print("{}\n", advice);
+  for (const std::string& line :
+       next_steps({"ch simulate " + folder, "ch synth " + folder, "ch report " + folder}))
+    fmt::print("{}\n", line);
   return 0;
 }
 
@@ -79,9 +89,17 @@ const Register<CommandRecord> registered{{
         "and written with its testbench, make file, scripts for Vivado and Quartus, a C++ header "
         "of the same function and a manifest that says what was proved and what compared. With "
         "Yosys installed the SystemVerilog is read back and proved to be the optimised graph.",
-    .positionals = hardware_positionals(),
+    .positionals = hardware_positionals("compare with the engine on all test rows of this data set "
+                                        "(default: the one that the network's file names)"),
     .options = {[] {
       std::vector<Field> fields = hardware_network_options();
+      fields.push_back(
+          {.name = "rows",
+           .type = FieldType::integer,
+           .default_value = 2000,
+           .help = "compare on so many drawn rows instead; without a data set that is the default",
+           .minimum = 2,
+           .maximum = 10000000});
       const std::vector<Field> more = design_fields();
       fields.insert(fields.end(), more.begin(), more.end());
       fields.push_back({.name = "output",
@@ -98,7 +116,8 @@ const Register<CommandRecord> registered{{
                         .help = "print no table"});
       return fields;
     }()},
-    .examples = {"ch emit --load best.mz --config configs/examples/hardware_8bit.toml",
+    .examples = {"ch emit quantised.mz",
+                 "ch emit --load best.mz --config configs/examples/hardware_8bit.toml",
                  "ch emit --load tests/golden/hardware/w4_toy.json --levels 12 --valid --argmax"},
     .run = run,
 }};

@@ -38,7 +38,7 @@ int run(const Arguments& arguments) {
   ExperimentSpec spec = experiment_spec(settings);
   const std::string folder = spec.network.load;
   if (folder.empty())
-    throw Error("--load", "is missing", "name the folder of a network: --load FOLDER");
+    throw Error("--load", "is missing", "name the network's folder or .gguf file: --load FOLDER");
   if (settings.has("prompt") == settings.has("input"))
     throw Error("--prompt", "give either this or --input", "a text, or a .npy of token numbers");
   GenerateSpec wanted{.tokens = settings["tokens"].as_int(),
@@ -137,7 +137,8 @@ const Register<CommandRecord> registered{{
     .options = {without(general_options(), {"task", "project", "project_dir"}) + config_options() +
                 own_options()},
     .tables = {"passes"},
-    .examples = {"ch generate --load FOLDER --prompt \"To be, or\" --tokens 20",
+    .examples = {"ch generate FOLDER --prompt \"To be\"",
+                 "ch generate --load FOLDER --prompt \"To be, or\" --tokens 20",
                  "ch generate --load FOLDER --prompt \"Once\" --temperature 0.8 --top-p 0.95 "
                  "--seed 3"},
     .run = run,

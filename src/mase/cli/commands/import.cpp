@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "mase/cli/command.h"
+#include "mase/cli/next_steps.h"
 #include "mase/io/networks/checkpoint.h"
 #include "mase/io/networks/importer.h"
 #include "mase/run/network.h"
@@ -53,6 +54,9 @@ int run(const Arguments& arguments) {
              with_thousands(network.graph.parameter_count()));
   for (const std::string& note : network.notes) fmt::print("{}\n", printable(note));
   fmt::print("written to {}\n", output);
+  for (const std::string& line :
+       next_steps({"ch summary " + output, "ch test " + output + " DATASET"}))
+    fmt::print("{}\n", line);
   return 0;
 }
 
@@ -85,7 +89,8 @@ const Register<CommandRecord> registered{{
                   .help =
                       "sizes behind the batch that the file leaves open, such as 3,224,224; one "
                       "for each input, in the graph's order"}}},
-    .examples = {"ch import tests/golden/hardware/w4_toy.json --output w4_toy.mz",
+    .examples = {"ch import model.onnx",
+                 "ch import tests/golden/hardware/w4_toy.json --output w4_toy.mz",
                  "ch import text_model.onnx --input-shape 128 128"},
     .word_lists = {"input_shape"},
     .run = run,

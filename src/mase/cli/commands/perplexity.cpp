@@ -17,7 +17,7 @@ int run(const Arguments& arguments) {
   for (const std::string& warning : settings.warnings) log.warning(warning);
   ExperimentSpec spec = experiment_spec(settings);
   if (spec.network.load.empty())
-    throw Error("--load", "is missing", "name the folder of a network: --load FOLDER");
+    throw Error("--load", "is missing", "name the network's folder or .gguf file: --load FOLDER");
   if (!settings.has("input"))
     throw Error("--input", "is missing", "name a text or token numbers: --input text.txt");
   const std::string input = settings["input"].as_string(), folder = spec.network.load;
@@ -62,7 +62,9 @@ const Register<CommandRecord> registered{{
     .options = {without(general_options(), {"task", "seed", "project", "project_dir"}) +
                 config_options() + own_options()},
     .tables = {"passes"},
-    .examples = {"ch perplexity --load FOLDER --input text.txt --length 2048"},
+    .examples = {"ch perplexity FOLDER --input text.txt --length 16",
+                 "ch perplexity FOLDER --input text.txt --length 16 --threads 2",
+                 "ch perplexity --load FOLDER --input text.txt --length 2048"},
     .run = run,
 }};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch simulate: runs an emitted design's testbench and compares every row.
 #include "mase/cli/command.h"
+#include "mase/cli/next_steps.h"
 #include "mase/hardware/emit/design.h"
 
 namespace mase::simulate_command {
@@ -15,7 +16,11 @@ int run(const Arguments& arguments) {
   fmt::print("{}: {} rows, {} mismatches; compiled in {:.1f} s, ran in {:.1f} s\n",
              result.simulator == "cpp" ? "C++ header (not the SystemVerilog)" : result.simulator,
              result.rows, result.mismatches, result.build_seconds, result.run_seconds);
-  if (result.mismatches == 0) return 0;
+  if (result.mismatches == 0) {
+    for (const std::string& line : next_steps({"ch synth " + folder, "ch report " + folder}))
+      fmt::print("{}\n", line);
+    return 0;
+  }
   fmt::print("{}", result.output);
   throw Error(folder, fmt::format("{} of {} rows differ from the interpreter", result.mismatches,
                                   result.rows));
@@ -38,7 +43,8 @@ const Register<CommandRecord> registered{{
                   .help = "the first so many rows only",
                   .minimum = 1},
                  {.name = "wave", .type = FieldType::text, .help = "a waveform to write (.vcd)"}}},
-    .examples = {"ch simulate mase_output/hardware"},
+    .examples = {"ch simulate mase_output/hardware", "ch simulate mase_output/hardware --rows 100",
+                 "ch simulate mase_output/hardware --wave rows.vcd"},
     .run = run,
 }};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch synth: what Yosys makes of an emitted design.
 #include "mase/cli/command.h"
+#include "mase/cli/next_steps.h"
 #include "mase/hardware/emit/design.h"
 #include "mase/hardware/tools/place.h"
 
@@ -35,6 +36,7 @@ int run(const Arguments& arguments) {
                         result.memories)
           : "",
       result.levels, result.seconds);
+  for (const std::string& line : next_steps({"ch report " + folder})) fmt::print("{}\n", line);
   return 0;
 }
 
@@ -51,7 +53,8 @@ const Register<CommandRecord> registered{{
            .type = FieldType::text,
            .help = "place and route it on this part instead",
            .choices = Registry<PlacementPart>::instance().names()}}},
-    .examples = {"ch synth mase_output/hardware", "ch synth mase_output/hardware --place ecp5"},
+    .examples = {"ch synth mase_output/hardware", "ch synth mase_output/hardware --json",
+                 "ch synth mase_output/hardware --place ecp5"},
     .run = run,
 }};
 

@@ -9,6 +9,7 @@
 
 #include "mase/base/figure.h"
 #include "mase/cli/learn_bits.h"
+#include "mase/cli/next_steps.h"
 #include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
 #include "mase/cli/portable.h"
@@ -134,10 +135,12 @@ void tell_what_next(const RunFolder& folder, const Experiment& experiment, const
                      : takes_pictures(input.sample_shape) ? "picture.png"
                                                           : "rows.csv";
   const std::string best = folder.path() + "/software/training_ckpts/best.mz";
-  log.info(fmt::format("Next:  ch test --load {} --verbose", best));
-  log.info(fmt::format("       ch predict --load {} --input {}{}", best, rows,
-                       experiment.dataset()->classification ? " --classes" : ""));
-  log.info(fmt::format("       ch report {}", folder.path()));
+  for (const std::string& line :
+       next_steps({fmt::format("ch test --load {} --verbose", best),
+                   fmt::format("ch predict --load {} --input {}{}", best, rows,
+                               experiment.dataset()->classification ? " --classes" : ""),
+                   "ch report " + folder.path()}))
+    log.info(line);
 }
 
 int start_or_resume(const Arguments& arguments, const std::shared_ptr<Communicator>& processes) {
@@ -289,8 +292,7 @@ const Register<CommandRecord> registered{{
         "Writes mase_output/{model}_{task}_{dataset}_{date}/ with checkpoints, metrics and the "
         "run record. Ctrl-C finishes the step, saves and exits with 130. Under mpirun the batch "
         "is shared by all processes.",
-    .positionals = {network_word(),
-                    {"dataset", "a data set (ch data list) or the path of a table", false}},
+    .positionals = {network_word(), dataset_word()},
     .options = {general_options() + config_options() + data_options() + trainer_options() +
                 own_options() + learn_bits_options() + plot_fields() + machine_options()},
     .tables = {"passes"},

@@ -75,7 +75,7 @@ const Register<CommandRecord> registered{{
                   .help = "port to listen on; 0 takes any free one",
                   .minimum = 0,
                   .maximum = 65535}}},
-    .examples = {"ch view", "ch view mase_output --port 0"},
+    .examples = {"ch view", "ch view mase_output --port 0", "ch view --host 0.0.0.0"},
     .run = run,
 }};
 

@@ -30,6 +30,13 @@ std::string instruction_set() {
   return usable == 0 ? "scalar" : hwy::TargetName(usable & -usable);  // the lowest is the best
 }
 
+std::vector<std::string> built_instruction_sets() {
+  std::vector<std::string> names;
+  for (int64_t target = int64_t{1} << 62; target > 0; target >>= 1)  // the lowest is the best
+    if (HWY_TARGETS & target) names.emplace_back(hwy::TargetName(target));
+  return names;
+}
+
 void use_targets(int64_t targets) {
   hwy::DisableTargets(~targets);
   known_targets = 0;

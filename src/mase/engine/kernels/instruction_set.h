@@ -5,10 +5,13 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace mase {
 
 std::string instruction_set();  // "AVX2", as Highway calls it
+// All that this program has kernels for, the plainest first, whether the machine has them or not.
+std::vector<std::string> built_instruction_sets();
 
 // Highway's bits of those the kernels may be run with. Asking Highway itself has a side effect: the
 // kernels are then run with all that the machine has, those that were disabled too.

@@ -46,7 +46,7 @@ class MovesOnly final : public LoweringProbe {
  public:
   explicit MovesOnly(std::vector<Shape> shapes) : shapes_(std::move(shapes)) {}
   Shape shape(Slot slot) const override {
-    return slot < 0 ? Shape{} : shapes_[static_cast<size_t>(slot)];
+    return slot < 0 ? unknown() : shapes_[static_cast<size_t>(slot)];
   }
   Slot reshape(Slot x, const Shape& to) override { return x < 0 ? nothing : made(to); }
   Slot permute(Slot x, const std::vector<int64_t>& order) override {

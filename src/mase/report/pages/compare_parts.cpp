@@ -131,7 +131,7 @@ std::string effect_chart(const std::vector<RunData>& runs, const std::vector<Run
     std::vector<size_t> order(line.x.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.begin(), order.end(),
-              [&](size_t a, size_t b) { return line.x[a] < line.x[b]; });
+              [&x = line.x](size_t a, size_t b) { return x[a] < x[b]; });
     BandSeries sorted = line;
     for (size_t i = 0; i < order.size(); ++i) {
       sorted.x[i] = line.x[order[i]];
