@@ -60,6 +60,7 @@ struct EmittedDesign {
   // What the text was written from, where that is not the graph itself: output codes of rows of
   // input codes.
   std::function<std::vector<int64_t>(const std::vector<int64_t>& rows)> run = {};
+  bool cells = false;                // has instances of its target's modules
   std::vector<std::string> signals;  // of every node, for read-back; empty: the style has none
 };
 
