@@ -155,14 +155,13 @@ std::vector<std::string> formats_of(const Value& only) {
 }
 
 int format_sweep(const Arguments& arguments) {
-  const Settings settings = merge_settings("format", arguments);
+  Settings settings = merge_settings("format", arguments);
+  settings.values.dict().set("model", settings["name"]);
   const Logger log(settings, true);
   const std::vector<std::string> only = formats_of(settings["only"]);
   ExperimentSpec spec = experiment_spec(settings);
-  spec.network.model = settings.has("name") ? settings["name"].as_string() : "";
   spec.passes = {};
-  if (spec.data.name.empty())
-    throw Error("DATASET", "no data set is named", "ch format sweep MODEL DATASET --load X");
+  spec.data.needed = true;
   Experiment experiment(std::move(spec), log.observer());
   experiment.prepare();
   if (!experiment.network().loaded)

@@ -139,7 +139,7 @@ class Encoder {
                             std::isnan(cell)   ? "missing or not a number"
                             : std::isinf(cell) ? "infinite"
                                                : "too large for float32"),
-                "--drop-bad-rows leaves such rows out");
+                "--drop-bad-rows leaves such rows out (docs/how_to/missing_values.md)");
   }
 
   TableSource& source_;

@@ -296,6 +296,9 @@ int run(const Arguments& arguments) {
                 "name it and what to vary: ch sweep train jsc-tiny jsc --vary "
                 "learning_rate=1e-2,1e-3");
   const std::string name = arguments["command"].as_string();
+  if (!Registry<CommandRecord>::instance().find(name))
+    throw Error("ch sweep", fmt::format("'{}' is no command", printable(name)),
+                fmt::format("the command to run stands first: ch sweep train {}", printable(name)));
   const CommandRecord& command = Registry<CommandRecord>::instance().get(name);
   if (!command.options.find("project") || !command.options.find("project_dir"))
     throw Error("ch sweep", fmt::format("ch {} leaves no run folder to compare", name),
