@@ -25,7 +25,8 @@ std::optional<Slot> Lowerer::parameter(const std::string& name) {
 }
 
 Slot Lowerer::rounded(Slot x, const std::string& operand) {
-  return known(x) && module_ ? quantized(x, module_->quantization, operand) : x;
+  if (!known(x) || !node_) return x;
+  return quantized(x, module_ ? module_->quantization : node_->quantization, operand);
 }
 
 Slot Lowerer::add(const char* record, Primitive primitive, Shape shape, Layout layout, Axes axes) {

@@ -85,6 +85,9 @@ DatasetOptions as_noted(const DataSpec& noted, const DataSpec& asked) {
   take("task", &DatasetOptions::task);
   take("val_split", &DatasetOptions::validation_split);
   take("drop_bad_rows", &DatasetOptions::drop_bad_rows);
+  take("fill_missing", &DatasetOptions::fill_missing);
+  take("missing_values", &DatasetOptions::missing_values);
+  take("ignore", &DatasetOptions::ignore);
   take("target", &DatasetOptions::target);
   take("categorical", &DatasetOptions::categorical);
   take("scaling", &DatasetOptions::scaling);

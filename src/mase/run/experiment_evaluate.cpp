@@ -2,7 +2,6 @@
 // Figures on a split, and outputs for rows of a file.
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <limits>
 
 #include "mase/base/text.h"
@@ -56,49 +55,6 @@ int64_t batch_for(int64_t wanted, int64_t rows) {
   return std::min(wanted, std::max<int64_t>(1, rows));
 }
 
-// The rows of several tensors, one after another.
-template <typename T>
-Tensor joined(const std::vector<const Tensor*>& parts) {
-  Shape shape = parts.at(0)->shape();
-  shape[0] = 0;
-  for (const Tensor* part : parts) shape[0] += part->dim(0);
-  Tensor all(shape, parts[0]->dtype());
-  T* to = all.mutable_data<T>();
-  for (const Tensor* part : parts)
-    to = std::copy_n(part->data<T>(), static_cast<size_t>(part->numel()), to);
-  return all;
-}
-
-// The figures of training, validation and test rows together: a held-out file as a whole.
-Evaluation all_rows_of(const std::function<Evaluation(const char*)>& evaluate,
-                       const Dataset& data) {
-  Evaluation all;
-  all.split = "all";
-  std::vector<Evaluation> parts;
-  std::vector<const Tensor*> outputs, labels, targets;
-  parts.reserve(3);
-  for (const auto& [name, split] :
-       {std::pair{"train", &data.train}, {"validation", &data.validation}, {"test", &data.test}}) {
-    if (split->rows() == 0) continue;
-    const Evaluation& part = parts.emplace_back(evaluate(name));
-    all.score.loss_sum += part.score.loss_sum;
-    all.score.correct += part.score.correct;
-    all.score.rows += part.score.rows;
-    all.seconds += part.seconds;
-    outputs.push_back(&part.outputs);
-    if (split->labels.numel() > 0) labels.push_back(&split->labels);
-    if (split->targets.numel() > 0) targets.push_back(&split->targets);
-  }
-  if (parts.empty()) throw Error(data.name, "has no rows");
-  all.outputs = joined<float>(outputs);
-  Split rows;
-  rows.x = Tensor({all.score.rows, 1});  // figures are made of outputs: only their number counts
-  if (!labels.empty()) rows.labels = joined<int32_t>(labels);
-  if (!targets.empty()) rows.targets = joined<float>(targets);
-  all.record = evaluation_record("all", rows, all.outputs, all.score, data);
-  return all;
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, double>> named_figures(const Evaluation& evaluation,
@@ -121,7 +77,6 @@ std::vector<std::pair<std::string, double>> named_figures(const Evaluation& eval
 }
 
 Evaluation Experiment::evaluate(const std::string& split) {
-  if (split == "all") return all_rows_of([this](const char* one) { return evaluate(one); }, data());
   if (!network_.loaded) observer_.warning("no --load: the network has its initial random weights");
   apply_passes_aloud();
   const Split rows = this->split(split);

@@ -142,14 +142,16 @@ bool is_nameless(const std::string& path, const Preprocessing& preprocessing) {
 }
 
 // Rows of an array with a missing or infinite value: left out and told, or the first is an error.
+// With `fills` what is missing is filled later.
 Tensor clean_rows(const Tensor& x, const std::string& path, const DatasetOptions& options,
-                  std::vector<int64_t>& left_out) {
+                  bool fills, std::vector<int64_t>& left_out) {
   const int64_t rows = x.shape().at(0), width = width_of_rows(x);
   const float* values = x.data<float>();
   std::vector<std::string> places;
   const auto bad = [&](int64_t row) {
-    return !std::all_of(values + row * width, values + (row + 1) * width,
-                        [](float value) { return std::isfinite(value); });
+    return !std::all_of(values + row * width, values + (row + 1) * width, [&](float value) {
+      return std::isfinite(value) || (fills && std::isnan(value));
+    });
   };
   for (int64_t row = 0; row < rows; ++row) {
     if (!bad(row)) continue;
@@ -187,7 +189,7 @@ Tensor rows_to_take(const std::string& path, const Network& network, const Input
   const bool named = kind == ".csv" || kind == ".arff" || kind == ".h5" || kind == ".hdf5" ||
                      (kind == ".npz" && !array_of_file(path, options.tensor));
   if (prepare && named && !(kind == ".csv" && is_nameless(path, *preprocessing)))
-    return load_rows(path, *preprocessing, options.data, &left_out).x;
+    return load_rows(path, *preprocessing, options.data, &left_out, false).x;
   Tensor x = rows_of_file(path, input, network, options);
   if (x.shape().at(0) > 0 && width_of_rows(x) != features)
     throw Error(
@@ -196,7 +198,8 @@ Tensor rows_to_take(const std::string& path, const Network& network, const Input
             ? "a single row has the shape [1, " + std::to_string(features) + "]"
             : "give one column for each feature and nothing else");
   // Another tool's network may mean missing and infinite values.
-  if (!is_foreign(network)) x = clean_rows(x, path, options.data, left_out);
+  const bool fills = prepare && !preprocessing->fill.empty();
+  if (!is_foreign(network)) x = clean_rows(x, path, options.data, fills, left_out);
   if (prepare && static_cast<int64_t>(preprocessing->offset.size()) == features)
     scale_rows(x.mutable_data<float>(), x.shape()[0], *preprocessing);
   return x;

@@ -103,6 +103,9 @@ DataSpec data_spec(const Settings& settings) {
   if (settings.has("val_split")) options.validation_split = text_of(settings, "val_split");
   options.seed = seed_of(settings);
   options.drop_bad_rows = is_set(settings, "drop_bad_rows");
+  options.fill_missing = is_set(settings, "fill_missing");
+  options.missing_values = text_of(settings, "missing_values");
+  options.ignore = text_of(settings, "ignore");
   options.use_cache = !is_set(settings, "disable_dataset_cache");
   options.target = text_of(settings, "target");
   if (settings["target"].position() && is_fpga(options.target)) options.target.clear();
@@ -114,8 +117,8 @@ DataSpec data_spec(const Settings& settings) {
   if (settings.has("categorical")) options.categorical = text_of(settings, "categorical");
   if (settings.has("scaling")) options.scaling = text_of(settings, "scaling");
   if (settings.has("class_weights")) options.class_weighting = text_of(settings, "class_weights");
-  for (const char* option :
-       {"task", "val_split", "drop_bad_rows", "target", "categorical", "scaling", "class_weights"})
+  for (const char* option : {"task", "val_split", "drop_bad_rows", "fill_missing", "missing_values",
+                             "ignore", "target", "categorical", "scaling", "class_weights"})
     if (settings.given(option)) spec.given.push_back(option);
   spec.given_arguments = given_record_options(settings, "dataset");
   if (!spec.name.empty()) {

@@ -116,6 +116,7 @@ Value to_value(const Estimate& estimate) {
   }
   value.set("registers", estimate.registers);
   value.set("dsps", estimate.dsps);
+  value.set("memory_bits", estimate.memory_bits);
   value.set("layers", std::move(layers));
   return value;
 }

@@ -60,11 +60,14 @@ std::string quartus_script(const std::string& top) {
       top);
 }
 
-Value port_value(const IntegerGraph& graph, const std::vector<IntegerId>& ids, int element) {
+// By places in the port's vector.
+Value port_value(const IntegerGraph& graph, const std::vector<IntegerId>& ids,
+                 const std::vector<int>& order, int element) {
   List ports;
   int at = 0;
-  for (const IntegerId id : ids) {
-    const IntegerNode& node = graph.at(id);
+  for (size_t place = 0; place < ids.size(); ++place) {
+    const IntegerNode& node =
+        graph.at(ids[order.empty() ? place : static_cast<size_t>(order[place])]);
     const int width = element > 0 ? element : std::max(1, node.range.width());
     ports.push_back(Dict{{"name", node.name},
                          {"low_bit", at},
@@ -247,8 +250,10 @@ EmittedFiles design_files(const Design& design, const DesignRows& rows, const Di
       {"initiation_interval", design.emitted.interval},
       {"valid", design.emitted.valid},
       {"options", Dict{{"argmax", design.options.argmax}, {"levels", design.options.levels}}},
-      {"inputs", port_value(design.graph, design.graph.inputs, design.emitted.input_element)},
-      {"outputs", port_value(design.graph, design.graph.outputs, design.emitted.output_element)},
+      {"inputs", port_value(design.graph, design.graph.inputs, design.emitted.input_order,
+                            design.emitted.input_element)},
+      {"outputs", port_value(design.graph, design.graph.outputs, design.emitted.output_order,
+                             design.emitted.output_element)},
       {"estimate", to_value(cost)},
       {"passes", std::move(trace)},
       {"test_rows", rows.origin}};

@@ -65,7 +65,8 @@ struct Simulation {
   double build_seconds = 0, run_seconds = 0;
   std::string output;
 };
-// For so many rows of a design whose sources have so many bytes.
+// For so many rows, each of which comes in one clock cycle (one that takes 784 counts as many), of
+// a design whose sources have so many bytes.
 std::string quicker_simulator(int64_t rows, int64_t bytes);
 // What was found is also written to FOLDER/simulation.json (cpp_check.json, synthesis.json), for
 // its page. `simulator`: "iverilog", "verilator", "auto" (the quicker one), or "cpp": the C++

@@ -124,6 +124,9 @@ DesignFolder read_design_folder(const std::string& path) {
   const bool stream = !manifest["layers"].is_null();
   design.latency = static_cast<int>(number_of(manifest["latency_cycles"], "latency_cycles", 0,
                                               stream ? 1 << 30 : 1 << 16, place));
+  if (!manifest["initiation_interval"].is_null())
+    design.interval =
+        number_of(manifest["initiation_interval"], "initiation_interval", 1, 1 << 30, place);
   design.clocked = design.latency > 0;
   design.valid = manifest["valid"].as_bool("valid");
   if (stream) {

@@ -88,7 +88,7 @@ Simulation simulate_folder(const std::string& folder, const std::string& simulat
   Simulation result;
   result.simulator = simulator;
   if (simulator == "auto") {
-    result.simulator = quicker_simulator(rows, source_bytes(folder));
+    result.simulator = quicker_simulator(rows * design.design.interval, source_bytes(folder));
     if (!tool_exists("verilator")) result.simulator = "iverilog";
     if (result.simulator == "iverilog" && !tool_exists("iverilog") && tool_exists("verilator"))
       result.simulator = "verilator";

@@ -7,19 +7,6 @@
 
 namespace mase {
 
-std::vector<Field> comparison_fields() {
-  return {{.name = "dataset",
-           .type = FieldType::text,
-           .help = "compare with the engine on all test rows of this data set (default: the one "
-                   "that the network's file names)"},
-          {.name = "rows",
-           .type = FieldType::integer,
-           .default_value = 2000,
-           .help = "compare on so many drawn rows instead; without a data set that is the default",
-           .minimum = 2,
-           .maximum = 10000000}};
-}
-
 std::vector<Field> design_fields() {
   std::vector<Field> fields = {
       {.name = "style",
