@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mase/hardware/emit/emitter.h"
+#include "mase/hardware/prove/netlist.h"
 
 namespace mase {
 
@@ -32,5 +33,11 @@ std::vector<std::string> copy_sources(const std::string& folder, const std::stri
 
 // The testbench of such a design, made anew.
 std::string testbench_of(const DesignFolder& folder);
+
+// What Yosys reads in a module of a folder and in what it instantiates.
+Netlist module_netlist(const std::string& folder, const std::string& module);
+// Whether the SAT solver of Yosys proves a module of two folders to be the same function, from
+// registers that hold the same; false: not, or not in a minute.
+bool same_by_sat(const std::string& folder, const std::string& other, const std::string& module);
 
 }  // namespace mase
