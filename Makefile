@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all build-tests test test-long test-debian13 python wheel docs asan tsan tidy install bench fuzz reference format format-check check clean help
+.PHONY: all build-tests test quick test-long test-debian13 python wheel docs asan tsan tidy install bench fuzz reference format format-check check clean help
 
 all:  ## build the program and the library
 	@scripts/build.sh --packages build ch
@@ -16,6 +16,9 @@ build-tests:  ## build everything that is tested
 
 test: build-tests  ## build and run all tests
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+quick:  ## build and run the tests of the folders that changed (SINCE=main)
+	@scripts/quick.sh $(or $(SINCE),main)
 
 test-long: test  ## the tests and those that take minutes (accuracies, a million jets)
 	@ctest --test-dir $(BUILD) --output-on-failure -C long -L long

@@ -14,10 +14,11 @@ import torch.fx
 
 import mase.torch_attention_rewrites  # noqa: F401 - their rewrites
 import mase.torch_choices  # noqa: F401
+import mase.torch_images  # noqa: F401
 import mase.torch_indices  # noqa: F401
 import mase.torch_recurrent  # noqa: F401
 from mase.torch_ops import op_of_node
-from mase.torch_rewrites import FUNCTIONS, LAYERS, NEEDED, Unsupported
+from mase.torch_rewrites import FUNCTIONS, LAYERS, LAYERS_NEEDED, NEEDED, Unsupported
 from mase.torch_stand_ins import evaluating, opaque
 
 SAMPLES = (2, 3)
@@ -153,7 +154,10 @@ def _reads_a_tensor(node: torch.fx.Node) -> Optional[str]:
 
 def rewrite_of(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Optional[Callable]:
     if node.op == "call_module":
-        return next((LAYERS[kind] for kind in type(modules[str(node.target)]).__mro__ if kind in LAYERS), None)
+        layer = modules[str(node.target)]
+        kind = next((kind for kind in type(layer).__mro__ if kind in LAYERS), None)
+        needed = kind is not None and LAYERS_NEEDED.get(kind, lambda layer: True)(layer)
+        return LAYERS[kind] if needed else None
     if node.op not in ("call_function", "call_method") or hasattr(node.target, "quantizers") or hasattr(node.target, "mase_op"):
         return None
     attribute = _reads_a_tensor(node)

@@ -15,6 +15,7 @@ Rewrite = Callable[..., Any]
 FUNCTIONS: Dict[str, Rewrite] = {}  # functions, methods and operators by name; ".name": a method with other arguments
 NEEDED: Dict[str, Callable[[torch.fx.Node], bool]] = {}  # of functions that the library has for other arguments
 LAYERS: Dict[type, Rewrite] = {}
+LAYERS_NEEDED: Dict[type, Callable[[torch.nn.Module], bool]] = {}  # of layers that the library has with other settings
 
 
 class Unsupported(Exception):
@@ -31,9 +32,12 @@ def _function(*names: str, when: Optional[Callable[[torch.fx.Node], bool]] = Non
     return add
 
 
-def _layer(*kinds: str) -> Callable[[Rewrite], Rewrite]:
+def _layer(*kinds: str, when: Optional[Callable[[torch.nn.Module], bool]] = None) -> Callable[[Rewrite], Rewrite]:
     def add(rewrite: Rewrite) -> Rewrite:
-        LAYERS.update({getattr(torch.nn, kind): rewrite for kind in kinds if hasattr(torch.nn, kind)})
+        found = [getattr(torch.nn, kind) for kind in kinds if hasattr(torch.nn, kind)]
+        LAYERS.update({kind: rewrite for kind in found})
+        if when is not None:
+            LAYERS_NEEDED.update({kind: when for kind in found})
         return rewrite
 
     return add
@@ -211,6 +215,33 @@ def _reciprocal(x):
     return 1.0 / x
 
 
+def _whole_quotient(x, other, rounded):
+    for operand in (x, other):
+        if not is_number(operand) and not operand.dtype.is_floating_point:
+            raise Unsupported  # whole numbers stay whole
+    return rounded(x / other)
+
+
+@_function("floor_divide", "floor_divide_", "floordiv", "ifloordiv")
+def _floor_division(x, other):
+    return _whole_quotient(x, other, torch.floor)
+
+
+@_function("div", "div_", "divide", "divide_", when=lambda node: node.kwargs.get("rounding_mode") is not None)
+def _rounded_division(x, other, rounding_mode=None):
+    return _whole_quotient(x, other, torch.floor if rounding_mode == "floor" else torch.trunc)
+
+
+@_function("remainder", "remainder_", "mod", "imod")
+def _remainder(x, other):
+    return x - _whole_quotient(x, other, torch.floor) * other
+
+
+@_function("fmod", "fmod_")
+def _signed_remainder(x, other):
+    return x - _whole_quotient(x, other, torch.trunc) * other
+
+
 @_function("mm", "mv", "dot")
 def _product(x, other):
     return torch.matmul(x, other)
@@ -298,19 +329,36 @@ def _einsum(equation, *operands):
     return torch.permute(reshape(y, [size[c] for c in letters]), [letters.index(c) for c in out])
 
 
-@_function("interpolate", "upsample")
-def _resized(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
-             antialias=False):
-    if antialias:
+@_layer("EmbeddingBag")
+def _bag(layer, input, offsets=None, per_sample_weights=None):
+    """Of bags that are rows of one length."""
+    if offsets is not None or len(input.shape) != 2 or layer.padding_idx is not None or layer.max_norm is not None:
         raise Unsupported
-    if len(input.shape) == 3:  # a plane of height 1
-        if not (size is None or isinstance(size, int)):
-            size = size[0]
-        factor = scale_factor[0] if isinstance(scale_factor, (tuple, list)) else scale_factor
-        flat = _resized(input.unsqueeze(2), None if size is None else (1, size), None if factor is None else (1.0, float(factor)),
-                        "bilinear" if mode == "linear" else mode, align_corners, recompute_scale_factor)
-        return flat.squeeze(2)
-    return input.through(torch.nn.Upsample(size, scale_factor, mode, align_corners, recompute_scale_factor))
+    rows = F.embedding(input, layer.weight)
+    if layer.mode == "max":
+        return _extreme(torch.max, rows, 1, False)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(-1)
+    return torch.sum(rows, 1) if layer.mode == "sum" else torch.mean(rows, 1)
+
+
+@_function("alpha_dropout")
+def _alpha_dropped(input, p=0.5, training=False, inplace=False):
+    """What is dropped becomes SELU's lowest value, and mean and variance stay. A dropout of ones says which; outside
+    training it leaves them ones."""
+    if not 0 < p < 1:
+        raise Unsupported
+    lowest = -1.7580993408473766
+    drawn = _ones_like(input).through(torch.nn.Dropout(p))
+    kept = drawn * (1 - p)
+    scale = ((1 - p) * (1 + p * lowest * lowest)) ** -0.5
+    dropped = scale * (input * kept + lowest * (1.0 - kept)) - scale * lowest * p
+    return torch.where(drawn == 1.0, input, dropped)
+
+
+@_layer("AlphaDropout")
+def _alpha_dropout_layer(layer, x):
+    return x if layer.p == 0 else _alpha_dropped(x, layer.p)
 
 
 @_function("log1p")

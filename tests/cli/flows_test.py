@@ -87,6 +87,17 @@ with tempfile.TemporaryDirectory() as folder:
     said = ch("transform", "--config", "conf/by_name.toml", folder=folder, code=2)
     check("unknown model 'mine'" in said, "a name nobody knows", said)
 
+    # A table of jets has the name of its file and one order of classes, whether its target is named or not.
+    said = ch("data", "info", "jsc-sim", "--sim-rows", "200", folder=folder)
+    names = [line.split()[0] for line in said.split("\nFeature")[1].split("\n")[2:] if line.strip()]
+    draw = random.Random(6)
+    with open(f"{folder}/my_jets.csv", "w") as out:
+        out.write(",".join(names) + ",class\n")
+        for i in range(300):
+            out.write(",".join(f"{draw.gauss(0, 1):.4f}" for _ in names) + "," + "gqwzt"[i % 5] + "\n")
+    alone, named = (ch("data", "info", "my_jets.csv", *words, folder=folder) for words in ((), ("--target", "class")))
+    check(alone == named and re.search(r"Name +my_jets", alone), "one name for one file", alone + named)
+    check(re.findall(r"^([gqwzt]) ", alone, re.M) == list("gqwzt"), "the classes of jets in their order", alone)
     # What a folder of images holds beside them, and what their files hold beside colours.
     def png(path, pixels):  # 4 x 4, grey and alpha
         def chunk(name, data):

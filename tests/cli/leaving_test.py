@@ -81,6 +81,32 @@ with tempfile.TemporaryDirectory() as folder:
         wrong = (abs(ours - theirs).max(axis=1) > 1e-4).mean()
         check(wrong <= 0.01, f"{wrong:.3f} of the rows differ from onnxruntime")
 
+    # Hardware takes them as numbers of few bits, says so, and the integers are the network's.
+    said = ch("emit", best, "--no-prove", "--output", "learned", folder=folder)
+    check("learned steps and clips were rounded to 3 significant bits" in said and "0 mismatches" in said,
+          "ch emit freezes what was learned", said)
+    said = ch("estimate", best, folder=folder)
+    check("LUTs" in said, "ch estimate of learned ranges", said)
+    # As a pass, with all digits: the same network without the parameters.
+    ch("pass", "freeze_scales", best, "--save", "frozen.mz", folder=folder)
+    said = [ch("test", one, "rows.csv", "--target", "class", "--no-output", folder=folder) for one in (best, "frozen.mz")]
+    figures = [[line for line in one.split("\n") if "test_acc_epoch" in line] for one in said]
+    check(figures[0] and figures[0] == figures[1], "frozen scales compute the same", "\n".join(said))
+    check("weight_scale" not in ch("inspect", "frozen.mz", folder=folder), "and are parameters no longer")
+
+    # A guess of fraction bits that cuts most values off is said, when training goes on from there.
+    with open(f"{folder}/narrow.toml", "w") as out:
+        out.write(LEARNED.split('name = "scale_integer"')[0] + 'name = "integer"\ndata_in_width = 4\n'
+                  'data_in_frac_width = 4\nweight_width = 6\nweight_frac_width = 4\nbias_width = 6\nbias_frac_width = 4\n')
+    ch("train", "mine.toml", "rows.csv", "--target", "class", "--max-epochs", "1", "--project", "float", folder=folder)
+    said = ch("train", "mine.toml", "rows.csv", "--target", "class", "--load", newest(folder), "--config", "narrow.toml",
+              "--max-epochs", "1", "--project", "narrow", folder=folder)
+    check("before training, on 256 training rows, values are cut off" in said and "calibrate" in said and
+          "ends at -0.5 and 0.4375" in said, "saturation is said", said)
+    said = ch("train", "mine.toml", "rows.csv", "--target", "class", "--load", newest(folder), "--config", "learned.toml",
+              "--max-epochs", "1", "--project", "wide", folder=folder)
+    check("cut off" not in said, "ranges that are found cut nothing off", said)
+
     # Arrays are rounded as tensors of checkpoints are.
     header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }"
     header += b" " * (118 - len(header) - 1) + b"\n"

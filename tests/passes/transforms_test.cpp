@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The other transforms: pruning exact to the weight, fused batch-norms, dropout taken out, frozen
-// layers, calibration.
+// layers and scales, calibration.
 #include <cmath>
 #include <map>
 
@@ -186,6 +186,82 @@ TEST(Freeze, CountsNoFrozenParameters) {
   EXPECT_EQ(result.data["trainable_parameters"], Value(all - (136 + 72 + 45)));
   run_pass(graph, "freeze", Dict{{"frozen", false}}, context);
   EXPECT_EQ(graph.parameter_count(), all);
+}
+
+// One layer of learned steps (each output its own) and a learned clip, as training leaves it.
+Graph learned_layer(bool found) {
+  Random random(7, "learned");
+  std::vector<float> weights(12);
+  for (float& weight : weights) weight = static_cast<float>(random.normal());
+  Graph graph = test::one_layer(weights, 3, 4);
+  const Value config(Dict{{"name", "scale_integer"},
+                          {"data_in_width", 4},
+                          {"data_in_clip", "learned"},
+                          {"weight_width", 4},
+                          {"weight_scale", "learned"},
+                          {"weight_granularity", "row"}});
+  PassContext context;
+  run_pass(graph, "quantize", Dict{{"default", Dict{{"config", config}}}}, context);
+  if (found) graph.modules().at("fc").find("data_in_clip")->mutable_data<float>()[0] = 1.7f;
+  return graph;
+}
+
+Tensor drawn_rows(int64_t rows, int64_t features) {
+  Tensor input({rows, features});
+  Random random(2, "rows");
+  for (int64_t i = 0; i < input.numel(); ++i)
+    input.mutable_data<float>()[i] = static_cast<float>(random.normal());
+  return input;
+}
+
+TEST(FreezeScales, WhatWasLearnedIsGiven) {
+  const Graph before = learned_layer(true);
+  Graph graph = before;
+  PassContext context;
+  EXPECT_TRUE(run_pass(graph, "freeze_scales", Value(), context).changed);
+  EXPECT_FALSE(run_pass(graph, "freeze_scales", Value(), context).changed);
+  const Module& module = graph.modules().at("fc");
+  EXPECT_EQ(module.find("weight_scale"), nullptr);
+  EXPECT_EQ(module.find("data_in_clip"), nullptr);
+  EXPECT_EQ(module.quantization.config["weight_step"].as_list().size(), 3u);
+  EXPECT_NEAR(module.quantization.config["data_in_step"].as_double(), 1.7 / 7, 1e-7);
+  const Tensor x = drawn_rows(200, 4);
+  const std::vector<float> was = outputs(before, {x}), is = outputs(graph, {x});
+  for (size_t i = 0; i < was.size(); ++i) EXPECT_NEAR(was[i], is[i], 1e-5);
+}
+
+TEST(FreezeScales, OfSoManySignificantBits) {
+  Graph graph = learned_layer(true);
+  PassContext context;
+  run_pass(graph, "freeze_scales", Dict{{"bits", 3}}, context);
+  for (const Value& step : graph.modules().at("fc").quantization.config["weight_step"].as_list()) {
+    int exponent = 0;
+    const double mantissa = std::ldexp(std::frexp(step.as_double(), &exponent), 3);
+    EXPECT_EQ(mantissa, std::floor(mantissa));
+  }
+}
+
+TEST(FreezeScales, WhatTrainingHasNotFoundIsRefused) {
+  Graph graph = learned_layer(false);
+  PassContext context;
+  EXPECT_THROW(run_pass(graph, "freeze_scales", Value(), context), Error);
+}
+
+TEST(FuseBatchNorm, ScalesTheLearnedStepsOfOutputs) {
+  Graph graph = learned_layer(true);
+  const NodeId fc = graph.outputs().at(0);
+  graph.erase(graph.order().back());
+  graph.add_output({graph.add_module(
+      "bn", make_module("batch_norm1d", Dict{{"num_features", 3}}, 0, "bn"), {fc})});
+  Module& norm = graph.modules().at("bn");
+  *norm.find("weight") = Tensor::of({3}, {0.4f, 2.5f, 1.2f});
+  *norm.find("running_var") = Tensor::of({3}, {0.2f, 3.0f, 1.0f});
+  const Tensor x = drawn_rows(200, 4);
+  const std::vector<float> was = outputs(graph, {x});
+  PassContext context;
+  run_pass(graph, "fuse_batch_norm", Dict{{"quantized", true}}, context);
+  const std::vector<float> is = outputs(graph, {x});
+  for (size_t i = 0; i < was.size(); ++i) EXPECT_NEAR(was[i], is[i], 1e-4);
 }
 
 double squared_distance(const Graph& graph, const test::GoldenNetwork& golden) {

@@ -54,6 +54,9 @@ def calls():
         "interpolate": lambda m, x: F.interpolate(x, scale_factor=1.7, recompute_scale_factor=True),
         "interpolate a line": lambda m, x: F.interpolate(x[:, :, 0], scale_factor=1.6, mode="linear"),
         "larger": lambda m, x: torch.max(x, x * x) - torch.min(x, -x),
+        "bicubic": lambda m, x: F.interpolate(x, scale_factor=(1.5, 2.3), mode="bicubic"),
+        "floor division": lambda m, x: x * 3 // 0.7 + torch.div(x, 0.3, rounding_mode="trunc"),
+        "remainder": lambda m, x: x * 3 % 0.7 + torch.fmod(x, 0.3) + torch.remainder(x, x * x + 1),
         "clamp by tensors": lambda m, x: torch.clamp(x, x.mean(1, keepdim=True), x.mean(1, keepdim=True) + 0.3),
         "where as a method": lambda m, x: x.where(x > 1, x * 0.5) + x.where(x < 0, torch.tensor(0.25)),
         "argmin": lambda m, x: x.argmin(2),
@@ -82,9 +85,12 @@ def calls():
                   nn.AdaptiveMaxPool2d((5, 4)), nn.AdaptiveMaxPool2d((9, None)), nn.InstanceNorm2d(4, track_running_stats=True),
                   nn.InstanceNorm2d(4, affine=True, momentum=0.3, track_running_stats=True), nn.BatchNorm2d(4, momentum=None),
                   nn.Upsample(scale_factor=1.7, mode="bilinear", recompute_scale_factor=True), nn.Threshold(0.1, 5.0),
+                  nn.Upsample((9, 5), mode="bicubic", align_corners=True), nn.AlphaDropout(0.3),
                   nn.Softmax2d(), nn.Softmin(1), nn.ChannelShuffle(2),
                   nn.Conv2d(4, 6, (2, 3), padding=(1, 2), stride=2, padding_mode="circular")):
         yield str(layer), nn.Sequential(layer)
+    for layer in (nn.Conv3d(2, 3, (2, 3, 2), (1, 2, 1), (1, 1, 0)), nn.Conv3d(2, 4, 2, groups=2, bias=False, dilation=(1, 2, 1))):
+        yield str(layer), nn.Sequential(nn.Unflatten(1, (2, 2)), layer)
 
 
 class Tied(nn.Module):
@@ -155,6 +161,25 @@ class Calls(unittest.TestCase):
                     self.close(graph(x), module(x))
                     self.close(back(x), module(x))
 
+    def test_bags_of_rows(self):
+        for mode in ("sum", "mean", "max"):
+            module = nn.Sequential(nn.EmbeddingBag(11, 5, mode=mode)).eval()
+            x = torch.randint(0, 11, (6, 7))
+            graph = mase.from_torch(module, x[:2])
+            self.close(graph(x), module(x))
+            self.step(module, x)
+
+    def test_what_alpha_dropout_drops(self):
+        """Its mean and variance stay, and all that is dropped has one value."""
+        torch.manual_seed(0)
+        back = mase.to_torch(mase.from_torch(nn.Sequential(nn.AlphaDropout(0.3)), torch.randn(2, 50))).train()
+        x = torch.randn(4000, 50)
+        y = back(x)
+        self.assertAlmostEqual(float(y.mean()), 0, delta=0.02)
+        self.assertAlmostEqual(float(y.var()), 1, delta=0.02)
+        values, counts = torch.unique((y * 1e4).round(), return_counts=True)
+        self.assertAlmostEqual(float(counts.max()) / y.numel(), 0.3, delta=0.01)
+
     def test_logsumexp_of_infinities(self):
         x = torch.randn(4, 3)
         x[1], x[2, 0], x[3, 1] = -np.inf, np.inf, -np.inf
@@ -185,8 +210,8 @@ class Calls(unittest.TestCase):
 
     def test_a_training_step(self):
         for name, module in calls():
-            if name in ("argmin", "any and all", "both of a maximum", "all pieces") or "ChannelShuffle" in name:
-                continue  # without a gradient in torch, or several results
+            if name in ("argmin", "floor division", "any and all", "both of a maximum", "all pieces") or "ChannelShuffle" in name or "AlphaDropout" in name:
+                continue  # without a gradient in torch, drawn, or several results
             with self.subTest(name):
                 torch.manual_seed(0)
                 self.step(Trained(module), torch.randn(6, 4, 7, 6))

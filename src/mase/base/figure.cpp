@@ -17,4 +17,9 @@ std::string figure_text(double value, int decimals) {
   return fmt::format("{:.{}f}", std::round(scaled) / power, decimals);
 }
 
+std::string signed_figure_text(double value, int decimals) {
+  const std::string text = figure_text(value, decimals);
+  return text.starts_with('-') || !std::isfinite(value) ? text : "+" + text;
+}
+
 }  // namespace mase

@@ -45,8 +45,9 @@ std::string default_text(const Field& field) {
 void add_options(CLI::App& app, const CommandRecord& command, Typed& typed) {
   typed.command = &command;
   for (const Positional& positional : command.positionals) {
-    CLI::Option* option =
-        app.add_option(positional.name, typed.texts[positional.name], positional.help);
+    const std::string names =
+        positional.option ? positional.name + "," + flag_name(positional.name) : positional.name;
+    CLI::Option* option = app.add_option(names, typed.texts[positional.name], positional.help);
     option->required(positional.required);
     if (positional.many)
       option->expected(positional.required ? 1 : 0, any_number);
@@ -148,6 +149,8 @@ std::string usage(const CommandRecord& command) {
 
 std::vector<std::string> known_flags(const CommandRecord& command) {
   std::vector<std::string> flags = {"--help"};
+  for (const Positional& positional : command.positionals)
+    if (positional.option) flags.push_back(flag_name(positional.name));
   for (const Field& field : command.options.fields) {
     flags.push_back(flag_name(field.name));
     for (const std::string& alias : field.aliases) flags.push_back(flag_name(alias));
@@ -168,6 +171,17 @@ void check_flags(const CommandRecord& command, const std::vector<std::string>& w
                 nearest_names(flag, flags).empty() ? fmt::format("see ch {} --help", command.name)
                                                    : suggestion(flag, flags));
   }
+}
+
+// --json with nothing behind it is the terminal, as in commands that know no file for it.
+std::vector<std::string> with_terminal(const CommandRecord& command,
+                                       std::vector<std::string> words) {
+  const Field* const json = command.options.find("json");
+  if (!json || json->type != FieldType::text) return words;
+  for (size_t i = 0; i < words.size() && words[i] != "--"; ++i)
+    if (words[i] == "--json" && (i + 1 == words.size() || starts_with(words[i + 1], "--")))
+      words[i] = "--json=-";
+  return words;
 }
 
 // A usage error in our words.
@@ -198,8 +212,9 @@ std::string capitalised(std::string text) {
   return text;
 }
 
-bool parse_arguments(const CommandRecord& command, const std::vector<std::string>& words,
+bool parse_arguments(const CommandRecord& command, const std::vector<std::string>& given,
                      Arguments& arguments, std::string& help) {
+  const std::vector<std::string> words = with_terminal(command, given);
   check_flags(command, words);
   CLI::App app(heading(command), "ch " + command.name);
   app.get_formatter()->column_width(34);

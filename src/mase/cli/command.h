@@ -18,7 +18,8 @@ struct Positional {
   std::string name;  // "model"
   std::string help;
   bool required = true;
-  bool many = false;  // takes all remaining words
+  bool many = false;    // takes all remaining words
+  bool option = false;  // may be given as --NAME too
 };
 
 struct Arguments {

@@ -9,11 +9,11 @@
 #include <ctime>
 #include <map>
 
-#include "mase/base/file.h"
 #include "mase/base/random.h"
 #include "mase/base/table.h"
 #include "mase/base/tensor.h"
 #include "mase/cli/format_sweep.h"
+#include "mase/cli/json_option.h"
 #include "mase/formats/measure.h"
 
 namespace mase {
@@ -125,8 +125,7 @@ int format_speed(const Arguments& arguments) {
       "10^9 values/s on one core: rounding {} values, rounding {} values, codes of the former and "
       "back;\ntime of the second against a plain copy's\n",
       values_in_cache, values_in_memory);
-  if (!arguments["json"].is_null())
-    write_file_atomically(arguments["json"].as_string(), to_json(Value(record), 1) + "\n");
+  if (!arguments["json"].is_null()) write_json(arguments["json"].as_string(), Value(record));
   return 0;
 }
 

@@ -6,8 +6,9 @@
 #include <cmath>
 #include <map>
 
-#include "mase/base/file.h"
+#include "mase/base/figure.h"
 #include "mase/base/table.h"
+#include "mase/cli/json_option.h"
 #include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
 #include "mase/cli/terminal.h"
@@ -49,6 +50,7 @@ std::vector<Layer> layers_of(const Graph& graph, const Tensor& samples) {
     const Module* module = graph.module_of(node);
     if (!module) continue;
     const OpRecord& op = find_op(module->op, node.name);
+    if (!op.multiplies_weights()) continue;  // norms are folded, or stay as they are
     const std::vector<std::string> weights = operand_rules(op).parts_of("weight");
     if (!std::count(op.operands.begin(), op.operands.end(), "weight") ||
         std::none_of(weights.begin(), weights.end(),
@@ -161,8 +163,7 @@ int format_sweep(const Arguments& arguments) {
   ExperimentSpec spec = experiment_spec(settings);
   spec.network.model = settings.has("name") ? settings["name"].as_string() : "";
   spec.passes = {};
-  if (spec.data.name.empty())
-    throw Error("DATASET", "no data set is named", "ch format sweep MODEL DATASET --load X");
+  spec.data.needed = true;
   Experiment experiment(std::move(spec), log.observer());
   experiment.prepare();
   if (!experiment.network().loaded)
@@ -211,9 +212,8 @@ int format_sweep(const Arguments& arguments) {
   List records;
   for (const Point& point : points) {
     table.add({point.format, point.config, fmt::format("{:.2f}", point.bits),
-               fmt::format("{:.4f}", point.accuracy),
-               fmt::format("{:+.4f}", point.accuracy - points[0].accuracy),
-               fmt::format("{:.4f}", point.loss)});
+               figure_text(point.accuracy), signed_figure_text(point.accuracy - points[0].accuracy),
+               figure_text(point.loss)});
     records.push_back(Dict{{"format", point.format},
                            {"config", point.config},
                            {"bits", point.bits},
@@ -223,13 +223,7 @@ int format_sweep(const Arguments& arguments) {
   fmt::print("{}\n{}", table.str(), sweep_plot(points, plot_style(arguments.values)));
   fmt::print("{} configurations on {} {} rows of {} in {:.2f} s\n", points.size(), rows,
              &split == &dataset.test ? "test" : "validation", printable(dataset.name), seconds);
-  if (settings.has("json")) {
-    const std::string text = to_json(Value(records), 1) + "\n";
-    if (settings["json"].as_string() == "-")
-      fmt::print("{}", text);
-    else
-      write_file_atomically(settings["json"].as_string(), text);
-  }
+  if (settings.has("json")) write_json(settings["json"].as_string(), Value(records));
   return 0;
 }
 

@@ -23,12 +23,14 @@ Settings network_settings(const Arguments& arguments) {
 
 }  // namespace
 
-std::vector<Positional> hardware_positionals() {
-  return {{"model", "the network's name, or its file (.mz, .ckpt, .onnx, ...)", false}};
+std::vector<Positional> hardware_positionals(const std::string& data_help) {
+  Positional network = network_word();
+  network.help = "the network's name, or its file (.mz, .ckpt, .onnx, ...)";
+  return {network, dataset_word(data_help)};
 }
 
 std::vector<Field> hardware_network_options() {
-  std::vector<Field> fields = {
+  return {
       {.name = "load",
        .type = FieldType::text,
        .help = "the quantised network (.mz), a checkpoint of MODEL, or a file that ch import "
@@ -37,8 +39,6 @@ std::vector<Field> hardware_network_options() {
        .type = FieldType::text,
        .help = "passes that quantise it (.toml); they run on the loaded network. The file's keys "
                "about data count too"}};
-  for (Field& field : comparison_fields()) fields.push_back(std::move(field));
-  return fields;
 }
 
 HardwareSpec read_hardware_spec(const Arguments& arguments) {
@@ -58,7 +58,7 @@ HardwareSpec read_hardware_spec(const Arguments& arguments) {
   spec.drawn = arguments.was_typed("rows");
   if (spec.drawn && arguments.was_typed("dataset"))
     throw Error("--rows", "is for drawn rows, and --dataset names some", "leave one of them out");
-  if (!arguments["rows"].is_null()) spec.rows = arguments["rows"].as_int();
+  if (arguments.values.as_dict().contains("rows")) spec.rows = arguments["rows"].as_int();
   spec.data.noted = !spec.drawn;
   // Passes may look at data; nobody else does then.
   if (spec.drawn && spec.passes.calls.empty()) spec.data = {};

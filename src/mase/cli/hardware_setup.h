@@ -10,7 +10,8 @@
 namespace mase {
 
 std::vector<Field> hardware_network_options();  // where the network comes from
-std::vector<Positional> hardware_positionals();
+// What rows of data are for is the command's own.
+std::vector<Positional> hardware_positionals(const std::string& data_help);
 
 // --load: a .mz, a checkpoint of a named model with the passes of --config, or another program's
 // file.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/cli/learn_bits.h"
 
+#include "mase/base/figure.h"
 #include "mase/base/table.h"
 #include "mase/cli/options.h"
 #include "mase/cli/train_display.h"
@@ -116,7 +117,7 @@ int train_and_learn_bits(const Arguments& arguments, const Settings& settings,
   Table table({"EBOPs", "Weights", "Accuracy (val)", "Accuracy (test)", "Overflow", "Network"});
   for (const LearnedPoint& point : result.front)
     table.add({fmt::format("{:.0f}", point.ebops), std::to_string(point.weights),
-               fmt::format("{:.4f}", point.validation), fmt::format("{:.4f}", point.test),
+               figure_text(point.validation), figure_text(point.test),
                std::to_string(point.wrapped), point.path.substr(folder.path().size() + 1)});
   log.text(table.str());
   log.info(fmt::format("Overflow: test rows, of {}, whose outputs it changes",

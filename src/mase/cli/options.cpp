@@ -29,7 +29,15 @@ Positional network_word(bool required) {
           .help =
               "a built-in network (ch --info model), a .toml that describes one, or a file that "
               "holds one (.mz, .ckpt, .onnx, ...)",
-          .required = required};
+          .required = required,
+          .option = true};
+}
+
+Positional dataset_word(const std::string& help) {
+  return {.name = "dataset",
+          .help = help.empty() ? "a data set (ch data list), or the path of one" : help,
+          .required = false,
+          .option = true};
 }
 
 Settings merge_settings(const std::string& command_name, const Arguments& arguments,

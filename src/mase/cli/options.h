@@ -13,6 +13,8 @@ KnownKeys keys_of_all_commands();
 
 // The word that names a network, wherever one is expected.
 Positional network_word(bool required = false);
+// And the one that names a data set; both may be given as --model and --dataset, too.
+Positional dataset_word(const std::string& help = "");
 
 // Merges what was typed with the file named by --config. A file may serve several commands: keys
 // and tables that another command reads are welcome, all others are errors that name the nearest

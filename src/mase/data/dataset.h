@@ -31,6 +31,7 @@ struct Preprocessing {
   Value description;  // JSON-able: columns, categories, scaling kind, offsets and scales
   FeatureNames feature_names;
   std::vector<float> offset, scale;  // x = (raw - offset) / scale, per feature
+  std::vector<float> fill = {};      // raw values for missing ones, per feature; empty: none
 };
 
 // For checkpoints: plain values, and back. Every float survives exactly.
@@ -67,6 +68,9 @@ struct DatasetOptions {
   Value arguments = Dict{};              // the record's own options; defaults fill the rest
   uint64_t seed = 0;
   bool drop_bad_rows = false;
+  bool fill_missing = false;        // tables: medians of training rows, a category for words
+  std::string missing_values = {};  // tables: further cells that are none: "-999,unknown"
+  std::string ignore = {};          // tables: columns to leave out: "id,name"
   bool use_cache = true;
   std::string target = {};               // table files: the target column, or several: "a,b"
   std::string task = "auto";             // or "classification", "regression": tables only

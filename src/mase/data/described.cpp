@@ -42,6 +42,13 @@ const Schema& description_schema() {
        .help = "\"none\", \"balanced\", or a list in class order"},
       {.name = "drop_duplicates", .type = FieldType::boolean, .default_value = false},
       {.name = "drop_bad_rows", .type = FieldType::boolean, .default_value = false},
+      {.name = "fill_missing",
+       .type = FieldType::boolean,
+       .default_value = false,
+       .help = "medians of the training rows for missing numbers, a category for missing words"},
+      {.name = "missing_values",
+       .type = FieldType::any,
+       .help = "what else is a missing value: [-999, \"unknown\"]"},
       {.name = "val_split",
        .type = FieldType::any,
        .help = "share of the training rows, or \"train\""},
@@ -57,6 +64,25 @@ std::vector<std::string> texts_of(const Value& value, const std::string& what) {
   return value.as_string_list(what);
 }
 
+// "a, b" as its names.
+std::vector<std::string> names_in(const std::string& text) {
+  std::vector<std::string> names;
+  for (const std::string& name : split(text, ','))
+    if (!strip(name).empty()) names.push_back(strip(name));
+  return names;
+}
+
+// Numbers and words, as a table writes them.
+std::vector<std::string> cells_of(const Value& value) {
+  if (value.is_null()) return {};
+  std::vector<std::string> cells;
+  for (const Value& cell : value.is_list() ? value.as_list() : List{value})
+    cells.push_back(cell.is_int()      ? fmt::format("{}", cell.as_int())
+                    : cell.is_double() ? fmt::format("{}", cell.as_double())
+                                       : cell.as_string("missing_values"));
+  return cells;
+}
+
 Value request_value(const TableDescription& description) {
   List weights;
   for (const float weight : description.class_weights) weights.emplace_back(double{weight});
@@ -70,6 +96,8 @@ Value request_value(const TableDescription& description) {
               {"classes", Value::of(description.request.classes)},
               {"task", description.request.task},
               {"categorical", description.request.categorical},
+              {"fill_missing", description.request.fill_missing},
+              {"missing", Value::of(description.request.missing)},
               {"drop_duplicates", description.drop_duplicates},
               {"notice", description.notice},
               {"shape", Value::of(description.shape)},
@@ -86,8 +114,10 @@ Dataset prepare_table(const TableDescription& description, const DatasetOptions&
   const std::string& path = description.file;
   TablePlan plan;
   TableOptions reading = description.reading;
+  reading.missing = description.request.missing;
   if (options.apply) {
     plan = TablePlan::from_value(options.apply->description);
+    reading.missing = plan.missing;
     for (const FeaturePlan& feature : plan.features)
       if (feature.role != ColumnRole::number) reading.text_columns.push_back(feature.column);
     if (plan.target == TargetRole::words)
@@ -148,13 +178,25 @@ Dataset load_described_table(const TableDescription& description, const DatasetO
 Dataset load_table_file(const std::string& path, const DatasetOptions& options) {
   TableDescription description;
   description.file = path;
-  for (const std::string& name : split(options.target, ','))
-    if (!name.empty()) description.request.target.push_back(name);
+  description.request.target = names_in(options.target);
   description.request.task = options.task;
   description.request.categorical = options.categorical;
+  description.request.ignore = names_in(options.ignore);
+  description.request.fill_missing = options.fill_missing;
+  description.request.missing = names_in(options.missing_values);
   std::error_code ignored;
-  if (options.target.empty() && !fs::is_directory(path, ignored) && is_jet_table(*open_table(path)))
-    return load_jet_file(path, options);
+  // The jets' own columns have one order of classes, whether the target is named or not.
+  const bool as_it_is = description.request.ignore.empty() && description.request.missing.empty() &&
+                        !options.fill_missing &&
+                        (options.target.empty() || options.target == "class");
+  if (as_it_is && !fs::is_directory(path, ignored)) {
+    const std::unique_ptr<TableSource> source = open_table(path);
+    if (is_jet_table(*source) && (options.target.empty() || has_jet_columns_only(*source))) {
+      Dataset dataset = load_jet_file(path, options);
+      dataset.name = fs::path(path).stem().string();
+      return dataset;
+    }
+  }
   return load_described_table(description, options);
 }
 
@@ -174,7 +216,12 @@ Dataset load_toml_dataset(const std::string& path, DatasetOptions options) {
   description.reading.text_columns = texts_of(values["text_columns"], "text_columns");
   TableRequest& request = description.request;
   request.features = texts_of(values["features"], "features");
-  request.ignore = texts_of(values["ignore"], "ignore");
+  request.ignore =
+      options.ignore.empty() ? texts_of(values["ignore"], "ignore") : names_in(options.ignore);
+  options.fill_missing |= values["fill_missing"].as_bool();
+  request.fill_missing = options.fill_missing;
+  request.missing = options.missing_values.empty() ? cells_of(values["missing_values"])
+                                                   : names_in(options.missing_values);
   request.classes = texts_of(values["classes"], "classes");
   // What is typed wins over what the file says.
   request.target =

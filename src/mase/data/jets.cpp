@@ -113,6 +113,12 @@ bool is_jet_table(const TableSource& source) {
   return fit_target(source, plan);
 }
 
+bool has_jet_columns_only(const TableSource& source) {
+  TablePlan plan = jet_plan();
+  return fit_target(source, plan) &&
+         source.columns().size() == plan.features.size() + plan.target_columns.size();
+}
+
 Dataset load_jet_file(const std::string& path, const DatasetOptions& options) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) throw Error(path, "is a folder, not a file");

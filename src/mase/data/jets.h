@@ -22,6 +22,8 @@ std::string find_jet_file(const std::string& folder);
 
 // Whether a table has the 16 jet features and the classes, under either naming.
 bool is_jet_table(const TableSource& source);
+// And nothing else.
+bool has_jet_columns_only(const TableSource& source);
 
 Dataset load_jet_file(const std::string& path, const DatasetOptions& options);
 

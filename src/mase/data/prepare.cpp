@@ -87,6 +87,36 @@ void fit_quantiles(const float* x, int64_t rows, int64_t features, Preprocessing
   }
 }
 
+// The medians of columns without their missing values.
+std::vector<float> medians(const float* x, int64_t rows, const FeatureNames& names,
+                           const std::string& place) {
+  const size_t width = names.size();
+  std::vector<float> result(width), column;
+  for (size_t i = 0; i < width; ++i) {
+    column.clear();
+    for (size_t row = 0; row < static_cast<size_t>(rows); ++row)
+      if (!std::isnan(x[row * width + i])) column.push_back(x[row * width + i]);
+    if (column.empty())
+      throw Error(place,
+                  fmt::format("column '{}' has no value in any training row", printable(names[i])),
+                  "leave it out: --ignore");
+    const auto middle = column.begin() + static_cast<std::ptrdiff_t>(column.size() / 2);
+    std::nth_element(column.begin(), middle, column.end());
+    result[i] = *middle;
+    if (column.size() % 2 == 0)
+      result[i] = static_cast<float>(
+          (double{*middle} + double{*std::max_element(column.begin(), middle)}) / 2);
+  }
+  return result;
+}
+
+void fill_rows(float* x, int64_t rows, const std::vector<float>& fill) {
+  const size_t width = fill.size();
+  for (int64_t row = 0; row < rows; ++row, x += width)
+    for (size_t i = 0; i < width; ++i)
+      if (std::isnan(x[i])) x[i] = fill[i];
+}
+
 Preprocessing fit(const float* x, int64_t rows, const FeatureNames& names,
                   const std::string& scaling) {
   Preprocessing fitted;
@@ -130,6 +160,7 @@ std::optional<double> validation_share(const std::string& text) {
 }
 
 void scale_rows(float* x, int64_t rows, const Preprocessing& preprocessing) {
+  if (!preprocessing.fill.empty()) fill_rows(x, rows, preprocessing.fill);
   const size_t width = preprocessing.offset.size();
   const float* offset = preprocessing.offset.data();
   const float* scale = preprocessing.scale.data();
@@ -177,8 +208,14 @@ void prepare(RawTable table, const DatasetOptions& options, const std::string& p
       throw Error(place, "the columns differ from those the network was trained on");
     dataset.preprocessing = *options.apply;
   } else {
+    std::vector<float> fill;
+    if (options.fill_missing) {
+      fill = medians(table.data(), static_cast<int64_t>(train), table.feature_names, place);
+      fill_rows(table.data(), table.rows, fill);
+    }
     dataset.preprocessing =
         fit(table.data(), static_cast<int64_t>(train), table.feature_names, options.scaling);
+    dataset.preprocessing.fill = std::move(fill);
   }
   scale_rows(table.data(), table.rows, dataset.preprocessing);
   if (options.class_weighting == "balanced" && dataset.classification)

@@ -38,7 +38,8 @@ void prepare(RawTable table, const DatasetOptions& options, const std::string& p
 // Of each class: as scikit-learn's "balanced", rows / (classes x rows of the class).
 std::vector<float> balanced_weights(std::span<const int32_t> labels, size_t classes);
 
-// x = (raw - offset) / scale over rows in place.
+// x = (raw - offset) / scale over rows in place; what is missing becomes `fill` first, if there is
+// any.
 void scale_rows(float* x, int64_t rows, const Preprocessing& preprocessing);
 
 // The share in "0.1", or nothing for "train".

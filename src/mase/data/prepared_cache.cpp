@@ -170,6 +170,9 @@ PreparedKey prepared_key(const std::string& stem, const std::string& source_file
                  {"categorical", options.categorical},
                  {"class_weighting", options.class_weighting},
                  {"drop_bad_rows", options.drop_bad_rows},
+                 {"fill_missing", options.fill_missing},
+                 {"missing_values", options.missing_values},
+                 {"ignore", options.ignore},
                  {"target", options.target},
                  {"task", options.task},
                  {"further", further}};

@@ -65,10 +65,12 @@ std::vector<float> floats(const Value& value, const std::string& what, size_t co
 }  // namespace
 
 Value preprocessing_to_value(const Preprocessing& preprocessing) {
-  return Dict{{"description", preprocessing.description},
-              {"feature_names", preprocessing.feature_names.to_value()},
-              {"offset", numbers(preprocessing.offset)},
-              {"scale", numbers(preprocessing.scale)}};
+  Dict value{{"description", preprocessing.description},
+             {"feature_names", preprocessing.feature_names.to_value()},
+             {"offset", numbers(preprocessing.offset)},
+             {"scale", numbers(preprocessing.scale)}};
+  if (!preprocessing.fill.empty()) value.set("fill", numbers(preprocessing.fill));
+  return value;
 }
 
 Preprocessing preprocessing_from_value(const Value& value) {
@@ -83,6 +85,8 @@ Preprocessing preprocessing_from_value(const Value& value) {
   const size_t count = preprocessing.feature_names.size();
   preprocessing.offset = floats(value["offset"], "preprocessing.offset", count);
   preprocessing.scale = floats(value["scale"], "preprocessing.scale", count);
+  if (dict.contains("fill"))
+    preprocessing.fill = floats(value["fill"], "preprocessing.fill", count);
   for (const float scale : preprocessing.scale)
     if (!(scale != 0))
       throw Error(value.position(), "preprocessing", "a scale is zero or not a number");

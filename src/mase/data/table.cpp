@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <unordered_map>
 
@@ -32,6 +33,8 @@ class Encoder {
         throw Error(source.path(), fmt::format("column '{}' holds numbers where words are expected",
                                                printable(column.name)));
       recode_.push_back(recoding(column, feature.categories));
+      const bool own = !feature.categories.empty() && feature.categories.back() == missing_category;
+      of_missing_.push_back(own ? static_cast<int>(feature.categories.size()) - 1 : -1);
       width_ += feature.role == ColumnRole::one_hot ? feature.categories.size() : 1;
     }
     if (plan.target == TargetRole::words) {
@@ -44,15 +47,26 @@ class Encoder {
       target_recode_ = recoding(column, plan.classes);
     }
     source.select(std::move(columns));
+    for (const std::string& word : plan.missing)
+      if (const auto number = parse_number(word)) sentinels_.push_back(*number);
+    missing_.resize(plan.features.size());
   }
 
   size_t width() const { return width_; }
+  // How many cells of each feature's column were missing and kept.
+  const std::vector<int64_t>& missing() const { return missing_; }
 
   // False for a row with a missing or infinite number, if `skip` allows that.
-  bool features(const double* cells, int64_t row, bool skip, float* out) const {
+  bool features(const double* cells, int64_t row, bool skip, float* out) {
     for (size_t i = 0; i < plan_.features.size(); ++i) {
       const FeaturePlan& feature = plan_.features[i];
-      const double cell = cells[i];
+      double cell = cells[i];
+      if (feature.role == ColumnRole::number && is_sentinel(cell)) cell = missing_cell;
+      if (std::isnan(cell) && plan_.fill_missing) {
+        ++missing_[i];
+        out = put_missing(i, row, out);
+        continue;
+      }
       const auto number = static_cast<float>(cell);
       if (!std::isfinite(number)) {
         if (skip) return false;
@@ -83,9 +97,11 @@ class Encoder {
     cells += plan_.features.size();
     const size_t count = plan_.target_columns.size();
     for (size_t i = 0; i < count; ++i) {
-      if (std::isfinite(static_cast<float>(cells[i]))) continue;
+      const bool number = plan_.target != TargetRole::words;
+      if (std::isfinite(static_cast<float>(cells[i])) && !(number && is_sentinel(cells[i])))
+        continue;
       if (skip) return false;
-      bad(plan_.target_columns[i], cells[i], row);
+      bad(plan_.target_columns[i], std::isinf(cells[i]) ? cells[i] : missing_cell, row);
     }
     if (plan_.target == TargetRole::words) {
       const int code = target_recode_[static_cast<size_t>(cells[0])];
@@ -114,6 +130,32 @@ class Encoder {
     return source_.column(name);  // which explains what is missing
   }
 
+  bool is_sentinel(double cell) const {
+    return std::find(sentinels_.begin(), sentinels_.end(), cell) != sentinels_.end();
+  }
+
+  float* put_missing(size_t i, int64_t row, float* out) const {
+    const FeaturePlan& feature = plan_.features[i];
+    const int code = of_missing_[i];
+    if (feature.role == ColumnRole::number) {
+      *out++ = std::numeric_limits<float>::quiet_NaN();
+      return out;
+    }
+    if (code < 0)
+      throw Error(source_.place(row),
+                  fmt::format("column '{}' is missing, and was in no row that the network was "
+                              "trained on",
+                              printable(feature.column)),
+                  "known: " + join(feature.categories, ", "));
+    if (feature.role == ColumnRole::ordinal) {
+      *out++ = static_cast<float>(code);
+      return out;
+    }
+    for (size_t k = 0; k < feature.categories.size(); ++k)
+      *out++ = k == static_cast<size_t>(code) ? 1.0f : 0.0f;
+    return out;
+  }
+
   // Category numbers of the file as numbers of the plan.
   static std::vector<int> recoding(const TableColumn& column,
                                    const std::vector<std::string>& categories) {
@@ -139,13 +181,18 @@ class Encoder {
                             std::isnan(cell)   ? "missing or not a number"
                             : std::isinf(cell) ? "infinite"
                                                : "too large for float32"),
-                "--drop-bad-rows leaves such rows out");
+                std::isnan(cell) && !plan_.fill_missing
+                    ? "--drop-bad-rows leaves such rows out, --fill-missing fills what is missing"
+                    : "--drop-bad-rows leaves such rows out");
   }
 
   TableSource& source_;
   const TablePlan& plan_;
   std::vector<std::vector<int>> recode_;
   std::vector<int> target_recode_;
+  std::vector<int> of_missing_;  // the category of missing words; -1: none
+  std::vector<double> sentinels_;
+  std::vector<int64_t> missing_;
   size_t width_ = 0;
 };
 
@@ -225,7 +272,7 @@ void check_classes(const TableResult& result, const std::string& path) {
 
 TableResult read_table(TableSource& source, TablePlan plan, const TableCleaning& cleaning) {
   TableResult result;
-  const Encoder encoder(source, plan);
+  Encoder encoder(source, plan);
   check_memory(source.path(), source.rows(), encoder.width());
   RawTable& table = result.table;
   table.feature_names = plan.feature_names();
@@ -264,6 +311,9 @@ TableResult read_table(TableSource& source, TablePlan plan, const TableCleaning&
     }
   }
   if (table.rows == 0) throw Error(source.path(), "no usable rows are left");
+  for (size_t i = 0; i < plan.features.size(); ++i)
+    if (encoder.missing()[i] > 0)
+      result.filled.emplace_back(plan.features[i].column, encoder.missing()[i]);
   result.plan = std::move(plan);
   if (result.plan.target == TargetRole::none) return result;
   if (result.plan.target == TargetRole::undecided || result.plan.target == TargetRole::codes)
@@ -287,6 +337,19 @@ void tell_what_was_dropped(const TableResult& result, const std::string& path,
             ? "1 row"
             : with_thousands(static_cast<int64_t>(result.bad_rows.size())) + " rows",
         join(result.bad_places, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
+  }
+  if (options.notify && !result.filled.empty()) {
+    constexpr size_t shown = 10;
+    std::vector<std::string> columns;
+    for (const auto& [column, count] : result.filled)
+      if (columns.size() < shown)
+        columns.push_back(fmt::format("{} ({})", printable(column), with_thousands(count)));
+    const size_t more = result.filled.size() - columns.size();
+    options.notify(fmt::format(
+        "{}: missing values of {}{}: numbers take the median of the training rows, words are the "
+        "category '{}'",
+        path, join(columns, ", "), more > 0 ? fmt::format(" and {} more columns", more) : "",
+        missing_category));
   }
   if (options.notify && result.duplicates > 0)
     options.notify(
@@ -314,16 +377,21 @@ bool fit_target(const TableSource& source, TablePlan& plan) {
 }
 
 Split load_rows(const std::string& path, const Preprocessing& preprocessing,
-                const DatasetOptions& options, std::vector<int64_t>* left_out) {
+                const DatasetOptions& options, std::vector<int64_t>* left_out, bool with_target) {
   TablePlan plan = TablePlan::from_value(preprocessing.description);
   if (FeatureNames(plan.feature_names()) != preprocessing.feature_names)
     throw Error(path, "the stored preprocessing does not describe its own features");
   TableOptions table_options;
   for (const FeaturePlan& feature : plan.features)
     if (feature.role != ColumnRole::number) table_options.text_columns.push_back(feature.column);
+  if (!with_target) {
+    plan.target = TargetRole::none;
+    plan.target_columns.clear();
+  }
   if (plan.target == TargetRole::words)
     table_options.text_columns.insert(table_options.text_columns.end(), plan.target_columns.begin(),
                                       plan.target_columns.end());
+  table_options.missing = plan.missing;
   const std::unique_ptr<TableSource> source = open_table(path, table_options);
   if (!fit_target(*source, plan)) {
     plan.target = TargetRole::none;

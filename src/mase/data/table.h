@@ -35,6 +35,10 @@ struct TablePlan {
   TargetRole target = TargetRole::none;
   std::vector<std::string> target_columns = {};
   std::vector<std::string> classes = {};
+  // Missing numbers stay missing (NaN) and missing words are a category of their own; else a row
+  // with one is a bad row.
+  bool fill_missing = false;
+  std::vector<std::string> missing = {};  // further words and numbers for what is missing
 
   std::vector<std::string> feature_names() const;  // one-hot: "colour=red"
   Value to_value() const;
@@ -48,7 +52,12 @@ struct TableRequest {
   std::vector<std::string> classes = {};  // empty: those found
   std::string task = "auto";              // classification, regression
   std::string categorical = "one-hot";
+  bool fill_missing = false;
+  std::vector<std::string> missing = {};
 };
+
+// What a missing word is called among the categories of its column.
+inline constexpr const char* missing_category = "(missing)";
 
 TablePlan make_plan(const TableSource& source, const TableRequest& request);
 
@@ -58,6 +67,7 @@ struct TableResult {
   int64_t duplicates = 0;
   std::vector<int64_t> bad_rows = {};        // left out: their numbers in the file, from 0
   std::vector<std::string> bad_places = {};  // of the first few: "a.csv:17"
+  std::vector<std::pair<std::string, int64_t>> filled = {};  // columns, and how many were missing
 };
 
 struct TableCleaning {
@@ -69,7 +79,7 @@ struct TableCleaning {
 
 TableResult read_table(TableSource& source, TablePlan plan, const TableCleaning& cleaning);
 
-// Says which rows were left out, if any.
+// Says which rows were left out, if any, and what was missing.
 void tell_what_was_dropped(const TableResult& result, const std::string& path,
                            const DatasetOptions& options);
 
@@ -78,10 +88,12 @@ void tell_what_was_dropped(const TableResult& result, const std::string& path,
 bool fit_target(const TableSource& source, TablePlan& plan);
 
 // The rows of a file as a network trained with `preprocessing` wants them, in file order. Labels or
-// targets are filled if the file has the target's columns. Rows left out (drop_bad_rows) are told,
-// and their numbers in the file given if asked for. For predict.
+// targets are filled if the file has the target's columns, unless nobody wants them: rows to
+// predict may have empty ones. Rows left out (drop_bad_rows) are told, and their numbers in the
+// file given if asked for.
 Split load_rows(const std::string& path, const Preprocessing& preprocessing,
-                const DatasetOptions& options, std::vector<int64_t>* left_out = nullptr);
+                const DatasetOptions& options, std::vector<int64_t>* left_out = nullptr,
+                bool with_target = true);
 
 // The column of that name, or of the same name with the jet files' prefix "j_"; nothing if absent.
 std::optional<size_t> find_column(const TableSource& source, const std::string& name);

@@ -73,7 +73,10 @@ Value TablePlan::to_value() const {
   Dict target_value{{"columns", Value::of(target_columns)}, {"classes", Value::of(classes)}};
   for (const TargetName& role : target_names)
     if (role.role == target) target_value.set("kind", role.name);
-  return Dict{{"columns", std::move(columns)}, {"target", std::move(target_value)}};
+  Dict value{{"columns", std::move(columns)}, {"target", std::move(target_value)}};
+  if (fill_missing) value.set("fill_missing", true);
+  if (!missing.empty()) value.set("missing", Value::of(missing));
+  return value;
 }
 
 TablePlan TablePlan::from_value(const Value& value) {
@@ -94,6 +97,8 @@ TablePlan TablePlan::from_value(const Value& value) {
       feature.categories = column["categories"].as_string_list("columns.categories");
     plan.features.push_back(std::move(feature));
   }
+  plan.fill_missing = value["fill_missing"].is_bool() && value["fill_missing"].as_bool();
+  if (!value["missing"].is_null()) plan.missing = value["missing"].as_string_list("missing");
   const Value& target = value["target"];
   if (target.is_null()) return plan;
   plan.target_columns = target["columns"].as_string_list("target.columns");
@@ -117,6 +122,8 @@ TablePlan make_plan(const TableSource& source, const TableRequest& request) {
   TablePlan plan;
   plan.target_columns = request.target.empty() ? guess_target(source) : request.target;
   plan.classes = request.classes;
+  plan.fill_missing = request.fill_missing;
+  plan.missing = request.missing;
   for (const std::string& name : plan.target_columns) source.column(name);  // must be there
   for (const std::string& name : request.ignore) source.column(name);
 
@@ -143,6 +150,7 @@ TablePlan make_plan(const TableSource& source, const TableRequest& request) {
     if (column.text) {
       feature.role = one_hot ? ColumnRole::one_hot : ColumnRole::ordinal;
       feature.categories = column.categories;
+      if (plan.fill_missing && !column.complete) feature.categories.emplace_back(missing_category);
     }
     width += feature.role == ColumnRole::one_hot ? feature.categories.size() : 1;
     if (feature.role == ColumnRole::one_hot && feature.categories.size() > 4096)

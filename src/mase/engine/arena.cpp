@@ -55,22 +55,23 @@ void place_tensors(Plan& plan) {
   }
   std::stable_sort(wanted.begin(), wanted.end(),
                    [](const Life& a, const Life& b) { return a.floats > b.floats; });
-  std::vector<Life> placed;
+  std::vector<Life>
+      placed;  // by offset: thousands of results that are all kept are not sorted anew
+  placed.reserve(wanted.size());
   for (Life& life : wanted) {
-    std::vector<const Life*> rivals;
-    for (const Life& other : placed)
-      if (other.first <= life.last && life.first <= other.last) rivals.push_back(&other);
-    std::sort(rivals.begin(), rivals.end(),
-              [](const Life* a, const Life* b) { return a->offset < b->offset; });
     size_t offset = 0;
-    for (const Life* rival : rivals) {
-      if (offset + life.floats <= rival->offset) break;
-      offset = std::max(offset, rival->offset + rival->floats);
+    for (const Life& other : placed) {
+      if (other.first > life.last || life.first > other.last) continue;
+      if (offset + life.floats <= other.offset) break;
+      offset = std::max(offset, other.offset + other.floats);
     }
     life.offset = offset;
     plan.at(life.tensor).offset = offset;
     plan.arena_floats = std::max(plan.arena_floats, offset + life.floats);
-    placed.push_back(life);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), life,
+                         [](const Life& a, const Life& b) { return a.offset < b.offset; }),
+        life);
   }
 }
 

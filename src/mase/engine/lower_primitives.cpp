@@ -485,11 +485,13 @@ Slot Lowerer::batch_mean(Slot x, std::optional<Slot> weights) {
 }
 
 Slot Lowerer::cross_entropy(Slot logits, Slot labels, std::optional<Slot> class_weights) {
-  if (!is_batch(logits) || shape(logits).size() != 2 || !is_batch(labels)) return -1;
+  if (!is_batch(logits) || shape(logits).size() < 2 || !is_batch(labels)) return -1;
   if (plan_.at(labels).element != DType::i32) return -1;
-  Primitive primitive{.in = {flat(logits), labels}, .payload = CrossEntropyPayload{}};
+  if (shape(labels).size() + 1 != shape(logits).size()) return -1;
+  Primitive primitive{.in = {relayout(logits, Axes::sequence(shape(logits).size())), labels},
+                      .payload = CrossEntropyPayload{}};
   if (class_weights) {
-    if (shape(*class_weights) != Shape{shape(logits)[1]}) return -1;
+    if (shape(*class_weights) != Shape{shape(logits).back()}) return -1;
     primitive.in.push_back(*class_weights);
   }
   return add("cross_entropy", std::move(primitive), {}, Layout::fixed);

@@ -108,8 +108,10 @@ Slot Trial::parameter(const Shape& shape, Values values) {
   return slot;
 }
 
-Slot Trial::labels(int64_t classes) {
-  const Slot slot = activation({}, {0, static_cast<double>(classes - 1), true});
+Slot Trial::labels(int64_t classes, const Shape& tokens) {
+  const double least = tokens.empty() ? 0 : -1;
+  const Slot slot = activation(tokens, {least, static_cast<double>(classes - 1), true});
+  plan_.at(slot).axes = Axes::sequence(tokens.size() + 1, 0);
   plan_.at(slot).element = DType::i32;
   return slot;
 }

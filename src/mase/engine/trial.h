@@ -44,7 +44,8 @@ class Trial {
   int64_t batch(int64_t large, int64_t most = 40);           // then: samples of the largest batch
   Slot activation(const Shape& sample, Values values = {});  // in a drawn layout
   Slot parameter(const Shape& shape, Values values = {});
-  Slot labels(int64_t classes);
+  // Of samples, or of each token: some of those are none.
+  Slot labels(int64_t classes, const Shape& tokens = {});
   Slot rounded(Slot slot, int width, int frac);  // to fixed point
   // The samples of a placeholder, which the caller has.
   void samples(const Shape& sample);

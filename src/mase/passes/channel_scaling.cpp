@@ -202,14 +202,6 @@ ConsumerForm form_of(const Graph& graph, NodeId consumer) {
   return form;
 }
 
-void refit(Module& module) {
-  for (const LearnedOperand& learned : learned_operands(module))
-    if (!is_activation(learned.operand))
-      std::erase_if(module.parameters,
-                    [&](const auto& entry) { return entry.first == learned.parameter; });
-  fit_learned_parameters(module);
-}
-
 // Why these products cannot take the scale; empty if they can.
 std::string consumer_obstacle(const Graph& graph, const ScalingSite& site, const Channels& at,
                               const std::vector<Shape>& shapes) {
@@ -333,6 +325,14 @@ Tensor scaled_columns(const ScalingSite& site, const Graph& graph, NodeId consum
     values[i] = static_cast<float>(inverse ? values[i] / scale : values[i] * scale);
   }
   return weight;
+}
+
+void refit(Module& module) {
+  for (const LearnedOperand& learned : learned_operands(module))
+    if (!is_activation(learned.operand))
+      std::erase_if(module.parameters,
+                    [&](const auto& entry) { return entry.first == learned.parameter; });
+  fit_learned_parameters(module);
 }
 
 void apply_scales(Graph& graph, const ScalingSite& site, const std::vector<double>& scales) {

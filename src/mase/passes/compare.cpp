@@ -137,16 +137,20 @@ std::vector<LayerError> compare_layers(const Graph& original, const Graph& trans
   }
   if (errors.empty()) return errors;
 
+  // Who reads a result, and in which format.
+  std::map<NodeId, std::vector<std::pair<size_t, const Quantizer*>>> readers;
+  for (const auto& [node_id, index] : place) {
+    const Node& node = transformed.node(node_id);
+    const std::vector<NodeId> sources = transformed.inputs_of(node_id);
+    for (size_t i = 0; i < sources.size(); ++i)
+      readers[sources[i]].emplace_back(
+          index, transformed.quantization_of(node).find(operand_of_input(transformed, node, i)));
+  }
   const auto saturations = [&](NodeId id, const Tensor& result) {
-    for (const auto& [node_id, index] : place) {
-      const std::vector<NodeId> sources = transformed.inputs_of(node_id);
-      const Quantization& quantization = transformed.quantization_of(transformed.node(node_id));
-      for (size_t i = 0; i < sources.size(); ++i)
-        if (sources[i] == id)
-          count_saturated(
-              quantization.find(operand_of_input(transformed, transformed.node(node_id), i)),
-              result, errors[index]);
-    }
+    const auto found = readers.find(id);
+    if (found == readers.end()) return;
+    for (const auto& [index, quantizer] : found->second)
+      count_saturated(quantizer, result, errors[index]);
   };
   // Part by part, since all results of the original are kept until the other has them.
   MASE_CHECK(!inputs.empty(), "no inputs");

@@ -261,7 +261,8 @@ constexpr CostQuantity quantities[] = {
     {"ebops_exact", "EBOPs per sample, exact", true, &LayerCost::ebops_exact},
     {"operand_bits", "Operand bits", false, &LayerCost::operand_bits},
     {"weight_memory_bits", "Weight memory (bits)", true, &LayerCost::weight_memory},
-    {"activation_memory_bits", "Activation memory (bits)", false, &LayerCost::activation_memory},
+    {"activation_memory_bits", "Memory of all results (bits)", false,
+     &LayerCost::activation_memory},
 };
 
 Value layer_value(const LayerCost& cost) {

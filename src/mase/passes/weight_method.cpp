@@ -135,6 +135,7 @@ PassResult improve_weights(Graph& graph, const Value& args, PassContext& context
   bool any = false;
   // Layers with one input follow each other and are collected in one run.
   std::map<NodeId, ProductInputs> seen, heldout;
+  LayerStream seen_rows(rows.seen), heldout_rows(rows.heldout);
   NodeId collected = -1;
   for (size_t at = 0; at < work.size(); ++at) {
     const NodeId id = work[at];
@@ -143,8 +144,8 @@ PassResult improve_weights(Graph& graph, const Value& args, PassContext& context
       std::vector<NodeId> same;
       for (size_t other = at; other < work.size(); ++other)
         if (changed.inputs_of(work[other]).front() == source) same.push_back(work[other]);
-      seen = product_inputs(changed, same, rows.seen);
-      heldout = product_inputs(changed, same, rows.heldout);
+      seen = product_inputs(changed, same, seen_rows);
+      heldout = product_inputs(changed, same, heldout_rows);
       collected = source;
     }
     const Node& node = changed.node(id);

@@ -2,10 +2,10 @@
 // Figures on a split, and outputs for rows of a file.
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <limits>
 
 #include "mase/base/text.h"
+#include "mase/data/token_rows.h"
 #include "mase/ir/value_type.h"
 #include "mase/run/experiment.h"
 #include "mase/run/input_rows.h"
@@ -56,59 +56,19 @@ int64_t batch_for(int64_t wanted, int64_t rows) {
   return std::min(wanted, std::max<int64_t>(1, rows));
 }
 
-// The rows of several tensors, one after another.
-template <typename T>
-Tensor joined(const std::vector<const Tensor*>& parts) {
-  Shape shape = parts.at(0)->shape();
-  shape[0] = 0;
-  for (const Tensor* part : parts) shape[0] += part->dim(0);
-  Tensor all(shape, parts[0]->dtype());
-  T* to = all.mutable_data<T>();
-  for (const Tensor* part : parts)
-    to = std::copy_n(part->data<T>(), static_cast<size_t>(part->numel()), to);
-  return all;
-}
-
-// The figures of training, validation and test rows together: a held-out file as a whole.
-Evaluation all_rows_of(const std::function<Evaluation(const char*)>& evaluate,
-                       const Dataset& data) {
-  Evaluation all;
-  all.split = "all";
-  std::vector<Evaluation> parts;
-  std::vector<const Tensor*> outputs, labels, targets;
-  parts.reserve(3);
-  for (const auto& [name, split] :
-       {std::pair{"train", &data.train}, {"validation", &data.validation}, {"test", &data.test}}) {
-    if (split->rows() == 0) continue;
-    const Evaluation& part = parts.emplace_back(evaluate(name));
-    all.score.loss_sum += part.score.loss_sum;
-    all.score.correct += part.score.correct;
-    all.score.rows += part.score.rows;
-    all.seconds += part.seconds;
-    outputs.push_back(&part.outputs);
-    if (split->labels.numel() > 0) labels.push_back(&split->labels);
-    if (split->targets.numel() > 0) targets.push_back(&split->targets);
-  }
-  if (parts.empty()) throw Error(data.name, "has no rows");
-  all.outputs = joined<float>(outputs);
-  Split rows;
-  rows.x = Tensor({all.score.rows, 1});  // figures are made of outputs: only their number counts
-  if (!labels.empty()) rows.labels = joined<int32_t>(labels);
-  if (!targets.empty()) rows.targets = joined<float>(targets);
-  all.record = evaluation_record("all", rows, all.outputs, all.score, data);
-  return all;
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, double>> named_figures(const Evaluation& evaluation,
                                                           bool classification) {
   const std::string& split = evaluation.split;
   const std::string prefix = split == "validation" ? "val" : split;
+  const Value& perplexity = evaluation.record["perplexity"];
   std::vector<std::pair<std::string, double>> figures;
   if (classification)
     figures.emplace_back(prefix + "_acc_epoch", single(evaluation.score.accuracy()));
   figures.emplace_back(prefix + "_loss_epoch", single(evaluation.score.loss()));
+  if (perplexity.is_number())
+    figures.emplace_back(prefix + "_perplexity_epoch", single(perplexity.as_double()));
   if (classification) return figures;
   for (const MetricRecord* metric : Registry<MetricRecord>::instance().all()) {
     const Value& value = evaluation.record[metric->name];
@@ -121,7 +81,6 @@ std::vector<std::pair<std::string, double>> named_figures(const Evaluation& eval
 }
 
 Evaluation Experiment::evaluate(const std::string& split) {
-  if (split == "all") return all_rows_of([this](const char* one) { return evaluate(one); }, data());
   if (!network_.loaded) observer_.warning("no --load: the network has its initial random weights");
   apply_passes_aloud();
   const Split rows = this->split(split);
@@ -145,9 +104,24 @@ Evaluation Experiment::evaluate_program(Program& program, const std::string& nam
   const auto elapsed = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  result.outputs = predict_rows(program, rows, &result.score, [&](int64_t batch, int64_t batches) {
+  const auto progress = [&](int64_t batch, int64_t batches) {
     if (observer_.progress) observer_.progress({"Testing", batch, batches, elapsed()});
-  });
+  };
+  if (has_token_labels(data())) {  // the scores of all tokens at all places would fill the memory
+    const int64_t largest = program.options().batch_size;
+    const int64_t batches = (rows.rows() + largest - 1) / largest;
+    for (int64_t b = 0; b < batches; ++b) {
+      const Score part =
+          score_rows(program, rows, b * largest, std::min(rows.rows(), (b + 1) * largest));
+      result.score.loss_sum += part.loss_sum;
+      result.score.loss_weight += part.loss_weight;
+      result.score.correct += part.correct;
+      result.score.rows += part.rows;
+      progress(b + 1, batches);
+    }
+  } else {
+    result.outputs = predict_rows(program, rows, &result.score, progress);
+  }
   result.seconds = elapsed();
   result.record = evaluation_record(name, rows, result.outputs, result.score, data());
   if (const Value& without = result.record["rows_without_scores"]; without.is_int())

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training: the loop with its run folder around it, and the evaluation of the best weights.
+#include <algorithm>
 #include <filesystem>
 
 #include "mase/base/text.h"
+#include "mase/passes/costs.h"
+#include "mase/passes/saturation.h"
 #include "mase/run/describe.h"
 #include "mase/run/event_log.h"
 #include "mase/run/experiment.h"
@@ -42,6 +45,21 @@ Value figures_of(const Value& evaluation) {
   for (const auto& [key, value] : evaluation.as_dict())
     if (value.is_number() || key == "split") figures.set(key, value);
   return figures;
+}
+
+// What number formats cut off, on so many training rows as take no time.
+void tell_saturation(const Graph& graph, const Dataset& dataset, const std::string& when,
+                     const Observer& observer) {
+  if (graph.placeholders().size() != 1) return;
+  const bool quantized = std::any_of(graph.order().begin(), graph.order().end(), [&](NodeId id) {
+    return graph.quantization_of(graph.node(id)).active();
+  });
+  if (!quantized) return;
+  constexpr int64_t most = 256, fewest = 8, work = int64_t{1} << 32;
+  const int64_t macs = std::max<int64_t>(1, network_cost(graph, 1).total().macs);
+  const int64_t rows = std::min(dataset.train.rows(), std::clamp(work / macs, fewest, most));
+  const std::string text = saturation_text(saturations(graph, {dataset.train.samples(0, rows)}));
+  if (!text.empty()) observer.warning(fmt::format("{}, on {} training rows, {}", when, rows, text));
 }
 
 // The loop's own calls, with the event files between it and the observer.
@@ -89,6 +107,8 @@ TrainOutcome Experiment::train_in(const TrainSpec& spec, RunFolder* folder, bool
                                   TrainResult& result) {
   const Dataset& dataset = data();
   apply_passes_aloud(folder ? folder->path() + "/software/transform" : "");
+  if (network_.loaded && !resume)
+    tell_saturation(network_.graph, dataset, "before training", observer_);
   TrainOptions options = spec.options;
   options.batch_size = spec_.batch_size;
   options.threads = spec_.threads;
@@ -135,6 +155,7 @@ void Experiment::finish_training(const TrainSpec& spec, RunFolder& folder, Train
   const std::string best = folder.checkpoint("best");
   if (result.outcome.status == TrainStatus::finished && std::filesystem::exists(best)) {
     load_into(network_.graph, load_checkpoint(best, CheckpointType::pl), best);
+    tell_saturation(network_.graph, data(), "in the best network", observer_);
     Value& record = folder.record();
     Program& program = *result.outcome.evaluation;
     program.load_from(network_.graph);

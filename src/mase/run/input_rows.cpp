@@ -10,9 +10,11 @@
 #include "mase/data/pictures.h"
 #include "mase/data/prepare.h"
 #include "mase/data/table.h"
+#include "mase/data/text_rows.h"
 #include "mase/data/tokens.h"
 #include "mase/io/numpy/numpy_tensors.h"
 #include "mase/io/tables/table_source.h"
+#include "mase/models/hf.h"
 
 namespace mase {
 namespace {
@@ -97,8 +99,11 @@ Tensor rows_of_array(const std::string& path, const std::string& wanted) {
 std::string vocabulary_of(const InputOptions& options, const Network& network) {
   if (!options.vocabulary.empty() || !network.notes.data) return options.vocabulary;
   const Value& arguments = network.notes.data->options.arguments;
-  const Value& noted = arguments.is_dict() ? arguments["vocabulary"] : Value();
-  return noted.is_string() ? noted.as_string() : "";
+  for (const char* key : {"vocabulary", "tokenizer"}) {
+    const Value& noted = arguments.is_dict() ? arguments[key] : Value();
+    if (noted.is_string() && !noted.as_string().empty()) return noted.as_string();
+  }
+  return "";
 }
 
 Tensor rows_of_sentences(const std::string& path, const Node& input, const Network& network,
@@ -112,7 +117,10 @@ Tensor rows_of_sentences(const std::string& path, const Node& input, const Netwo
     throw Error(vocabulary, "no such file: the vocabulary that the network was trained with",
                 "name it: --vocabulary FILE");
   std::string notice;
-  Tensor ids = read_sentences(path, vocabulary, element_count(input.sample_shape), notice);
+  const int64_t length = element_count(input.sample_shape);
+  const bool packed = is_hf_graph(network.graph) && network.graph.meta.at("hf")["packed"].is_int();
+  Tensor ids = packed ? packed_sentences(path, {vocabulary, length}, notice)
+                      : read_sentences(path, vocabulary, length, notice);
   if (!notice.empty() && options.data.notify)
     options.data.notify(fmt::format("{}: {}", path, notice));
   return ids.to(DType::f32);
@@ -142,14 +150,16 @@ bool is_nameless(const std::string& path, const Preprocessing& preprocessing) {
 }
 
 // Rows of an array with a missing or infinite value: left out and told, or the first is an error.
+// With `fills` what is missing is filled later.
 Tensor clean_rows(const Tensor& x, const std::string& path, const DatasetOptions& options,
-                  std::vector<int64_t>& left_out) {
+                  bool fills, std::vector<int64_t>& left_out) {
   const int64_t rows = x.shape().at(0), width = width_of_rows(x);
   const float* values = x.data<float>();
   std::vector<std::string> places;
   const auto bad = [&](int64_t row) {
-    return !std::all_of(values + row * width, values + (row + 1) * width,
-                        [](float value) { return std::isfinite(value); });
+    return !std::all_of(values + row * width, values + (row + 1) * width, [&](float value) {
+      return std::isfinite(value) || (fills && std::isnan(value));
+    });
   };
   for (int64_t row = 0; row < rows; ++row) {
     if (!bad(row)) continue;
@@ -187,7 +197,7 @@ Tensor rows_to_take(const std::string& path, const Network& network, const Input
   const bool named = kind == ".csv" || kind == ".arff" || kind == ".h5" || kind == ".hdf5" ||
                      (kind == ".npz" && !array_of_file(path, options.tensor));
   if (prepare && named && !(kind == ".csv" && is_nameless(path, *preprocessing)))
-    return load_rows(path, *preprocessing, options.data, &left_out).x;
+    return load_rows(path, *preprocessing, options.data, &left_out, false).x;
   Tensor x = rows_of_file(path, input, network, options);
   if (x.shape().at(0) > 0 && width_of_rows(x) != features)
     throw Error(
@@ -196,7 +206,8 @@ Tensor rows_to_take(const std::string& path, const Network& network, const Input
             ? "a single row has the shape [1, " + std::to_string(features) + "]"
             : "give one column for each feature and nothing else");
   // Another tool's network may mean missing and infinite values.
-  if (!is_foreign(network)) x = clean_rows(x, path, options.data, left_out);
+  const bool fills = prepare && !preprocessing->fill.empty();
+  if (!is_foreign(network)) x = clean_rows(x, path, options.data, fills, left_out);
   if (prepare && static_cast<int64_t>(preprocessing->offset.size()) == features)
     scale_rows(x.mutable_data<float>(), x.shape()[0], *preprocessing);
   return x;

@@ -19,7 +19,10 @@ Value data_value(const DataSpec& data) {
               {"categorical", options.categorical},
               {"scaling", options.scaling},
               {"class_weights", options.class_weighting},
-              {"drop_bad_rows", options.drop_bad_rows}};
+              {"drop_bad_rows", options.drop_bad_rows},
+              {"fill_missing", options.fill_missing},
+              {"missing_values", options.missing_values},
+              {"ignore", options.ignore}};
 }
 
 DataSpec data_from_value(const Value& value) {
@@ -34,6 +37,9 @@ DataSpec data_from_value(const Value& value) {
   text("categorical", data.options.categorical);
   text("scaling", data.options.scaling);
   text("class_weights", data.options.class_weighting);
+  text("missing_values", data.options.missing_values);
+  text("ignore", data.options.ignore);
+  if (value["fill_missing"].is_bool()) data.options.fill_missing = value["fill_missing"].as_bool();
   if (value["arguments"].is_dict()) data.options.arguments = value["arguments"];
   if (value["drop_bad_rows"].is_bool())
     data.options.drop_bad_rows = value["drop_bad_rows"].as_bool();

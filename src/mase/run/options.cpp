@@ -134,6 +134,12 @@ std::vector<Field> data_options() {
            "rows as MASE does",
            {}, {"validation_split"}),
       flag(data, "drop_bad_rows", "leave out rows with missing or non-finite values"),
+      flag(data, "fill_missing",
+           "tables: the median of the training rows for missing numbers, a category of their own "
+           "for missing words"),
+      text(data, "missing_values", {},
+           "tables: what else is a missing value, beside empty cells, NA and ?: -999,unknown"),
+      text(data, "ignore", {}, "tables: columns to leave out, such as id,name"),
       flag(data, "disable_dataset_cache", "prepare the data afresh"),
       text(data, "target", {}, "tables: the column to predict"),
       text(data, "categorical", "one-hot", "tables: how words become numbers",

@@ -103,19 +103,27 @@ DataSpec data_spec(const Settings& settings) {
   if (settings.has("val_split")) options.validation_split = text_of(settings, "val_split");
   options.seed = seed_of(settings);
   options.drop_bad_rows = is_set(settings, "drop_bad_rows");
+  options.fill_missing = is_set(settings, "fill_missing");
+  options.missing_values = text_of(settings, "missing_values");
+  options.ignore = text_of(settings, "ignore");
   options.use_cache = !is_set(settings, "disable_dataset_cache");
   options.target = text_of(settings, "target");
   if (settings["target"].position() && is_fpga(options.target)) options.target.clear();
   if (settings.given("task")) {
     const TaskRecord* task =
         Registry<TaskRecord>::instance().find(task_name(text_of(settings, "task")));
-    options.task = task->classes ? "classification" : "regression";
+    options.task = task->each_token ? task->name : task->classes ? "classification" : "regression";
+    const DatasetRecord* record = spec.name.empty() ? nullptr : find_dataset(spec.name);
+    if (task->each_token && !spec.name.empty() && !(record && record->options.find("tokenizer")))
+      throw Error(settings["task"].position(), "task",
+                  fmt::format("{} are no data for '{}'", printable(spec.name), task->name),
+                  "data for it: running_text");
   }
   if (settings.has("categorical")) options.categorical = text_of(settings, "categorical");
   if (settings.has("scaling")) options.scaling = text_of(settings, "scaling");
   if (settings.has("class_weights")) options.class_weighting = text_of(settings, "class_weights");
-  for (const char* option :
-       {"task", "val_split", "drop_bad_rows", "target", "categorical", "scaling", "class_weights"})
+  for (const char* option : {"task", "val_split", "drop_bad_rows", "fill_missing", "missing_values",
+                             "ignore", "target", "categorical", "scaling", "class_weights"})
     if (settings.given(option)) spec.given.push_back(option);
   spec.given_arguments = given_record_options(settings, "dataset");
   if (!spec.name.empty()) {

@@ -195,7 +195,8 @@ class MaseGraph:
             example = values or None
             if example is None and hasattr(self.model, "class_for_deserialization"):
                 example = example_inputs(self.model, [node.target for node in model.graph.nodes if node.op == "placeholder"])
-        meta = {} if model is self.model else {"without_loss": True}
+        # Outputs by name, a loss and the configuration are in the .pt only.
+        meta = {"more_in_pt": True} if hasattr(self.model, "class_for_deserialization") else {}
         return from_torch(model, example, partial=partial, meta=meta)
 
     def _drawn(self) -> Any:
@@ -244,8 +245,10 @@ class MaseGraph:
         from mase import load, to_torch
 
         name = os.fspath(checkpoint)
+        if not os.path.exists(f"{name}.mz") and not os.path.exists(f"{name}.pt"):
+            raise FileNotFoundError(f"{name}: there is no {name}.pt and no {name}.mz, as mg.export({name!r}) writes them")
         native = load(f"{name}.mz") if os.path.exists(f"{name}.mz") or not os.path.exists(f"{name}.pt") else None
-        if native is not None and not (native.meta.get("without_loss") and os.path.exists(f"{name}.pt")):
+        if native is not None and not (native.meta.get("more_in_pt") and os.path.exists(f"{name}.pt")):
             graph = cls(to_torch(native))
         else:  # what export wrote with torch's own means, which run what is in the file
             import torch

@@ -434,7 +434,8 @@ const Register<CommandRecord> registered{{
                     {.name = "model",
                      .help = "network name, description (.toml) or file (.onnx, .mz); with "
                              "primitives: only the one of this name",
-                     .required = false}},
+                     .required = false,
+                     .option = true}},
     .options = {{
         {.name = "batch_size",
          .type = FieldType::integer,

@@ -27,6 +27,8 @@ std::string script() {
   std::string cases, values;
   for (const CommandRecord* command : Registry<CommandRecord>::instance().all()) {
     std::vector<std::string> flags = {"--help"};
+    for (const Positional& positional : command->positionals)
+      if (positional.option) flags.push_back(flag(positional.name));
     for (const Field& field : command->options.fields) {
       flags.push_back(flag(field.name));
       if (!field.choices.empty())

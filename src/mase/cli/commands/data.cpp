@@ -30,6 +30,9 @@ DatasetOptions dataset_options(const Arguments& arguments) {
   options.validation_split = text("val_split");
   options.target = text("target");
   options.drop_bad_rows = arguments["drop_bad_rows"].as_bool();
+  options.fill_missing = arguments["fill_missing"].as_bool();
+  options.missing_values = text("missing_values");
+  options.ignore = text("ignore");
   options.notify = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   return options;
 }
@@ -238,7 +241,8 @@ int run(const Arguments& arguments) {
   std::set<std::string> useful = {"data_dir"};
   if (action == "fetch") useful.insert({"name", "from", "address", "sha256"});
   if (action == "info") {
-    useful.insert({"name", "val_split", "target", "drop_bad_rows"});
+    useful.insert({"name", "val_split", "target", "drop_bad_rows", "fill_missing", "missing_values",
+                   "ignore"});
     for (const Field& field : record_fields("dataset", "")) useful.insert(field.name);
   }
   check_typed(arguments, "data", action, useful);
@@ -261,17 +265,9 @@ const Register<CommandRecord> registered{
      .positionals = {{"action", "list, info or fetch"},
                      {"name", "a data set, a table file or a .toml that describes one", false}},
      .options =
-         {std::vector<Field>{
-              {.name = "data_dir", .type = FieldType::text, .help = "folder of data files"},
-              {.name = "val_split",
-               .type = FieldType::text,
-               .default_value = "0.1",
-               .help = "share of the training rows kept for validation, or 'train'"},
-              {.name = "target", .type = FieldType::text, .help = "the target column of a table"},
-              {.name = "drop_bad_rows",
-               .type = FieldType::boolean,
-               .default_value = false,
-               .help = "leave out rows with missing or infinite values"},
+         {only(data_options(), {"data_dir", "val_split", "target", "drop_bad_rows", "fill_missing",
+                                "missing_values", "ignore"}) +
+          std::vector<Field>{
               {.name = "from",
                .type = FieldType::text,
                .help =

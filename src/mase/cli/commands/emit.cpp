@@ -89,9 +89,17 @@ const Register<CommandRecord> registered{{
         "and written with its testbench, make file, scripts for Vivado and Quartus, a C++ header "
         "of the same function and a manifest that says what was proved and what compared. With "
         "Yosys installed the SystemVerilog is read back and proved to be the optimised graph.",
-    .positionals = hardware_positionals(),
+    .positionals = hardware_positionals("compare with the engine on all test rows of this data set "
+                                        "(default: the one that the network's file names)"),
     .options = {[] {
       std::vector<Field> fields = hardware_network_options();
+      fields.push_back(
+          {.name = "rows",
+           .type = FieldType::integer,
+           .default_value = 2000,
+           .help = "compare on so many drawn rows instead; without a data set that is the default",
+           .minimum = 2,
+           .maximum = 10000000});
       const std::vector<Field> more = design_fields();
       fields.insert(fields.end(), more.begin(), more.end());
       fields.push_back({.name = "output",

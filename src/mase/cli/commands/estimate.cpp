@@ -2,9 +2,9 @@
 // ch estimate: what a quantised network costs in hardware, without synthesis.
 #include <cstdio>
 
-#include "mase/base/file.h"
 #include "mase/base/table.h"
 #include "mase/cli/hardware_setup.h"
+#include "mase/cli/json_option.h"
 #include "mase/hardware/cost/quick_estimate.h"
 
 namespace mase::estimate_command {
@@ -38,12 +38,7 @@ int run(const Arguments& arguments) {
   if (!quick) design = make_design(network.lowered.graph, read_design_options(arguments, spec));
   const Estimate cost = quick ? quick_estimate(network.lowered.graph) : estimate(design);
   if (!arguments["json"].is_null()) {
-    const std::string text = to_json(to_value(cost), 2) + "\n",
-                      path = arguments["json"].as_string();
-    if (path == "-")
-      fmt::print("{}", text);
-    else
-      write_file_atomically(path, text);
+    write_json(arguments["json"].as_string(), to_value(cost));
     return 0;
   }
   if (!cost.timed) {
@@ -74,13 +69,10 @@ const Register<CommandRecord> registered{{
         "do, and the model is calibrated on designs synthesised with Yosys. Networks too large to "
         "unroll are counted as --quick does: digits and widths. The figures say which, and how "
         "far they were from Yosys.",
-    .positionals = hardware_positionals(),
+    // Nothing is compared here.
+    .positionals = hardware_positionals("rows for passes that look at data"),
     .options = {[] {
-      // Nothing is compared here; data are for passes that look at some.
       std::vector<Field> fields = hardware_network_options();
-      std::erase_if(fields, [](const Field& field) { return field.name == "rows"; });
-      for (Field& field : fields)
-        if (field.name == "dataset") field.help = "rows for passes that look at data";
       const std::vector<Field> more = design_fields();
       fields.insert(fields.end(), more.begin(), more.end());
       fields.push_back({.name = "quick",
@@ -88,9 +80,7 @@ const Register<CommandRecord> registered{{
                         .default_value = false,
                         .help = "in milliseconds: the graph that the least effort gives, of large "
                                 "networks counts of digits and widths"});
-      fields.push_back({.name = "json",
-                        .type = FieldType::text,
-                        .help = "a file for the figures; - prints them"});
+      fields.push_back(json_field("write the figures as JSON"));
       return fields;
     }()},
     .examples = {"ch estimate quantised.mz",

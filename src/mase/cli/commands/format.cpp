@@ -166,7 +166,7 @@ const Register<CommandRecord> registered{{
                     {.name = "name",
                      .help = "the format, or the network to sweep",
                      .required = false},
-                    {.name = "dataset", .help = "the data set to sweep on", .required = false}},
+                    dataset_word("the data set to sweep on")},
     .options = {own_options() + network_options() + only(plot_fields(), {"ascii"})},
     .examples = {"ch format show e4m3", "ch format show integer --set width=6 --set frac_width=2",
                  "ch format sweep jsc-10x jsc --load best.ckpt"},

@@ -81,9 +81,7 @@ const Register<CommandRecord> registered{{
             "ch --info pass.",
     .positionals = {{.name = "name", .help = "the pass", .required = true},
                     network_word(),
-                    {.name = "dataset",
-                     .help = "a data set, or the path of one",
-                     .required = false}},
+                    dataset_word()},
     .options = {without(general_options(), {"task", "threads", "project", "project_dir"}) +
                 data_options() +
                 std::vector<Field>{{.name = "set",

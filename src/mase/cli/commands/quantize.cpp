@@ -121,11 +121,10 @@ const Register<CommandRecord> registered{{
     .help = "A case of --cases is {\"quantizer\": NAME, \"config\": {...}, \"input\": TENSOR, "
             "\"output\": TENSOR}, or a microscaling one with \"format\", \"block_size\", \"axis\", "
             "\"round\" and \"scale_bits\". The formats: ch format list.",
-    .options = {{{.name = "input",
-                  .type = FieldType::text,
-                  .help = "the tensors: .safetensors, .pt, .ckpt, .mz, .npy or .npz",
-                  .required = true},
-                 {.name = "output",
+    .positionals = {{.name = "input",
+                     .help = "the tensors: .safetensors, .pt, .ckpt, .mz, .npy or .npz",
+                     .option = true}},
+    .options = {{{.name = "output",
                   .type = FieldType::text,
                   .help = "where the rounded tensors go (.safetensors)"},
                  {.name = "cases", .type = FieldType::text, .help = "a list of cases (.json)"},
@@ -149,7 +148,7 @@ const Register<CommandRecord> registered{{
     .examples = {"ch quantize --format integer --set width=8 --set frac_width=4 "
                  "--input weights.safetensors --output rounded.safetensors",
                  "ch quantize --cases cases.json --input in.safetensors --output out.safetensors",
-                 "ch quantize --format e2m1 --input weights.safetensors --packed codes.safetensors",
+                 "ch quantize weights.npy --format e2m1 --packed codes.safetensors",
                  "ch quantize --unpack --input codes.safetensors --output rounded.safetensors"},
     .run = run,
 }};

@@ -70,8 +70,10 @@ std::string command_text(const CommandRecord& command, int level) {
   for (const std::string& example : command.examples) text += "    " + example + "\n";
   if (!command.help.empty()) add(text, "\n" + plain(command.help) + "\n");
   for (const Positional& positional : command.positionals)
-    add(text, fmt::format("{}- `{}`: {}\n", &positional == &command.positionals[0] ? "\n" : "",
-                          positional.name, plain(positional.help)));
+    add(text, fmt::format("{}- `{}`{}: {}\n", &positional == &command.positionals[0] ? "\n" : "",
+                          positional.name,
+                          positional.option ? fmt::format(" or `--{}`", positional.name) : "",
+                          plain(positional.help)));
   add(text, fields_table(command.options, true));
   return text;
 }

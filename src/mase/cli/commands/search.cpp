@@ -167,7 +167,7 @@ const Register<CommandRecord> registered{{
             "mpirun, or started anywhere with --worker and the same --storage; what a killed one "
             "had begun is taken over.",
     .positionals = {network_word(),
-                    {"dataset", "a data set or the path of a table", false},
+                    dataset_word(),
                     {"further", "compare: the data set, after 'compare' and the network", false}},
     .options = {general_options() + config_options() + data_options() + trainer_options() +
                 search_options() + compare_options() + plot_fields() + machine_options()},

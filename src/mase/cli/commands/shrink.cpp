@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "mase/base/figure.h"
 #include "mase/base/table.h"
 #include "mase/cli/hardware_setup.h"
 #include "mase/io/networks/checkpoint.h"
@@ -45,12 +46,11 @@ void tell(const ShrinkResult& result, const std::string& output) {
                "Accuracy (test)"});
   for (const ShrinkPoint& point : result.front)
     table.add({fmt::format("{:.0f}", point.step.luts), fmt::format("{:.0f}", point.step.levels),
-               fmt::format("{:.1f}", point.step.delay_ns),
-               fmt::format("{:.5f}", point.step.train_loss),
-               fmt::format("{:.4f}", point.step.validation), fmt::format("{:.4f}", point.test)});
+               fmt::format("{:.1f}", point.step.delay_ns), figure_text(point.step.train_loss, 5),
+               figure_text(point.step.validation), figure_text(point.test)});
   fmt::print("\nFront:\n{}\n", table.str());
-  fmt::print("accuracy on {} test rows of {}: {:.4f} before, {:.4f} after\n", result.test_rows,
-             result.dataset, result.test_before, result.test_after);
+  fmt::print("accuracy on {} test rows of {}: {} before, {} after\n", result.test_rows,
+             result.dataset, figure_text(result.test_before), figure_text(result.test_after));
   save_mz(output, result.graph, result.contents);
   fmt::print("written to {}\n", output);
   std::fflush(stdout);
@@ -72,8 +72,9 @@ int run(const Arguments& arguments) {
   const std::string output = arguments["output"].as_string();
   ShrinkObserver observer;
   observer.step = [](const ShrinkStep& step) {
-    fmt::print("{:<10} {:>7} {:>5} {:>16.0f} {:>18.0f} {:>14.5f} {:>15.4f}\n", step.what,
-               step.digits, step.bits, step.luts, step.levels, step.train_loss, step.validation);
+    fmt::print("{:<10} {:>7} {:>5} {:>16.0f} {:>18.0f} {:>14} {:>15}\n", step.what, step.digits,
+               step.bits, step.luts, step.levels, figure_text(step.train_loss, 5),
+               figure_text(step.validation));
     std::fflush(stdout);
   };
   observer.shrunk = [&](const ShrinkResult& result) { tell(result, output); };
@@ -97,12 +98,9 @@ const Register<CommandRecord> registered{{
             "--max-loss of what it was, or until the estimate is down to --luts and --latency. "
             "Between rounds weights are trained within the digits they have left. The result is "
             "another function: compare it at equal accuracy.",
-    .positionals = hardware_positionals(),
+    .positionals = hardware_positionals("whose training rows the loss is watched on"),
     .options = {[] {
       std::vector<Field> fields = hardware_network_options();
-      std::erase_if(fields, [](const Field& field) { return field.name == "rows"; });
-      for (Field& field : fields)
-        if (field.name == "dataset") field.help = "whose training rows the loss is watched on";
       fields.push_back({.name = "max_loss",
                         .type = FieldType::text,
                         .default_value = "1%",

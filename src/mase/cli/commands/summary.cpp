@@ -6,6 +6,7 @@
 
 #include "mase/base/table.h"
 #include "mase/base/text.h"
+#include "mase/cli/json_option.h"
 #include "mase/cli/options.h"
 #include "mase/engine/program.h"
 #include "mase/ir/evaluate.h"
@@ -13,6 +14,8 @@
 #include "mase/ir/op.h"
 #include "mase/ir/parameter_counts.h"
 #include "mase/models/model.h"
+#include "mase/run/describe.h"
+#include "mase/run/experiment.h"
 #include "mase/run/network.h"
 #include "mase/train/loss.h"
 
@@ -120,7 +123,19 @@ std::string summary_text(const Graph& graph, int64_t batch_size) {
   return text + rule + "\n";
 }
 
-int run(const Arguments& arguments) {
+// As training on these data would build it.
+Graph network_for_data(const Arguments& arguments) {
+  for (const char* own : {"input_shape", "outputs"})
+    if (arguments.was_typed(own))
+      throw Error("--" + replace_all(own, "_", "-"), "the data set says it",
+                  "leave one of them out");
+  Observer quiet;
+  Experiment experiment(experiment_spec(merge_settings("summary", arguments)), quiet);
+  experiment.prepare();
+  return experiment.graph();
+}
+
+Graph network_alone(const Arguments& arguments) {
   ModelInputs inputs;
   if (!arguments["input_shape"].is_null())
     for (const Value& size : arguments["input_shape"].as_list())
@@ -142,8 +157,18 @@ int run(const Arguments& arguments) {
     shapes = {inputs.sample_shape};
     shapes[0].insert(shapes[0].begin(), 0);
   }
-  const Graph graph = is_file ? graph_of_file(model, shapes) : make_model(model, inputs);
+  return is_file ? graph_of_file(model, shapes) : make_model(model, inputs);
+}
+
+int run(const Arguments& arguments) {
+  const Graph graph =
+      arguments.was_typed("dataset") ? network_for_data(arguments) : network_alone(arguments);
   verify(graph);
+  if (arguments["json"].is_string()) {
+    write_json(arguments["json"].as_string(),
+               summary_record(graph, arguments["batch_size"].as_int()));
+    return 0;
+  }
   std::fputs(summary_text(graph, arguments["batch_size"].as_int()).c_str(), stdout);
   if (arguments["graph"].as_bool()) std::fputs(("\n" + graph.text()).c_str(), stdout);
   if (arguments["program"].as_bool()) {
@@ -162,33 +187,37 @@ const Register<CommandRecord> registered{{
     .name = "summary",
     .group = CommandGroup::start,
     .summary = "a network layer by layer: shapes, parameters, multiply-adds, sizes",
-    .positionals = {network_word(true)},
-    .options = {{
-        {.name = "batch_size",
-         .type = FieldType::integer,
-         .default_value = 1,
-         .help = "the shapes shown are for this many samples",
-         .minimum = 1,
-         .maximum = 1 << 20},
-        {.name = "input_shape",
-         .type = FieldType::list,
-         .help = "shape of one sample, such as 16 or 1,28,28, instead of the network's own"},
-        {.name = "outputs",
-         .type = FieldType::integer,
-         .default_value = 0,
-         .help = "number of classes instead of the network's own; 0: its own",
-         .minimum = 0,
-         .maximum = 1 << 24},
-        {.name = "graph",
-         .type = FieldType::boolean,
-         .default_value = false,
-         .help = "print the graph too, as torch.fx does"},
-        {.name = "program",
-         .type = FieldType::boolean,
-         .default_value = false,
-         .help = "print the compiled programs too: steps, kernels, buffer offsets, memory"},
-    }},
-    .examples = {"ch summary jsc-toy", "ch summary lenet --batch-size 64",
+    .positionals = {network_word(true),
+                    dataset_word("build the network for this data set: its samples, its classes")},
+    .options =
+        {std::vector<Field>{
+             {.name = "batch_size",
+              .type = FieldType::integer,
+              .default_value = 1,
+              .help = "the shapes shown are for this many samples",
+              .minimum = 1,
+              .maximum = 1 << 20},
+             {.name = "input_shape",
+              .type = FieldType::list,
+              .help = "shape of one sample, such as 16 or 1,28,28, instead of the network's own"},
+             {.name = "outputs",
+              .type = FieldType::integer,
+              .default_value = 0,
+              .help = "number of classes instead of the network's own; 0: its own",
+              .minimum = 0,
+              .maximum = 1 << 24},
+             {.name = "graph",
+              .type = FieldType::boolean,
+              .default_value = false,
+              .help = "print the graph too, as torch.fx does"},
+             {.name = "program",
+              .type = FieldType::boolean,
+              .default_value = false,
+              .help = "print the compiled programs too: steps, kernels, buffer offsets, memory"},
+             json_field("write the layers as JSON"),
+         } +
+         data_options()},
+    .examples = {"ch summary jsc-toy", "ch summary lenet mnist",
                  "ch summary configs/skip.toml --graph"},
     .run = run,
 }};

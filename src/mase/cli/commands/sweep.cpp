@@ -18,6 +18,7 @@
 #include "mase/cli/child_process.h"
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
+#include "mase/models/model.h"
 #include "mase/report/pages/run_page.h"
 #include "mase/report/pages/sweep_grid.h"
 #include "mase/run/experiment.h"
@@ -296,6 +297,11 @@ int run(const Arguments& arguments) {
                 "name it and what to vary: ch sweep train jsc-tiny jsc --vary "
                 "learning_rate=1e-2,1e-3");
   const std::string name = arguments["command"].as_string();
+  const bool network =
+      Registry<ModelRecord>::instance().find(name) || std::filesystem::exists(name);
+  if (!Registry<CommandRecord>::instance().find(name) && network)
+    throw Error("ch sweep", fmt::format("'{}' is a network, not a command", printable(name)),
+                fmt::format("name the command first: ch sweep train {} ...", printable(name)));
   const CommandRecord& command = Registry<CommandRecord>::instance().get(name);
   if (!command.options.find("project") || !command.options.find("project_dir"))
     throw Error("ch sweep", fmt::format("ch {} leaves no run folder to compare", name),

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "mase/base/file.h"
+#include "mase/base/figure.h"
 #include "mase/base/table.h"
+#include "mase/cli/json_option.h"
 #include "mase/cli/options.h"
 #include "mase/cli/terminal.h"
 #include "mase/report/text/progress.h"
@@ -25,9 +26,9 @@ std::string class_table(const Value& record) {
   for (size_t c = 0; c < support.size(); ++c) {
     const Value& auc = record["roc"].as_list()[c]["auc"];
     table.add({class_name(record, c), std::to_string(support[c].as_int()),
-               fmt::format("{:.4f}", record["precision"].as_list()[c].as_double()),
-               fmt::format("{:.4f}", record["recall"].as_list()[c].as_double()),
-               auc.is_null() ? "NA" : fmt::format("{:.4f}", auc.as_double())});
+               figure_text(record["precision"].as_list()[c].as_double()),
+               figure_text(record["recall"].as_list()[c].as_double()),
+               auc.is_null() ? "NA" : figure_text(auc.as_double())});
   }
   return table.str();
 }
@@ -65,27 +66,17 @@ std::string confusion_table(const Value& record) {
 // What the network said of each row, so that others can draw their own curves.
 constexpr int64_t most_outputs_written = 2'000'000;
 
-void add_outputs(Value& record, const Evaluation& result, const Dataset& data) {
+void add_outputs(Value& record, const Evaluation& result, const Tensor& of_rows) {
+  if (result.outputs.numel() == 0) return;  // texts: there are too many
   const int64_t rows = result.score.rows,
                 width = result.outputs.numel() / std::max<int64_t>(1, rows);
   const float* from = result.outputs.data<float>();
   List list, labels;
   for (int64_t row = 0; row < rows; ++row, from += width) list.push_back(List(from, from + width));
   record["outputs"] = std::move(list);
-  for (const auto& [name, split] :
-       {std::pair{"train", &data.train}, {"validation", &data.validation}, {"test", &data.test}})
-    if ((result.split == "all" || result.split == name) && split->labels.numel() > 0)
-      for (const int32_t label : split->labels.values<int32_t>()) labels.push_back(int64_t{label});
+  if (of_rows.numel() > 0)
+    for (const int32_t label : of_rows.values<int32_t>()) labels.push_back(int64_t{label});
   if (!labels.empty()) record["labels"] = std::move(labels);
-}
-
-// "-" is the terminal.
-void write_json(const std::string& path, const Value& value) {
-  const std::string text = to_json(value, 1) + "\n";
-  if (path == "-")
-    std::fputs(text.c_str(), stdout);
-  else
-    write_file_atomically(path, text);
 }
 
 int run(const Arguments& arguments) {
@@ -149,7 +140,7 @@ int run(const Arguments& arguments) {
   }
   if (settings.has("json")) {
     if (result.outputs.numel() <= most_outputs_written)
-      add_outputs(record, result, dataset);
+      add_outputs(record, result, experiment.split(split_name).labels);
     else
       log.warning(fmt::format("--json: {} outputs are left out; ch predict writes them",
                               with_thousands(result.outputs.numel())));
@@ -159,28 +150,23 @@ int run(const Arguments& arguments) {
 }
 
 std::vector<Field> own_options() {
-  return {
-      {.name = "verbose",
-       .type = FieldType::boolean,
-       .default_value = false,
-       .help = "figures per class and the confusion matrix",
-       .group = "Test options"},
-      {.name = "json",
-       .type = FieldType::text,
-       .help = "write all figures, and the outputs and labels of all rows, to this file; - is the "
-               "terminal",
-       .group = "Test options"},
-      {.name = "split",
-       .type = FieldType::text,
-       .default_value = "test",
-       .help = "the rows to use; all: a held-out file as a whole",
-       .choices = {"test", "validation", "train", "all"},
-       .group = "Test options"},
-      {.name = "no_output",
-       .type = FieldType::boolean,
-       .default_value = false,
-       .help = "leave no run folder",
-       .group = "Test options"}};
+  return {{.name = "verbose",
+           .type = FieldType::boolean,
+           .default_value = false,
+           .help = "figures per class and the confusion matrix",
+           .group = "Test options"},
+          json_field("write all figures, and the outputs and labels of all rows,", "Test options"),
+          {.name = "split",
+           .type = FieldType::text,
+           .default_value = "test",
+           .help = "the rows to use; all: a held-out file as a whole",
+           .choices = {"test", "validation", "train", "all"},
+           .group = "Test options"},
+          {.name = "no_output",
+           .type = FieldType::boolean,
+           .default_value = false,
+           .help = "leave no run folder",
+           .group = "Test options"}};
 }
 
 const Register<CommandRecord> registered{{
@@ -189,7 +175,7 @@ const Register<CommandRecord> registered{{
     .summary = "Evaluate a network on the test rows of a data set",
     .help = "Features are scaled and classes numbered as the checkpoint says, where it says so. "
             "Files of ch train name their data set too: --load best.mz is enough.",
-    .positionals = {network_word(), {"dataset", "a data set or the path of a table", false}},
+    .positionals = {network_word(), dataset_word()},
     .options = {general_options() + config_options() + data_options() + own_options() +
                 machine_options()},
     .tables = {"passes"},

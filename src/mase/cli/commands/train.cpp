@@ -292,8 +292,7 @@ const Register<CommandRecord> registered{{
         "Writes mase_output/{model}_{task}_{dataset}_{date}/ with checkpoints, metrics and the "
         "run record. Ctrl-C finishes the step, saves and exits with 130. Under mpirun the batch "
         "is shared by all processes.",
-    .positionals = {network_word(),
-                    {"dataset", "a data set (ch data list) or the path of a table", false}},
+    .positionals = {network_word(), dataset_word()},
     .options = {general_options() + config_options() + data_options() + trainer_options() +
                 own_options() + learn_bits_options() + plot_fields() + machine_options()},
     .tables = {"passes"},

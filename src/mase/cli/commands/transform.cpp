@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch transform: runs the passes of a TOML file on a network and keeps what they did. Everything the
 // file says is checked before the first pass runs.
+#include <optional>
+
 #include "mase/base/figure.h"
 #include "mase/base/text.h"
 #include "mase/cli/next_steps.h"
@@ -62,26 +64,30 @@ int run(const Arguments& arguments) {
     print_plan(experiment);
     return 0;
   }
-  OutputSpec output = output_spec(settings);
-  output.record["version"] = program_version();
-  output.record["command"] = Value::of(arguments.command_line);
-  RunFolder folder = experiment.create_folder(output, "transform");
-  const TransformResult result = experiment.transform(&folder);
-  const std::string saved = folder.software("transform") + "/transformed.mz";
+  std::optional<RunFolder> folder;
+  if (!settings["no_output"].as_bool()) {
+    OutputSpec output = output_spec(settings);
+    output.record["version"] = program_version();
+    output.record["command"] = Value::of(arguments.command_line);
+    folder.emplace(experiment.create_folder(output, "transform"));
+  }
+  const TransformResult result = experiment.transform(folder ? &*folder : nullptr);
+  const std::string saved = folder ? folder->software("transform") + "/transformed.mz" : "";
   const Value& accuracy = result.record["accuracy"];
   if (accuracy.is_dict()) {
     const Dataset& data = *experiment.dataset();
     const double before = accuracy["before"].as_double(), after = accuracy["after"].as_double();
-    log.info(fmt::format("Accuracy on {} test rows of {} ({}): {} before, {} after, {}{}",
+    log.info(fmt::format("Accuracy on {} test rows of {} ({}): {} before, {} after, {}",
                          with_thousands(data.test.rows()), data.name, data.variant,
-                         figure_text(before), figure_text(after), after < before ? "" : "+",
-                         figure_text(after - before)));
+                         figure_text(before), figure_text(after),
+                         signed_figure_text(after - before)));
     if (const std::string advice = lost_accuracy(before, after, saved); !advice.empty())
       log.info(advice);
   }
+  if (!folder) return 0;
   log.info("Transformed graph saved to " + saved);
   for (const std::string& line :
-       next_steps({"ch report " + folder.path(), "ch test " + saved, "ch emit " + saved}))
+       next_steps({"ch report " + folder->path(), "ch test " + saved, "ch emit " + saved}))
     log.info(line);
   return 0;
 }
@@ -93,15 +99,17 @@ const Register<CommandRecord> registered{{
     .help = "The tables [passes.NAME] run in the order of the file; [[passes.run]] entries with a\n"
             "name may list a pass more than once. Results go to\n"
             "mase_output/PROJECT/software/transform: results.json, transformed.mz, quantize/*.csv.",
-    .positionals = {network_word(),
-                    {.name = "dataset",
-                     .help = "a data set, or the path of one",
-                     .required = false}},
+    .positionals = {network_word(), dataset_word()},
     .options = {general_options() + config_options() + data_options() + machine_options() +
                 std::vector<Field>{{.name = "dry_run",
                                     .type = FieldType::boolean,
                                     .default_value = false,
                                     .help = "print what each pass would do, and do nothing",
+                                    .group = "General options"},
+                                   {.name = "no_output",
+                                    .type = FieldType::boolean,
+                                    .default_value = false,
+                                    .help = "leave no run folder",
                                     .group = "General options"}}},
     .tables = {"passes"},
     .examples = {"ch transform best.mz --config quantize.toml",

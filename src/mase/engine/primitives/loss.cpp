@@ -23,18 +23,23 @@ namespace {
 
 int32_t* labels_in(float* memory) { return reinterpret_cast<int32_t*>(memory); }
 
-// The labels of a batch, one behind the other, all of them classes.
-void take_labels(const Batch& batch, int64_t classes, const std::string& place, int32_t* out) {
+// The labels of a batch, one behind the other, all of them classes. Those of tokens, `width` in a
+// sample, may be negative: such a token does not count.
+void take_labels(const Batch& batch, int64_t classes, int64_t width, bool tokens,
+                 const std::string& place, int32_t* out) {
   const int32_t* from = batch.target.classes();
-  const int64_t n = batch.size;
+  const int64_t n = batch.size * width;
   if (batch.target_in_order)
     std::copy_n(from, n, out);
   else if (!batch.rows.empty())
-    for (int64_t b = 0; b < n; ++b) out[b] = from[batch.rows[static_cast<size_t>(b)]];
+    for (int64_t b = 0; b < batch.size; ++b)
+      std::copy_n(from + static_cast<int64_t>(batch.rows[static_cast<size_t>(b)]) * width, width,
+                  out + b * width);
   else
-    std::copy_n(from + batch.first_row, n, out);
+    std::copy_n(from + batch.first_row * width, n, out);
   uint32_t largest = 0;  // negative ones are larger than any class
-  for (int64_t b = 0; b < n; ++b) largest = std::max(largest, static_cast<uint32_t>(out[b]));
+  for (int64_t b = 0; b < n; ++b)
+    if (!tokens || out[b] >= 0) largest = std::max(largest, static_cast<uint32_t>(out[b]));
   if (largest >= static_cast<uint64_t>(classes))
     throw Error(
         place,
@@ -51,7 +56,8 @@ double mean_or_sum(const Plan& plan, double sum, double total) {
 // One sweep of the fused kernel. `factor` scales the gradient.
 struct CrossEntropy {
   const Plan* plan;
-  int64_t classes, stride;
+  int64_t classes, stride, positions;
+  bool tokens;  // each of them has a label
   const float* logits;
   float* labels;
   const float* weights;
@@ -60,6 +66,8 @@ struct CrossEntropy {
       : plan(&of),
         classes(of.at(p.in[0]).rows()),
         stride(of.row_stride(p.in[0])),
+        positions(of.at(p.in[1]).positions()),
+        tokens(of.at(p.in[1]).shape.size() > 1),
         logits(memory[p.in[0]]),
         labels(memory[p.in[1]]),
         weights(p.in.size() > 2 ? memory[p.in[2]] : nullptr) {}
@@ -67,13 +75,17 @@ struct CrossEntropy {
   double operator()(const Run& run, float factor, float* gradient) const {
     double total = run.global;
     const int32_t* own = labels_in(labels);
-    if (weights) {
+    const int64_t lanes = run.n * positions;
+    if (weights || tokens) {
       total = 0;
-      for (int64_t b = 0; b < run.n; ++b) total += weights[own[b]];
+      for (int64_t b = 0; b < lanes; ++b)
+        if (own[b] >= 0) total += weights ? weights[own[b]] : 1;
       if (plan->options.all_reduce) plan->options.all_reduce(std::span<double>(&total, 1));
       run.result->weight = total;
     }
-    const auto result = kernels::cross_entropy(logits, classes, stride, run.n, own, weights,
+    // A batch in which no token counts has no loss and no gradient.
+    if (tokens && total == 0) total = 1;
+    const auto result = kernels::cross_entropy(logits, classes, stride, lanes, own, weights,
                                                factor * static_cast<float>(1 / total), gradient);
     run.result->correct = result.correct;
     return mean_or_sum(*plan, result.loss, total);
@@ -94,13 +106,15 @@ Step target(Plan& plan, Primitive& p) {
   Step step{"target", "", {}, {p.out}};
   const int64_t rows = plan.at(p.out).rows(), stride = plan.row_stride(p.out);
   const bool labels = plan.at(p.out).element == DType::i32;
-  const int64_t classes = plan.at(plan.outputs[0]).rows();
+  const int64_t classes = plan.at(plan.outputs[0]).shape.back();
+  const int64_t width = plan.at(p.out).positions();
+  const bool tokens = plan.at(p.out).shape.size() > 1;
   const int out = p.out;
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     return [=, &plan, to = memory[out]](const Run& run) {
       const Batch& batch = *run.batch;
       if (labels)
-        take_labels(batch, classes, plan.graph.name, labels_in(to));
+        take_labels(batch, classes, width, tokens, plan.graph.name, labels_in(to));
       else
         kernels::gather(batch.target.floats(), rows,
                         batch.target_in_order ? nullptr : row_numbers(batch),
@@ -234,9 +248,10 @@ void batch_mean_reference(Reference& call) {
 }
 
 void cross_entropy_reference(Reference& call) {
-  const auto classes = static_cast<size_t>(call.in[0].shape[1]);
+  const auto classes = static_cast<size_t>(call.in[0].shape.back());
   double sum = 0, total = 0;
   for (size_t b = 0; b < call.in[1].data.size(); ++b) {
+    if (call.in[1].data[b] < 0) continue;
     const double* logits = call.in[0].data.data() + b * classes;
     const double largest = *std::max_element(logits, logits + classes);
     double exps = 0;
@@ -246,7 +261,7 @@ void cross_entropy_reference(Reference& call) {
     sum += weight * (std::log(exps) + largest - logits[label]);
     total += weight;
   }
-  call.out.data[0] = sum / total;
+  call.out.data[0] = total != 0 ? sum / total : 0;
 }
 
 Slot generate_one_hot(Trial& trial) {
@@ -262,7 +277,10 @@ Slot generate_batch_mean(Trial& trial) {
 
 Slot generate_cross_entropy(Trial& trial) {
   const int64_t classes = trial.size(1, 12, 10);
-  const Slot logits = trial.activation({classes}), labels = trial.labels(classes);
+  const Shape tokens = trial.coin() ? Shape{trial.size(1, 7, 1)} : Shape{};
+  Shape sample = tokens;
+  sample.push_back(classes);
+  const Slot logits = trial.activation(sample), labels = trial.labels(classes, tokens);
   if (trial.coin()) return trial.to().cross_entropy(logits, labels, {});
   return trial.to().cross_entropy(logits, labels, trial.parameter({classes}, {1, 3, true}));
 }

@@ -17,6 +17,7 @@ namespace mase {
 
 struct DesignOptions {
   std::string style = "unrolled";
+  std::string target = "generic";
   std::string top = "top";
   int effort = 1;
   uint64_t seed = 0;

@@ -49,6 +49,7 @@ struct GraphModule {
   std::vector<std::string> signals;  // the wire of every node
   int latency = 0;
   bool valid = false;
+  std::string target = {};  // whose cells it is made of; empty: of none
 };
 
 struct EmittedDesign {
@@ -69,8 +70,8 @@ struct EmittedDesign {
   // What the text was written from, where that is not the graph itself: output codes of rows of
   // input codes.
   std::function<std::vector<int64_t>(const std::vector<int64_t>& rows)> run = {};
-  std::vector<std::string>
-      signals;  // of every node, for read-back; empty: the text is not one graph
+  bool cells = false;                // has instances of its target's modules
+  std::vector<std::string> signals;  // of every node, for read-back; empty: it is not one graph
   std::vector<GraphModule> modules = {};  // those of its modules that are one
 };
 

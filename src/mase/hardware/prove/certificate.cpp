@@ -34,6 +34,7 @@ Value certificate_of(const std::vector<GraphModule>& modules) {
     list.push_back(Dict{{"module", module.name},
                         {"latency_cycles", module.latency},
                         {"valid", module.valid},
+                        {"target", module.target},
                         {"graph", to_text(module.graph)},
                         {"signals", Value::of(module.signals)}});
   return Dict{{"modules", std::move(list)}};
@@ -54,6 +55,7 @@ std::vector<GraphModule> certificate_from(const Value& certificate, const std::s
       refuse(fmt::format("latency_cycles of {} is {}", module.name, latency));
     module.latency = static_cast<int>(latency);
     module.valid = one["valid"].as_bool("valid");
+    module.target = one["target"].as_string("target");
     module.graph = integer_graph_from_text(one["graph"].as_string("graph"), place);
     verify(module.graph);
     for (const Value& name : one["signals"].as_list("signals"))
@@ -74,7 +76,8 @@ std::vector<CheckedModule> check_modules(const std::vector<GraphModule>& modules
   for (const GraphModule& module : modules) {
     CheckedModule result{module.name, module.graph.nodes.size(), {}};
     try {
-      result.proof = read_back(module.graph, ports_of(module), module_netlist(folder, module.name));
+      result.proof = read_back(module.graph, ports_of(module),
+                               module_netlist(folder, module.name, module.target));
     } catch (const Error& error) {
       if (error.cause() == "was interrupted") throw;
       result.proof.fault = error.what();

@@ -262,7 +262,7 @@ void parse_chunks_v4(ByteReader& reader, const File& file, Dataset& set) {
 void parse_layout(ByteReader& reader, const File& file, Dataset& set) {
   Layout& layout = set.layout;
   const uint8_t version = reader.u8();
-  if (version < 1 || version > 4) reader.fail("a layout is of an unknown version");
+  if (version < 1 || version > 5) reader.fail("a layout is of an unknown version");
   size_t old_rank = 0;
   if (version < 3) old_rank = reader.u8();
   const uint8_t kind = reader.u8();
@@ -291,7 +291,7 @@ void parse_layout(ByteReader& reader, const File& file, Dataset& set) {
     layout.size = file.length(reader);
     return;
   } else if (layout.storage == Storage::chunked) {
-    if (version == 4) return parse_chunks_v4(reader, file, set);
+    if (version >= 4) return parse_chunks_v4(reader, file, set);
     const uint8_t rank = reader.u8();
     layout.address = file.address(reader);
     parse_chunk_shape(reader, rank, 4, layout);

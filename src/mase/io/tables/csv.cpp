@@ -60,7 +60,8 @@ bool all_numbers(const std::string& line, char separator) {
 
 class CsvSource : public DelimitedSource {
  public:
-  CsvSource(const std::string& path, const TableOptions& options) : DelimitedSource(path, false) {
+  CsvSource(const std::string& path, const TableOptions& options)
+      : DelimitedSource(path, false), absent_(options.missing) {
     reader_.set_separator(guess_separator());
     survey(options);
     start();
@@ -68,7 +69,7 @@ class CsvSource : public DelimitedSource {
 
  private:
   struct Survey {
-    int64_t numbers = 0, words = 0;
+    int64_t numbers = 0, words = 0, missing = 0;
     int64_t points = 0;               // of the numbers, those with a decimal point
     int64_t commas = 0, unclear = 0;  // numbers with a decimal comma; those that may be thousands
     std::string example = {};
@@ -142,7 +143,10 @@ class CsvSource : public DelimitedSource {
       for (size_t i = 0; i < columns.size(); ++i) {
         bool missing = false;
         const bool number = is_number(record_.cells[i], record_.quoted[i], missing);
-        if (missing) continue;
+        if (missing || absent(i)) {
+          ++surveys[i].missing;
+          continue;
+        }
         const std::string& cell = record_.cells[i];
         if (number) {
           ++surveys[i].numbers;
@@ -162,6 +166,7 @@ class CsvSource : public DelimitedSource {
     if (rows_ == 0) throw Error(path_, "the file has a header but no rows");
     for (size_t i = 0; i < columns.size(); ++i) {
       Survey& survey = surveys[i];
+      columns[i].complete = survey.missing == 0;
       const bool text = forced(columns[i].name, options);
       if (!text && survey.commas > 0 && survey.commas + survey.numbers >= survey.words) {
         comma_[i] = true;
@@ -208,7 +213,7 @@ class CsvSource : public DelimitedSource {
     while (reader_.next(record_))
       for (size_t i = 0; i < std::min(columns.size(), record_.count); ++i) {
         bool missing = false;
-        if (columns[i].text && words[i].size() <= most_categories &&
+        if (columns[i].text && words[i].size() <= most_categories && !absent(i) &&
             is_number(record_.cells[i], record_.quoted[i], missing) && !missing)
           words[i].insert(record_.cells[i]);
       }
@@ -231,6 +236,7 @@ class CsvSource : public DelimitedSource {
   double cell_value(size_t column) const override {
     const std::string& cell = record_.cells[column];
     bool missing = false;
+    if (absent(column)) return missing_cell;
     if (comma_[column])
       if (const auto text = with_point(cell)) return *table_number(*text, missing);
     if (!columns_[column].text) return number_in(column, "column");
@@ -240,6 +246,13 @@ class CsvSource : public DelimitedSource {
     return found == number_of_[column].end() ? missing_cell : found->second;
   }
 
+  // A cell that the user says is none.
+  bool absent(size_t column) const {
+    return !absent_.empty() &&
+           std::find(absent_.begin(), absent_.end(), strip(record_.cells[column])) != absent_.end();
+  }
+
+  std::vector<std::string> absent_;
   bool header_ = false;
   std::vector<bool> comma_;  // which columns have decimal commas
   bool add_numbers_ = false;

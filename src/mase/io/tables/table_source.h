@@ -24,12 +24,14 @@ struct TableColumn {
   bool text = false;                         // cells are numbers of `categories`
   std::vector<std::string> categories = {};  // as declared, else sorted
   bool declared = false;                     // the file lists the categories itself
+  bool complete = false;                     // known to have every cell
   std::string problem = {};                  // why this column cannot be read, if so
 };
 
 struct TableOptions {
   std::string table = {};                      // a data set inside the file (HDF5), or a member
   std::vector<std::string> text_columns = {};  // text whatever the cells look like
+  std::vector<std::string> missing = {};       // further words for a cell that is not there
 };
 
 constexpr int64_t most_columns = 1 << 20;

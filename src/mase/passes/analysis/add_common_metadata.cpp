@@ -51,7 +51,7 @@ Value arguments_of(const Graph& graph, const Node& node, const std::vector<Shape
     args.set(input_name(i), std::move(entry));
   }
   if (call.module) {
-    for (const auto& [name, tensor] : numeric_tensors(*call.module)) {
+    for (const auto& [name, tensor] : call.module->parameters) {
       Dict entry = parameter_entry(tensor);
       if (add_value) entry.set("value", Symbol{tensor_text(tensor)});
       args.set(name, std::move(entry));

@@ -45,9 +45,9 @@ Table summary_table(const NetworkCost& before, const NetworkCost& after) {
   const LayerCost a = before.total(), b = after.total();
   for (const CostQuantity& quantity : cost_quantities())
     row(quantity.label, quantity.of(a), quantity.of(b));
-  row("Average weight bits", a.weight_bits, b.weight_bits, true);
-  row("Average activation bits", a.activation_bits, b.activation_bits, true);
-  row("Memory density (fp32 = 1)", before.memory_density(), after.memory_density(), true);
+  row("Average bits of products' weights", a.weight_bits, b.weight_bits, true);
+  row("Average bits of products' inputs", a.activation_bits, b.activation_bits, true);
+  row("Memory density of both (fp32 = 1)", before.memory_density(), after.memory_density(), true);
   return table;
 }
 

@@ -3,6 +3,7 @@
 // changed layer what became of its weights and outputs on real data, and the accuracy of both.
 #include <optional>
 
+#include "mase/base/figure.h"
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/compare.h"
@@ -66,15 +67,18 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   }
   const int64_t samples = inputs.empty() ? 0 : inputs.front().shape()[0];
   if (layers.rows() > 0)
-    print(context, fmt::format("\nChanged layers, on {} {}:\n{}", samples,
-                               has_samples(graph, context) ? "rows of data" : "random rows",
+    print(context, fmt::format("\nChanged layers, on {}:\n{}",
+                               has_samples(graph, context)
+                                   ? fmt::format("the first {} training rows", samples)
+                                   : fmt::format("{} random rows", samples),
                                layers.str(TableStyle::orgtbl)));
   Dict result{{"changed", changed}, {"samples", samples}, {"layers", rows}};
   if (context.test_x.numel() > 0 && context.test_labels.numel() > 0) {
     const double before = accuracy(original, context.test_x, context.test_labels);
     const double after = accuracy(graph, context.test_x, context.test_labels);
-    print(context, fmt::format("\nAccuracy on {} rows: {:.4f} before, {:.4f} after, {:+.4f}\n",
-                               context.test_labels.numel(), before, after, after - before));
+    print(context, fmt::format("\nAccuracy on {} rows: {} before, {} after, {}\n",
+                               context.test_labels.numel(), figure_text(before), figure_text(after),
+                               signed_figure_text(after - before)));
     result.set("accuracy", Dict{{"before", before}, {"after", after}});
   }
   if (!context.save_dir.empty())

@@ -19,18 +19,19 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
     std::vector<std::string> in;
     Dict inputs;
     const std::vector<NodeId> sources = graph.inputs_of(id);
-    for (size_t i = 0; i < sources.size(); ++i) {
+    for (size_t i = 0; op_of(graph, node) && i < sources.size();
+         ++i) {  // nothing goes into an output
       const Shape& shape = shapes[static_cast<size_t>(sources[i])];
       in.push_back(fmt::format("{} {}", input_name(i), shape_text(shape)));
       inputs.set(input_name(i), Value::of(shape));
     }
     if (const Module* module = graph.module_of(node))
-      for (const auto& [name, tensor] : numeric_tensors(*module)) {
+      for (const auto& [name, tensor] : module->parameters) {
         in.push_back(fmt::format("{} {}", name, shape_text(tensor.shape())));
         inputs.set(name, Value::of(tensor.shape()));
       }
     const Shape& out = shapes[static_cast<size_t>(id)];
-    table.add({node.name, join(in, ", "), shape_text(out)});
+    table.add({node.name, join(in, ", "), "data_out_0 " + shape_text(out)});
     nodes.set(node.name, Dict{{"in", inputs}, {"out", Value::of(out)}});
   }
   print_info(context, "Inspecting graph [add_common_node_shape_analysis_pass]");

@@ -7,7 +7,9 @@
 // same, for training to go on), or the batch-norm keeps no running statistics.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
+#include "mase/formats/number_type.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/learned.h"
 #include "mase/passes/metadata.h"
@@ -58,20 +60,33 @@ void fuse(Module& linear, const Module& norm) {
   const double eps = norm.attributes["eps"].as_double();
   const Tensor* gamma = norm.find("weight");
   const Tensor* beta = norm.find("bias");
+  std::vector<double> scales(out);
   for (size_t o = 0; o < out; ++o) {
     const int64_t row = static_cast<int64_t>(o);
     const double mean = norm.find("running_mean")->item(row);
     const double scale =
         (gamma ? gamma->item(row) : 1.0) / std::sqrt(norm.find("running_var")->item(row) + eps);
+    scales[o] = scale;
     for (size_t i = 0; i < in; ++i)
       weight[o * in + i] = static_cast<float>(weight[o * in + i] * scale);
     bias[o] = static_cast<float>((bias[o] - mean) * scale + (beta ? beta->item(row) : 0.0));
   }
-  // Other weights: what their quantisers learned is found anew from them.
-  for (const LearnedOperand& learned : learned_operands(linear))
-    if (!is_activation(learned.operand))
+  // Other weights: a step or clip of each output is scaled with them, so that the codes stay;
+  // everything else that quantisers learned is found anew.
+  for (const LearnedOperand& learned : learned_operands(linear)) {
+    if (is_activation(learned.operand)) continue;
+    Tensor* const number = linear.find(learned.parameter);
+    const bool scaled = learned.quantizer->type && learned.quantizer->type->as<Scaled>();
+    if (number && scaled && learned.operand == "weight" && out > 1 &&
+        number->numel() == static_cast<int64_t>(out)) {
+      float* const steps = number->mutable_data<float>();
+      for (size_t o = 0; o < out; ++o)
+        if (scales[o] != 0) steps[o] = static_cast<float>(steps[o] * std::abs(scales[o]));
+    } else {
       std::erase_if(linear.parameters,
                     [&](const auto& entry) { return entry.first == learned.parameter; });
+    }
+  }
   fit_learned_parameters(linear);
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "mase/base/figure.h"
 #include "mase/base/file.h"
 #include "mase/base/text.h"
 #include "mase/report/charts/charts.h"
@@ -46,6 +47,10 @@ std::string words(const Value& dict, const char* key) {
 
 std::string number_text(const std::optional<double>& value, const char* format = "{:.0f}") {
   return value ? fmt::format(fmt::runtime(format), *value) : "–";
+}
+
+std::string accuracy_text(const std::optional<double>& value) {
+  return value ? figure_text(*value) : "–";
 }
 
 std::string sentence(const std::string& text) { return "<p>" + escaped(text) + "</p>"; }
@@ -122,7 +127,7 @@ PagePart designs_part(const std::vector<DesignData>& designs) {
     const Value& estimate = entry_in(design.manifest, "estimate");
     given.insert(what_it_gives(design));
     table.rows.push_back({design.name, words(design.manifest, "style"), what_it_gives(design),
-                          number_text(accuracy_figure(design), "{:.4f}"), number_text(cost.luts),
+                          accuracy_text(accuracy_figure(design)), number_text(cost.luts),
                           number_text(cost.levels), cost.kind,
                           number_text(figure(estimate, "delay_ns"), "{:.1f}"),
                           number_text(figure(estimate, "registers")),
@@ -236,8 +241,8 @@ std::optional<PagePart> accuracy_part(const std::vector<DesignData>& designs) {
     if (!accuracy || !cost.luts) continue;
     ScatterPoint point{*cost.luts, *accuracy, "these designs", {}};
     point.text.label = design.name;
-    point.text.hover =
-        fmt::format("{}: {:.4f}, {:.0f} LUTs ({})", design.name, *accuracy, *cost.luts, cost.kind);
+    point.text.hover = fmt::format("{}: {}, {:.0f} LUTs ({})", design.name, accuracy_text(accuracy),
+                                   *cost.luts, cost.kind);
     chart.points.push_back(std::move(point));
   }
   if (chart.points.empty()) return {};

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "mase/base/figure.h"
 #include "mase/base/text.h"
 #include "mase/report/charts/charts.h"
 #include "mase/report/pages/html.h"
@@ -138,7 +139,7 @@ std::string roc_chart(const std::vector<RocCurve>& curves) {
     series.colour = series_colour(i);
     if (curves[i].auc)
       series.text.hover =
-          fmt::format("{}: area under the curve {:.4f}", curves[i].name, *curves[i].auc);
+          fmt::format("{}: area under the curve {}", curves[i].name, figure_text(*curves[i].auc));
     series.text.label = curves[i].name;
     for (size_t k = 0; k < curves[i].signal.size(); ++k)
       if (curves[i].background[k] > 0) {
@@ -214,8 +215,7 @@ std::string quality_table(const Value& found, const Value& classes,
     }
     if (!curves.empty()) {
       const bool has = i < curves.size();
-      row.emplace_back(has && curves[i].auc ? fmt::format("{:.4f}", *curves[i].auc) : "–", "",
-                       "auc");
+      row.emplace_back(has && curves[i].auc ? figure_text(*curves[i].auc) : "–", "", "auc");
       for (const double e : efficiencies) row.push_back(has ? rejection(curves[i], e) : "–");
     }
     table.rows.push_back(std::move(row));

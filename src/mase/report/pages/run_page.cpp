@@ -72,6 +72,27 @@ PageContent runs_content(const std::vector<RunData>& runs, const FailedRuns& fai
   return {run_frame(runs.front()), run_parts(runs.front())};
 }
 
+namespace {
+
+RunPage finished_page(RunPage page, PageContent content, const std::string& title,
+                      const std::string& generator) {
+  if (!title.empty()) content.frame.title = title;
+  content.frame.generator = generator;
+  page.html = page_html(content.frame, content.parts);
+  for (const PagePart& part : content.parts) page.plain += part.html;
+  return page;
+}
+
+}  // namespace
+
+RunPage search_run_page(const Value& record, const std::string& title,
+                        const std::string& generator) {
+  RunPage page;
+  page.what = "study";
+  return finished_page(std::move(page), {search_frame(record), search_parts(record)}, title,
+                       generator);
+}
+
 RunPage run_page(const std::vector<std::string>& folders, const std::string& title,
                  const std::string& generator) {
   RunPage page;
@@ -95,11 +116,7 @@ RunPage run_page(const std::vector<std::string>& folders, const std::string& tit
       content = runs_content(runs);
     }
   }
-  if (!title.empty()) content.frame.title = title;
-  content.frame.generator = generator;
-  page.html = page_html(content.frame, content.parts);
-  for (const PagePart& part : content.parts) page.plain += part.html;
-  return page;
+  return finished_page(std::move(page), std::move(content), title, generator);
 }
 
 }  // namespace mase

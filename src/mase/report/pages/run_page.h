@@ -25,6 +25,10 @@ struct RunPage {
   std::string what = "run";          // what those are: runs, or designs of hardware
 };
 
+// Of a search, from its record.
+RunPage search_run_page(const Value& record, const std::string& title,
+                        const std::string& generator);
+
 // A folder that holds several runs stands for all of them. No title: the run's name.
 RunPage run_page(const std::vector<std::string>& folders, const std::string& title,
                  const std::string& generator);

@@ -146,7 +146,13 @@ std::string bars_html(const std::string& title, const List& rows, const char* ke
 
 std::optional<PagePart> layers_part(const Value& transform) {
   const List& rows = items(entry(transform, "layers"));
-  HtmlTable table{"Error per layer; output and weight error are the largest",
+  const auto count = number(entry(transform, "rows"));
+  HtmlTable table{count && *count > 0
+                      ? fmt::format("Error per layer on the first {} training rows (random ones "
+                                    "where there are no data); output and weight error are the "
+                                    "largest",
+                                    shown::whole(count))
+                      : "Error per layer; output and weight error are the largest",
                   {"layer", "SQNR", "output error", "weight error", "cosine", "saturated"},
                   {},
                   {},
@@ -161,11 +167,12 @@ std::optional<PagePart> layers_part(const Value& transform) {
          shown::brief(number(row["cosine"]), 6), shown::percent(number(row["saturation"]))});
   }
   if (table.rows.empty()) return {};
-  return PagePart{
-      "layers", "Error per layer",
-      "<div class=\"charts\">" + bars_html("SQNR (higher is better)", rows, "sqnr_db", true) +
-          bars_html("Output error", rows, "output_error", false) +
-          bars_html("Weight error", rows, "weight_error", false) + "</div>" + html_table(table)};
+  return PagePart{"layers", "Error per layer",
+                  "<div class=\"charts\">" +
+                      bars_html("SQNR (higher is better)", rows, "sqnr_db", true) +
+                      bars_html("Largest output error", rows, "output_error", false) +
+                      bars_html("Largest weight error", rows, "weight_error", false) + "</div>" +
+                      html_table(table)};
 }
 
 std::optional<PagePart> before_after_part(const Value& transform) {
@@ -203,11 +210,11 @@ std::string cost_name(const std::string& key) {
       {"ebops_exact", "Effective bit operations per sample, exact (EBOPs)"},
       {"operand_bits", "Operand bits (the labs’ “BitOPs”)"},
       {"weight_bits", "Weights, bits"},
-      {"weight_memory_bits", "Weights and constants, bits"},
-      {"activation_memory_bits", "Activations, bits"},
-      {"average_weight_bits", "Bits per weight, average"},
-      {"average_activation_bits", "Bits per activation, average"},
-      {"memory_density", "Memory density against float32"}};
+      {"weight_memory_bits", "Memory of weights and constants, bits"},
+      {"activation_memory_bits", "Memory of all layers’ results, bits"},
+      {"average_weight_bits", "Average bits of products’ weights"},
+      {"average_activation_bits", "Average bits of products’ inputs"},
+      {"memory_density", "Memory density of both against float32"}};
   if (const auto found = names.find(key); found != names.end()) return found->second;
   std::string name = replace_all(key, "_", " ");
   if (!name.empty() && name[0] >= 'a' && name[0] <= 'z') name[0] = static_cast<char>(name[0] - 32);

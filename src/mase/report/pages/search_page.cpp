@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 
+#include "mase/base/figure.h"
 #include "mase/base/text.h"
 #include "mase/report/charts/charts.h"
 #include "mase/report/pages/html.h"
@@ -343,8 +344,9 @@ std::optional<PagePart> comparison_part(const Value& given) {
   return PagePart{"samplers", "Samplers compared", band_chart(chart) + html_table(table)};
 }
 
-std::string number_cell(const Value& value, const char* format) {
-  return value.is_number() ? fmt::format(fmt::runtime(format), value.as_double()) : "–";
+using FigureText = std::string (*)(double value, int decimals);
+std::string number_cell(const Value& value, FigureText text) {
+  return value.is_number() ? text(value.as_double(), 4) : "–";
 }
 
 std::optional<PagePart> best_part(const Value& given, const Record& record) {
@@ -370,13 +372,13 @@ std::optional<PagePart> best_part(const Value& given, const Record& record) {
         cells.resize(cells.size() + 4, "–");
       } else {
         const Value& test = *found->second;
-        const auto range = [&](const char* low, const char* high, const char* format) {
-          return number_cell(test[low], format) + " to " + number_cell(test[high], format);
+        const auto range = [&](const char* low, const char* high, FigureText text) {
+          return number_cell(test[low], text) + " to " + number_cell(test[high], text);
         };
-        cells.push_back(number_cell(test["accuracy"], "{:.4f}"));
-        cells.push_back(range("low", "high", "{:.4f}"));
-        cells.push_back(number_cell(test["difference"], "{:+.4f}"));
-        cells.push_back(range("difference_low", "difference_high", "{:+.4f}"));
+        cells.push_back(number_cell(test["accuracy"], figure_text));
+        cells.push_back(range("low", "high", figure_text));
+        cells.push_back(number_cell(test["difference"], signed_figure_text));
+        cells.push_back(range("difference_low", "difference_high", signed_figure_text));
       }
     }
     table.rows.push_back(std::move(cells));
@@ -419,6 +421,13 @@ PageFrame search_frame(const Value& record) {
   PageFrame frame;
   frame.title = "Search";
   if (!record.is_dict()) return frame;
+  if (record["storage"].is_string()) {  // of a study: who searched, and on what, it does not say
+    frame.title = text("study");
+    frame.subtitle = fmt::format("study '{}' in {}: {} trials, {} of them complete", text("study"),
+                                 text("storage"), text("total"), text("complete"));
+    frame.measured = "what its trials measured";
+    return frame;
+  }
   frame.subtitle =
       fmt::format("study '{}': {} trials of {} configurations by {}, seed {}", text("study"),
                   text("total"), text("configurations"), text("sampler"), text("seed"));

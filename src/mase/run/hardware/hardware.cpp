@@ -187,6 +187,20 @@ void fold_batch_norms(HardwareNetwork& hardware, const Observer& observer) {
                              join(hardware.folded, ", ")));
 }
 
+// Steps and clips that training found become numbers, of so few significant bits that sums of their
+// products stay short.
+void freeze_scales(Graph& graph, const Observer& observer) {
+  constexpr int64_t bits = 3, bias_width = 12;
+  PassContext context;
+  const PassResult result =
+      run_pass(graph, "freeze_scales", Dict{{"bits", bits}, {"bias_width", bias_width}}, context);
+  if (!result.changed || !observer.log) return;
+  observer.log(LogLevel::warning,
+               fmt::format("learned steps and clips were rounded to {} significant bits: {}; "
+                           "figures are of that network (the pass freeze_scales keeps more)",
+                           bits, join(result.data["frozen"].as_dict().keys(), ", ")));
+}
+
 }  // namespace
 
 HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& observer) {
@@ -225,6 +239,7 @@ HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& 
     }
   }
   fold_batch_norms(result, observer);
+  freeze_scales(result.network, observer);
   result.lowered = lower(result.network);
   if (const std::vector<std::string> left = layers_in_software(result.network);
       !left.empty() && observer.log)

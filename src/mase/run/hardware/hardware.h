@@ -62,8 +62,7 @@ struct EmitResult {
 EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compared,
                          const DesignOptions& options, const std::string& folder, bool prove);
 
-// Options by name: the data and rows of a comparison; how a design is built, styles' own included.
-std::vector<Field> comparison_fields();
+// Options by name: how a design is built, styles' own included.
 std::vector<Field> design_fields();
 // What values of design_fields() mean. An option that was `given` for a style not chosen is an
 // error.

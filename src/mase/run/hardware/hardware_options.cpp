@@ -3,22 +3,10 @@
 #include <algorithm>
 
 #include "mase/base/text.h"
+#include "mase/hardware/emit/target.h"
 #include "mase/run/hardware/hardware.h"
 
 namespace mase {
-
-std::vector<Field> comparison_fields() {
-  return {{.name = "dataset",
-           .type = FieldType::text,
-           .help = "compare with the engine on all test rows of this data set (default: the one "
-                   "that the network's file names)"},
-          {.name = "rows",
-           .type = FieldType::integer,
-           .default_value = 2000,
-           .help = "compare on so many drawn rows instead; without a data set that is the default",
-           .minimum = 2,
-           .maximum = 10000000}};
-}
 
 std::vector<Field> design_fields() {
   std::vector<Field> fields = {
@@ -27,6 +15,12 @@ std::vector<Field> design_fields() {
        .default_value = "unrolled",
        .help = "how it is built",
        .choices = Registry<EmitterRecord>::instance().names(),
+       .group = "design"},
+      {.name = "target",
+       .type = FieldType::text,
+       .default_value = "generic",
+       .help = "the cells it is written for",
+       .choices = Registry<TargetRecord>::instance().names(),
        .group = "design"},
       {.name = "top",
        .type = FieldType::text,
@@ -97,6 +91,7 @@ std::string styles_with(const std::string& key) {
 DesignOptions design_options(const Value& values, const std::vector<std::string>& given) {
   DesignOptions options;
   options.style = values["style"].as_string();
+  options.target = values["target"].as_string();
   options.top = values["top"].as_string();
   options.levels = values["levels"].as_double();
   if (!values["delay_weight"].is_null()) options.delay_weight = values["delay_weight"].as_double();

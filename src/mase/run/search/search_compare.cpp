@@ -59,7 +59,7 @@ std::vector<double> reached(const ComparedRun& run, bool maximise, const Losses&
   return curve;
 }
 
-std::string figure_text(double value) {
+std::string brief_figure(double value) {
   return std::isfinite(value) ? fmt::format("{:.6g}", value) : "-";
 }
 
@@ -68,7 +68,7 @@ std::vector<std::string> comparison_cells(const ComparedSampler& one) {
     if (one.median.empty()) return std::string("-");
     const auto trials = static_cast<double>(one.median.size());
     const auto at = static_cast<size_t>(std::max(1.0, std::ceil(share * trials))) - 1;
-    return figure_text(one.median[at]);
+    return brief_figure(one.median[at]);
   };
   return {after(0.25),
           after(0.5),

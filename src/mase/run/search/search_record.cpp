@@ -7,6 +7,7 @@
 #include <set>
 
 #include "mase/run/search/search_experiment.h"
+#include "mase/run/search/study_record.h"
 #include "mase/search/importances/importance.h"
 
 namespace mase {
@@ -16,8 +17,41 @@ using search::Trial;
 using search::Trials;
 using search::TrialState;
 
-constexpr size_t most_trials = 4000;
 constexpr size_t most_for_importance = 2000;  // a forest over more trees takes seconds
+
+// An even choice of the complete trials.
+Trials some_of(const Trials& trials, size_t most) {
+  Trials chosen(trials.space(), trials.maximise(), trials.study_name());
+  const size_t step = std::max<size_t>(1, trials.size() / most);
+  for (size_t i = 0; i < trials.size(); i += step) chosen.add(trials[i]);
+  return chosen;
+}
+
+Value test_rows(const std::vector<TestScore>& scores) {
+  List rows;
+  for (const TestScore& score : scores)
+    rows.emplace_back(Dict{{"number", score.number},
+                           {"searched", number_or_none(score.searched)},
+                           {"accuracy", score.accuracy},
+                           {"low", score.low},
+                           {"high", score.high},
+                           {"loss", score.loss},
+                           {"rows", score.rows},
+                           {"difference", score.difference},
+                           {"difference_low", score.difference_low},
+                           {"difference_high", score.difference_high}});
+  return rows;
+}
+
+// Objectives are scaled metrics: a figure that is not the metric itself says so.
+std::string shown_objective(const SearchSpec& spec, const std::string& name) {
+  for (const SearchMetric& metric : spec.metrics)
+    if (metric.name == name && metric.scale != 1)
+      return fmt::format("{} x {:g}", name, metric.scale);
+  return name;
+}
+
+}  // namespace
 
 Value number_or_none(double value) { return std::isfinite(value) ? Value(value) : Value(); }
 
@@ -49,16 +83,8 @@ Value best_so_far(const Trials& trials) {
   return curves;
 }
 
-// An even choice of the complete trials.
-Trials some_of(const Trials& trials, size_t most) {
-  Trials chosen(trials.space(), trials.maximise(), trials.study_name());
-  const size_t step = std::max<size_t>(1, trials.size() / most);
-  for (size_t i = 0; i < trials.size(); i += step) chosen.add(trials[i]);
-  return chosen;
-}
-
 Value importance_rows(const Trials& trials, const std::vector<std::string>& objectives,
-                      uint64_t seed, const SearchExperiment::Stop& stop) {
+                      uint64_t seed, const std::function<bool()>& stop) {
   List all;
   if (trials.space().dimensions() < 2) return all;
   const Trials chosen = some_of(trials, most_for_importance);
@@ -73,32 +99,6 @@ Value importance_rows(const Trials& trials, const std::vector<std::string>& obje
     }
   return all;
 }
-
-Value test_rows(const std::vector<TestScore>& scores) {
-  List rows;
-  for (const TestScore& score : scores)
-    rows.emplace_back(Dict{{"number", score.number},
-                           {"searched", number_or_none(score.searched)},
-                           {"accuracy", score.accuracy},
-                           {"low", score.low},
-                           {"high", score.high},
-                           {"loss", score.loss},
-                           {"rows", score.rows},
-                           {"difference", score.difference},
-                           {"difference_low", score.difference_low},
-                           {"difference_high", score.difference_high}});
-  return rows;
-}
-
-// Objectives are scaled metrics: a figure that is not the metric itself says so.
-std::string shown_objective(const SearchSpec& spec, const std::string& name) {
-  for (const SearchMetric& metric : spec.metrics)
-    if (metric.name == name && metric.scale != 1)
-      return fmt::format("{} x {:g}", name, metric.scale);
-  return name;
-}
-
-}  // namespace
 
 // Of a search that runs the trials that none beats; of one that is over its front, each network
 // once.
@@ -122,7 +122,7 @@ Value search_record(const SearchExperiment& search, const Trials& trials,
     for (const int64_t place : search::best_trials(trials)) front.insert(place);
   }
   for (const int64_t place : front) best.emplace_back(trials[static_cast<size_t>(place)].shown());
-  const size_t step = std::max<size_t>(1, trials.size() / most_trials);
+  const size_t step = std::max<size_t>(1, trials.size() / most_recorded_trials);
   for (const Trial& trial : trials) {
     if (trial.state != TrialState::complete || !trial.in_space) continue;
     if (static_cast<size_t>(trial.number) % step != 0 && !front.count(trial.number)) continue;

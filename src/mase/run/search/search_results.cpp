@@ -5,12 +5,15 @@
 #include <map>
 #include <set>
 
+#include "mase/base/figure.h"
 #include "mase/base/file.h"
 #include "mase/base/table.h"
 #include "mase/base/text.h"
+#include "mase/data/token_rows.h"
 #include "mase/passes/costs.h"
 #include "mase/run/search/search_experiment.h"
 #include "mase/train/metric.h"
+#include "mase/train/paired.h"
 
 namespace mase {
 namespace {
@@ -29,19 +32,6 @@ Value rounded(const Value& figures) {
 // As pandas writes times: milliseconds.
 Value milliseconds(int64_t microseconds) {
   return microseconds ? Value(microseconds / 1000) : Value();
-}
-
-// Half the width of a 95 % interval of a normal distribution with deviation 1.
-constexpr double z = 1.959963984540054;
-
-std::vector<bool> correct_rows(const Tensor& logits, const Tensor& labels) {
-  const int64_t rows = logits.shape()[0], classes = logits.numel() / std::max<int64_t>(1, rows);
-  std::vector<bool> correct(static_cast<size_t>(rows));
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* row = logits.data<float>() + r * classes;
-    correct[static_cast<size_t>(r)] = arg_max(row, classes) == labels.data<int32_t>()[r];
-  }
-  return correct;
 }
 
 }  // namespace
@@ -172,8 +162,7 @@ std::string SearchExperiment::test_table(const std::vector<TestScore>& scores) c
   for (const FrontMember& member : front_)
     trials[member.number] = &(*trials_)[static_cast<size_t>(member.place)];
   for (const TestScore& score : scores) {
-    std::vector<std::string> row = {std::to_string(score.number),
-                                    fmt::format("{:.4f}", score.searched)};
+    std::vector<std::string> row = {std::to_string(score.number), figure_text(score.searched)};
     const Value* hardware = trials.at(score.number)->user_attributes.find("hardware_metrics");
     for (const std::string& name : costs) {
       const Value* figure =
@@ -182,13 +171,13 @@ std::string SearchExperiment::test_table(const std::vector<TestScore>& scores) c
                                                   : "-");
     }
     for (std::string& cell : std::vector<std::string>{
-             fmt::format("{:.4f}", score.accuracy),
-             fmt::format("{:.4f} to {:.4f}", score.low, score.high),
-             score.is_reference ? "-" : fmt::format("{:+.4f}", score.difference),
-             score.is_reference
-                 ? "-"
-                 : fmt::format("{:+.4f} to {:+.4f}", score.difference_low, score.difference_high),
-             fmt::format("{:.4f}", score.loss), with_thousands(score.rows)})
+             figure_text(score.accuracy),
+             fmt::format("{} to {}", figure_text(score.low), figure_text(score.high)),
+             score.is_reference ? "-" : signed_figure_text(score.difference),
+             score.is_reference ? "-"
+                                : fmt::format("{} to {}", signed_figure_text(score.difference_low),
+                                              signed_figure_text(score.difference_high)),
+             figure_text(score.loss), with_thousands(score.rows)})
       row.push_back(std::move(cell));
     table.add(row);
   }
@@ -272,7 +261,9 @@ Value SearchExperiment::sensitivity(const Stop& stop) const {
 std::vector<TestScore> SearchExperiment::test_best(const Stop& stop) const {
   const Dataset& dataset = *experiment_.dataset();
   std::vector<TestScore> scores;
-  if (spec_.split == "test" || !dataset.classification || dataset.test.rows() == 0) return scores;
+  if (spec_.split == "test" || !dataset.classification || has_token_labels(dataset) ||
+      dataset.test.rows() == 0)
+    return scores;
   std::vector<std::vector<bool>> correct;
   size_t reference = 0;
   for (const FrontMember& member : front_) {
@@ -287,7 +278,7 @@ std::vector<TestScore> SearchExperiment::test_best(const Stop& stop) const {
     Score score;
     correct.push_back(
         correct_rows(predict_rows(program, dataset.test, &score), dataset.test.labels));
-    const double n = static_cast<double>(score.rows), p = score.accuracy();
+    const double n = static_cast<double>(score.rows), p = score.accuracy(), z = interval_95;
     const double centre = (p + z * z / (2 * n)) / (1 + z * z / n);
     const double half = z / (1 + z * z / n) * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
     TestScore entry;
@@ -306,18 +297,12 @@ std::vector<TestScore> SearchExperiment::test_best(const Stop& stop) const {
     scores.push_back(entry);
   }
   for (size_t i = 0; i < scores.size(); ++i) {
-    const double n = static_cast<double>(scores[i].rows);
-    double better = 0, worse = 0;  // rows that only one of the two gets right
-    for (size_t r = 0; r < correct[i].size(); ++r) {
-      better += correct[i][r] && !correct[reference][r];
-      worse += !correct[i][r] && correct[reference][r];
-    }
     TestScore& score = scores[i];
+    const PairedDifference change = paired_difference(correct[reference], correct[i]);
     score.is_reference = i == reference;
-    score.difference = (better - worse) / n;
-    const double half = z * std::sqrt(better + worse - (better - worse) * (better - worse) / n) / n;
-    score.difference_low = score.difference - half;
-    score.difference_high = score.difference + half;
+    score.difference = change.mean;
+    score.difference_low = change.low;
+    score.difference_high = change.high;
   }
   return scores;
 }

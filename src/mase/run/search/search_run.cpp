@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "mase/base/address.h"
+#include "mase/base/figure.h"
 #include "mase/base/file.h"
 #include "mase/base/table.h"
 #include "mase/base/text.h"
@@ -133,9 +134,9 @@ void save_front(const PreparedSearch& prepared, const std::string& results, cons
         saved, search.front().size()));
 }
 
-std::string figure_text(const Dict& figures, const char* name) {
+std::string shown_figure(const Dict& figures, const char* name) {
   const Value* value = figures.find(name);
-  return value && value->is_number() ? fmt::format("{:.4f}", value->as_double()) : "-";
+  return value && value->is_number() ? figure_text(value->as_double()) : "-";
 }
 
 // The second level: the front trained on, beside what it was without.
@@ -156,9 +157,9 @@ std::vector<TrainedBest> train_front(const PreparedSearch& prepared, const std::
   for (const TrainedBest& one : all) {
     if (!one.failure.empty())
       observer.warning(fmt::format("trial {}: {}", one.number, one.failure));
-    table.add({std::to_string(one.number), figure_text(one.before, "accuracy"),
-               figure_text(one.after, "accuracy"), figure_text(one.before, "loss"),
-               figure_text(one.after, "loss")});
+    table.add({std::to_string(one.number), shown_figure(one.before, "accuracy"),
+               shown_figure(one.after, "accuracy"), shown_figure(one.before, "loss"),
+               shown_figure(one.after, "loss")});
     records.emplace_back(
         Dict{{"number", one.number}, {"before", one.before}, {"after", one.after}});
     if (one.failure.empty() && !results.empty())

@@ -83,6 +83,32 @@ class JournalStorage final : public Storage {
                   "give another --study");
   }
 
+  std::vector<std::string> studies() override {
+    const FileLock lock(path_);
+    read_news();
+    std::vector<std::string> names(static_cast<size_t>(study_count_));
+    for (const auto& [name, study] : studies_) names[static_cast<size_t>(study.id)] = name;
+    return names;
+  }
+
+  StoredStudy stored_study(const std::string& name) override {
+    const FileLock lock(path_);
+    read_news();
+    const Study& study = studies_.at(name);
+    StoredStudy result{{name, study.maximise}, {}};
+    const Value* metrics = attributes_[study.id].find("study:metric_names");
+    if (metrics && metrics->is_list())
+      result.header.metric_names = metrics->as_string_list("study:metric_names");
+    for (const Stored& stored : trials_) {
+      if (stored.study != study.id) continue;
+      result.trials.push_back({stored.trial, stored.parameters});
+      Trial& trial = result.trials.back().trial;
+      trial.constraints = constraints_of(trial.system_attributes);
+      trial.stored = static_cast<int64_t>(result.trials.size()) - 1;
+    }
+    return result;
+  }
+
   Dict said_first(const Dict& attributes) override {
     const FileLock lock(path_);
     read_news();
@@ -336,16 +362,20 @@ class JournalStorage final : public Storage {
   std::chrono::steady_clock::time_point last_write_ = std::chrono::steady_clock::now();
 };
 
+std::string file_of(const std::string& address) {
+  return starts_with(address, "journal:") ? address.substr(8) : address;
+}
+
 const Register<StorageRecord> registered{{
     .name = "journal",
     .summary = "journal:FILE",
+    .file = file_of,
     .takes =
         [](const std::string& address) {
           return starts_with(address, "journal:") || ends_with(address, ".log");
         },
     .open = [](const std::string& address) -> std::unique_ptr<Storage> {
-      return std::make_unique<JournalStorage>(starts_with(address, "journal:") ? address.substr(8)
-                                                                               : address);
+      return std::make_unique<JournalStorage>(file_of(address));
     },
 }};
 

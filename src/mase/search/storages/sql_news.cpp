@@ -41,11 +41,7 @@ std::vector<Trial> SqlStudy::trials_of(const Space& space, const std::vector<Sql
   std::map<int64_t, size_t> place;  // in `all`, by trial_id
   for (const SqlRow& row : rows) {
     const int64_t key = whole(row[0]);
-    Trial trial;
-    trial.stored = whole(row[1]);
-    trial.state = state_from_name(row[2].value_or(""), db_->place());
-    trial.started = row[3] ? parse_iso_time(*row[3]) : 0;
-    trial.ended = row[4] ? parse_iso_time(*row[4]) : 0;
+    Trial trial = outline(row);
     const bool own = key > last_seen_ && known_.count(key) && !unfinished_.count(key);
     if (key > last_seen_) {
       last_seen_ = key;
@@ -68,14 +64,68 @@ std::vector<Trial> SqlStudy::trials_of(const Space& space, const std::vector<Sql
   }
   count_ = seen_;
   counted_ = all_seen_ = inside_;
-  if (!all.empty()) fill(space, place, all);
+  if (!all.empty()) {
+    const auto parameters = fill(place, all);
+    for (const auto& [key, at] : place) {
+      place_in_space(space, parameters[at], all[at]);
+      known_[key].whole = all[at].in_space;
+    }
+  }
   std::stable_sort(all.begin(), all.end(),
                    [](const Trial& a, const Trial& b) { return a.stored < b.stored; });
   return all;
 }
 
-void SqlStudy::fill(const Space& space, const std::map<int64_t, size_t>& place,
-                    std::vector<Trial>& all) {
+Trial SqlStudy::outline(const SqlRow& row) const {
+  Trial trial;
+  trial.stored = whole(row[1]);
+  trial.state = state_from_name(row[2].value_or(""), db_->place());
+  trial.started = row[3] ? parse_iso_time(*row[3]) : 0;
+  trial.ended = row[4] ? parse_iso_time(*row[4]) : 0;
+  return trial;
+}
+
+std::vector<std::string> SqlStudy::studies() {
+  std::vector<std::string> names;
+  for (const SqlRow& row : db_->run("SELECT study_name FROM studies ORDER BY study_id"))
+    names.push_back(row[0].value_or(""));
+  return names;
+}
+
+StoredStudy SqlStudy::stored_study(const std::string& name) {
+  const SqlTransaction transaction(*db_, {db_->snapshot()});
+  StoredStudy result{{name, {}}, {}};
+  const int64_t study = id(db_->run("SELECT study_id FROM studies WHERE study_name = $1", {name}));
+  for (const SqlRow& row :
+       db_->run("SELECT direction FROM study_directions WHERE study_id = $1 ORDER BY objective",
+                {study}))
+    result.header.maximise.push_back(row[0] == "MAXIMIZE");
+  const auto metrics =
+      db_->run("SELECT value_json FROM study_system_attributes WHERE study_id = $1 AND key = $2",
+               {study, "study:metric_names"});
+  if (!metrics.empty())
+    if (const Value names = parse_python_json(metrics[0][0].value_or("null"), db_->place());
+        names.is_list())
+      result.header.metric_names = names.as_string_list("study:metric_names");
+  std::vector<Trial> trials;
+  std::map<int64_t, size_t> place;
+  for (const SqlRow& row :
+       db_->run("SELECT trial_id, number, state, datetime_start, datetime_complete FROM trials "
+                "WHERE study_id = $1 ORDER BY number",
+                {study})) {
+    place[whole(row[0])] = trials.size();
+    trials.push_back(outline(row));
+  }
+  auto parameters =
+      trials.empty() ? std::vector<std::vector<StoredParameter>>() : fill(place, trials);
+  transaction.commit();
+  for (size_t i = 0; i < trials.size(); ++i)
+    result.trials.push_back({std::move(trials[i]), std::move(parameters[i])});
+  return result;
+}
+
+std::vector<std::vector<StoredParameter>> SqlStudy::fill(const std::map<int64_t, size_t>& place,
+                                                         std::vector<Trial>& all) {
   std::vector<int64_t> keys;
   for (const auto& [key, at] : place) keys.push_back(key);
   const SqlValue list = db_->list(keys);
@@ -124,11 +174,10 @@ void SqlStudy::fill(const Space& space, const std::map<int64_t, size_t>& place,
     for (const SqlRow& row : answers[i]) takes[i](place.at(whole(row[0])), row);
   for (const auto& [key, at] : place) {
     Trial& trial = all[at];
-    place_in_space(space, parameters[at], trial);
     trial.constraints = constraints_of(trial.system_attributes);
     trial.system_attributes.erase(process_key);
-    known_[key].whole = trial.in_space;
   }
+  return parameters;
 }
 
 }  // namespace mase::search

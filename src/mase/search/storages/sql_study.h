@@ -26,6 +26,8 @@ class SqlStudy final : public Storage {
   explicit SqlStudy(std::function<std::unique_ptr<SqlConnection>()> connect);
   ~SqlStudy() override;
 
+  std::vector<std::string> studies() override;
+  StoredStudy stored_study(const std::string& name) override;
   void open_study(const StudyHeader& header) override;
   Dict said_first(const Dict& attributes) override;
   int64_t agreed(const std::string& name, int64_t proposed) override;
@@ -58,8 +60,10 @@ class SqlStudy final : public Storage {
   void set_study_attribute(const std::string& key, const Value& value);
   void flush_if_due();
   std::vector<Trial> trials_of(const Space& space, const std::vector<SqlRow>& rows);
-  // Everything else about these trials.
-  void fill(const Space& space, const std::map<int64_t, size_t>& place, std::vector<Trial>& all);
+  Trial outline(const SqlRow& row) const;  // number, state and times
+  // Everything else about these trials, and their parameters.
+  std::vector<std::vector<StoredParameter>> fill(const std::map<int64_t, size_t>& place,
+                                                 std::vector<Trial>& all);
   // Ids for new trials: of this transaction, as Optuna's cache wants it (lock_study).
   std::vector<int64_t> draw_ids(size_t count);
   // News count what is new; without them in this transaction others may have added some.

@@ -293,15 +293,19 @@ bool takes(const std::string& address) {
          (ends_with(address, ".db") || ends_with(address, ".sqlite3"));
 }
 
+std::string file_of(const std::string& address) {
+  return starts_with(address, scheme) ? address.substr(std::string(scheme).size()) : address;
+}
+
 std::unique_ptr<Storage> open(const std::string& address) {
-  const std::string path =
-      starts_with(address, scheme) ? address.substr(std::string(scheme).size()) : address;
+  const std::string path = file_of(address);
   return make_sql_storage([path] { return std::make_unique<SqliteConnection>(path); });
 }
 
 const Register<StorageRecord> registered{{
     .name = "sqlite",
     .summary = "sqlite:///FILE.db",
+    .file = file_of,
     .takes = takes,
     .open = open,
 }};

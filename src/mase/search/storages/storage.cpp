@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <filesystem>
 #include <limits>
 
 #include "mase/base/address.h"
@@ -22,6 +23,27 @@ std::unique_ptr<Storage> open_storage(const std::string& address) {
   throw Error("--storage",
               fmt::format("'{}' is no address of a study", printable(masked_address(address))),
               "write " + join(known, ", or "));
+}
+
+namespace {
+
+const StorageRecord* storage_of(const std::string& address) {
+  for (const StorageRecord* record : Registry<StorageRecord>::instance().all())
+    if (record->takes(address)) return record;
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_storage_address(const std::string& word) { return storage_of(word) != nullptr; }
+
+std::unique_ptr<Storage> open_existing_storage(const std::string& address) {
+  const StorageRecord* const record = storage_of(address);
+  const std::string file = record && record->file ? record->file(address) : "";
+  std::error_code none;
+  if (!file.empty() && !std::filesystem::is_regular_file(file, none))
+    throw Error(file, "no such file", "name the file of a study");
+  return open_storage(address);
 }
 
 bool is_for_many_machines(const std::string& address) {

@@ -23,9 +23,27 @@ struct StudyHeader {
   std::vector<std::string> metric_names = {};
 };
 
+// A trial of a study that others may have made. Parameters are in their own spaces.
+struct StoredParameter {
+  std::string name;
+  double value;
+  Distribution distribution;
+};
+struct StoredTrial {
+  Trial trial;  // without a point
+  std::vector<StoredParameter> parameters;
+};
+// A study as it is kept, whatever was searched: to be looked at.
+struct StoredStudy {
+  StudyHeader header;
+  std::vector<StoredTrial> trials;
+};
+
 class Storage {
  public:
   virtual ~Storage() = default;
+  virtual std::vector<std::string> studies() = 0;  // names, the oldest first
+  virtual StoredStudy stored_study(const std::string& name) = 0;
   // Makes the study if it is not there; an error if it is there with other directions.
   virtual void open_study(const StudyHeader& header) = 0;
   // Trials that are new or changed since the last call, of this process alone excepted, in the
@@ -71,20 +89,20 @@ struct StorageRecord {
   std::vector<std::string> aliases = {};
   std::string summary;
   bool many_machines = false;  // meant for studies that several machines work on
+  // The file behind an address; null: a server.
+  std::function<std::string(const std::string& address)> file = {};
   std::function<bool(const std::string& address)> takes;
   std::function<std::unique_ptr<Storage>(const std::string& address)> open;
 };
 
 std::unique_ptr<Storage> open_storage(const std::string& address);
+// Whether a word is the address of a storage; of one that is there already, an Error if it is not.
+bool is_storage_address(const std::string& word);
+std::unique_ptr<Storage> open_existing_storage(const std::string& address);
 bool is_for_many_machines(const std::string& address);
 
-// A trial of a study that others may have made, for our space: parameters by name. A parameter
-// that is missing, unknown or outside of its range makes it a trial of another space.
-struct StoredParameter {
-  std::string name;
-  double value;
-  Distribution distribution;
-};
+// A trial for our space: parameters by name. A parameter that is missing, unknown or outside of its
+// range makes it a trial of another space.
 void place_in_space(const Space& space, const std::vector<StoredParameter>& parameters,
                     Trial& trial);
 // The constraints that the attributes hold, in either of Optuna's forms.

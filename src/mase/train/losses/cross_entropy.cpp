@@ -23,6 +23,7 @@ Slot lower(Lowering& to, Slot output, Slot target, const Value& options) {
   std::optional<Slot> weights;
   if (!options["weight"].is_null()) weights = to.constant({classes}, weights_of(options, classes));
   if (smoothing == 0) return to.cross_entropy(output, target, weights);
+  if (to.shape(output).size() != 2) return -1;  // classes of tokens are not smoothed
   const Expr x = Expr::operand(0), t = Expr::operand(1), w = Expr::operand(2);
   const Expr wanted = t * (1 - smoothing) + smoothing / static_cast<double>(classes);
   const Slot log_probability = to.softmax(output, 1, true), own = to.one_hot(target, classes);
