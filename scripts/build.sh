@@ -72,17 +72,32 @@ if [[ ! -e $build/build.ninja || ${#options[@]} -gt 0 ]]; then
     >"$log" 2>&1 || fail configuring
 fi
 
-last=-1
+# What is left, by how long what is done took; nothing before there is something to go by.
+left() {  # DONE ALL
+  local passed=$((SECONDS - began))
+  ((passed >= 10 && $1 > 1)) || return 0
+  local seconds=$((passed * ($2 - $1) / $1))
+  if ((seconds >= 90)); then
+    echo ", about $(((seconds + 30) / 60)) min left"
+  elif ((seconds > 0)); then
+    echo ", about $seconds s left"
+  fi
+}
+
+last=-1 told=0 began=$SECONDS
 ninja -C "$build" "${targets[@]}" 2>&1 | {
   while IFS= read -r line; do
     printf '%s\n' "$line" >>"$log"
     if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]]; then
       done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
       share=$((100 * done / all))
-      if [[ -t 2 ]]; then
-        show "ch: building $done of $all ($share %)"
-      elif ((share / 10 != last / 10)); then
-        show "ch: building $done of $all ($share %)"
+      if ((! told && all > 50)); then  # the first call; a part takes some 4 s of processor time
+        told=1
+        [[ -t 2 ]] && printf '\r\033[K' >&2
+        echo "ch: building $all parts, about $(((all * 4 / $(nproc) + 59) / 60)) minutes; later calls start at once" >&2
+      fi
+      if [[ -t 2 ]] || ((share / 10 != last / 10)); then
+        show "ch: building $done of $all ($share %)$(left "$done" "$all")"
       fi
       last=$share
     fi

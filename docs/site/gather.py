@@ -91,6 +91,10 @@ class Site:
         """The pages that an index links to, in its order, as the tree that Sphinx makes its menu of."""
         here = os.path.dirname(self.placed[path])
         pages = [os.path.normpath(os.path.join(here, found)) for _, found, _ in LINK.findall(text) if found.endswith(".md")]
+        # What stands in the folder and in no index comes behind what the index names.
+        if self.placed[path] != "index.md":
+            pages += sorted(page for page in self.placed.values()
+                            if page.endswith(".md") and os.path.dirname(page) == here and page not in self.parents)
         pages = [page for page in dict.fromkeys(pages) if self.parents.setdefault(page, path) == path]
         return "\n```{toctree}\n:hidden:\n" + "".join(f"/{page[:-3]}\n" for page in pages) + "```\n"
 

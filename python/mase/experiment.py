@@ -16,7 +16,7 @@ from mase import _native
 from mase.arrays import host_array, path_text
 from mase.display import Display, display, logger
 from mase.graph import Graph
-from mase.results import Evaluation, SearchResult, TrainResult, TransformResult
+from mase.results import CompressResult, Evaluation, SearchResult, TrainResult, TransformResult
 
 if TYPE_CHECKING:
     import numpy as np
@@ -212,6 +212,28 @@ def search(model: Any = None, dataset: Any = None, *, config: Optional[PathLike]
         return SearchResult(parts, parts.pop("extra"))
 
 
+def compress(model: Any = None, dataset: Any = None, *, formats: Any = None, methods: Any = None, leave: Any = None,
+             rows: Optional[int] = None, calibration_rows: Optional[int] = None, input: Optional[PathLike] = None,
+             calibration: Optional[PathLike] = None, length: Optional[int] = None, keep: str = "front",
+             config: Optional[PathLike] = None, resume: Optional[PathLike] = None, save: bool = False,
+             progress: Optional[bool] = None, **options: Any) -> CompressResult:
+    """Number formats times methods in one table, as `ch compress` makes it.
+
+    `formats` and `methods` are lists of texts such as "group_integer:width=4" and "smoothquant+gptq".
+    A network that predicts the next token takes two texts, `input` and `calibration`, in the place of
+    a data set. The networks of the front come back as graphs by row, or with `save` (and `resume`)
+    as files in the run folder.
+    """
+    own = dict(formats=formats, methods=methods, leave=leave, rows=rows, calibration_rows=calibration_rows, length=length, keep=keep)
+    paths = {name: path_text(path) for name, path in (("input", input), ("calibration", calibration), ("resume", resume)) if path is not None}
+    given = {**options, **own, **paths}
+    with display(progress, prints=False) as shown:
+        experiment = open_experiment(model, dataset, given, config=config, observer=shown, command="compress")
+        parts = _native.compress(experiment, save, lambda name, method, done, count: logger.info("%d of %d: %s %s", done, count, name, method))
+        _finish(experiment)
+        return CompressResult(parts, parts.pop("extra"))
+
+
 _TYPES = {"text": str, "an integer": int, "a number": float, "true or false": bool}
 
 
@@ -228,6 +250,6 @@ def _list_options(function: Callable) -> None:
     function.__doc__ = (function.__doc__ or "").rstrip() + "\n\n    Options:\n" + "\n".join("    " + line for line in lines) + "\n"
 
 
-_listed: Tuple[Any, ...] = (train, test, transform, search)
+_listed: Tuple[Any, ...] = (train, test, transform, search, compress)
 for _function in _listed:
     _list_options(_function)

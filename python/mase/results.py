@@ -197,3 +197,47 @@ class SearchResult(Record):
         header = list(dict.fromkeys(key for entry in best for key in entry))
         rows = [[f"{v:.6g}" if isinstance(v, float) else v for v in (entry.get(key, "") for key in header)] for entry in best]
         return f"<b>Best of {len(self.trials):,} trials</b>" + table(header, rows)
+
+
+class CompressResult(Record):
+    """Number formats times methods: a row for each, and the networks of the front."""
+
+    figure: str
+    higher_is_better: bool
+    measured_on: str
+    calibrated_on: str
+    original: Dict[str, Any]
+    rows: List[dict]
+    table: str
+    folder: str
+    stopped: bool
+
+    def __init__(self, parts: dict, extra: Any):
+        super().__init__(parts)
+        self.networks: Dict[int, Graph] = {row: Graph(native, extra) for row, native in parts["networks"].items()}
+
+    @property
+    def front(self) -> List[dict]:
+        """The rows that no other is better than, the cheapest first."""
+        return sorted((row for row in self.rows if row["front"]), key=lambda row: row["bits"])
+
+    def to_dict(self) -> dict:
+        return {key: getattr(self, key) for key in ("figure", "measured_on", "calibrated_on", "original", "rows", "folder", "stopped")}
+
+    def to_dataframe(self) -> Any:
+        """One row per format and method, the network as it was first."""
+        keys = ("format", "method", "bits", "bytes", "value", "difference", "loss", "seconds", "front", "trouble")
+        return dataframe([{(self.figure if key == "value" else key): row[key] for key in keys} for row in [self.original, *self.rows]])
+
+    def __str__(self) -> str:
+        return self.table
+
+    def __repr__(self) -> str:
+        return f"<{len(self.rows)} formats and methods by {self.figure}, {len(self.front)} on the front>"
+
+    def _repr_html_(self) -> str:
+        from mase.html import table
+
+        rows = [["*" if row["front"] else "", row["format"], row["method"], f"{row['bits']:.2f}", f"{row['value']:.6g}"]
+                for row in [self.original, *self.rows] if not row["trouble"]]
+        return table(["", "Format", "Method", "Bits per weight", self.figure], rows)

@@ -13,6 +13,7 @@
 #include "convert.h"
 #include "experiment.h"
 #include "mase/passes/pass.h"
+#include "mase/run/compress/compress.h"
 #include "mase/run/resume.h"
 #include "mase/run/search/search_spec.h"
 #include "module.h"
@@ -82,7 +83,9 @@ Session::Session(nb::handle given, const std::string& config, nb::handle passes,
     return;
   }
   settings_ = experiment_settings(to_value(given), config,
-                                  command == "search" ? search_options() : std::vector<Field>{});
+                                  command == "search"     ? search_options()
+                                  : command == "compress" ? compress_options()
+                                                          : std::vector<Field>{});
   if (!passes.is_none()) settings_.config["passes"] = to_value(passes, "passes");
   if (!tables.is_none()) {
     const Value further = to_value(tables);

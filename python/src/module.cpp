@@ -35,10 +35,12 @@ NB_MODULE(_native, module) {
   mase::python::bind_checkpoints(module);
   mase::python::bind_data(module);
   mase::python::bind_experiment(module);
+  mase::python::bind_compress(module);
   mase::python::bind_search(module);
   mase::python::bind_hardware(module);
   mase::python::bind_report(module);
   mase::python::bind_tokenizer(module);
+  mase::python::bind_language(module);
 }
 #undef PyInit__native
 

@@ -16,9 +16,11 @@ void bind_passes(nanobind::module_& module);
 void bind_checkpoints(nanobind::module_& module);
 void bind_data(nanobind::module_& module);
 void bind_experiment(nanobind::module_& module);
+void bind_compress(nanobind::module_& module);
 void bind_search(nanobind::module_& module);
 void bind_hardware(nanobind::module_& module);
 void bind_report(nanobind::module_& module);
 void bind_tokenizer(nanobind::module_& module);
+void bind_language(nanobind::module_& module);
 
 }  // namespace mase::python

@@ -112,8 +112,9 @@ TEST(Frame, CompletionCompletes) {
 
 TEST(Frame, ReferenceNamesEverything) {
   const std::string reference = ch({"reference"}).out;
-  for (const char* heading : {"### `ch summary model`", "### `jsc-toy`", "### `linear`",
-                              "### `integer`", "### `quantize`", "### `adam`"})
+  for (const char* heading :
+       {"### `ch summary`", "Usage: `ch summary model [OPTIONS]`", "### `jsc-toy`", "### `linear`",
+        "### `integer`", "### `quantize`", "### `adam`"})
     EXPECT_NE(reference.find(heading), std::string::npos) << heading;
 }
 

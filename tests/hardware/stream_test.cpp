@@ -7,7 +7,7 @@
 #include "hardware/fixtures.h"
 #include "hardware/variants.h"
 #include "mase/hardware/emit/design.h"
-#include "mase/hardware/emit/stream_stages.h"
+#include "mase/hardware/stream/plan.h"
 #include "mase/hardware/tools/tool.h"
 #include "mase/models/sequential.h"
 
@@ -34,7 +34,7 @@ Graph lab_network() {
 
 TEST(stream, stages_are_the_network) {
   const IntegerGraph graph = lower(in_variant(lab_network(), "8/4")).graph;
-  const std::vector<StreamStage> stages = stream_stages(graph);
+  const std::vector<StreamStage> stages = stream_network(graph).stages;
   ASSERT_EQ(stages.size(), 1u);
   EXPECT_EQ(stages[0].inputs(), 4);
   EXPECT_EQ(stages[0].outputs(), 10);
@@ -52,16 +52,17 @@ TEST(stream, stages_are_the_network) {
 
 TEST(stream, the_plan_is_the_cheapest_that_keeps_up) {
   const Fixture fixture = read_fixture(golden_path("hardware"), "w4_toy");
-  const std::vector<StreamStage> stages = stream_stages(fixture.plain);
+  const StreamNetwork network = stream_network(fixture.plain);
+  const std::vector<StreamStage>& stages = network.stages;
   double luts = 1e30;
   for (const int64_t cycles : {1, 2, 8, 32, 128}) {
-    const StreamPlan plan = plan_stream(stages, cycles);
+    const StreamPlan plan = plan_stream(network, cycles);
     EXPECT_LE(plan.interval, cycles);
     EXPECT_LE(plan.area, luts);  // more time is never dearer
     luts = plan.area;
     for (size_t k = 0; k < stages.size(); ++k) {
-      EXPECT_EQ(stages[k].inputs() % plan.parallelism[k], 0);
-      EXPECT_EQ(stages[k].outputs() % plan.parallelism[k + 1], 0);
+      EXPECT_EQ(stages[k].inputs() % plan.stages[k].before, 0);
+      EXPECT_EQ(stages[k].outputs() % plan.stages[k].after, 0);
     }
   }
 }
@@ -149,7 +150,7 @@ TEST(stream, lint_and_synthesis_are_clean_and_faults_are_seen) {
 TEST(stream, other_forms_are_refused) {
   const IntegerGraph mx = lower(in_variant(make_model("jsc-toy"), "mxint")).graph;
   try {
-    stream_stages(mx);
+    stream_network(mx);
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("several sums at once"));

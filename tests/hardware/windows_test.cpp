@@ -6,39 +6,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hardware/variants.h"
+#include "hardware/plane_networks.h"
 #include "mase/base/random.h"
 #include "mase/engine/program.h"
 #include "mase/hardware/emit/design.h"
 #include "mase/hardware/graph/interpreter.h"
 #include "mase/hardware/lower/lower_graph.h"
 #include "mase/hardware/tools/tool.h"
-#include "mase/models/network_builder.h"
 #include "support/support.h"
 
 namespace mase::test {
 namespace {
-
-struct Layer {
-  std::string op;
-  Dict attributes;
-};
-
-Graph network_of(const Shape& sample, const std::vector<Layer>& layers) {
-  NetworkBuilder network("windows", {.sample_shape = sample, .outputs = 3, .seed = 5}, sample, 3);
-  NodeId x = network.input();
-  for (size_t i = 0; i < layers.size(); ++i)
-    x = network.module(fmt::format("seq_blocks.{}", i), layers[i].op, layers[i].attributes, x);
-  Graph graph = network.finish(x);
-  PassContext context;
-  context.original = &graph;
-  Dict quantize{{"by", "type"}, {"default", Dict{{"config", Dict{{"name", "NA"}}}}}};
-  for (const char* type : {"linear", "conv1d", "conv2d"})
-    if (std::any_of(layers.begin(), layers.end(), [&](const Layer& l) { return l.op == type; }))
-      quantize.set(type, Dict{{"config", same_keys("integer", {{"width", 6}, {"frac_width", 3}})}});
-  run_passes(graph, pass_calls(Value(Dict{{"quantize", quantize}}), "passes"), context);
-  return graph;
-}
 
 // Engine = integers on every row; nothing is rounded in between.
 void hold_to_engine(const Graph& graph, const LoweredNetwork& lowered) {
@@ -61,59 +39,15 @@ void hold_to_engine(const Graph& graph, const LoweredNetwork& lowered) {
   EXPECT_EQ(compared, mine.size());
 }
 
-const std::vector<std::pair<std::string, Graph>>& networks() {
-  static const std::vector<std::pair<std::string, Graph>> all = [] {
-    const Layer relu{"relu", {}}, flat{"flatten", {}}, head{"linear", {{"out_features", 3}}};
-    const auto conv = [](int64_t in, int64_t out, Dict more) {
-      Dict attributes{{"in_channels", in}, {"out_channels", out}};
-      for (const auto& [key, value] : more) attributes.set(key, value);
-      return Layer{"conv2d", attributes};
-    };
-    std::vector<std::pair<std::string, Graph>> list;
-    list.emplace_back("conv, max, conv",
-                      network_of({1, 6, 6}, {conv(1, 2, {{"kernel_size", 3}}),
-                                             relu,
-                                             {"max_pool2d", {{"kernel_size", 2}}},
-                                             conv(2, 3, {{"kernel_size", 2}}),
-                                             flat}));
-    list.emplace_back(
-        "padding, stride, groups",
-        network_of({2, 5, 4},
-                   {conv(2, 4, {{"kernel_size", 3}, {"padding", 1}, {"stride", 2}, {"groups", 2}}),
-                    relu, flat, head}));
-    list.emplace_back("dilation, means",
-                      network_of({1, 7, 7}, {conv(1, 2, {{"kernel_size", 2}, {"dilation", 3}}),
-                                             {"avg_pool2d", {{"kernel_size", 2}}},
-                                             flat,
-                                             head}));
-    list.emplace_back(
-        "time series",
-        network_of(
-            {2, 12},
-            {{"conv1d",
-              {{"in_channels", 2}, {"out_channels", 3}, {"kernel_size", 3}, {"padding", "same"}}},
-             relu,
-             {"max_pool1d", {{"kernel_size", 3}}},
-             {"adaptive_avg_pool1d", {{"output_size", 1}}},
-             flat,
-             head}));
-    list.emplace_back("sequence", network_of({4, 3}, {{"linear", {{"out_features", 5}}},
-                                                      relu,
-                                                      {"linear", {{"out_features", 2}}}}));
-    return list;
-  }();
-  return all;
-}
-
 TEST(windows, integers_are_the_engine) {
-  for (const auto& [name, graph] : networks()) {
+  for (const auto& [name, graph] : plane_networks()) {
     SCOPED_TRACE(name);
     hold_to_engine(graph, lower(graph));
   }
 }
 
 TEST(windows, optimised_and_emitted_are_the_lowered) {
-  for (const auto& [name, graph] : networks()) {
+  for (const auto& [name, graph] : plane_networks()) {
     SCOPED_TRACE(name);
     const LoweredNetwork lowered = lower(graph);
     const Design design = make_design(lowered.graph, {});
@@ -141,8 +75,6 @@ TEST(windows, what_has_no_integers_is_refused_in_a_line) {
   EXPECT_NE(message(network_of({1, 7, 7}, {conv, {"avg_pool2d", {{"kernel_size", 3}}}}))
                 .find("a mean of 9 values is no exact integer"),
             std::string::npos);
-  const LoweredNetwork largest = lower(networks()[0].second);
-  EXPECT_THROW(make_design(largest.graph, {.style = "stream"}), Error);
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ build/lab2 jsc-tiny >lab2.log
 "$MASE_BUILD"/bin/lab2 jsc-tiny | diff - lab2.log
 grep -q 'difference found at name: seq_blocks_2' lab2.log
 "$prefix/bin/ch" summary jsc-tiny | grep -q "Total params: 117"
+[[ -s $prefix/share/man/man1/ch.1 && -s $prefix/share/bash-completion/completions/ch ]]
 [[ -z $sanitizers ]] || exit 0
 
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig:$prefix/lib/$(uname -m)-linux-gnu/pkgconfig

@@ -62,6 +62,8 @@ std::string input_operand(const OpRecord& op, size_t index, bool is_module) {
   const auto has = [&](const char* operand) {
     return std::count(op.operands.begin(), op.operands.end(), operand) > 0;
   };
+  // What is added to scores, such as a mask, is no operand.
+  if (std::count(op.real_inputs.begin(), op.real_inputs.end(), index)) return "";
   if (index == 0 || is_module || !has("weight")) return "data_in";
   return index == 1 || !has("bias") ? "weight" : "bias";
 }

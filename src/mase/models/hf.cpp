@@ -5,6 +5,7 @@
 #include <map>
 
 #include "mase/base/text.h"
+#include "mase/ir/op.h"
 #include "mase/models/hf_network.h"
 
 namespace mase {
@@ -24,6 +25,90 @@ void rename_old(std::string& name) {
     if (ends_with(name, old))
       name.replace(name.size() - std::string_view(old).size(), std::string::npos, now);
 }
+
+// What passes put behind a node in the place of its result (adapters, corrections), behind the same
+// node of the network made anew.
+class AddedNodes {
+ public:
+  AddedNodes(const Graph& old, Graph& made) : old_(old), made_(made) {}
+
+  void splice() {
+    std::vector<NodeId> added;
+    for (const NodeId id : old_.order()) {
+      const Node& node = old_.node(id);
+      const Node* same = made_.find(node.name);
+      const bool known = same && same->kind == node.kind &&
+                         (node.kind != NodeKind::call_module || same->target == node.target);
+      if (known)
+        places_[id] = same->id;
+      else if (node.kind == NodeKind::call_module || node.kind == NodeKind::call_function)
+        added.push_back(id);
+    }
+    for (const NodeId id : added) copy(id);
+    for (const NodeId id : added) take_place(id, added);
+  }
+
+ private:
+  [[noreturn]] void refuse(const Node& node) const {
+    throw Error(old_.name, fmt::format("'{}' was put into the network", printable(node.name)),
+                "a network that was changed so cannot be made for another length");
+  }
+
+  Argument moved(const Argument& argument, const Node& owner) const {
+    if (argument.is_node()) {
+      const auto place = places_.find(argument.id());
+      if (place == places_.end()) refuse(owner);
+      return Argument::node(place->second);
+    }
+    const auto* list = std::get_if<std::vector<Argument>>(&argument.data);
+    if (!list) return argument;
+    std::vector<Argument> items;
+    for (const Argument& item : *list) items.push_back(moved(item, owner));
+    return Argument::list(std::move(items));
+  }
+
+  void copy(NodeId id) {
+    const Node& node = old_.node(id);
+    if (old_.inputs_of(id).empty()) refuse(node);
+    Node fresh = node;
+    for (Argument& argument : fresh.args) argument = moved(argument, node);
+    for (auto& [key, argument] : fresh.kwargs) argument = moved(argument, node);
+    if (node.kind == NodeKind::call_module)
+      made_.modules()[node.target] = old_.modules().at(node.target);
+    const std::vector<NodeId>& order = made_.order();
+    size_t last = 0;
+    for (const NodeId input : old_.inputs_of(id))
+      last = std::max(last,
+                      static_cast<size_t>(std::find(order.begin(), order.end(), places_.at(input)) -
+                                          order.begin()));
+    if (last + 1 < order.size()) made_.insert_before(order[last + 1]);
+    places_[id] = made_.add_node(std::move(fresh));
+    made_.append();
+  }
+
+  // An added node that others use stands for the node it comes from, all of whose users are added.
+  void take_place(NodeId id, const std::vector<NodeId>& added) {
+    const auto is_added = [&](NodeId one) {
+      return std::find(added.begin(), added.end(), one) != added.end();
+    };
+    const std::vector<NodeId> users = old_.users(id);
+    if (std::all_of(users.begin(), users.end(), is_added)) return;
+    NodeId base = id;
+    while (is_added(base)) base = old_.inputs_of(base).front();
+    for (const NodeId user : old_.users(base))
+      if (!is_added(user)) refuse(old_.node(id));
+    std::vector<NodeId> copies;
+    for (const NodeId one : added) copies.push_back(places_.at(one));
+    std::vector<std::pair<NodeId, Node>> kept;
+    for (const NodeId one : copies) kept.emplace_back(one, made_.node(one));
+    made_.replace_uses(places_.at(base), places_.at(id));
+    for (auto& [one, node] : kept) made_.node(one) = std::move(node);
+  }
+
+  const Graph& old_;
+  Graph& made_;
+  std::map<NodeId, NodeId> places_;  // in the network made anew
+};
 
 }  // namespace
 
@@ -52,6 +137,9 @@ Graph make_hf_network(const Value& config, TensorTable& tensors, const HfOptions
   std::erase_if(tensors, [](const auto& entry) { return carries_no_weights(entry.first); });
   for (auto& [name, tensor] : tensors) rename_old(name);
   HfNetwork net(*record, config, tensors, options, place);
+  if (options.classify)
+    for (const char* other : {"cls.", "lm_head.", "qa_outputs.", "vocab_"})
+      net.leave_out_unused(other);
   try {
     record->build(net);
   } catch (const Error& error) {  // an op's: sizes that do not go together
@@ -96,6 +184,9 @@ Graph resized_hf_network(const Graph& graph, const HfOptions& options) {
     if (old == graph.modules().end())
       throw Error(graph.name, fmt::format("the network has no '{}' any more", printable(path)),
                   "a network whose layers were changed cannot be made for another length");
+    // A product may have got a bias since.
+    if (!module.op.empty() && find_op(module.op).product)
+      module.attributes = old->second.attributes;
     module.parameters = old->second.parameters;
     module.buffers = old->second.buffers;
     module.masks = old->second.masks;
@@ -107,6 +198,7 @@ Graph resized_hf_network(const Graph& graph, const HfOptions& options) {
     if (old && old->kind == node.kind && old->target == node.target)
       node.quantization = old->quantization;
   }
+  AddedNodes(graph, made).splice();
   return made;
 }
 

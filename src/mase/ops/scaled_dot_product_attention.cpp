@@ -4,6 +4,8 @@
 // the last so many (Beltagy et al., 2020); fewer heads of k and v than of q serve several
 // heads each (grouped queries, Ainslie et al., 2023). A mask is a fourth input that is added; a
 // query that it hides all keys from gives zeros, as in PyTorch from 2.5 on and in onnxruntime.
+// Number formats: query, key and value (data_in stands for all three), scores (scaled, before
+// masks) and shares, which the softmax gives.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -80,55 +82,69 @@ struct Sight {
   }
 };
 
-// The weights of one query over all keys.
+// Shares of every query over all keys, [.., L, S], as the softmax gives them and as they are taken.
 struct Attention {
   Geometry g;
   Sight sight;
-  const Array *q, *k, *v, *mask = nullptr;
+  Array q, k, v, shares, taken;
+  const Array* mask = nullptr;
   std::vector<size_t> mask_places;
 
   explicit Attention(const OpCall& call)
-      : sight(call.attributes), q(call.inputs[0]), k(call.inputs[1]), v(call.inputs[2]) {
+      : sight(call.attributes),
+        q(call.rounded(*call.inputs[0], "query")),
+        k(call.rounded(*call.inputs[1], "key")),
+        v(call.rounded(*call.inputs[2], "value")) {
     std::vector<Shape> shapes;
     for (const Array* input : call.inputs) shapes.push_back(input->shape);
     g = geometry_of(call.attributes, shapes);
+    Shape all = q.shape;
+    all.back() = g.keys;
     if (call.inputs.size() > 3) {
       mask = call.inputs[3];
-      Shape scores = q->shape;
-      scores.back() = g.keys;
-      mask_places = broadcast_places(mask->shape, scores);
+      mask_places = broadcast_places(mask->shape, all);
     }
+    Array scores(all);
+    each_row([&](int64_t row, int64_t first) {
+      for (int64_t j = 0; j < g.keys; ++j) {
+        double score = 0;
+        for (int64_t e = 0; e < g.width; ++e)
+          score += q.data[static_cast<size_t>(row * g.width + e)] *
+                   k.data[static_cast<size_t>((first + j) * g.width + e)];
+        scores.data[static_cast<size_t>(row * g.keys + j)] = score * g.scale;
+      }
+    });
+    shares = call.rounded(std::move(scores), "scores");
+    each_row([&](int64_t row, int64_t) { softmax(row); });
+    taken = call.rounded(shares, "shares");
   }
 
-  // Calls visit(query row, key rows begin, weights) for every query.
+  // visit(query row, first key row of its head) for every query.
   template <class Visit>
-  void each(const Visit& visit) const {
-    std::vector<double> weights(static_cast<size_t>(g.keys));
+  void each_row(const Visit& visit) const {
     for (int64_t lead = 0; lead < g.lead; ++lead)
       for (int64_t head = 0; head < g.heads; ++head)
-        for (int64_t i = 0; i < g.length; ++i) {
-          const int64_t row = (lead * g.heads + head) * g.length + i;
-          const int64_t first = (lead * g.key_heads + head / (g.heads / g.key_heads)) * g.keys;
-          double most = -std::numeric_limits<double>::infinity(), sum = 0;
-          for (int64_t j = 0; j < g.keys; ++j) {
-            double score = 0;
-            for (int64_t e = 0; e < g.width; ++e)
-              score += q->data[static_cast<size_t>(row * g.width + e)] *
-                       k->data[static_cast<size_t>((first + j) * g.width + e)];
-            score *= g.scale;
-            if (mask) score += mask->data[mask_places[static_cast<size_t>(row * g.keys + j)]];
-            if (!sight.sees(i, j)) score = -std::numeric_limits<double>::infinity();
-            weights[static_cast<size_t>(j)] = score;
-            most = std::max(most, score);
-          }
-          const bool blind = std::all_of(weights.begin(), weights.end(), [](double score) {
-            return score == -std::numeric_limits<double>::infinity();
-          });
-          for (double& weight : weights) sum += weight = blind ? 0 : std::exp(weight - most);
-          if (!blind)
-            for (double& weight : weights) weight /= sum;
-          visit(row, first, weights);
-        }
+        for (int64_t i = 0; i < g.length; ++i)
+          visit((lead * g.heads + head) * g.length + i,
+                (lead * g.key_heads + head / (g.heads / g.key_heads)) * g.keys);
+  }
+
+ private:
+  // Scores to shares, in their place.
+  void softmax(int64_t row) {
+    constexpr double hidden = -std::numeric_limits<double>::infinity();
+    double* weights = shares.data.data() + row * g.keys;
+    double most = hidden, sum = 0;
+    for (int64_t j = 0; j < g.keys; ++j) {
+      if (mask) weights[j] += mask->data[mask_places[static_cast<size_t>(row * g.keys + j)]];
+      if (!sight.sees(row % g.length, j)) weights[j] = hidden;
+      most = std::max(most, weights[j]);
+    }
+    const bool blind =
+        std::all_of(weights, weights + g.keys, [](double score) { return score == hidden; });
+    for (int64_t j = 0; j < g.keys; ++j)
+      sum += weights[j] = blind ? 0 : std::exp(weights[j] - most);
+    for (int64_t j = 0; j < g.keys && !blind; ++j) weights[j] /= sum;
   }
 };
 
@@ -138,16 +154,17 @@ Array eval(const OpCall& call) {
   Shape shape = call.inputs[0]->shape;
   shape.back() = g.result;
   Array y(shape);
-  attention.each([&](int64_t row, int64_t first, const std::vector<double>& weights) {
+  attention.each_row([&](int64_t row, int64_t first) {
     for (int64_t j = 0; j < g.keys; ++j)
       for (int64_t f = 0; f < g.result; ++f)
         y.data[static_cast<size_t>(row * g.result + f)] +=
-            weights[static_cast<size_t>(j)] *
-            attention.v->data[static_cast<size_t>((first + j) * g.result + f)];
+            attention.taken.data[static_cast<size_t>(row * g.keys + j)] *
+            attention.v.data[static_cast<size_t>((first + j) * g.result + f)];
   });
   return y;
 }
 
+// Straight through every rounding.
 OpGradients grad(const OpCall& call, const Array&, const Array& up) {
   const Attention attention(call);
   const Geometry& g = attention.g;
@@ -155,28 +172,30 @@ OpGradients grad(const OpCall& call, const Array&, const Array& up) {
   for (const Array* input : call.inputs) result.inputs.emplace_back(input->shape);
   Array &gq = result.inputs[0], &gk = result.inputs[1], &gv = result.inputs[2];
   std::vector<double> slopes(static_cast<size_t>(g.keys));
-  attention.each([&](int64_t row, int64_t first, const std::vector<double>& weights) {
+  attention.each_row([&](int64_t row, int64_t first) {
+    const double *shares = attention.shares.data.data() + row * g.keys,
+                 *taken = attention.taken.data.data() + row * g.keys;
     double total = 0;
     for (int64_t j = 0; j < g.keys; ++j) {
       double slope = 0;
       for (int64_t f = 0; f < g.result; ++f) {
         const double d = up.data[static_cast<size_t>(row * g.result + f)];
         const auto at = static_cast<size_t>((first + j) * g.result + f);
-        slope += d * attention.v->data[at];
-        gv.data[at] += d * weights[static_cast<size_t>(j)];
+        slope += d * attention.v.data[at];
+        gv.data[at] += d * taken[j];
       }
       slopes[static_cast<size_t>(j)] = slope;
-      total += slope * weights[static_cast<size_t>(j)];
+      total += slope * shares[j];
     }
     for (int64_t j = 0; j < g.keys; ++j) {
-      const double d = weights[static_cast<size_t>(j)] * (slopes[static_cast<size_t>(j)] - total);
+      const double d = shares[j] * (slopes[static_cast<size_t>(j)] - total);
       if (attention.mask)
         result.inputs[3].data[attention.mask_places[static_cast<size_t>(row * g.keys + j)]] += d;
       for (int64_t e = 0; e < g.width; ++e) {
         const auto at = static_cast<size_t>(row * g.width + e);
         const auto key = static_cast<size_t>((first + j) * g.width + e);
-        gq.data[at] += d * g.scale * attention.k->data[key];
-        gk.data[key] += d * g.scale * attention.q->data[at];
+        gq.data[at] += d * g.scale * attention.k.data[key];
+        gk.data[key] += d * g.scale * attention.q.data[at];
       }
     }
   });
@@ -194,7 +213,8 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   for (const Slot input : inputs) shapes.push_back(lowering.shape(input));
   const Geometry g = geometry_of(attributes, shapes);
   const auto rank = static_cast<int64_t>(shapes[0].size());
-  Slot q = inputs[0], k = inputs[1], v = inputs[2];
+  Slot q = lowering.rounded(inputs[0], "query"), k = lowering.rounded(inputs[1], "key"),
+       v = lowering.rounded(inputs[2], "value");
   std::optional<Slot> mask;
   if (inputs.size() > 3) mask = inputs[3];
   Shape out = shapes[0];
@@ -223,8 +243,21 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   const int64_t ranks = rank + (grouped ? 1 : 0);
   for (int64_t i = 0; i < ranks; ++i) order.push_back(i);
   std::swap(order[static_cast<size_t>(ranks - 1)], order[static_cast<size_t>(ranks - 2)]);
+  // Formats meet scores and shares as [.., heads, L, S].
+  const auto rounded = [&](Slot x, const char* operand) {
+    const Slot done = lowering.rounded(x, operand);
+    if (done == x || !grouped) return done;
+    Shape whole = shapes[0];
+    whole.back() = g.keys;
+    return lowering.reshape(lowering.rounded(lowering.reshape(x, whole), operand),
+                            lowering.shape(x));
+  };
   Slot scores = lowering.matmul(q, lowering.permute(k, order));
   Expr scaled = Expr::operand(0) * g.scale;
+  if (lowering.rounded(scores, "scores") != scores) {  // before masks, whose limits are no scores
+    scores = rounded(lowering.map(scaled, {scores}), "scores");
+    scaled = Expr::operand(0);
+  }
   std::vector<Slot> operands = {scores};
   if (mask) {
     operands.push_back(*mask);
@@ -242,7 +275,7 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   }
   if (!mask || lowering.shape(*mask).empty()) {
     scores = lowering.softmax(lowering.map(scaled, operands), -1, false);
-    return lowering.reshape(lowering.matmul(scores, v), out);
+    return lowering.reshape(lowering.matmul(rounded(scores, "shares"), v), out);
   }
   // The most that a query may see of a key: below all numbers where it sees none. Its scores are
   // then made zeros, which a softmax and its gradient can take, and so is its result.
@@ -254,7 +287,7 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   operands.push_back(most);
   const int place = static_cast<int>(operands.size()) - 1;
   scores = lowering.softmax(lowering.map(unless_blind(scaled, place), operands), -1, false);
-  const Slot mixed = lowering.matmul(scores, v);
+  const Slot mixed = lowering.matmul(rounded(scores, "shares"), v);
   return lowering.reshape(lowering.map(unless_blind(Expr::operand(0), 1), {mixed, most}), out);
 }
 
@@ -277,7 +310,7 @@ const Register<OpRecord> registered{{
     .min_inputs = 3,
     .max_inputs = 4,
     .real_inputs = {3},  // PyTorch takes a mask of bools as what may be seen
-    .operands = {"data_in", "data_out"},
+    .operands = {"data_in", "query", "key", "value", "scores", "shares", "data_out"},
     .infer = infer,
     .eval = eval,
     .grad = grad,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "mase/base/fields.h"
 #include "mase/base/random.h"
 #include "mase/base/table.h"
 #include "mase/ir/evaluate.h"
@@ -202,14 +203,6 @@ ConsumerForm form_of(const Graph& graph, NodeId consumer) {
   return form;
 }
 
-void refit(Module& module) {
-  for (const LearnedOperand& learned : learned_operands(module))
-    if (!is_activation(learned.operand))
-      std::erase_if(module.parameters,
-                    [&](const auto& entry) { return entry.first == learned.parameter; });
-  fit_learned_parameters(module);
-}
-
 // Why these products cannot take the scale; empty if they can.
 std::string consumer_obstacle(const Graph& graph, const ScalingSite& site, const Channels& at,
                               const std::vector<Shape>& shapes) {
@@ -335,6 +328,14 @@ Tensor scaled_columns(const ScalingSite& site, const Graph& graph, NodeId consum
   return weight;
 }
 
+void refit(Module& module) {
+  for (const LearnedOperand& learned : learned_operands(module))
+    if (!is_activation(learned.operand))
+      std::erase_if(module.parameters,
+                    [&](const auto& entry) { return entry.first == learned.parameter; });
+  fit_learned_parameters(module);
+}
+
 void apply_scales(Graph& graph, const ScalingSite& site, const std::vector<double>& scales) {
   for (const NodeId id : site.consumers) {
     Tensor weight = scaled_columns(site, graph, id, scales);
@@ -348,10 +349,9 @@ void apply_scales(Graph& graph, const ScalingSite& site, const std::vector<doubl
 }
 
 Schema scaling_method_schema(std::vector<Field> own) {
-  Schema schema{{by_field(),
-                 {.name = "target_nodes",
-                  .type = FieldType::list,
-                  .help = "layers whose results are scaled; all that can be if not given"}}};
+  Schema schema{
+      {by_field(), list_field("target_nodes",
+                              "layers whose results are scaled; all that can be if not given")}};
   for (Field& field : calibration_fields()) schema.fields.push_back(std::move(field));
   for (Field& field : own) schema.fields.push_back(std::move(field));
   return schema;

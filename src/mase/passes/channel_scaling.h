@@ -37,6 +37,8 @@ std::vector<double> producer_ranges(const ScalingSite& site, const Graph& graph)
 // The weight of a consumer with its columns multiplied by scales of channels.
 Tensor scaled_columns(const ScalingSite& site, const Graph& graph, NodeId consumer,
                       const std::vector<double>& scales, bool inverse = false);
+// What training finds of the weights' formats (steps), anew from the weights as they are now.
+void refit(Module& module);
 void apply_scales(Graph& graph, const ScalingSite& site, const std::vector<double>& scales);
 
 struct ScalingMethod {

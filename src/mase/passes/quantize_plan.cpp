@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/base/text.h"
 #include "mase/ir/layer_text.h"
@@ -43,6 +44,26 @@ Value with_channel_axes(const Value& config, const OpRecord& op) {
     if (config[operand + "_granularity"] == Value("row") &&
         !config.as_dict().contains(operand + "_axis"))
       result.dict().set(operand + "_axis", axis);
+  return result;
+}
+
+// Blocks run along what is summed up: of an attention's values that is the sequence, the dimension
+// before the last.
+Value with_summed_axes(const Value& config, const OpRecord& op) {
+  if (!std::count(op.operands.begin(), op.operands.end(), "shares") || !config.is_dict() ||
+      !config["name"].is_string())
+    return config;
+  const FormatRecord* format = Registry<FormatRecord>::instance().find(config["name"].as_string());
+  const Field* axis = format ? format->schema.find("axis") : nullptr;
+  const bool asked =
+      std::any_of(config.as_dict().begin(), config.as_dict().end(), [](const auto& entry) {
+        return starts_with(entry.first, "value_") && entry.first != "value_axis";
+      });
+  if (!axis || !(axis->default_value == Value(-1)) || !asked ||
+      config.as_dict().contains("value_axis"))
+    return config;
+  Value result = config;
+  result.dict().set("value_axis", -2);
   return result;
 }
 
@@ -168,8 +189,9 @@ class Planner {
   PlannedNode parsed(const Rule& rule, NodeId id, const OpRecord& op) {
     PlannedNode entry{id, rule.key, {}, ""};
     Problems found;
-    entry.quantization = parse_quantization(with_channel_axes(config_for_op(rule.config, op), op),
-                                            operand_rules(op), rule.path, found);
+    entry.quantization = parse_quantization(
+        with_summed_axes(with_channel_axes(config_for_op(rule.config, op), op), op),
+        operand_rules(op), rule.path, found);
     if (!entry.quantization.backward.empty() && !op.product)
       found.add(Error(rule.config["backward"].position(), rule.path + ".backward",
                       fmt::format("'{}' does not quantise its backward pass", op.name),
@@ -317,9 +339,7 @@ Value config_for_op(const Value& config, const OpRecord& op) {
 
 Schema quantize_schema() {
   return {.fields = {by_field(),
-                     {.name = "default",
-                      .type = FieldType::table,
-                      .help = "the rule of every node that no other rule names"}},
+                     table_field("default", "the rule of every node that no other rule names")},
           .open = true};
 }
 

@@ -29,6 +29,7 @@ class CallArguments {
  public:
   CallArguments(const Plan& plan, const Primitive& p, const Memory& memory)
       : bound_(*p.as<CallPayload>().call),
+        formats_(plan.graph.quantization_of(plan.graph.node(bound_.caller))),
         training_(plan.options.training),
         seed_(plan.options.seed),
         node_(p.node) {
@@ -47,8 +48,7 @@ class CallArguments {
     call->seed = seed_ + static_cast<uint64_t>(node_) + run.batch->step * 0x9E3779B97F4A7C15ull;
     if (training_) call->updates = updates;
     call->round = [this](Array value, const std::string& operand) {
-      const Quantizer* quantizer =
-          bound_.module ? bound_.module->quantization.find(operand) : nullptr;
+      const Quantizer* quantizer = formats_.find(operand);
       return quantizer ? Array::from(quantize(*quantizer, value.to_tensor())) : value;
     };
     for (Source& source : inputs_) {
@@ -82,6 +82,7 @@ class CallArguments {
     Array array;
   };
   const BoundCall& bound_;
+  const Quantization& formats_;
   bool training_;
   uint64_t seed_;
   NodeId node_;

@@ -70,9 +70,20 @@ std::string cpp_header_text(const IntegerGraph& graph, const std::string& name) 
 
 std::string cpp_check_text(const IntegerGraph& graph, const EmittedDesign& design,
                            const std::string& name) {
-  const auto list = [&](const std::vector<IntegerId>& ids, const auto& number) {
+  // By places in a row of vectors.hex.
+  const auto place = [](const std::vector<int>& order, size_t k) {
+    return order.empty() ? k : static_cast<size_t>(order[k]);
+  };
+  const auto list = [&](const std::vector<IntegerId>& ids, const std::vector<int>& order,
+                        const auto& number) {
     std::vector<std::string> texts;
-    for (const IntegerId id : ids) texts.push_back(std::to_string(number(graph.at(id).range)));
+    for (size_t k = 0; k < ids.size(); ++k)
+      texts.push_back(std::to_string(number(graph.at(ids[place(order, k)]).range)));
+    return join(texts, ", ");
+  };
+  const auto places = [&](const std::vector<IntegerId>& ids, const std::vector<int>& order) {
+    std::vector<std::string> texts;
+    for (size_t k = 0; k < ids.size(); ++k) texts.push_back(std::to_string(place(order, k)));
     return join(texts, ", ");
   };
   const auto width_of = [](int element) {
@@ -85,20 +96,21 @@ std::string cpp_check_text(const IntegerGraph& graph, const EmittedDesign& desig
       "// Compares {0}.h with every row of vectors.hex: make cpp.\n"
       "#include \"{0}.h\"\n\n#include <fstream>\n#include <iostream>\n#include <string>\n\n"
       "namespace {{\n\n"
-      "const int in_width[] = {{{1}}}, in_signed[] = {{{2}}};\n"
-      "const int out_width[] = {{{3}}}, out_signed[] = {{{4}}};\n\n"
+      "const int in_width[] = {{{1}}}, in_signed[] = {{{2}}}, in_code[] = {{{6}}};\n"
+      "const int out_width[] = {{{3}}}, out_signed[] = {{{4}}}, out_code[] = {{{7}}};\n\n"
       "// Codes side by side in hexadecimal digits, the first one lowest.\n"
-      "void unpack(const std::string& digits, const int* width, const int* has_sign, int count,\n"
-      "            std::int64_t* codes) {{\n"
+      "void unpack(const std::string& digits, const int* width, const int* has_sign, const int* "
+      "code,\n"
+      "            int count, std::int64_t* codes) {{\n"
       "  std::size_t at = 0;\n"
       "  for (int k = 0; k < count; ++k) {{\n"
-      "    codes[k] = 0;\n"
+      "    std::int64_t& value = codes[code[k]];\n    value = 0;\n"
       "    for (int bit = 0; bit < width[k]; ++bit, ++at) {{\n"
       "      const char digit = digits.at(digits.size() - 1 - at / 4);\n"
       "      const int nibble = digit <= '9' ? digit - '0' : digit - 'a' + 10;\n"
-      "      codes[k] += std::int64_t(nibble >> at % 4 & 1) << bit;\n    }}\n"
-      "    if (has_sign[k] && codes[k] >> (width[k] - 1))\n"
-      "      codes[k] -= std::int64_t(1) << width[k];\n  }}\n}}\n\n"
+      "      value += std::int64_t(nibble >> at % 4 & 1) << bit;\n    }}\n"
+      "    if (has_sign[k] && value >> (width[k] - 1)) value -= std::int64_t(1) << width[k];\n  "
+      "}}\n}}\n\n"
       "}}  // namespace\n\n"
       "int main(int argc, char** argv) {{\n"
       "  std::ifstream file(argc > 1 ? argv[1] : \"../sim/vectors.hex\");\n"
@@ -106,8 +118,8 @@ std::string cpp_check_text(const IntegerGraph& graph, const EmittedDesign& desig
       "  std::int64_t x[{5}::inputs], y[{5}::outputs], wanted[{5}::outputs];\n"
       "  long rows = 0, mismatches = 0;\n"
       "  for (; file >> in >> out; ++rows) {{\n"
-      "    unpack(in, in_width, in_signed, {5}::inputs, x);\n"
-      "    unpack(out, out_width, out_signed, {5}::outputs, wanted);\n"
+      "    unpack(in, in_width, in_signed, in_code, {5}::inputs, x);\n"
+      "    unpack(out, out_width, out_signed, out_code, {5}::outputs, wanted);\n"
       "    {5}::run(x, y);\n"
       "    bool same = true;\n"
       "    for (int k = 0; k < {5}::outputs; ++k) same = same && y[k] == wanted[k];\n"
@@ -117,9 +129,11 @@ std::string cpp_check_text(const IntegerGraph& graph, const EmittedDesign& desig
       "\"\n"
       "            << mismatches << \" mismatches\\n\";\n"
       "  return rows > 0 && mismatches == 0 ? 0 : 1;\n}}\n",
-      name, list(graph.inputs, width_of(design.input_element)), list(graph.inputs, is_signed),
-      list(graph.outputs, width_of(design.output_element)), list(graph.outputs, is_signed),
-      verilog_name(name));
+      name, list(graph.inputs, design.input_order, width_of(design.input_element)),
+      list(graph.inputs, design.input_order, is_signed),
+      list(graph.outputs, design.output_order, width_of(design.output_element)),
+      list(graph.outputs, design.output_order, is_signed), verilog_name(name),
+      places(graph.inputs, design.input_order), places(graph.outputs, design.output_order));
 }
 
 }  // namespace mase

@@ -30,7 +30,8 @@ struct EmitOptions {
 struct Estimate {
   double luts = 0, levels = 0, delay_ns = 0;
   int64_t registers = 0, dsps = 0;
-  bool timed = true;  // levels and delay are known
+  int64_t memory_bits = 0;  // rows, lines and weights, in look-up tables or blocks as tools choose
+  bool timed = true;        // levels and delay are known
   std::string method = "the optimised graph";
   double error = 0.15;  // how far LUTs were from Yosys's, as a share, on designs not fitted to
   struct Layer {
@@ -39,6 +40,16 @@ struct Estimate {
     int64_t adders = 0;
   };
   std::vector<Layer> layers;
+};
+
+// A module whose text is a graph, node by node: what can be proved of a design.
+struct GraphModule {
+  std::string name;
+  IntegerGraph graph;
+  std::vector<std::string> signals;  // the wire of every node
+  int latency = 0;
+  bool valid = false;
+  std::string target = {};  // whose cells it is made of; empty: of none
 };
 
 struct EmittedDesign {
@@ -51,12 +62,17 @@ struct EmittedDesign {
   // every code where they are all alike, 0 where each is as wide as its interval.
   int input_bits = 0, output_bits = 0;
   int input_element = 0, output_element = 0;
+  // Which of the graph's inputs and outputs stands at each place of those vectors; empty: its own
+  // order.
+  std::vector<int> input_order = {}, output_order = {};
   Dict facts = {};                        // for the manifest
   std::optional<Estimate> estimate = {};  // where the graph's own costs do not say it
   // What the text was written from, where that is not the graph itself: output codes of rows of
   // input codes.
   std::function<std::vector<int64_t>(const std::vector<int64_t>& rows)> run = {};
-  std::vector<std::string> signals;  // of every node, for read-back; empty: the style has none
+  bool cells = false;                // has instances of its target's modules
+  std::vector<std::string> signals;  // of every node, for read-back; empty: it is not one graph
+  std::vector<GraphModule> modules = {};  // those of its modules that are one
 };
 
 struct EmitterRecord {

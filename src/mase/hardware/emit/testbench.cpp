@@ -8,10 +8,11 @@ namespace mase {
 namespace {
 
 // Codes packed side by side, the first one lowest, as hexadecimal digits.
-std::string packed(const IntegerGraph& graph, const std::vector<IntegerId>& ids, int element,
-                   const int64_t* codes) {
+std::string packed(const IntegerGraph& graph, const std::vector<IntegerId>& ids,
+                   const std::vector<int>& order, int element, const int64_t* codes) {
   std::vector<bool> bits;
-  for (size_t k = 0; k < ids.size(); ++k) {
+  for (size_t place = 0; place < ids.size(); ++place) {
+    const size_t k = order.empty() ? place : static_cast<size_t>(order[place]);
     const int width = element > 0 ? element : std::max(1, graph.at(ids[k]).range.width());
     for (int bit = 0; bit < width; ++bit) bits.push_back((codes[k] >> bit & 1) != 0);
   }
@@ -35,9 +36,9 @@ std::string vectors_text(const IntegerGraph& graph, const EmittedDesign& design,
   std::string text;
   for (size_t row = 0; row < rows; ++row)
     text += fmt::format("{} {}\n",
-                        packed(graph, graph.inputs, design.input_element,
+                        packed(graph, graph.inputs, design.input_order, design.input_element,
                                inputs.data() + row * graph.inputs.size()),
-                        packed(graph, graph.outputs, design.output_element,
+                        packed(graph, graph.outputs, design.output_order, design.output_element,
                                outputs.data() + row * graph.outputs.size()));
   return text;
 }

@@ -10,8 +10,8 @@
 
 #include "mase/base/file.h"
 #include "mase/base/table.h"
-#include "mase/hardware/emit/stream_stages.h"
 #include "mase/hardware/emit/verilog_text.h"
+#include "mase/hardware/stream/plan.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/metadata.h"
 #include "mase/passes/output.h"
@@ -27,11 +27,12 @@ struct Streamed {
   std::string reason;  // empty: there is one
 };
 
-Streamed streamed(const Graph& graph, int64_t cycles) {
+Streamed streamed(const Graph& graph, const Value& cycles) {
   Streamed result;
   try {
-    result.stages = stream_stages(lower(graph).graph);
-    result.plan = plan_stream(result.stages, cycles);
+    StreamNetwork network = stream_network(lower(graph).graph);
+    result.plan = plan_stream(network, cycles.is_null() ? 0 : cycles.as_int());
+    result.stages = std::move(network.stages);
   } catch (const Error& error) {
     result.reason = error.what();
   }
@@ -41,8 +42,9 @@ Streamed streamed(const Graph& graph, int64_t cycles) {
 Field cycles_field() {
   return {.name = "cycles",
           .type = FieldType::integer,
-          .default_value = 64,
-          .help = "clock cycles between rows, at most: it decides every layer's parallelism",
+          .help =
+              "clock cycles between rows, at most: it decides every layer's parallelism "
+              "(default: 64; of images as many as they have positions)",
           .minimum = 1,
           .maximum = 1000000000};
 }
@@ -56,7 +58,7 @@ void set_argument(Dict& parameters, const std::string& argument, const ElementTy
 }
 
 PassResult add_metadata(Graph& graph, const Value& args, PassContext&) {
-  const Streamed found = streamed(graph, args["cycles"].as_int());
+  const Streamed found = streamed(graph, args["cycles"]);
   std::map<std::string, size_t> stage_of;
   for (size_t k = 0; k < found.stages.size(); ++k) stage_of.try_emplace(found.stages[k].name, k);
   // The layer whose module computes a node: linear layers have one each, what follows them is in
@@ -76,13 +78,13 @@ PassResult add_metadata(Graph& graph, const Value& args, PassContext&) {
       if (!found.reason.empty()) hardware.set("reason", found.reason);
       if (stage != stage_of.end()) {
         const StreamStage& one = found.stages[stage->second];
-        const int before = found.plan.parallelism[stage->second],
-                  after = found.plan.parallelism[stage->second + 1];
+        const StagePlan& own = found.plan.stages[stage->second];
+        const int before = own.before, after = own.after;
         Dict parameters;
-        set_argument(parameters, "DATA_IN_0", one.in, one.frac_in, one.inputs(), before);
+        set_argument(parameters, "DATA_IN_0", one.in, one.frac_in, one.channels(), before);
         set_argument(parameters, "DATA_OUT_0", one.out, one.frac_out, one.outputs(), after);
         hardware.set("parallelism", List{Value(before), Value(after)});
-        hardware.set("cycles", found.plan.cycles[stage->second]);
+        hardware.set("cycles", own.cycles);
         hardware.set("verilog_param", std::move(parameters));
         hardware.set("interface", Dict{{"weight", Dict{{"storage", "case"}, {"transpose", false}}},
                                        {"bias", Dict{{"storage", "case"}, {"transpose", false}}}});

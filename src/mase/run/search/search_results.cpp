@@ -9,9 +9,11 @@
 #include "mase/base/file.h"
 #include "mase/base/table.h"
 #include "mase/base/text.h"
+#include "mase/data/token_rows.h"
 #include "mase/passes/costs.h"
 #include "mase/run/search/search_experiment.h"
 #include "mase/train/metric.h"
+#include "mase/train/paired.h"
 
 namespace mase {
 namespace {
@@ -30,19 +32,6 @@ Value rounded(const Value& figures) {
 // As pandas writes times: milliseconds.
 Value milliseconds(int64_t microseconds) {
   return microseconds ? Value(microseconds / 1000) : Value();
-}
-
-// Half the width of a 95 % interval of a normal distribution with deviation 1.
-constexpr double z = 1.959963984540054;
-
-std::vector<bool> correct_rows(const Tensor& logits, const Tensor& labels) {
-  const int64_t rows = logits.shape()[0], classes = logits.numel() / std::max<int64_t>(1, rows);
-  std::vector<bool> correct(static_cast<size_t>(rows));
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* row = logits.data<float>() + r * classes;
-    correct[static_cast<size_t>(r)] = arg_max(row, classes) == labels.data<int32_t>()[r];
-  }
-  return correct;
 }
 
 }  // namespace
@@ -272,7 +261,9 @@ Value SearchExperiment::sensitivity(const Stop& stop) const {
 std::vector<TestScore> SearchExperiment::test_best(const Stop& stop) const {
   const Dataset& dataset = *experiment_.dataset();
   std::vector<TestScore> scores;
-  if (spec_.split == "test" || !dataset.classification || dataset.test.rows() == 0) return scores;
+  if (spec_.split == "test" || !dataset.classification || has_token_labels(dataset) ||
+      dataset.test.rows() == 0)
+    return scores;
   std::vector<std::vector<bool>> correct;
   size_t reference = 0;
   for (const FrontMember& member : front_) {
@@ -287,7 +278,7 @@ std::vector<TestScore> SearchExperiment::test_best(const Stop& stop) const {
     Score score;
     correct.push_back(
         correct_rows(predict_rows(program, dataset.test, &score), dataset.test.labels));
-    const double n = static_cast<double>(score.rows), p = score.accuracy();
+    const double n = static_cast<double>(score.rows), p = score.accuracy(), z = interval_95;
     const double centre = (p + z * z / (2 * n)) / (1 + z * z / n);
     const double half = z / (1 + z * z / n) * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
     TestScore entry;
@@ -306,18 +297,12 @@ std::vector<TestScore> SearchExperiment::test_best(const Stop& stop) const {
     scores.push_back(entry);
   }
   for (size_t i = 0; i < scores.size(); ++i) {
-    const double n = static_cast<double>(scores[i].rows);
-    double better = 0, worse = 0;  // rows that only one of the two gets right
-    for (size_t r = 0; r < correct[i].size(); ++r) {
-      better += correct[i][r] && !correct[reference][r];
-      worse += !correct[i][r] && correct[reference][r];
-    }
     TestScore& score = scores[i];
+    const PairedDifference change = paired_difference(correct[reference], correct[i]);
     score.is_reference = i == reference;
-    score.difference = (better - worse) / n;
-    const double half = z * std::sqrt(better + worse - (better - worse) * (better - worse) / n) / n;
-    score.difference_low = score.difference - half;
-    score.difference_high = score.difference + half;
+    score.difference = change.mean;
+    score.difference_low = change.low;
+    score.difference_high = change.high;
   }
   return scores;
 }

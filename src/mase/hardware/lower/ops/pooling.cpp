@@ -55,7 +55,6 @@ class Means {
       call_.refuse(fmt::format("a mean of {} values is no exact integer", count),
                    "take windows of 2, 4, 8, ... values, or give data_out_width, so that it is a "
                    "table of the sum");
-    exact_ = false;
     return lower_table(
         call_.builder, weighted(values, 1),
         [&](std::vector<float> numbers) {
@@ -65,7 +64,8 @@ class Means {
         },
         call_.node.name);
   }
-  bool exact() const { return exact_; }
+  // What was added up, one for each sum or mean that was asked for.
+  const std::vector<IntegerId>& totals() const { return totals_; }
   void note() const { sums_.note(); }
 
  private:
@@ -75,13 +75,14 @@ class Means {
     int frac = no_least_frac;
     for (const IntegerId id : values)
       frac = std::max(frac, call_.builder.at(id).frac + dyadic(weight, call_.node.name).frac);
-    return sums_.sum(terms, 0, frac);
+    totals_.push_back(sums_.sum(terms, 0, frac));
+    return totals_.back();
   }
 
   const IntegerCall& call_;
   LayerSums sums_;
   QuantizerPtr format_;
-  bool exact_ = true;
+  std::vector<IntegerId> totals_;
 };
 
 IntegerId largest(IntegerBuilder& builder, std::vector<IntegerId> values) {
@@ -123,9 +124,9 @@ std::vector<IntegerId> pooled(const IntegerCall& call, const SeesPool& seen) {
   std::optional<IntegerGraph::Sliding> sliding =
       sliding_windows(seen.windows, call.shapes[0], call.shape);
   sliding->largest = *seen.kind == PoolKind::max;
-  if (means.exact())
-    call.builder.note_linear(by_position(call.inputs[0], channels), by_position(result, channels),
-                             sliding);
+  call.builder.note_linear(by_position(call.inputs[0], channels),
+                           by_position(sliding->largest ? result : means.totals(), channels),
+                           sliding);
   return result;
 }
 
@@ -153,7 +154,7 @@ std::vector<IntegerId> reduced(const IntegerCall& call, const SeesPool& seen) {
                          ? means.mean(values, static_cast<int64_t>(values.size()))
                          : means.sum(values));
   means.note();
-  if (means.exact()) call.builder.note_linear(call.inputs[0], result);
+  call.builder.note_linear(call.inputs[0], means.totals());
   return result;
 }
 
