@@ -7,6 +7,7 @@
 #include "mase/base/random.h"
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/program.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/models/hf.h"
 #include "mase/train/loss.h"
 #include "support/support.h"
@@ -128,7 +129,9 @@ TEST(TokenLosses, KernelsAgreeWhereSomeDoNotCount) {
     for (int64_t i = 0; i < n; ++i) {
       const auto at = static_cast<size_t>(c * stride + i);
       EXPECT_NEAR(fast[at], plain[at], 1e-6);
-      if (labels[static_cast<size_t>(i)] < 0) EXPECT_EQ(fast[at], 0);
+      if (labels[static_cast<size_t>(i)] < 0) {
+        EXPECT_EQ(fast[at], 0);
+      }
     }
 }
 

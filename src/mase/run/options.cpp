@@ -75,7 +75,7 @@ std::vector<Field> general_options() {
   return {
       text(general, "config", {}, "a TOML file; its top-level keys are options"),
       text(general, "task", {}, "what the network is for (default: what the data are)",
-           names_and_aliases<TaskRecord>({"translation", "tran", "language_modeling", "lm"})),
+           names_and_aliases<TaskRecord>({"translation", "tran"})),
       text(general, "load", {}, "a checkpoint or a saved graph to start from", {}, {"load_name"}),
       text(general, "load_type", {}, "its kind (default: found out from the content)",
            {"pt", "pl", "mz", "hf", "safetensors"}),

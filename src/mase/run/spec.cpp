@@ -88,8 +88,9 @@ NetworkSpec network_spec(const Settings& settings) {
 std::string task_name(const std::string& given) {
   if (const TaskRecord* task = Registry<TaskRecord>::instance().find(given)) return task->name;
   throw Error("--task",
-              fmt::format("'{}' needs a language model; there is none here", printable(given)),
-              "use classification or regression");
+              fmt::format("'{}' needs a network that translates; there is none here",
+                          printable(given)),
+              "use lm, mlm, classification or regression");
 }
 
 DataSpec data_spec(const Settings& settings) {

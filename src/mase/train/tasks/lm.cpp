@@ -7,7 +7,7 @@ namespace {
 
 const Register<TaskRecord> registered{{
     .name = "lm",
-    .aliases = {"causal-language-modeling"},
+    .aliases = {"language_modeling", "causal-language-modeling"},
     .summary = "the next token at each place of a text",
     .classes = true,
     .each_token = true,
