@@ -157,7 +157,7 @@ def rewrite_of(node: torch.fx.Node, modules: Dict[str, torch.nn.Module]) -> Opti
         layer = modules[str(node.target)]
         kind = next((kind for kind in type(layer).__mro__ if kind in LAYERS), None)
         needed = kind is not None and LAYERS_NEEDED.get(kind, lambda layer: True)(layer)
-        return LAYERS[kind] if needed else None
+        return LAYERS[kind] if kind is not None and needed else None
     if node.op not in ("call_function", "call_method") or hasattr(node.target, "quantizers") or hasattr(node.target, "mase_op"):
         return None
     attribute = _reads_a_tensor(node)

@@ -131,6 +131,7 @@ class Functions(unittest.TestCase):
         self.assertIs(quantized_func_map["add_integer"], add_integer)
         self.assertIn("sub_log", quantized_func_map)
         self.assertNotIn("add_nosuch", quantized_func_map)
+        self.assertTrue({"add_integer", "matmul_block_fp", "relu_log"} <= set(quantized_func_map))
         with self.assertRaisesRegex(mase.Error, "config"):
             add_integer(a, b)
 

@@ -255,6 +255,8 @@ class MaseGraph:
             raise FileNotFoundError(f"{name}: there is no {name}.pt and no {name}.mz, as mg.export({name!r}) writes them")
         native = load(f"{name}.mz") if os.path.exists(f"{name}.mz") or not os.path.exists(f"{name}.pt") else None
         if native is not None and not (native.meta.get("more_in_pt") and os.path.exists(f"{name}.pt")):
+            if native.meta.get("more_in_pt"):
+                get_logger("chop").warning(f"{name}.pt is not there: the network of {name}.mz ends with its logits, without loss and configuration")
             graph = cls(to_torch(native))
         else:  # what export wrote with torch's own means, which run what is in the file
             import torch

@@ -54,6 +54,15 @@ class _FunctionMap(Dict[str, Callable]):
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and _parts(key) is not None
 
+    def keys(self) -> Any:
+        return [name for name in __dir__() if name != "quantized_func_map"]
+
+    def __iter__(self) -> Any:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
 
 quantized_func_map: Dict[str, Callable] = _FunctionMap()
 

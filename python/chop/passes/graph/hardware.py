@@ -137,19 +137,22 @@ def _sizes(node: Any, limits: Optional[List[int]]) -> Dict[str, Any]:
     return parameters
 
 
-def _planned(native: Any, cycles: int) -> Tuple[Dict[str, Any], int]:
-    return native.run_pass("add_hardware_metadata", {"cycles": cycles}, print=None) or {}, cycles
+def _planned(native: Any, cycles: Optional[int]) -> Dict[str, Any]:
+    """`cycles` None: as many as the library takes of itself."""
+    return native.run_pass("add_hardware_metadata", {} if cycles is None else {"cycles": cycles}, print=None) or {}
 
 
-def _within(native: Any, limit: int) -> Tuple[Dict[str, Any], int]:
-    """The fewest cycles between rows with which no layer takes or gives more values at once."""
-    cycles = 1
-    while True:
-        info, _ = _planned(native, cycles)
+def _within(native: Any, limit: int) -> Tuple[Dict[str, Any], Optional[int]]:
+    """The fewest cycles between rows with which no layer takes or gives more values at once, by powers of two."""
+    info = _planned(native, None)
+    if info.get("reason"):
+        return info, None
+    for power in range(30):
+        info = _planned(native, 1 << power)
         plans = [native._native.metadata(node.name).get("hardware", {}).get("parallelism") or [] for node in native.nodes]
-        if info.get("reason") or all(at_once <= limit for plan in plans for at_once in plan):
-            return info, cycles
-        cycles *= 2
+        if not info.get("reason") and all(at_once <= limit for plan in plans for at_once in plan):
+            return info, 1 << power
+    raise Error(f"max_parallelism: with no number of cycles do all layers take and give at most {limit} values at once")
 
 
 def add_hardware_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = None) -> Tuple[Any, dict]:
@@ -164,10 +167,10 @@ def add_hardware_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = 
     if set(args) - {"cycles"} or (limits is not None and "cycles" in args):
         raise Error(f"add_hardware_metadata: expected cycles or max_parallelism, got {', '.join(sorted(pass_args or {}))}")
     info: Dict[str, Any] = {}
-    cycles = args.get("cycles", 64)
+    cycles = args.get("cycles")
     try:
         native = edited(graph)
-        info, cycles = _planned(native, cycles) if limits is None else _within(native, limits[0])
+        info, cycles = (_planned(native, cycles), cycles) if limits is None else _within(native, limits[0])
         adopt(graph, native, "hardware")
         graph.meta.setdefault("mase", MaseMetadata(None, graph.model)).parameters["hardware"]["cycles"] = cycles
     except Error as error:  # there is no such hardware; the nodes say why
@@ -238,7 +241,7 @@ def _cycles_for(native: Any, asked: Dict[str, Tuple[int, int]]) -> int:
             if size % at_once:
                 raise Error(f"{name}: {at_once} of {size} {side} at once: parallelism divides sizes")
         cycles = max(cycles, (sizes[0] // before) * (sizes[1] // after))
-    native.run_pass("add_hardware_metadata", {"cycles": cycles}, print=None)
+    _planned(native, cycles)
     for name, wanted in asked.items():
         planned = tuple(native._native.metadata(name)["hardware"]["parallelism"])
         if planned != tuple(wanted):
@@ -257,15 +260,14 @@ def emit_verilog_top_transform_pass(graph: Any, pass_args: Optional[dict] = None
     project = os.path.abspath(os.path.expanduser(os.fspath(args.pop("project_dir", None) or default_project())))
     native = edited(graph)
     if args.get("style", "stream") == "stream":
-        known = graph.meta["mase"].parameters["hardware"].get("cycles", 64) if "mase" in graph.meta else 64
-        cycles = args.get("cycles", known)
-        native.run_pass("add_hardware_metadata", {"cycles": cycles}, print=None)
+        cycles = args.get("cycles", graph.meta["mase"].parameters["hardware"].get("cycles") if "mase" in graph.meta else None)
+        _planned(native, cycles)
         asked = _asked(graph)
         if asked is not None:
             if "cycles" in args:
                 raise Error("cycles: the metadata have parallelism of their own; give one of the two")
             cycles = _cycles_for(native, asked)
-        args["cycles"] = cycles
+        args.update({} if cycles is None else {"cycles": cycles})
     os.makedirs(project, exist_ok=True)
     found = native.run_pass("emit_verilog_top", {**args, "project_dir": project})
     if not found["emitted"]:
