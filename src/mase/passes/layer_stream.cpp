@@ -14,6 +14,7 @@ namespace mase {
 namespace {
 
 constexpr int64_t most_rows_in_piece = 256;
+constexpr double most_values = 1 << 28;  // a gigabyte
 
 // What a placeholder can stand for: one float tensor, sample by sample.
 bool can_be_held(const Graph& graph, const std::vector<std::vector<ValueType>>& types, NodeId id) {
@@ -136,11 +137,11 @@ const Tensor* LayerStream::result(const Graph& graph, NodeId node) {
       !can_be_held(graph, infer_types(graph), node))
     return nullptr;
   if (!held_.count(node) || index(node) >= place)
-    advance(graph, std::max(place, index(node) + 1), node);
+    if (!advance(graph, std::max(place, index(node) + 1), node)) return nullptr;
   return &held_.at(node);
 }
 
-void LayerStream::advance(const Graph& graph, size_t end, NodeId wanted) {
+bool LayerStream::advance(const Graph& graph, size_t end, NodeId wanted) {
   const std::vector<NodeId>& order = graph.order();
   const std::vector<std::vector<ValueType>> types = infer_types(graph);
   // What nodes behind take, and of values that cannot be held what they are made of.
@@ -156,10 +157,16 @@ void LayerStream::advance(const Graph& graph, size_t end, NodeId wanted) {
     else if (graph.node(id).kind != NodeKind::placeholder)
       for (const NodeId input : graph.inputs_of(id)) behind.insert(input);
   }
+  double values = 0;
+  for (const NodeId id : keep)
+    if (graph.node(id).kind != NodeKind::placeholder)
+      values += static_cast<double>(element_count(types[static_cast<size_t>(id)][0].at(rows())));
+  if (values > most_values) return false;
   Piece piece(graph, held_, rows_);
   piece.take(keep, end);
   held_ = piece.run(keep);
   last_ = order[end - 1];
+  return true;
 }
 
 }  // namespace mase

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows go through a network piece by piece: what is still needed behind a place is kept there, so a
 // method that changes layers in the order of the graph runs each of them once, and not everything
-// before it again. Memory is that of the values that lie across one place, for all rows.
+// before it again. Memory is that of the values that lie across one place, for all rows, and
+// bounded.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <vector>
 
@@ -20,11 +20,12 @@ class LayerStream {
   const std::vector<Tensor>& all_rows() const { return rows_; }
   // The result of this node for all rows, as the graph is now. Each call goes on from the place of
   // the last one: no node up to there may have changed since, and this one lies behind it, or is
-  // taken by a node that does. Null: it is no tensor with a row for each sample.
+  // taken by a node that does. Null: it is no tensor with a row for each sample, or more would have
+  // to be kept than memory is there for.
   const Tensor* result(const Graph& graph, NodeId node);
 
  private:
-  void advance(const Graph& graph, size_t end, NodeId wanted);
+  bool advance(const Graph& graph, size_t end, NodeId wanted);
 
   std::vector<Tensor> rows_;
   std::map<NodeId, Tensor> held_;  // results that nodes behind the place take

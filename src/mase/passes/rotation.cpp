@@ -271,6 +271,8 @@ class StreamFinder {
   void read_by(NodeId value, NodeId reader, RotationStream& stream) {
     if (is_linear_module(graph_, reader))
       stream.readers.push_back(reader);
+    else if (is_head(graph_, reader, value) && graph_.node(reader).quantization.active())
+      throw Dead{fmt::format("{} has a number format: rotate before it gets one", name(reader))};
     else if (is_head(graph_, reader, value))
       stream.heads.push_back(reader);
     else

@@ -26,16 +26,17 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// A name for a file: the texts of format and method with signs that files take.
-std::string file_name(const CompressRow& row) {
-  std::string name = row.format + "__" + row.method;
+// A name for a file: the row's number, and format and method with signs that files take.
+std::string file_name(const CompressRow& row, size_t number) {
+  std::string name = fmt::format("{:02}_{}__{}", number, row.format, row.method);
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-') c = '-';
   return name.substr(0, 120) + ".mz";
 }
 
 // The network after more training, with the options of ch train.
-Graph trained_network(const Graph& graph, const Experiment& experiment, const Value& options) {
+Graph trained_network(const Graph& graph, const Experiment& experiment, const Value& options,
+                      const std::function<bool()>& cancelled) {
   if (!experiment.dataset())
     throw Error("train", "needs rows with labels", "name a data set; texts are not trained on");
   const Settings settings = experiment_settings(options);
@@ -53,9 +54,12 @@ Graph trained_network(const Graph& graph, const Experiment& experiment, const Va
   training.options.threads = spec.threads;
   spec.network = {.seed = spec.network.seed};
   take_from_memory(spec, {.network = std::make_shared<const Checkpoint>(std::move(held))});
-  Experiment own(std::move(spec));
+  Observer quiet;
+  quiet.cancelled = cancelled;
+  Experiment own(std::move(spec), quiet);
   own.prepare();
   const TrainResult result = own.train(training);
+  if (result.outcome.status == TrainStatus::interrupted) throw Stopped{};
   if (result.outcome.status == TrainStatus::diverged)
     throw Error("train", result.outcome.message, result.outcome.remedy);
   return own.graph();
@@ -188,7 +192,7 @@ Graph Compressor::compressed(const CompressFormat& format, const CompressMethod&
     for (const CompressStep& step : steps) {
       check_stop();
       if (step.trains) {
-        graph = trained_network(graph, experiment_, step.call.args);
+        graph = trained_network(graph, experiment_, step.call.args, observer_.cancelled);
         continue;
       }
       for (const PassOutcome& outcome : run_passes(graph, {step.call}, task_.context))
@@ -251,7 +255,7 @@ void Compressor::save(CompressResult& result, RunFolder& folder, const Graph* ne
   if (network && !result.rows.empty()) {
     CompressRow& row = result.rows.back();
     if (is_kept(spec_, row)) {
-      row.network = file_name(row);
+      row.network = file_name(row, result.rows.size());
       save_mz(base + row.network, *network, experiment_.file_contents());
     }
   }
