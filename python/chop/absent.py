@@ -21,7 +21,7 @@ REASONS: Dict[str, str] = {
                                     "tensorrt_fine_tune_transform_pass", "tensorrt_engine_interface_pass")},
     **{name: _YOLO for name in ("get_yolo_detection_model", "patch_yolo")},
     **{name: _SHARDS for name in ("autosharding_analysis_pass", "resharding_transform_pass", "partition_to_multi_device_transform_pass",
-                                  "MaseLauncher", "MaseShardingSpec")},
+                                  "MaseLauncher", "MaseShardingSpec", "AutoPipelineForDistributedInference")},
     **{name: _SPIKES for name in ("ann2snn_transform_pass", "ann2snn_module_transform_pass")},
     **{name: _ATTENTION for name in (
         "BertSelfAttentionInteger", "BertSelfAttentionHeadInteger", "ViTAttentionInteger", "ViTSelfAttentionHeadInteger",

@@ -163,6 +163,50 @@ Slot Trial::fixed_norm(Slot x) {
   return lowerer_.batch_norm(x, options);
 }
 
+namespace {
+
+// Keeps what the gradient of a primitive computes by this record.
+class Sent : public Backward {
+ public:
+  Sent(Trial& trial, const PrimitiveRecord& record) : trial_(trial), record_(record) {}
+  Slot slot = -1;
+
+  Plan& plan() override { return trial_.plan(); }
+  bool wanted(int tensor) const override { return tensor >= 0; }
+  Target target(int) override { return {}; }
+  void take_over(int, int) override {}
+  void push(Step) override {}
+  void send(const char* record, Primitive primitive, int tensor) override {
+    if (slot < 0 && record == record_.name) compute(record, primitive, plan().at(tensor));
+  }
+  int compute(const char* record, Primitive primitive, TensorInfo result) override {
+    const Slot made =
+        trial_.to().add(record, std::move(primitive), result.shape, result.layout, result.axes);
+    if (record == record_.name) slot = made;
+    return made;
+  }
+
+ private:
+  Trial& trial_;
+  const PrimitiveRecord& record_;
+};
+
+}  // namespace
+
+Slot Trial::sent_by(const std::string& name, bool whole) {
+  const PrimitiveRecord& forward = find_primitive(name);
+  if (forward.generate(*this) < 0) return -1;
+  const auto layer = std::find_if(plan_.primitives.rbegin(), plan_.primitives.rend(),
+                                  [&](const Primitive& p) { return p.record == &forward; });
+  if (layer == plan_.primitives.rend()) return -1;
+  for (auto& [slot, values] : values_)
+    if (whole && !values.whole) values = {-1, 1, true};
+  const Primitive p = *layer;
+  Sent sent(*this, record_);
+  forward.gradient(sent, p, beside(p.out));
+  return sent.slot;
+}
+
 // What stands behind products and norms in networks: norms, sums, limits. What a rule takes is
 // computed with the primitive, what none takes is left alone.
 void Trial::draw_neighbours(Slot out) {

@@ -52,6 +52,9 @@ class Trial {
   Slot beside(Slot slot);  // another operand that lies as this one
   Slot sample_rows(int64_t features);
   Slot fixed_norm(Slot x);  // a batch norm of running statistics behind it
+  // This record's primitive as the gradient of a drawn one of another record. `whole`: on small
+  // whole numbers, of which many are equal.
+  Slot sent_by(const std::string& forward, bool whole = false);
   Lowerer& to() { return lowerer_; }
   Plan& plan() { return plan_; }
   // The gradient is no derivative: nothing to compare it with.

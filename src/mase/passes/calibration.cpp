@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
 #include "mase/ops/windows.h"
@@ -149,16 +150,12 @@ void add_windows(Watched& layer, const Tensor& x) {
 }  // namespace
 
 std::vector<Field> calibration_fields() {
-  return {{.name = "rows",
-           .type = FieldType::integer,
-           .help = "training rows the method sees; 512, or half of what there is, if not given",
-           .minimum = fewest_rows,
-           .maximum = 1e7},
-          {.name = "heldout_rows",
-           .type = FieldType::integer,
-           .help = "further training rows that only judge the result; as many if not given",
-           .minimum = 1,
-           .maximum = 1e7}};
+  return {integer_field(
+              "rows", "training rows the method sees; 512, or half of what there is, if not given")
+              .between(fewest_rows, 1e7),
+          integer_field("heldout_rows",
+                        "further training rows that only judge the result; as many if not given")
+              .between(1, 1e7)};
 }
 
 Value CalibrationRows::record() const {

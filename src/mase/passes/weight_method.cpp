@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/learned.h"
@@ -92,9 +93,7 @@ double output_error(const Tensor& weight, const Tensor& other, const ProductInpu
 
 Schema weight_method_schema(std::vector<Field> own) {
   Schema schema{{by_field(),
-                 {.name = "target_nodes",
-                  .type = FieldType::list,
-                  .help = "which layers; all quantised products if not given"}}};
+                 list_field("target_nodes", "which layers; all quantised products if not given")}};
   for (Field& field : calibration_fields()) schema.fields.push_back(std::move(field));
   for (Field& field : own) schema.fields.push_back(std::move(field));
   return schema;

@@ -4,6 +4,7 @@ library with the same surface as far as that goes."""
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Tuple
@@ -109,7 +110,12 @@ class MaseGraph:
                 raise Error("cf_args: a network whose inputs have names (hf_input_names) has all others left out")
             self.model = graph_of(model, hf_input_names, leaves)
         else:
-            self.model = trace(model, cf_args, leaves)
+            try:
+                self.model = trace(model, cf_args, leaves)
+            except Error as error:
+                if "input_ids" not in inspect.signature(model.forward).parameters:
+                    raise
+                raise Error(f"{error}; with hf_input_names=['input_ids', ...] its code is followed on made-up sentences") from error
         self.meta: Dict[str, Any] = {}
         if not skip_init_metadata:
             from chop.passes.graph.metadata import add_common_metadata_analysis_pass, init_metadata_analysis_pass

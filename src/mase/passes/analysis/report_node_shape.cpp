@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // report_node_shape: shapes of what goes into and comes out of every node.
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/metadata.h"
@@ -44,10 +45,7 @@ const Register<PassRecord> registered{{
     .aliases = {"report_node_shape_analysis_pass"},
     .summary = "Shapes of every node's arguments and results",
     .schema = {{
-        {.name = "batch_size",
-         .type = FieldType::integer,
-         .help = "batch size of the shapes; the caller's if not given",
-         .minimum = 1},
+        integer_field("batch_size", "batch size of the shapes; the caller's if not given").from(1),
     }},
     .run = run,
 }};

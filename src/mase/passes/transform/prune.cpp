@@ -10,6 +10,7 @@
 #include <map>
 #include <numeric>
 
+#include "mase/base/fields.h"
 #include "mase/base/random.h"
 #include "mase/base/table.h"
 #include "mase/base/text.h"
@@ -51,51 +52,26 @@ std::optional<std::string> known_criterion(const Value& name) {
 }
 
 const Schema settings = {{
-    {.name = "sparsity",
-     .type = FieldType::number,
-     .default_value = 0.0,
-     .help = "share that is set to zero",
-     .minimum = 0,
-     .maximum = 1},
-    {.name = "scope",
-     .type = FieldType::text,
-     .default_value = "local",
-     .help = "the share holds in each layer, or over all of them",
-     .choices = {"local", "global"}},
-    {.name = "granularity",
-     .type = FieldType::text,
-     .default_value = "elementwise",
-     .help = "single values, whole output channels, blocks, or n of every m values of a row",
-     .choices = {"elementwise", "channel", "block", "n:m"}},
-    {.name = "method",
-     .type = FieldType::text,
-     .default_value = "l1-norm",
-     .help = "what is removed first: a criterion (ch --info criterion)",
-     .check = known_criterion},
-    {.name = "n",
-     .type = FieldType::integer,
-     .default_value = 2,
-     .help = "granularity n:m: values that are kept of every m",
-     .minimum = 0,
-     .maximum = 1024},
-    {.name = "m",
-     .type = FieldType::integer,
-     .default_value = 4,
-     .help = "granularity n:m: values beside each other in a row",
-     .minimum = 1,
-     .maximum = 1024},
-    {.name = "block_size",
-     .type = FieldType::list,
-     .default_value = List{4, 4},
-     .help = "granularity block: rows and columns of the weight as a matrix",
-     .check = [](const Value& value) -> std::optional<std::string> {
-       const List& sizes = value.as_list();
-       const bool good =
-           sizes.size() == 2 && std::all_of(sizes.begin(), sizes.end(), [](const Value& size) {
-             return size.is_int() && size.as_int() > 0 && size.as_int() < 1 << 20;
-           });
-       return good ? std::optional<std::string>() : "expected two sizes above 0";
-     }},
+    number_field("sparsity", "share that is set to zero", 0.0).between(0, 1),
+    text_field("scope", "the share holds in each layer, or over all of them", "local",
+               {"local", "global"}),
+    text_field("granularity",
+               "single values, whole output channels, blocks, or n of every m values of a row",
+               "elementwise", {"elementwise", "channel", "block", "n:m"}),
+    text_field("method", "what is removed first: a criterion (ch --info criterion)", "l1-norm")
+        .checked(known_criterion),
+    integer_field("n", "granularity n:m: values that are kept of every m", 2).between(0, 1024),
+    integer_field("m", "granularity n:m: values beside each other in a row", 4).between(1, 1024),
+    list_field("block_size", "granularity block: rows and columns of the weight as a matrix",
+               List{4, 4})
+        .checked([](const Value& value) -> std::optional<std::string> {
+          const List& sizes = value.as_list();
+          const bool good =
+              sizes.size() == 2 && std::all_of(sizes.begin(), sizes.end(), [](const Value& size) {
+                return size.is_int() && size.as_int() > 0 && size.as_int() < 1 << 20;
+              });
+          return good ? std::optional<std::string>() : "expected two sizes above 0";
+        }),
 }};
 
 const CriterionRecord& criterion_of(const Value& options) {
@@ -515,17 +491,11 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
 
 Schema schema() {
   Schema result{{
-      {.name = "weight", .type = FieldType::table, .help = "how weights are pruned"},
-      {.name = "activation", .type = FieldType::table, .help = "how input features are pruned"},
+      table_field("weight", "how weights are pruned"),
+      table_field("activation", "how input features are pruned"),
       by_field(),
-      {.name = "target_nodes",
-       .type = FieldType::list,
-       .help = "the layers; all that multiply by a weight if not given"},
-      {.name = "num_samples",
-       .type = FieldType::integer,
-       .default_value = 256,
-       .help = "rows on which input features are ranked",
-       .minimum = 1},
+      list_field("target_nodes", "the layers; all that multiply by a weight if not given"),
+      integer_field("num_samples", "rows on which input features are ranked", 256).from(1),
   }};
   for (Field& field : calibration_fields()) result.fields.push_back(std::move(field));
   return result;
