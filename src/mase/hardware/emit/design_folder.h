@@ -43,9 +43,9 @@ std::string testbench_of(const DesignFolder& folder);
 // `target`: whose cells these are made of; empty: of none.
 Netlist module_netlist(const std::string& folder, const std::string& module,
                        const std::string& target);
-// Whether the SAT solver of Yosys proves a module of two folders to be the same function, from
-// registers that hold the same; false: not, or not in a minute.
+// Whether the SAT solver of Yosys proves a module of two folders to be the same function once its
+// registers are filled, `latency` clock cycles on; false: not, or not in a minute.
 bool same_by_sat(const std::string& folder, const std::string& other, const std::string& module,
-                 const std::string& target);
+                 const std::string& target, int latency);
 
 }  // namespace mase
