@@ -157,11 +157,11 @@ std::vector<std::string> formats_of(const Value& only) {
 }
 
 int format_sweep(const Arguments& arguments) {
-  const Settings settings = merge_settings("format", arguments);
+  Settings settings = merge_settings("format", arguments);
+  settings.values.dict().set("model", settings["name"]);
   const Logger log(settings, true);
   const std::vector<std::string> only = formats_of(settings["only"]);
   ExperimentSpec spec = experiment_spec(settings);
-  spec.network.model = settings.has("name") ? settings["name"].as_string() : "";
   spec.passes = {};
   spec.data.needed = true;
   Experiment experiment(std::move(spec), log.observer());

@@ -61,24 +61,12 @@ std::optional<std::string> refusal(const std::function<void()>& attempt) {
 
 // Attributes that an operation wants to be given, small.
 Dict small_attributes(const OpRecord& op) {
-  static const std::map<std::string, Value> sizes = {{"out_features", 3},
-                                                     {"out_channels", 2},
-                                                     {"kernel_size", 2},
-                                                     {"num_heads", 1},
-                                                     {"num_groups", 1},
-                                                     {"output_size", 1},
-                                                     {"dim", 1},
-                                                     {"chunks", 2},
-                                                     {"split_size", 2},
-                                                     {"scale_factor", 2},
-                                                     {"shape", Value::of(std::vector<int64_t>{-1})},
-                                                     {"start_dim", 1},
-                                                     {"dim0", 1},
-                                                     {"dim1", 2},
-                                                     {"index", 0},
-                                                     {"repeats", 2},
-                                                     {"diagonal", 0},
-                                                     {"k", 1}};
+  static const std::map<std::string, Value> sizes = {
+      {"out_features", 3}, {"out_channels", 2},
+      {"kernel_size", 2},  {"num_groups", 1},
+      {"output_size", 1},  {"scale_factor", 2},
+      {"dim", 1},          {"dim0", 1},
+      {"dim1", 2},         {"shape", Value::of(std::vector<int64_t>{-1})}};
   Dict attributes;
   for (const Field& field : op.attributes.fields)
     if (const auto size = sizes.find(field.name);

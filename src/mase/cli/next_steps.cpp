@@ -12,16 +12,14 @@ std::vector<std::string> next_steps(const std::vector<std::string>& commands) {
   return lines;
 }
 
-std::string lost_accuracy(double before, double after, const std::string& network) {
+std::string lost_accuracy(double before, double after) {
   constexpr double worth_saying = 0.01;
   if (before - after < worth_saying) return "";
-  const std::string train =
-      network.empty() ? "ch train --load FILE.mz" : "ch train --load " + network;
   return fmt::format(
-      "{:.1f} points were lost: [passes.calibrate] with apply = true chooses fraction bits from "
-      "data, {} --learning-rate 1e-3 trains with the rounding, --learn-bits finds widths; "
+      "{:.1f} points were lost: let the data choose the fraction bits ([passes.calibrate]), or "
+      "train with the rounding (ch train --load, a tenth of the learning rate); see "
       "docs/how_to/six_bits_within_a_point.md",
-      100 * (before - after), train);
+      100 * (before - after));
 }
 
 }  // namespace mase

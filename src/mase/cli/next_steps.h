@@ -11,8 +11,7 @@ namespace mase {
 // One line for each command, "Next:" before the first.
 std::vector<std::string> next_steps(const std::vector<std::string>& commands);
 
-// Where so much was lost that something can be done about it; otherwise empty. `network`: the file
-// that can be trained further, if there is one.
-std::string lost_accuracy(double before, double after, const std::string& network = "");
+// Where so much was lost that something can be done about it; otherwise empty.
+std::string lost_accuracy(double before, double after);
 
 }  // namespace mase

@@ -159,7 +159,7 @@ const Register<CommandRecord> registered{{
     .summary = "Number formats: list them, show one, sweep a network over all",
     .help = "ch format list\n"
             "ch format show NAME [--set key=value]: limits, table of codes, spacing\n"
-            "ch format sweep MODEL DATASET --load X: accuracy against bits in every format\n"
+            "ch format sweep NETWORK [DATASET]: accuracy against bits in every format\n"
             "ch format rules: where the default rule and MASE's differ, and by how much\n"
             "ch format speed: values per second on one core, against a plain copy",
     .positionals = {{.name = "action", .help = "list, show, sweep, rules or speed"},
@@ -169,7 +169,7 @@ const Register<CommandRecord> registered{{
                     dataset_word("the data set to sweep on")},
     .options = {own_options() + network_options() + only(plot_fields(), {"ascii"})},
     .examples = {"ch format show e4m3", "ch format show integer --set width=6 --set frac_width=2",
-                 "ch format sweep jsc-10x jsc --load best.ckpt"},
+                 "ch format sweep best.mz", "ch format sweep jsc-10x jsc --load best.ckpt"},
     .run = run,
 }};
 

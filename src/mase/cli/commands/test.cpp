@@ -67,6 +67,7 @@ std::string confusion_table(const Value& record) {
 constexpr int64_t most_outputs_written = 2'000'000;
 
 void add_outputs(Value& record, const Evaluation& result, const Tensor& of_rows) {
+  if (result.outputs.numel() == 0) return;  // texts: there are too many
   const int64_t rows = result.score.rows,
                 width = result.outputs.numel() / std::max<int64_t>(1, rows);
   const float* from = result.outputs.data<float>();

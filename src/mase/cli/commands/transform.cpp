@@ -81,8 +81,7 @@ int run(const Arguments& arguments) {
                          with_thousands(data.test.rows()), data.name, data.variant,
                          figure_text(before), figure_text(after),
                          signed_figure_text(after - before)));
-    if (const std::string advice = lost_accuracy(before, after, saved); !advice.empty())
-      log.info(advice);
+    if (const std::string advice = lost_accuracy(before, after); !advice.empty()) log.info(advice);
   }
   if (!folder) return 0;
   log.info("Transformed graph saved to " + saved);

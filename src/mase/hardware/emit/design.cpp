@@ -16,6 +16,7 @@
 #include "mase/hardware/graph/interpreter.h"
 #include "mase/hardware/lower/argmax.h"
 #include "mase/hardware/optimize/pipeline.h"
+#include "mase/hardware/prove/certificate.h"
 
 namespace mase {
 namespace {
@@ -239,6 +240,15 @@ size_t hold_to_lowered(const Design& design, const IntegerGraph& lowered, const 
   return count;
 }
 
+std::vector<GraphModule> graph_modules(const Design& design) {
+  std::vector<GraphModule> modules = design.emitted.modules;
+  if (!design.emitted.signals.empty())
+    modules.push_back({design.options.top, design.graph, design.emitted.signals,
+                       design.emitted.latency, design.emitted.valid,
+                       design.emitted.cells ? design.options.target : ""});
+  return modules;
+}
+
 EmittedFiles design_files(const Design& design, const DesignRows& rows, const Dict& facts) {
   const std::string& top = design.options.top;
   EmittedFiles files = design.emitted.files;
@@ -254,6 +264,8 @@ EmittedFiles design_files(const Design& design, const DesignRows& rows, const Di
                                  2) +
                          "\n";
   files["graph.txt"] = to_text(design.graph);
+  if (const std::vector<GraphModule> modules = graph_modules(design); !modules.empty())
+    files["certificate.json"] = to_json(certificate_of(modules), 1) + "\n";
   files[fmt::format("cpp/{}.h", top)] = cpp_header_text(design.graph, top);
   files["cpp/check.cpp"] = cpp_check_text(design.graph, design.emitted, top);
   const Estimate cost = estimate(design);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mase/hardware/emit/emitter.h"
+#include "mase/hardware/prove/netlist.h"
 
 namespace mase {
 
@@ -37,5 +38,14 @@ std::vector<std::string> copy_plain_sources(const DesignFolder& folder, const st
 
 // The testbench of such a design, made anew.
 std::string testbench_of(const DesignFolder& folder);
+
+// What Yosys reads in a module of a folder and in what it instantiates.
+// `target`: whose cells these are made of; empty: of none.
+Netlist module_netlist(const std::string& folder, const std::string& module,
+                       const std::string& target);
+// Whether the SAT solver of Yosys proves a module of two folders to be the same function, from
+// registers that hold the same; false: not, or not in a minute.
+bool same_by_sat(const std::string& folder, const std::string& other, const std::string& module,
+                 const std::string& target);
 
 }  // namespace mase

@@ -22,7 +22,7 @@ std::vector<IntegerId> by_table(const IntegerCall& call) {
         fmt::format("'{}' has no integer form", bound.op->name),
         fmt::format(
             "hardware has {}, what moves values, and functions of one number whose result is "
-            "rounded",
+            "rounded; see docs/reference/limits.md",
             join(Registry<IntegerLowering>::instance().names(), ", ")));
   const QuantizerPtr out = call.format("data_out");
   if (!out || !is_function_of_value(*out))

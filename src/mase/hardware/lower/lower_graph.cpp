@@ -41,7 +41,8 @@ class GraphLowering {
       if (!features)
         throw Error(graph_.node(id).name, "its result is never rounded to a number format",
                     "quantise the layers before it (ch transform, or --config "
-                    "configs/examples/hardware_8bit.toml)");
+                    "configs/examples/hardware_8bit.toml); see "
+                    "docs/how_to/make_and_simulate_rtl.md");
       for (size_t i = 0; i < features->size(); ++i) {
         const IntegerId feature = (*features)[i];
         if (!builder_.at(feature).inputs.empty())

@@ -66,27 +66,59 @@ int64_t number_after(const std::string& text, const std::string& word) {
 
 }  // namespace
 
-ReadBack prove_folder(const Design& design, const std::string& folder) {
-  require_tool("yosys");
+// Models of a target's cells, if there are any: " cells.sv" beside the sources.
+static std::string written_models(const std::string& target, const std::string& work) {
+  if (target.empty()) return "";
+  const TargetRecord& record = Registry<TargetRecord>::instance().get(target, "target");
+  if (!record.models) return "";
+  write_file_atomically(work + "/cells.sv", record.models());
+  return " cells.sv";
+}
+
+Netlist module_netlist(const std::string& folder, const std::string& module,
+                       const std::string& target) {
   const WorkFolder apart(folder, "proof");
   const std::string& work = apart.path();
-  const std::string& top = design.options.top;
   const std::vector<std::string> sources = copy_sources(folder, work);
-  std::string models;
-  if (design.emitted.cells) {
-    models = " cells.sv";
-    write_file_atomically(
-        work + "/cells.sv",
-        Registry<TargetRecord>::instance().get(design.options.target, "--target").models());
-  }
+  const std::string models = written_models(target, work);
   must_work(run_tool({"yosys", "-q", "-p",
                       fmt::format("read_verilog -sv {1}{2}; hierarchy -top {0}; proc; "
                                   "flatten; write_json netlist.json",
-                                  top, join(sources, " "), models)},
+                                  module, join(sources, " "), models)},
                      work),
             "yosys");
   const std::string path = work + "/netlist.json";
-  return read_back(design.graph, design.emitted, netlist_from(read_json(path), top, path));
+  return netlist_from(read_json(path), module, path);
+}
+
+ReadBack prove_folder(const Design& design, const std::string& folder) {
+  require_tool("yosys");
+  return read_back(design.graph, design.emitted,
+                   module_netlist(folder, design.options.top,
+                                  design.emitted.cells ? design.options.target : ""));
+}
+
+bool same_by_sat(const std::string& folder, const std::string& other, const std::string& module,
+                 const std::string& target) {
+  const WorkFolder apart(folder, "sat");
+  const std::string& work = apart.path();
+  const std::string models = written_models(target, work);
+  const auto read = [&](const char* name, const std::string& from) {
+    std::vector<std::string> sources = copy_sources(from, fmt::format("{}/{}", work, name));
+    for (std::string& source : sources) source = fmt::format("{}/{}", name, source);
+    return fmt::format(
+        "design -reset; read_verilog -sv {2}{3}; hierarchy -top {1}; proc; flatten; opt_clean; "
+        "rename {1} {0}; design -stash {0}; ",
+        name, module, join(sources, " "), models);
+  };
+  const ToolResult result =
+      run_tool({"yosys", "-q", "-p",
+                read("gold", folder) + read("gate", other) +
+                    "design -copy-from gold gold; design -copy-from gate gate; "
+                    "miter -equiv -flatten gold gate both; hierarchy -top both; "
+                    "sat -timeout 60 -verify -prove trigger 0 -tempinduct both"},
+               work);
+  return result.exit_code == 0;
 }
 
 std::string quicker_simulator(int64_t rows, int64_t bytes) {
@@ -209,7 +241,10 @@ Synthesis synthesize_folder(const std::string& folder) {
     if (starts_with(cell, "MUXF")) result.muxes += count;
     if (starts_with(cell, "FD")) result.registers += count;
     if (starts_with(cell, "DSP")) result.dsps += count;
-    if (starts_with(cell, "RAM")) result.memories += count;
+    if (starts_with(cell, "RAMB36")) result.blocks += static_cast<double>(count);
+    if (starts_with(cell, "RAMB18")) result.blocks += 0.5 * static_cast<double>(count);
+    if (starts_with(cell, "RAM") && !starts_with(cell, "RAMB")) result.memories += count;
+    if (starts_with(cell, "SRL")) result.shifts += count;
   }
   result.levels = std::max<int64_t>(0, number_after(read_text_file(work + "/ltp.txt"), "length="));
   note_result(folder, "synthesis.json", to_value(result));
@@ -228,6 +263,7 @@ Value to_value(const Synthesis& synthesis) {
               {"carries", synthesis.carries}, {"inverters", synthesis.inverters},
               {"muxes", synthesis.muxes},     {"registers", synthesis.registers},
               {"dsps", synthesis.dsps},       {"memories", synthesis.memories},
+              {"blocks", synthesis.blocks},   {"shifts", synthesis.shifts},
               {"levels", synthesis.levels}};
 }
 
