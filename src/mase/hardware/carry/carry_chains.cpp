@@ -69,10 +69,15 @@ class ChainWriter {
       const IntegerNode& node = graph_.nodes[i];
       builder_.set_layer(node.layer);
       if (inside_[i]) continue;
+      const size_t first = forms_.size();
       if (is_sum(node))
         write_sum(i);
       else
         copy(i);
+      // Nobody else reads the sums inside a sum, and all forms together are far larger than a
+      // graph.
+      for (size_t id = first; id < forms_.size(); ++id)
+        if (static_cast<IntegerId>(id) != renamed_[i]) forms_[id] = {};
       if (!node.name.empty() && renamed_[i] >= 0 && builder_.at(renamed_[i]).op->evaluate)
         builder_.name(renamed_[i], node.name);
     }

@@ -144,11 +144,11 @@ Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
       validate(options.style_options.is_null() ? Value(Dict{}) : options.style_options,
                style.schema, "--style " + style.name, problems);
   problems.throw_if_any();
-  const EmitOptions emit_options{options.top, own};
+  const EmitOptions emit_options{options.top, own, target.cells};
   // A style's own tables come before the largest output is found: together they would be one.
   const bool own_passes = style.optimize != nullptr;
   design.graph = options.argmax && !own_passes ? with_argmax(lowered) : lowered;
-  if (target.carry_chains && (style.as_lowered || own_passes))
+  if (target.cells && style.as_lowered)
     throw Error("--target " + target.name,
                 fmt::format("style {} has no sums to make chains of", style.name),
                 "leave it out, or use --style unrolled");
@@ -158,12 +158,11 @@ Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
                   "leave it out");
   } else {
     if (!own_passes) refuse_too_large(lowered, style.name);
-    Optimized optimized = own_passes
-                              ? style.optimize(design.graph, emit_options)
-                              : optimize(design.graph, {.effort = options.effort,
-                                                        .seed = options.seed,
-                                                        .delay_weight = options.delay_weight,
-                                                        .carry_chains = target.carry_chains});
+    Optimized optimized = own_passes ? style.optimize(design.graph, emit_options)
+                                     : optimize(design.graph, {.effort = options.effort,
+                                                               .seed = options.seed,
+                                                               .delay_weight = options.delay_weight,
+                                                               .carry_chains = target.cells});
     if (options.argmax && own_passes) optimized.graph = with_argmax(optimized.graph);
     design.trace = std::move(optimized.trace);
     design.graph =

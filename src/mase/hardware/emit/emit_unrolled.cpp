@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "mase/hardware/emit/emitter.h"
+#include "mase/hardware/emit/table_cells.h"
 #include "mase/hardware/emit/verilog_text.h"
 #include "mase/hardware/optimize/optimize.h"
 
@@ -16,6 +17,13 @@ namespace mase::emit_unrolled_style {
 namespace {
 
 constexpr size_t most_vector_entries = 64;  // one look-up table for each bit
+constexpr size_t choices_for_a_cell = 6;    // a drawn function of six bits is some 25 choices
+
+size_t occurrences(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
 
 // Functions of some bits as choices by the highest bit that matters: a decision diagram, every
 // different function one wire.
@@ -66,6 +74,7 @@ class Writer {
     design.files[fmt::format("rtl/{}.sv", options_.top)] = module_text(design);
     for (const IntegerNode& node : graph_.nodes)
       if (node.op->cells) design.cells = true;
+    design.cells = design.cells || has_table_cells_;
     return design;
   }
 
@@ -233,16 +242,27 @@ class Writer {
     const auto result_bit = [&](int bit) {
       return names_[index] + (width == 1 ? "" : fmt::format("[{}]", bit));
     };
-    if (entries.size() > most_vector_entries) {
-      TableChoices choices(operand_bits(node), parts_.at(index));
+    const auto written = [&](auto choices) {
+      std::string lines = text;
       for (int bit = 0; bit < width; ++bit) {
         std::vector<bool> function;
         for (const int64_t entry : entries) function.push_back((entry >> bit & 1) != 0);
         const std::string value = choices.value_of(function);
-        text += choices.take_text() + fmt::format("  assign {} = {};\n", result_bit(bit), value);
+        lines += choices.take_text() + fmt::format("  assign {} = {};\n", result_bit(bit), value);
       }
-      return text;
+      return lines;
+    };
+    // Functions of few choices are left to synthesis, which joins them with what is around them.
+    if (options_.table_cells && entries.size() >= most_vector_entries) {
+      const std::string cells = written(TableCells(operand_bits(node), parts_.at(index))),
+                        choices = written(TableChoices(operand_bits(node), parts_.at(index)));
+      if (occurrences(choices, "  wire ") > choices_for_a_cell * occurrences(cells, "  table6 ")) {
+        has_table_cells_ = true;
+        return cells;
+      }
     }
+    if (entries.size() > most_vector_entries)
+      return written(TableChoices(operand_bits(node), parts_.at(index)));
     std::vector<std::string> operands;
     for (size_t k = node.inputs.size(); k-- > 0;)
       operands.push_back(names_[static_cast<size_t>(node.inputs[k])]);
@@ -300,9 +320,9 @@ class Writer {
   const IntegerGraph& graph_;
   const EmitOptions& options_;
   std::vector<std::string> names_;
-  std::map<size_t, std::string>
-      parts_;  // what the names of a table's bits or a chain's parts begin with
+  std::map<size_t, std::string> parts_;  // how names of a table's bits, a chain's parts begin
   std::vector<size_t> registers_;
+  bool has_table_cells_ = false;
 };
 
 const Register<EmitterRecord> registered{{

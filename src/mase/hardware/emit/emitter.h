@@ -23,7 +23,8 @@ using EmittedFiles = std::map<std::string, std::string>;
 
 struct EmitOptions {
   std::string top = "top";
-  Value values = {};  // of the emitter's own schema, defaults filled in
+  Value values = {};         // of the emitter's own schema, defaults filled in
+  bool table_cells = false;  // tables are cells of the target
 };
 
 // What a design costs by a model.

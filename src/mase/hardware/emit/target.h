@@ -16,8 +16,8 @@ struct TargetRecord {
   std::string name;
   std::vector<std::string> aliases = {};
   std::string summary;
-  bool carry_chains = false;  // sums are explicit chains (carry_chains.h)
-  // Modules that such sums are instances of, by name: of the family's cells, and with the same
+  bool cells = false;  // sums are explicit chains (carry_chains.h), wide tables are cells
+  // Modules that these are instances of, by name: of the family's cells, and with the same
   // meaning of plain sums, for simulators and other parts. Models of the cells, for reading back.
   std::function<std::map<std::string, std::string>()> modules = {}, plain_modules = {};
   std::function<std::string()> models = {};

@@ -19,7 +19,8 @@ namespace mase {
 namespace {
 
 constexpr double large_work = 4e5;
-constexpr int most_table_bits = 10;  // a wider table is hardly ever cheaper than a sum
+constexpr size_t many_nodes = 50000;  // of which trees are built once only
+constexpr int most_table_bits = 10;   // a wider table is hardly ever cheaper than a sum
 
 void add_cost(GraphCost& cost, const IntegerGraph& graph, const IntegerNode& node, int bits) {
   const double luts = node_luts(graph, node, bits);
@@ -217,6 +218,7 @@ IntegerGraph cheapest_chains(const IntegerGraph& graph, double delay_weight) {
   std::optional<IntegerGraph> best;
   Estimate least;
   for (const double times : {1.0, 2.0, 4.0, 8.0, 16.0}) {
+    if (best && graph.nodes.size() > many_nodes) break;
     IntegerGraph next = with_carry_chains(graph, {.delay_weight = times * delay_weight});
     const Estimate cost = estimate(next);
     const bool in_time = cost.levels <= latest, was_in_time = least.levels <= latest;
