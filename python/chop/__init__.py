@@ -19,7 +19,7 @@ if not any(isinstance(finder, LayoutFinder) for finder in sys.meta_path):
 _PLACES = {"MaseGraph": "chop.ir.graph.mase_graph", "MaseMetadata": "chop.ir.graph.mase_metadata",
            "MaseDataModule": "chop.dataset", "get_dataset_info": "chop.dataset", "get_model": "chop.models",
            "get_model_info": "chop.models", "register_model": "chop.models", "register_pass": "chop.passes.graph",
-           **{name: "chop.pipelines" for name in ("AutoPipeline", "AutoPipelineForDistributedInference", "AutoPipelineForEmitVerilog",
+           **{name: "chop.pipelines" for name in ("AutoPipeline", "AutoPipelineForEmitVerilog",
                                                   "AutoPipelineForGraphCompression", "CompressionPipeline")}}
 _PARTS = ("actions", "dataset", "distributed", "ir", "models", "nn", "passes", "pipelines", "tools")
 

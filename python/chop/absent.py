@@ -21,7 +21,7 @@ REASONS: Dict[str, str] = {
                                     "tensorrt_fine_tune_transform_pass", "tensorrt_engine_interface_pass")},
     **{name: _YOLO for name in ("get_yolo_detection_model", "patch_yolo")},
     **{name: _SHARDS for name in ("autosharding_analysis_pass", "resharding_transform_pass", "partition_to_multi_device_transform_pass",
-                                  "MaseLauncher", "MaseShardingSpec")},
+                                  "MaseLauncher", "MaseShardingSpec", "AutoPipelineForDistributedInference")},
     **{name: _SPIKES for name in ("ann2snn_transform_pass", "ann2snn_module_transform_pass")},
     **{name: _ATTENTION for name in (
         "BertSelfAttentionInteger", "BertSelfAttentionHeadInteger", "ViTAttentionInteger", "ViTSelfAttentionHeadInteger",
@@ -39,7 +39,6 @@ REASONS: Dict[str, str] = {
     "onnx_runtime_interface_pass": "ONNX files are written by ch export; networks are timed by ch bench",
     "export_fx_graph_analysis_pass": "ONNX files are read by mase.load; mase.to_torch gives their graph",
     "raise_granularity_transform_pass": "layers that were written in parts are found again when a file is read (ch import)",
-    "runtime_analysis_pass": "networks are timed by ch bench",
     "run_cosim_analysis_pass": "designs are simulated by chop.actions.simulate and mase.simulate",
     "get_synthesis_results": "designs are synthesised by ch synth",
     "test_verilog_analysis_pass": "designs are simulated by chop.actions.simulate and mase.simulate",

@@ -28,6 +28,7 @@ from mase.experiment import compress, predict, search, test, train, transform
 from mase.formats import Format
 from mase.graph import Cost, Graph, Layer, Node, load
 from mase.hardware import Design, Estimate, Simulation, emit, estimate, simulate
+from mase.language import generate, perplexity
 from mase.pages import Page, report
 from mase.plugin import load_plugin, register_figure, register_pass
 from mase.results import CompressResult, Evaluation, SearchResult, TrainResult, TransformResult
@@ -37,8 +38,8 @@ __all__ = [
     "Checkpoint", "CompressResult", "Cost", "Dataset", "Design", "Error", "Estimate", "Evaluation",
     "Format", "Graph", "InternalError", "Layer", "Node", "Page", "SearchResult", "Simulation", "Split",
     "Tokenizer", "TrainResult", "TransformResult",
-    "__version__", "compress", "emit", "estimate", "formats", "from_torch", "load", "load_dataset",
-    "load_plugin", "models", "datasets", "passes", "predict", "read_checkpoint", "register_figure", "register_pass", "report",
+    "__version__", "compress", "emit", "estimate", "formats", "from_torch", "generate", "load", "load_dataset",
+    "load_plugin", "models", "datasets", "passes", "perplexity", "predict", "read_checkpoint", "register_figure", "register_pass", "report",
     "save_checkpoint", "search", "simulate", "test", "to_torch", "train", "transform",
 ]
 

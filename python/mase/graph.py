@@ -13,11 +13,13 @@ from mase.record import Record, dataframe
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from mase.tokenizer import Tokenizer
 else:
     from mase.lazy import numpy as np
 
 PathLike = Union[str, "os.PathLike[str]"]
-FILES = (".mz", ".ckpt", ".pt", ".pth", ".safetensors", ".onnx")  # that hold networks
+FILES = (".mz", ".ckpt", ".pt", ".pth", ".safetensors", ".onnx", ".gguf")  # that hold networks
 
 
 def print_text(text: str) -> None:
@@ -176,6 +178,7 @@ class Graph:
     def __init__(self, native: _native.Graph, extra: Any = None):
         self._native = native
         self._extra = extra  # what travels in its file: preprocessing, classes, the data set
+        self._source: Optional[str] = None  # the folder or .gguf file that it came from
 
     @property
     def name(self) -> str:
@@ -215,6 +218,20 @@ class Graph:
         extra = self._extra if isinstance(self._extra, dict) else {}
         return list((extra.get("mase") or {}).get("class_names") or [])
 
+    @property
+    def tokenizer(self) -> "Tokenizer":
+        """The tokenizer of the folder or file that the network came from, or that it was trained with."""
+        from mase.tokenizer import Tokenizer
+
+        extra = self._extra if isinstance(self._extra, dict) else {}
+        data = (extra.get("mase") or {}).get("data") or {}
+        named = (data.get("arguments") or {}).get("tokenizer") if isinstance(data, dict) else None
+        source = self._source or named
+        if not source:
+            raise _native.Error(f"{self.name}: the network came from no folder with a tokenizer; "
+                                "name one: mase.Tokenizer(FOLDER)")
+        return Tokenizer(source)
+
     def __getitem__(self, name: str) -> Node:
         for node in self.nodes:
             if node.name == name:
@@ -229,7 +246,9 @@ class Graph:
 
     def copy(self) -> "Graph":
         """A graph of its own; memory is shared until one of them is written."""
-        return Graph(self._native.copy(), self._extra)
+        graph = Graph(self._native.copy(), self._extra)
+        graph._source = self._source
+        return graph
 
     __copy__ = copy
 
@@ -414,4 +433,7 @@ def load(model: Any = None, load: Optional[PathLike] = None, *, dataset: Optiona
     experiment = open_experiment(model, dataset, dict(given, load=load), progress=False)
     experiment.prepare(False)
     experiment.rethrow()
-    return Graph(experiment.graph(), experiment.file_contents())
+    graph = Graph(experiment.graph(), experiment.file_contents())
+    if load is not None and (os.path.isdir(load) or path_text(load).lower().endswith(".gguf")):
+        graph._source = path_text(load)
+    return graph

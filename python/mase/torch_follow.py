@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import logging
 import operator
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple
@@ -89,7 +90,9 @@ class Follower(Tracer):
         if kind == "call_function" and target is torch.nn.functional.dropout:
             return self.dropout(*args, **kwargs)
         if getattr(target, "__name__", "") == "scaled_dot_product_attention" and kwargs.get("dropout_p"):
-            kwargs = dict(kwargs, dropout_p=0.0)  # it would drop in evaluation too; attention written in parts has layers for it
+            kwargs = dict(kwargs, dropout_p=0.0)  # it would drop in evaluation too
+            logging.getLogger("mase").warning(f"{type(self.root).__name__}: the dropout inside scaled_dot_product_attention is left out of the "
+                                              "graph; attention written in parts (attn_implementation='eager') keeps it as a layer")
         node = self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name, type_expr)
         if kind == "output":
             return None

@@ -11,7 +11,7 @@
 namespace mase::python {
 namespace {
 
-nb::dict run(Session& session, bool save, nb::object finished) {
+nb::dict compressed(Session& session, bool save, nb::object finished) {
   CompressResult result;
   Value contents;
   session.run([&] {
@@ -48,7 +48,8 @@ nb::dict run(Session& session, bool save, nb::object finished) {
 }  // namespace
 
 void bind_compress(nb::module_& module) {
-  module.def("compress", &run, nb::arg("experiment"), nb::arg("save"), nb::arg("finished").none());
+  module.def("compress", &compressed, nb::arg("experiment"), nb::arg("save"),
+             nb::arg("finished").none());
 }
 
 }  // namespace mase::python

@@ -83,12 +83,9 @@ nb::dict simulate(const std::string& folder, const std::string& simulator, const
   {
     nb::gil_scoped_release unlocked;
     const Simulation result = simulate_folder(folder, simulator, wave, rows);
-    facts = Dict{{"simulator", result.simulator},
-                 {"rows", result.rows},
-                 {"mismatches", result.mismatches},
-                 {"build_seconds", result.build_seconds},
-                 {"run_seconds", result.run_seconds},
-                 {"output", result.output}};
+    facts = Dict{{"simulator", result.simulator},     {"rows", result.rows},
+                 {"mismatches", result.mismatches},   {"build_seconds", result.build_seconds},
+                 {"run_seconds", result.run_seconds}, {"output", result.output}};
   }
   return nb::cast<nb::dict>(from_value(facts));
 }

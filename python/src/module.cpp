@@ -40,6 +40,7 @@ NB_MODULE(_native, module) {
   mase::python::bind_hardware(module);
   mase::python::bind_report(module);
   mase::python::bind_tokenizer(module);
+  mase::python::bind_language(module);
 }
 #undef PyInit__native
 

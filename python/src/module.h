@@ -21,5 +21,6 @@ void bind_search(nanobind::module_& module);
 void bind_hardware(nanobind::module_& module);
 void bind_report(nanobind::module_& module);
 void bind_tokenizer(nanobind::module_& module);
+void bind_language(nanobind::module_& module);
 
 }  // namespace mase::python

@@ -99,5 +99,18 @@ TEST(Tensor, Reshape) {
   EXPECT_EQ(t.dim(-1), 3);
 }
 
+TEST(AlignedBytes, AreZeroAndAligned) {
+  // What was used before is zero again; large ones begin with a huge page.
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{100}, size_t{5} << 20, size_t{40} << 20})
+    for (int again = 0; again < 3; ++again) {
+      const std::shared_ptr<std::byte> memory = aligned_bytes(size);
+      const auto place = reinterpret_cast<uintptr_t>(memory.get());
+      EXPECT_EQ(place % (size >= size_t{4} << 20 ? size_t{2} << 20 : 64), 0u) << size;
+      for (size_t i = 0; i < size; i += i % 4096 == 0 && i + 4096 < size ? 4095 : 1)
+        ASSERT_EQ(memory.get()[i], std::byte{0}) << size << " at " << i;
+      std::memset(memory.get(), 0xff, size);
+    }
+}
+
 }  // namespace
 }  // namespace mase

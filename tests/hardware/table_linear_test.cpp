@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "mase/base/random.h"
 #include "mase/engine/program.h"
 #include "mase/hardware/graph/interpreter.h"
@@ -60,6 +62,22 @@ TEST(TableLinear, IntegersAreTheEngines) {
     EXPECT_EQ(different, 0);
     EXPECT_GT(first, 1000);  // not all alike
   }
+}
+
+TEST(TableLinear, ANeuronThatReadsNothingIsAConstant) {
+  Graph graph = network(true);
+  for (auto& [path, module] : graph.modules())
+    if (module.find("edge_bits"))
+      for (int64_t i = 0; i < module.find("edge_bits")->shape()[1]; ++i)
+        module.find("edge_bits")->mutable_data<float>()[i] = 0;
+  const LoweredNetwork lowered = lower(graph);
+  Tensor rows({1, 5});
+  std::fill_n(rows.mutable_data<float>(), 5, 0.5F);
+  const Tensor wanted = run(graph, {rows})[0];
+  const std::vector<double> values = output_values(
+      lowered.graph, interpret_reference(lowered.graph, input_codes(lowered, {rows})));
+  for (size_t i = 0; i < values.size(); ++i)
+    EXPECT_EQ(values[i], static_cast<double>(wanted.data<float>()[i]));
 }
 
 TEST(TableLinear, StraightLinesAreRefused) { EXPECT_THROW(lower(network(false)), Error); }

@@ -135,6 +135,31 @@ class Functions(unittest.TestCase):
             add_integer(a, b)
 
 
+class Runtime(unittest.TestCase):
+    def test_figures(self):
+        class Data:
+            rows = [(torch.eye(3), torch.tensor([0, 1, 2])), (torch.eye(3)[[0, 0, 1]], torch.tensor([0, 1, 1]))]
+
+            def test_dataloader(self):
+                return iter(self.rows)
+
+        network = nn.Linear(3, 3, bias=False)
+        with torch.no_grad():
+            network.weight.copy_(torch.eye(3))
+        _, found = passes.graph.runtime_analysis_pass(network, {"data_module": Data(), "num_batches": 2, "num_GPU_warmup_batches": 1})
+        self.assertAlmostEqual(found["Average Accuracy"], 5 / 6)
+        # Class 0: precision 2/3, recall 1; class 1: 1 and 2/3; class 2: 1 and 1; their rows are 2, 3 and 1 of 6.
+        self.assertAlmostEqual(found["Average Precision"], (2 * 2 / 3 + 3 + 1) / 6)
+        self.assertAlmostEqual(found["Average Recall"], (2 + 3 * 2 / 3 + 1) / 6)
+        self.assertAlmostEqual(found["Average F1 Score"], (2 * 0.8 + 3 * 0.8 + 1) / 6)
+        wanted = nn.functional.cross_entropy(torch.cat([x for x, _ in Data.rows]), torch.cat([y for _, y in Data.rows]))
+        self.assertAlmostEqual(found["Average Loss"], float(wanted), places=6)
+        self.assertGreater(found["Average Latency"], 0)
+        for wrong in ({}, {"data_module": Data(), "accelerator": "cuda"}, {"data_module": Data(), "num_batch": 2}):
+            with self.subTest(wrong=wrong), self.assertRaises(mase.Error):
+                passes.graph.runtime_analysis_pass(network, wrong)
+
+
 class Graphs(unittest.TestCase):
     def described(self, network, x):
         graph = MaseGraph(network)

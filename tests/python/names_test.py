@@ -168,6 +168,20 @@ class Names(unittest.TestCase):
         self.assertEqual(len(list(space.grid())), 6)
         self.assertEqual(space.flattened_indexes_to_config({"a": 1, "b": 2}), {"a": 2, "b": 5})
 
+        from chop.actions import search
+        from chop.actions.search.search_space import SEARCH_SPACE_MAP
+
+        class Wider(Space):
+            def rebuild_model(self, sampled_config, is_eval_mode=True):
+                return get_model("jsc-tiny" if sampled_config["a"] == 1 else "jsc-toy")
+
+        SEARCH_SPACE_MAP["own/wider"] = Wider
+        trials = search(model, data_module=data, search_config={"search": {"search_space": {"name": "own/wider"}, "strategy": {
+            "setup": {"n_trials": 9}, "sw_runner": {"basic_evaluation": {"num_samples": 20}}, "metrics": {"loss": {"scale": 2.0, "direction": "minimize"}}}}})
+        self.assertEqual(len({(t["config"]["a"], t["config"]["b"]) for t in trials}), 6)  # each once
+        self.assertEqual([t["score"] for t in trials], sorted((-2.0 * t["figures"]["loss"] for t in trials), reverse=True))
+        del SEARCH_SPACE_MAP["own/wider"]
+
     def test_rules_that_differ_are_told_once(self):
         import torch
 

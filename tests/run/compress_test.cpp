@@ -51,6 +51,7 @@ TEST(Compress, FormatsAndMethodsAreRead) {
   EXPECT_EQ(both.config["weight_only"], Value(false));
   EXPECT_EQ(compress_format("block_fp:width=4,block_size=[1,16]").config["weight_block_size"],
             Value(List{1, 16}));
+  EXPECT_TRUE(compress_format("none").config.is_null());
   EXPECT_TRUE(compress_format("nf4").config.as_dict().contains("weight_group_size"));
 
   const CompressMethod chain = compress_method("fuse_batch_norm+rtn+awq:ratios=[0,0.5]+gptq", 99);
@@ -153,6 +154,19 @@ TEST(Compress, WhatAMethodCannotDoIsARow) {
   EXPECT_FALSE(result.rows[2].front);
   EXPECT_NE(compress_table(result).find("not done: binary:stochastic=true with gptq: "),
             std::string::npos);
+}
+
+TEST(Compress, PrunedWeightsCountTheirMasks) {
+  const CompressResult result =
+      run_small(small({"none", "group_integer:width=4,group_size=16"},
+                      {"rtn", "prune:weight.granularity=n:m,weight.method=sparsegpt",
+                       "prune:weight.sparsity=0.25"}));
+  ASSERT_EQ(result.rows.size(), 6u);
+  EXPECT_EQ(result.rows[0].value, result.original.value);
+  EXPECT_EQ(result.rows[0].bits, 32);
+  EXPECT_EQ(result.rows[1].bits, 32 * 0.5 + 1);
+  EXPECT_EQ(result.rows[2].bits, 32 * 0.75 + 1);
+  EXPECT_EQ(result.rows[4].bits, (4 + 2) * 0.5 + 1);
 }
 
 TEST(Compress, TrainingIsAStep) {

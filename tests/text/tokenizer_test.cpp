@@ -205,11 +205,13 @@ TEST(Tokenizer, RefusesWhatItCannotMean) {
               testing::HasSubstr("unknown key 'colour'"));
   EXPECT_THAT(refused([](Value& file) { file["decoder"]["colour"] = "red"; }),
               testing::HasSubstr("colour"));
-  for (const char* pattern : {"(?<=a)b", "(?=ab)", "(a)\\1", "\\bword", "\\p{Han}+", "(?:ab)++"})
+  for (const char* pattern : {"(?<=a)b", "(?=ab)", "(a)\\1", "\\bword", "\\p{Greek}+", "(?:ab)++"})
     EXPECT_THAT(refused([&](Value& file) { file["pre_tokenizer"] = split(pattern); }),
                 testing::HasSubstr("the pattern '"))
         << pattern;
   EXPECT_EQ(refused([&](Value& file) { file["pre_tokenizer"] = split("\\p{L}++|\\s++$|."); }),
+            "taken");
+  EXPECT_EQ(refused([&](Value& file) { file["pre_tokenizer"] = split("[\\p{Han}a]+|\\P{Han}"); }),
             "taken");
 }
 

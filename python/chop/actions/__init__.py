@@ -139,6 +139,25 @@ def test(model: Any, model_info: Any = None, data_module: Any = None, dataset_in
     return result
 
 
+def _own_space(table: Any) -> Any:
+    """A space of the script's (SEARCH_SPACE_MAP), if the configuration names one."""
+    from chop.actions.search_parts import SEARCH_SPACE_MAP
+
+    name = (table.get("search_space") or {}).get("name") if isinstance(table, dict) else None
+    return SEARCH_SPACE_MAP.get(str(name))
+
+
+def _search_own(kind: Any, model: Any, model_info: Any, task: str, dataset_info: Any, data_module: Any, table: Any) -> Any:
+    """The trials of a space in Python, the best first, measured by the runners that the configuration names."""
+    from chop.actions.search_parts import SearchStrategyBase, get_sw_runner
+
+    strategy = dict(table.get("strategy") or {})
+    runners = [get_sw_runner(name, model_info, task, dataset_info, "cpu", config) for name, config in (strategy.pop("sw_runner", None) or {}).items()]
+    space = kind(model, model_info, dict(table["search_space"]))
+    space.build_search_space()
+    return SearchStrategyBase(model_info, task, dataset_info, data_module, strategy, sw_runner=runners).search(space)
+
+
 def search(model: Any, model_info: Any = None, task: str = "cls", dataset_info: Any = None, data_module: Any = None,
            search_config: Any = None, save_path: Any = None, accelerator: str = "auto", load_name: Any = None,
            load_type: Any = None, visualizer: Any = None, **options: Any) -> Any:
@@ -149,6 +168,9 @@ def search(model: Any, model_info: Any = None, task: str = "cls", dataset_info: 
     model = _load(model, load_name, load_type)
     config = load_config(search_config) if not isinstance(search_config, dict) else search_config
     table = convert_none_to_str_na(config.get("search", config))
+    own = _own_space(table)
+    if own is not None:
+        return _search_own(own, model, model_info, task, dataset_info, data_module, config.get("search", config))
     keys = {k: v for k, v in data_module.options.items() if v}
     keys.update(_place(save_path))
     found = mase.search(_native_graph(model, data_module), data_module.name, search=table, save=save_path is not None,

@@ -126,6 +126,17 @@ class NumpyNetwork:
         return repr(self.graph)
 
 
+def _weights_of(name: str) -> str:
+    """A file NAME*.pth, .pt, .safetensors, .ckpt or .mz among the checkpoints of MASE_DATA; nothing is downloaded."""
+    folder = os.path.join(os.environ.get("MASE_DATA") or os.path.expanduser("~/.cache/mase"), "checkpoints")
+    files = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    found = [file for file in files if file.startswith(name) and file.endswith((".pth", ".pt", ".safetensors", ".ckpt", ".mz"))]
+    if len(found) != 1:
+        raise Error(f"pretrained: nothing is downloaded here; expected one file {name}*.pth, .pt, .safetensors, .ckpt or .mz in {folder}, "
+                    f"found {', '.join(found) or 'none'}; or give checkpoint=FILE")
+    return os.path.join(folder, found[0])
+
+
 def _built(name: str, dataset_info: Any) -> Any:
     """The built-in network with weights drawn by torch's generator, or by seed 0 without torch."""
     from mase.graph import load
@@ -151,9 +162,9 @@ def get_model(name: Any = None, task: Union[str, bool] = "cls", dataset_info: An
     if isinstance(task, bool):  # the 2025 form's second argument
         pretrained = task
         task = "cls"
-    if pretrained and checkpoint is None:
-        raise Error("pretrained: nothing is downloaded here; give checkpoint=FILE")
     name = os.fspath(name)
+    if pretrained and checkpoint is None:
+        checkpoint = _weights_of(name)
     if task not in ("cls", "classification", "physical", "regression"):
         raise Error(f"task: there are no networks for {task!r} here; use cls")
     if name in _registered:

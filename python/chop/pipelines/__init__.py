@@ -78,8 +78,7 @@ class AutoPipelineForEmitVerilog(AutoPipeline):
                            passes.emit_vivado_project_transform_pass]])
 
 
-class AutoPipelineForDistributedInference(AutoPipeline):
-    """Of the original; there is nothing here that one network would be spread over."""
+def __getattr__(name: str) -> Any:
+    from chop._layout import absent_or_missing
 
-    def __init__(self) -> None:
-        raise Error("AutoPipelineForDistributedInference: one network is not spread over several machines here; training is, by MPI (ch train)")
+    return absent_or_missing("chop.pipelines", name, [key for key in globals() if not key.startswith("_")])

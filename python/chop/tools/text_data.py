@@ -129,9 +129,15 @@ def _folder(path: str) -> Tuple[List[str], List[Any]]:
     for name in [n for n in classes if n != "unsup"] or [""]:
         for file in sorted(os.listdir(os.path.join(path, name))):
             if file.endswith(".txt"):
-                with open(os.path.join(path, name, file), encoding="utf-8") as text:
-                    texts.append(text.read())
+                place = os.path.join(path, name, file)
+                try:
+                    with open(place, encoding="utf-8") as text:
+                        texts.append(text.read())
+                except UnicodeDecodeError:
+                    raise Error(f"{place}: is not UTF-8") from None
                 labels.append(name or -1)
+    if -1 in labels and os.path.basename(path) not in ("unsup", "unsupervised"):
+        raise Error(f"{path}: its texts lie in no folders of classes ({path}/CLASS/*.txt)")
     return texts, labels
 
 

@@ -42,4 +42,18 @@ std::vector<size_t> broadcast_places(const Shape& operand, const Shape& out) {
   return places;
 }
 
+void row_major_strides(const Shape& shape, int64_t* strides) {
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= shape[i];
+  }
+}
+
+std::vector<int64_t> row_major_strides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size());
+  row_major_strides(shape, strides.data());
+  return strides;
+}
+
 }  // namespace mase

@@ -148,14 +148,16 @@ std::shared_ptr<std::byte> aligned_bytes(size_t size) {
   constexpr size_t huge_page = size_t{2} << 20;
   const bool large = size >= 2 * huge_page;
   const size_t rounded = std::max<size_t>(64, (size + 63) / 64 * 64);
-  void* memory = nullptr;
-  if (::posix_memalign(&memory, large ? huge_page : 64, rounded) != 0) throw std::bad_alloc();
+  // Fresh pages are zero already: calloc knows, and what is never used is never made.
+  size_t room = rounded + (large ? huge_page : 64);
+  void* block = std::calloc(room, 1);
+  void* memory = block;
+  if (!block || !std::align(large ? huge_page : 64, rounded, memory, room)) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
   if (large)  // a wish: without it nothing is wrong
     ::madvise(memory, rounded / huge_page * huge_page, MADV_HUGEPAGE);
 #endif
-  std::memset(memory, 0, rounded);
-  return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
+  return {static_cast<std::byte*>(memory), [block](std::byte*) { std::free(block); }};
 }
 
 Tensor::Tensor(Shape shape, DType dtype)

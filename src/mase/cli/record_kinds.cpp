@@ -6,10 +6,12 @@
 #include "mase/data/dataset.h"
 #include "mase/formats/format.h"
 #include "mase/hardware/emit/emitter.h"
+#include "mase/hardware/emit/target.h"
 #include "mase/io/networks/importer.h"
 #include "mase/io/tables/table_source.h"
 #include "mase/ir/op.h"
 #include "mase/models/model.h"
+#include "mase/passes/criterion.h"
 #include "mase/passes/pass.h"
 #include "mase/passes/statistics/statistic.h"
 #include "mase/search/crossovers/crossover.h"
@@ -47,6 +49,11 @@ std::string own_note(const OpRecord& op) {
 
 std::string own_note(const PassRecord& pass) {
   return pass.pass_kind == PassKind::analysis ? " Analysis." : " Transform.";
+}
+
+std::string own_note(const CriterionRecord& criterion) {
+  if (criterion.needs_gradients) return " Wants rows with classes.";
+  return criterion.needs_inputs ? " Wants calibration rows." : "";
 }
 
 std::string own_note(const MetricRecord& metric) {
@@ -113,6 +120,7 @@ const std::vector<RecordKind>& record_kinds() {
       {"op", "Operations", entries_of<OpRecord>},
       {"format", "Number formats", entries_of<FormatRecord>},
       {"pass", "Passes", entries_of<PassRecord>},
+      {"criterion", "Criteria of pruning", entries_of<CriterionRecord>},
       {"statistic", "Statistics", entries_of<StatisticRecord>},
       {"optimizer", "Optimisers", entries_of<OptimizerRecord>},
       {"schedule", "Learning-rate schedules", entries_of<ScheduleRecord>},
@@ -127,6 +135,7 @@ const std::vector<RecordKind>& record_kinds() {
       {"crossover", "Crossovers", entries_of<search::CrossoverRecord>},
       {"importance", "Importances", entries_of<search::ImportanceRecord>},
       {"style", "Styles of hardware", entries_of<EmitterRecord>},
+      {"target", "Targets of hardware", entries_of<TargetRecord>},
       {"importer", "Network files", entries_of<ImporterRecord>},
       {"table", "Table files", entries_of<TableReaderRecord>},
       {"normalizer", "Normalisers of tokenizers", entries_of<NormalizerRecord>},

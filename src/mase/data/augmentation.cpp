@@ -3,21 +3,16 @@
 
 #include <algorithm>
 
+#include "mase/base/fields.h"
 #include "mase/base/random.h"
 
 namespace mase {
 
 Schema augmentation_options() {
-  return {{{.name = "flip",
-            .type = FieldType::boolean,
-            .default_value = false,
-            .help = "training images left for right, every second time"},
-           {.name = "crop",
-            .type = FieldType::integer,
-            .default_value = 0,
-            .help = "training images moved by up to so many pixels, black coming in",
-            .minimum = 0,
-            .maximum = 64}}};
+  return {
+      {boolean_field("flip", "training images left for right, every second time", false),
+       integer_field("crop", "training images moved by up to so many pixels, black coming in", 0)
+           .between(0, 64)}};
 }
 
 void augment_sample(const Augmentation& augmentation, const Shape& sample, uint64_t seed,

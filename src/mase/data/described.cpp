@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "mase/base/fields.h"
 #include "mase/data/digest.h"
 #include "mase/data/jets.h"
 #include "mase/data/prepared_cache.h"
@@ -13,47 +14,28 @@ namespace {
 
 const Schema& description_schema() {
   static const Schema schema{{
-      {.name = "name", .type = FieldType::text, .help = "what results call it"},
-      {.name = "file",
-       .type = FieldType::text,
-       .help = "the table, beside this file",
-       .required = true},
-      {.name = "table",
-       .type = FieldType::text,
-       .help = "the data set inside an HDF5 or .npz file"},
-      {.name = "target", .type = FieldType::any, .help = "the target column, or a list of them"},
-      {.name = "task",
-       .type = FieldType::text,
-       .default_value = "auto",
-       .help = "by default the target's type decides",
-       .choices = {"auto", "classification", "regression"}},
-      {.name = "features",
-       .type = FieldType::list,
-       .help = "columns to use; all others by default"},
-      {.name = "ignore", .type = FieldType::list, .help = "columns to leave out"},
-      {.name = "classes", .type = FieldType::list, .help = "class names in order"},
-      {.name = "text_columns", .type = FieldType::list, .help = "columns whose numbers are names"},
-      {.name = "categorical", .type = FieldType::text, .choices = {"one-hot", "ordinal"}},
-      {.name = "scaling",
-       .type = FieldType::text,
-       .choices = {"standardise", "min-max", "quantile", "none"}},
-      {.name = "class_weights",
-       .type = FieldType::any,
-       .help = "\"none\", \"balanced\", or a list in class order"},
-      {.name = "drop_duplicates", .type = FieldType::boolean, .default_value = false},
-      {.name = "drop_bad_rows", .type = FieldType::boolean, .default_value = false},
-      {.name = "fill_missing",
-       .type = FieldType::boolean,
-       .default_value = false,
-       .help = "medians of the training rows for missing numbers, a category for missing words"},
-      {.name = "missing_values",
-       .type = FieldType::any,
-       .help = "what else is a missing value: [-999, \"unknown\"]"},
-      {.name = "val_split",
-       .type = FieldType::any,
-       .help = "share of the training rows, or \"train\""},
-      {.name = "notice", .type = FieldType::text, .help = "what a reader of figures must know"},
-      {.name = "shape", .type = FieldType::list, .help = "of a sample, such as [1, 8, 8]"},
+      text_field("name", "what results call it"),
+      text_field("file", "the table, beside this file").needed(),
+      text_field("table", "the data set inside an HDF5 or .npz file"),
+      any_field("target", "the target column, or a list of them"),
+      text_field("task", "by default the target's type decides", "auto",
+                 {"auto", "classification", "regression"}),
+      list_field("features", "columns to use; all others by default"),
+      list_field("ignore", "columns to leave out"),
+      list_field("classes", "class names in order"),
+      list_field("text_columns", "columns whose numbers are names"),
+      text_field("categorical", {}, {}, {"one-hot", "ordinal"}),
+      text_field("scaling", {}, {}, {"standardise", "min-max", "quantile", "none"}),
+      any_field("class_weights", "\"none\", \"balanced\", or a list in class order"),
+      boolean_field("drop_duplicates", {}, false),
+      boolean_field("drop_bad_rows", {}, false),
+      boolean_field(
+          "fill_missing",
+          "medians of the training rows for missing numbers, a category for missing words", false),
+      any_field("missing_values", "what else is a missing value: [-999, \"unknown\"]"),
+      any_field("val_split", "share of the training rows, or \"train\""),
+      text_field("notice", "what a reader of figures must know"),
+      list_field("shape", "of a sample, such as [1, 8, 8]"),
   }};
   return schema;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "mase/base/fields.h"
 #include "mase/base/random.h"
 #include "mase/base/text.h"
 #include "mase/data/augmentation.h"
@@ -162,9 +163,7 @@ namespace {
 Schema options() {
   Schema schema = augmentation_options();
   schema.fields.insert(schema.fields.begin(),
-                       {.name = "folder",
-                        .type = FieldType::text,
-                        .help = "the folder, with one folder for each class"});
+                       text_field("folder", "the folder, with one folder for each class"));
   return schema;
 }
 

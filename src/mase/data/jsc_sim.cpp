@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "mase/base/fields.h"
 #include "mase/data/digest.h"
 #include "mase/data/jets.h"
 #include "mase/data/prepared_cache.h"
@@ -74,12 +75,7 @@ RawTable simulate_jets(int64_t rows, uint64_t seed, int threads) {
 }
 
 Schema simulation_options() {
-  return {{{.name = "rows",
-            .type = FieldType::integer,
-            .default_value = 100000,
-            .help = "simulated jets",
-            .minimum = 1,
-            .aliases = {"sim_rows"}}}};
+  return {{integer_field("rows", "simulated jets", 100000).from(1).also({"sim_rows"})}};
 }
 
 Dataset load_simulated_jets(const DatasetOptions& options) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "mase/base/fields.h"
 #include "mase/base/file.h"
 #include "mase/base/text.h"
 #include "mase/data/arrays.h"
@@ -249,19 +250,10 @@ const Register<DatasetRecord> registered{
          "Samples shorter than the longest (or --dataset-length) are filled up with [PAD] or "
          "<pad>, unknown words are [UNK] or <unk>.",
      .options =
-         {{{.name = "file", .type = FieldType::text, .help = "ids (.npy) or sentences (.txt)"},
-           {.name = "labels",
-            .type = FieldType::text,
-            .help = "the class of each sample, .npy or .txt"},
-           {.name = "vocabulary",
-            .type = FieldType::text,
-            .help = "a text with a token on each line, or a tokenizer"},
-           {.name = "length",
-            .type = FieldType::integer,
-            .default_value = 0,
-            .help = "tokens of a sample; 0: of the longest",
-            .minimum = 0,
-            .maximum = 65536}}},
+         {{text_field("file", "ids (.npy) or sentences (.txt)"),
+           text_field("labels", "the class of each sample, .npy or .txt"),
+           text_field("vocabulary", "a text with a token on each line, or a tokenizer"),
+           integer_field("length", "tokens of a sample; 0: of the longest", 0).between(0, 65536)}},
      .where = [](const DatasetOptions&) { return "--dataset-file"; },
      .load = load}};
 

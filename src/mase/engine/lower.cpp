@@ -253,8 +253,14 @@ void Lowerer::run() {
     plan_.at(plan_.root(tensor)).pinned = true;
     return tensor;
   };
-  for (const NodeId id : plan_.graph.outputs())
-    plan_.outputs.push_back(pin(flat(plan_.node_result[static_cast<size_t>(id)])));
+  // Classes of tokens are compared where they lie.
+  const LossFunction& loss = plan_.options.loss;
+  const bool moves = !loss || loss.target != TargetKind::classes;
+  for (const NodeId id : plan_.graph.outputs()) {
+    const Slot result = plan_.node_result[static_cast<size_t>(id)];
+    const bool tokens = !moves && is_batch(result) && shape(result).size() > 2;
+    plan_.outputs.push_back(pin(tokens ? result : flat(result)));
+  }
   for (const NodeId id : plan_.options.keep) pin(plan_.node_result[static_cast<size_t>(id)]);
   if (plan_.options.loss) add_loss();
 }
@@ -270,16 +276,20 @@ void Lowerer::add_loss() {
     throw Error(
         place,
         fmt::format("the loss {} cannot take an output of shape {}", loss.name, shape_text(wanted)),
-        numbers ? "a network whose output begins with the batch can be trained on numbers"
-                : "a network for classes has an output of shape [batch, classes]");
+        numbers
+            ? "a network whose output begins with the batch can be trained on numbers"
+            : "a network for classes has an output of shape [batch, classes], or [batch, tokens, "
+              "classes] with cross_entropy");
   };
   node_ = nullptr;
   module_ = nullptr;
   in_loss_ = true;
-  if (!is_batch(output) || (!numbers && wanted.size() != 2)) refuse();
-  const Shape target_shape = numbers ? wanted : Shape{wanted[0]};
-  const int target = add("target", {.payload = TargetPayload{}}, target_shape, Layout::batch,
-                         Axes::flat(target_shape.size()));
+  const bool tokens = loss.target == TargetKind::classes && wanted.size() == 3;
+  if (!is_batch(output) || (!numbers && wanted.size() != 2 && !tokens)) refuse();
+  const Shape target_shape = numbers ? wanted : Shape(wanted.begin(), wanted.end() - 1);
+  const int target =
+      add("target", {.payload = TargetPayload{}}, target_shape, Layout::batch,
+          numbers ? Axes::flat(target_shape.size()) : Axes::sequence(target_shape.size(), 0));
   plan_.target = target;
   plan_.at(target).name = "target";
   if (!numbers) plan_.at(target).element = DType::i32;

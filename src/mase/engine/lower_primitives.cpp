@@ -10,10 +10,6 @@
 namespace mase::engine {
 namespace {
 
-int64_t normalized(int64_t dim, size_t rank) {
-  return dim < 0 ? dim + static_cast<int64_t>(rank) : dim;
-}
-
 Shape padded_left(const Shape& shape, size_t rank) {
   Shape result(rank - shape.size(), 1);
   result.insert(result.end(), shape.begin(), shape.end());
@@ -213,7 +209,7 @@ Slot Lowerer::reduce(ReduceKind kind, Slot x, const std::vector<int64_t>& dims, 
   if (!known(x)) return -1;
   const Shape from = shape(x);
   std::set<int64_t> wanted;
-  for (const int64_t dim : dims) wanted.insert(normalized(dim, from.size()));
+  for (const int64_t dim : dims) wanted.insert(from_front(dim, from.size()));
   if (dims.empty())
     for (size_t i = 0; i < from.size(); ++i) wanted.insert(static_cast<int64_t>(i));
   if (is_batch(x) && wanted.count(0)) return -1;
@@ -279,7 +275,7 @@ Slot Lowerer::permute(Slot x, const std::vector<int64_t>& order) {
   PermutePayload payload;
   Shape result;
   for (const int64_t dim : order) {
-    payload.order.push_back(normalized(dim, order.size()));
+    payload.order.push_back(from_front(dim, order.size()));
     result.push_back(shape(x)[static_cast<size_t>(payload.order.back())]);
   }
   if (is_fixed(x)) return add("permute", {.in = {x}, .payload = payload}, result, Layout::fixed);
@@ -290,7 +286,7 @@ Slot Lowerer::permute(Slot x, const std::vector<int64_t>& order) {
 Slot Lowerer::concat(const std::vector<Slot>& parts, int64_t dim) {
   if (parts.empty() || !known(parts[0])) return -1;
   Shape result = shape(parts[0]);
-  const int64_t axis = normalized(dim, result.size());
+  const int64_t axis = from_front(dim, result.size());
   const Layout layout = plan_.at(parts[0]).layout;
   if (layout == Layout::batch && axis == 0) return -1;
   for (size_t i = 1; i < parts.size(); ++i) {
@@ -311,7 +307,7 @@ Slot Lowerer::concat(const std::vector<Slot>& parts, int64_t dim) {
 Slot Lowerer::slice(Slot x, int64_t dim, int64_t start, int64_t step, int64_t count) {
   if (!known(x)) return -1;
   Shape result = shape(x);
-  const auto axis = static_cast<size_t>(normalized(dim, result.size()));
+  const auto axis = static_cast<size_t>(from_front(dim, result.size()));
   if (is_batch(x) && axis == 0) return -1;
   if (start == 0 && step == 1 && count == result[axis]) return x;
   result[axis] = count;
@@ -437,7 +433,7 @@ Slot Lowerer::layer_norm(Slot x, int64_t dims, std::optional<Slot> weight, std::
 
 Slot Lowerer::softmax(Slot x, int64_t dim, bool logarithm) {
   if (!known(x)) return -1;
-  const int64_t axis = normalized(dim, shape(x).size());
+  const int64_t axis = from_front(dim, shape(x).size());
   if (is_batch(x)) {
     if (axis == 0) return -1;
     if (plan_.at(x).row_place(axis) < 0) {
@@ -485,11 +481,13 @@ Slot Lowerer::batch_mean(Slot x, std::optional<Slot> weights) {
 }
 
 Slot Lowerer::cross_entropy(Slot logits, Slot labels, std::optional<Slot> class_weights) {
-  if (!is_batch(logits) || shape(logits).size() != 2 || !is_batch(labels)) return -1;
+  if (!is_batch(logits) || shape(logits).size() < 2 || !is_batch(labels)) return -1;
   if (plan_.at(labels).element != DType::i32) return -1;
-  Primitive primitive{.in = {flat(logits), labels}, .payload = CrossEntropyPayload{}};
+  if (shape(labels).size() + 1 != shape(logits).size()) return -1;
+  Primitive primitive{.in = {relayout(logits, Axes::sequence(shape(logits).size())), labels},
+                      .payload = CrossEntropyPayload{}};
   if (class_weights) {
-    if (shape(*class_weights) != Shape{shape(logits)[1]}) return -1;
+    if (shape(*class_weights) != Shape{shape(logits).back()}) return -1;
     primitive.in.push_back(*class_weights);
   }
   return add("cross_entropy", std::move(primitive), {}, Layout::fixed);

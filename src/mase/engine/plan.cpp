@@ -13,14 +13,6 @@ namespace {
 
 size_t aligned(size_t floats) { return (floats + 15) / 16 * 16; }
 
-void row_major(const Shape& shape, int64_t* strides) {
-  int64_t stride = 1;
-  for (size_t i = shape.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= shape[i];
-  }
-}
-
 }  // namespace
 
 int64_t padded_lanes(int64_t lanes) {
@@ -114,7 +106,7 @@ Shape TensorView::shape_for(int64_t n) const {
 }
 
 void TensorView::strides(int64_t n, int64_t* out) const {
-  if (layout != Layout::batch) return row_major(shape, out);
+  if (layout != Layout::batch) return row_major_strides(shape, out);
   int64_t step = stride;
   for (size_t i = axes.rows.size(); i-- > 0;) {
     const auto axis = static_cast<size_t>(axes.rows[i]);
@@ -160,7 +152,7 @@ bool is_plain(const TensorView& view) {
 StridedCopy row_major_copy(const TensorView& view, int64_t n, bool to_rows) {
   int64_t own[StridedCopy::most], plain[StridedCopy::most];
   view.strides(n, own);
-  row_major(view.shape, plain);
+  row_major_strides(view.shape, plain);
   StridedCopy copy;
   for (size_t i = 0; i < view.shape.size(); ++i)
     copy.add(i == 0 ? n : view.shape[i], to_rows ? plain[i] : own[i], to_rows ? own[i] : plain[i]);

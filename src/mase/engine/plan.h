@@ -9,9 +9,11 @@
 #pragma once
 
 #include <any>
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "mase/engine/axes.h"
@@ -113,6 +115,27 @@ struct Step {
   void read(std::initializer_list<int> tensors);  // those that are there
   void write(std::initializer_list<int> tensors);
 };
+
+// A step that runs body(run, from..., to...): the memory of what it reads, then of what it writes,
+// each in its order, null where the tensor is -1.
+template <size_t kReads, size_t kWrites, class Body>
+Step make_step(std::string kernel, std::string detail, const int (&reads)[kReads],
+               const int (&writes)[kWrites], Body body) {
+  Step step{std::move(kernel), std::move(detail), {}, {}};
+  for (const int tensor : reads) step.read({tensor});
+  for (const int tensor : writes) step.write({tensor});
+  step.bind = [body = std::move(body), in = std::to_array(reads),
+               out = std::to_array(writes)](const Memory& memory) -> Kernel {
+    std::array<const float*, kReads> from;
+    std::array<float*, kWrites> to;
+    for (size_t i = 0; i < kReads; ++i) from[i] = memory.at(in[i]);
+    for (size_t i = 0; i < kWrites; ++i) to[i] = memory.at(out[i]);
+    return [body, pointers = std::tuple_cat(from, to)](const Run& run) mutable {
+      std::apply([&](auto... memory) { body(run, memory...); }, pointers);
+    };
+  };
+  return step;
+}
 
 struct Parameter {
   std::string name;  // "seq_blocks.2.weight"

@@ -190,7 +190,8 @@ void Program::Impl::check(const Batch& batch) {
   }
   if (plan.target < 0 || batch.target.empty()) return;
   const bool labels = plan.at(plan.target).element == DType::i32;
-  take(batch.target, "target", labels ? 1 : plan.at(plan.target).rows(),
+  take(batch.target, "target",
+       labels ? plan.at(plan.target).positions() : plan.at(plan.target).rows(),
        labels ? DType::i32 : DType::f32, batch.target_in_order ? batch.size - 1 : last);
 }
 

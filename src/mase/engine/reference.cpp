@@ -104,6 +104,20 @@ void run_parts(Reference& call, std::span<const Primitive> parts) {
   call.out = std::move(in[0]);
 }
 
+void run_op(Reference& call, const std::string& op, const Value& attributes) {
+  OpCall own{attributes};
+  for (const Array& input : call.in) own.inputs.push_back(&input);
+  if (call.primitive.weight >= 0) own.params["weight"] = &call.weight;
+  if (call.primitive.bias >= 0) own.params["bias"] = &call.bias;
+  call.out.data = find_op(op).eval(own).data;
+}
+
+void run_op_gradient(Reference& call, const std::string& op, const Value& attributes,
+                     std::vector<const Array*> inputs, const Array& result, const Array& gradient) {
+  const OpCall own{attributes, std::move(inputs)};
+  call.out.data = find_op(op).grad(own, result, gradient).inputs[0].data;
+}
+
 Step reference_step(Plan& plan, Primitive& primitive) {
   const Primitive p = primitive;
   Step step{p.record->name + ", reference", "", p.reads(), {p.out}};

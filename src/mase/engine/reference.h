@@ -39,6 +39,12 @@ void run_reference(Reference& call);
 // The same of primitives that were joined to one, each taking the result of the one before.
 void run_parts(Reference& call, std::span<const Primitive> parts);
 
+// For primitives that are an op: its own code, on the operands, weight and bias, is the plain form.
+void run_op(Reference& call, const std::string& op, const Value& attributes);
+// The gradient of its first input, from these inputs, the result and the gradient of that.
+void run_op_gradient(Reference& call, const std::string& op, const Value& attributes,
+                     std::vector<const Array*> inputs, const Array& result, const Array& gradient);
+
 // The plain loops as a step.
 Step reference_step(Plan& plan, Primitive& primitive);
 

@@ -108,8 +108,10 @@ Slot Trial::parameter(const Shape& shape, Values values) {
   return slot;
 }
 
-Slot Trial::labels(int64_t classes) {
-  const Slot slot = activation({}, {0, static_cast<double>(classes - 1), true});
+Slot Trial::labels(int64_t classes, const Shape& tokens) {
+  const double least = tokens.empty() ? 0 : -1;
+  const Slot slot = activation(tokens, {least, static_cast<double>(classes - 1), true});
+  plan_.at(slot).axes = Axes::sequence(tokens.size() + 1, 0);
   plan_.at(slot).element = DType::i32;
   return slot;
 }
@@ -159,6 +161,50 @@ Slot Trial::fixed_norm(Slot x) {
   options.running_var = parameter(channels, {0.5, 2});
   options.eps = 1e-3;
   return lowerer_.batch_norm(x, options);
+}
+
+namespace {
+
+// Keeps what the gradient of a primitive computes by this record.
+class Sent : public Backward {
+ public:
+  Sent(Trial& trial, const PrimitiveRecord& record) : trial_(trial), record_(record) {}
+  Slot slot = -1;
+
+  Plan& plan() override { return trial_.plan(); }
+  bool wanted(int tensor) const override { return tensor >= 0; }
+  Target target(int) override { return {}; }
+  void take_over(int, int) override {}
+  void push(Step) override {}
+  void send(const char* record, Primitive primitive, int tensor) override {
+    if (slot < 0 && record == record_.name) compute(record, primitive, plan().at(tensor));
+  }
+  int compute(const char* record, Primitive primitive, TensorInfo result) override {
+    const Slot made =
+        trial_.to().add(record, std::move(primitive), result.shape, result.layout, result.axes);
+    if (record == record_.name) slot = made;
+    return made;
+  }
+
+ private:
+  Trial& trial_;
+  const PrimitiveRecord& record_;
+};
+
+}  // namespace
+
+Slot Trial::sent_by(const std::string& name, bool whole) {
+  const PrimitiveRecord& forward = find_primitive(name);
+  if (forward.generate(*this) < 0) return -1;
+  const auto layer = std::find_if(plan_.primitives.rbegin(), plan_.primitives.rend(),
+                                  [&](const Primitive& p) { return p.record == &forward; });
+  if (layer == plan_.primitives.rend()) return -1;
+  for (auto& [slot, values] : values_)
+    if (whole && !values.whole) values = {-1, 1, true};
+  const Primitive p = *layer;
+  Sent sent(*this, record_);
+  forward.gradient(sent, p, beside(p.out));
+  return sent.slot;
 }
 
 // What stands behind products and norms in networks: norms, sums, limits. What a rule takes is

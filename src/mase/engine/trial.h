@@ -44,13 +44,17 @@ class Trial {
   int64_t batch(int64_t large, int64_t most = 40);           // then: samples of the largest batch
   Slot activation(const Shape& sample, Values values = {});  // in a drawn layout
   Slot parameter(const Shape& shape, Values values = {});
-  Slot labels(int64_t classes);
+  // Of samples, or of each token: some of those are none.
+  Slot labels(int64_t classes, const Shape& tokens = {});
   Slot rounded(Slot slot, int width, int frac);  // to fixed point
   // The samples of a placeholder, which the caller has.
   void samples(const Shape& sample);
   Slot beside(Slot slot);  // another operand that lies as this one
   Slot sample_rows(int64_t features);
   Slot fixed_norm(Slot x);  // a batch norm of running statistics behind it
+  // This record's primitive as the gradient of a drawn one of another record. `whole`: on small
+  // whole numbers, of which many are equal.
+  Slot sent_by(const std::string& forward, bool whole = false);
   Lowerer& to() { return lowerer_; }
   Plan& plan() { return plan_; }
   // The gradient is no derivative: nothing to compare it with.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/formats/elementwise.h"
 #include "mase/formats/given.h"
 #include "mase/formats/kernels/affine.h"
@@ -84,14 +85,10 @@ const Register<FormatRecord> registered{{
     .schema = {[] {
       std::vector<Field> fields = {
           width_field(1, 32, "bits of a code"),
-          {.name = "is_signed",
-           .type = FieldType::boolean,
-           .default_value = true,
-           .help = "two's complement, or codes from zero up"},
-          {.name = "narrow",
-           .type = FieldType::boolean,
-           .default_value = false,
-           .help = "leave out the lowest code of two's complement, or the largest unsigned one"},
+          boolean_field("is_signed", "two's complement, or codes from zero up", true),
+          boolean_field(
+              "narrow",
+              "leave out the lowest code of two's complement, or the largest unsigned one", false),
           given_field(
               "scale", "the value of one step, or a list of them",
               [](double scale) { return std::isfinite(scale) && static_cast<float>(scale) > 0; },
@@ -100,10 +97,8 @@ const Register<FormatRecord> registered{{
               "zero_point", "the code of zero, or a list of them",
               [](double zero) { return std::isfinite(zero) && std::fabs(zero) < 0x1p24; },
               "a number"),
-          {.name = "zero_first",
-           .type = FieldType::boolean,
-           .default_value = true,
-           .help = "add the zero point before rounding (QONNX) or after it (ONNX)"},
+          boolean_field("zero_first",
+                        "add the zero point before rounding (QONNX) or after it (ONNX)", true),
           rounding_field(false),
           ste_field()};
       fields[3].default_value = 1.0;

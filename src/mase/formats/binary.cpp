@@ -3,6 +3,7 @@
 // values under the same first index where x > 0, and 0 elsewhere; `symmetric` makes that
 // +mean and -mean (XNOR-Net: Rastegari et al., 2016). Stochastic: +1 with probability
 // clamp((x + 1) / 2, 0, 1). Any rank; a vector is one group.
+#include "mase/base/fields.h"
 #include "mase/formats/few_valued.h"
 #include "mase/formats/rounding.h"
 
@@ -27,26 +28,15 @@ const Register<FormatRecord> registered{{
     .name = "binary",
     .class_suffix = "Binary",
     .summary = "one bit: -1 and +1, or 0 and the mean magnitude",
-    .schema = {{{.name = "width",
-                 .type = FieldType::integer,
-                 .help = "accepted for MASE's files; a binary value has one bit",
-                 .minimum = 1,
-                 .maximum = 64,
-                 .idle = true},
-                {.name = "stochastic",
-                 .type = FieldType::boolean,
-                 .default_value = false,
-                 .help = "draw the sign with probability (x + 1) / 2"},
-                {.name = "bipolar",
-                 .type = FieldType::boolean,
-                 .default_value = false,
-                 .help = "-1 and +1, unscaled"},
-                {.name = "symmetric",
-                 .type = FieldType::boolean,
-                 .default_value = false,
-                 .help = "scaled only: minus the mean instead of 0 for negative values"},
-                seed_field(),
-                ste_field()}},
+    .schema = {{integer_field("width", "accepted for MASE's files; a binary value has one bit")
+                    .between(1, 64)
+                    .without_effect(),
+                boolean_field("stochastic", "draw the sign with probability (x + 1) / 2", false),
+                boolean_field("bipolar", "-1 and +1, unscaled", false),
+                boolean_field("symmetric",
+                              "scaled only: minus the mean instead of 0 for negative values",
+                              false),
+                seed_field(), ste_field()}},
     .type = type,
     .make = drawn,
     .precision = [](const Value&) { return std::vector<int64_t>{1}; },

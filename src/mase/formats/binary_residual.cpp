@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "mase/base/fields.h"
 #include "mase/formats/elementwise.h"
 #include "mase/formats/kernels/threshold.h"
 #include "mase/formats/rounding.h"
@@ -70,41 +71,19 @@ const Register<FormatRecord> registered{{
     .name = "binary_residual",
     .class_suffix = "BinaryResidualSign",
     .summary = "residual binarisation: one bit per level, each level adds plus or minus its mean",
-    .schema = {{{.name = "width",
-                 .type = FieldType::integer,
-                 .help = "accepted for MASE's files; a value has one bit per level",
-                 .minimum = 1,
-                 .maximum = 64,
-                 .idle = true},
-                {.name = "levels",
-                 .type = FieldType::integer,
-                 .default_value = 2,
-                 .help = "residual levels, one bit each",
-                 .minimum = 1,
-                 .maximum = 8},
-                {.name = "means",
-                 .type = FieldType::list,
-                 .help = "the step of each level; (L, L-1, ..., 1) / sum if not given"},
-                {.name = "stochastic",
-                 .type = FieldType::boolean,
-                 .default_value = false,
-                 .help = "accepted for MASE's files, without effect",
-                 .idle = true},
-                {.name = "bipolar",
-                 .type = FieldType::boolean,
-                 .default_value = true,
-                 .help = "accepted for MASE's files, without effect",
-                 .idle = true},
-                {.name = "binary_training",
-                 .type = FieldType::boolean,
-                 .default_value = true,
-                 .help = "accepted for MASE's files, without effect",
-                 .idle = true},
-                {.name = "residual_sign",
-                 .type = FieldType::boolean,
-                 .default_value = true,
-                 .help = "accepted for MASE's files, without effect",
-                 .idle = true},
+    .schema = {{integer_field("width", "accepted for MASE's files; a value has one bit per level")
+                    .between(1, 64)
+                    .without_effect(),
+                integer_field("levels", "residual levels, one bit each", 2).between(1, 8),
+                list_field("means", "the step of each level; (L, L-1, ..., 1) / sum if not given"),
+                boolean_field("stochastic", "accepted for MASE's files, without effect", false)
+                    .without_effect(),
+                boolean_field("bipolar", "accepted for MASE's files, without effect", true)
+                    .without_effect(),
+                boolean_field("binary_training", "accepted for MASE's files, without effect", true)
+                    .without_effect(),
+                boolean_field("residual_sign", "accepted for MASE's files, without effect", true)
+                    .without_effect(),
                 ste_field()}},
     .type = [](const Value&) -> TypeOrReason {
       return "its numbers are sums of signed means, not multiples of one step";

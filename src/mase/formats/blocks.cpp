@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "mase/base/fields.h"
 #include "mase/formats/floating.h"
 
 namespace mase {
@@ -265,41 +266,33 @@ Quantizer reference_block_quantizer(const Block& like, ReferenceBlockRule rule) 
 }
 
 Field block_size_field(Value default_value) {
-  return {.name = "block_size",
-          .type = FieldType::any,
-          .default_value = std::move(default_value),
-          .help = "entries of a block per dimension, right-aligned; -1 is the whole dimension",
-          .check = [](const Value& value) -> std::optional<std::string> {
-            const auto good = [](const Value& entry) {
-              return entry.is_int() && (entry.as_int() > 0 || entry.as_int() == -1);
-            };
-            if (value.is_int())
-              return good(value) ? std::optional<std::string>()
-                                 : "a block needs at least 1 entry (-1: the whole dimension)";
-            if (!value.is_list())
-              return fmt::format("expected an integer or a list of integers, got {}",
-                                 value.type_name());
-            if (value.as_list().empty()) return "the list of block sizes is empty";
-            for (const Value& entry : value.as_list())
-              if (!good(entry)) return "a block needs at least 1 entry (-1: the whole dimension)";
-            return {};
-          }};
+  return any_field("block_size",
+                   "entries of a block per dimension, right-aligned; -1 is the whole dimension",
+                   std::move(default_value))
+      .checked([](const Value& value) -> std::optional<std::string> {
+        const auto good = [](const Value& entry) {
+          return entry.is_int() && (entry.as_int() > 0 || entry.as_int() == -1);
+        };
+        if (value.is_int())
+          return good(value) ? std::optional<std::string>()
+                             : "a block needs at least 1 entry (-1: the whole dimension)";
+        if (!value.is_list())
+          return fmt::format("expected an integer or a list of integers, got {}",
+                             value.type_name());
+        if (value.as_list().empty()) return "the list of block sizes is empty";
+        for (const Value& entry : value.as_list())
+          if (!good(entry)) return "a block needs at least 1 entry (-1: the whole dimension)";
+        return {};
+      });
 }
 
 Field skip_first_dim_field() {
-  return {.name = "skip_first_dim",
-          .type = FieldType::boolean,
-          .default_value = true,
-          .help = "dimension 0 is a batch: no block spans two of its entries"};
+  return boolean_field("skip_first_dim",
+                       "dimension 0 is a batch: no block spans two of its entries", true);
 }
 
 Field exponent_bias_width_field() {
-  return {.name = "exponent_bias_width",
-          .type = FieldType::integer,
-          .help = "bits of the shared bias",
-          .required = true,
-          .minimum = 1,
-          .maximum = 8};
+  return integer_field("exponent_bias_width", "bits of the shared bias").needed().between(1, 8);
 }
 
 void read_block_form(Block& type, const Value& config) {

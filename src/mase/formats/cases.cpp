@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "mase/base/fields.h"
 #include "mase/base/text.h"
 
 namespace mase {
@@ -10,16 +11,13 @@ namespace {
 
 const Schema& microscaling_schema() {
   static const Schema schema{{
-      {.name = "format", .type = FieldType::text, .help = "the element format", .required = true},
-      {.name = "block_size", .type = FieldType::integer, .default_value = 32},
-      {.name = "axis", .type = FieldType::integer, .default_value = -1},
-      {.name = "round",
-       .type = FieldType::text,
-       .default_value = "even",
-       .choices = {"even", "nearest", "floor"}},
-      {.name = "scale_bits", .type = FieldType::integer, .default_value = 8},
-      {.name = "input", .type = FieldType::text},
-      {.name = "output", .type = FieldType::text},
+      text_field("format", "the element format").needed(),
+      integer_field("block_size", {}, 32),
+      integer_field("axis", {}, -1),
+      text_field("round", {}, "even", {"even", "nearest", "floor"}),
+      integer_field("scale_bits", {}, 8),
+      text_field("input"),
+      text_field("output"),
   }};
   return schema;
 }

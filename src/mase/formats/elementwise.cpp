@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "mase/base/fields.h"
 #include "mase/formats/kernels/elementwise.h"
 
 namespace mase {
@@ -77,12 +78,9 @@ Error config_error(const Value& config, const std::string& key, std::string caus
 }
 
 Field width_field(int64_t least, int64_t most, const std::string& help) {
-  return {.name = "width",
-          .type = FieldType::integer,
-          .help = help,
-          .required = true,
-          .minimum = static_cast<double>(least),
-          .maximum = static_cast<double>(most)};
+  return integer_field("width", help)
+      .needed()
+      .between(static_cast<double>(least), static_cast<double>(most));
 }
 
 }  // namespace mase

@@ -2,6 +2,7 @@
 // Binary floating point with any exponent and mantissa width, subnormals included, and the named
 // members of the family: OCP's 8, 6 and 4-bit formats (OCP 8-bit Floating Point Specification 1.0,
 // OCP Microscaling Formats 1.0), half, bfloat16 and tf32.
+#include "mase/base/fields.h"
 #include "mase/formats/floating.h"
 
 namespace mase::float_formats {
@@ -18,16 +19,11 @@ TypeOrReason with_rule(Float type, const Value& config) {
 
 std::vector<Field> rule_fields() {
   return {
-      {.name = "rounding",
-       .type = FieldType::text,
-       .default_value = "nearest_even",
-       .help = "how a value between two representable ones is rounded",
-       .choices = {"nearest_even", "half_away", "toward_zero"}},
-      {.name = "overflow",
-       .type = FieldType::text,
-       .default_value = "saturate",
-       .help = "finite numbers beyond the range become the largest finite one, or infinite",
-       .choices = {"saturate", "infinity"}},
+      text_field("rounding", "how a value between two representable ones is rounded",
+                 "nearest_even", {"nearest_even", "half_away", "toward_zero"}),
+      text_field("overflow",
+                 "finite numbers beyond the range become the largest finite one, or infinite",
+                 "saturate", {"saturate", "infinity"}),
       ste_field(),
   };
 }
@@ -35,19 +31,14 @@ std::vector<Field> rule_fields() {
 Schema general_schema() {
   Schema schema{{
       exponent_width_field(1, 8),
-      {.name = "mantissa_width",
-       .type = FieldType::integer,
-       .help = "bits of the fraction, the hidden bit not counted",
-       .required = true,
-       .minimum = 0,
-       .maximum = 23},
+      integer_field("mantissa_width", "bits of the fraction, the hidden bit not counted")
+          .needed()
+          .between(0, 23),
       exponent_bias_field(),
-      {.name = "specials",
-       .type = FieldType::text,
-       .default_value = "ieee",
-       .help = "ieee: infinities and NaN in the top exponent; nan: NaN in the last code only; "
-               "none: all codes are numbers",
-       .choices = {"ieee", "nan", "none"}},
+      text_field("specials",
+                 "ieee: infinities and NaN in the top exponent; nan: NaN in the last code only; "
+                 "none: all codes are numbers",
+                 "ieee", {"ieee", "nan", "none"}),
   }};
   for (Field& field : rule_fields()) schema.fields.push_back(std::move(field));
   return schema;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/formats/floating.h"
+#include "mase/base/fields.h"
 
 #include <algorithm>
 #include <cmath>
@@ -132,20 +133,15 @@ Quantizer float_quantizer(const Float& type) { return quantizer(type); }
 Quantizer float_quantizer(const Log& type) { return quantizer(type); }
 
 Field exponent_width_field(int64_t least, int64_t most) {
-  return {.name = "exponent_width",
-          .type = FieldType::integer,
-          .help = "bits of the exponent",
-          .required = true,
-          .minimum = static_cast<double>(least),
-          .maximum = static_cast<double>(most)};
+  return integer_field("exponent_width", "bits of the exponent")
+      .needed()
+      .between(static_cast<double>(least), static_cast<double>(most));
 }
 
 Field exponent_bias_field() {
-  return {.name = "exponent_bias",
-          .type = FieldType::integer,
-          .help = "subtracted from the exponent field; 2^(exponent_width-1)-1 if not given",
-          .minimum = -126,
-          .maximum = 254};
+  return integer_field("exponent_bias",
+                       "subtracted from the exponent field; 2^(exponent_width-1)-1 if not given")
+      .between(-126, 254);
 }
 
 }  // namespace mase

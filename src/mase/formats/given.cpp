@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "mase/base/fields.h"
 #include "mase/formats/elementwise.h"
 
 namespace mase {
@@ -22,37 +23,28 @@ std::vector<double> given_numbers(const Value& value) {
 
 Field given_field(const char* name, const char* help, std::function<bool(double)> good,
                   const char* wanted) {
-  return {.name = name,
-          .type = FieldType::any,
-          .help = help,
-          .check = [good, wanted](const Value& value) -> std::optional<std::string> {
-            const auto fine = [&](const auto& self, const Value& entry) -> bool {
-              if (entry.is_number()) return good(entry.as_double());
-              if (!entry.is_list() || entry.as_list().empty()) return false;
-              return std::all_of(entry.as_list().begin(), entry.as_list().end(),
-                                 [&](const Value& inner) { return self(self, inner); });
-            };
-            if (fine(fine, value)) return {};
-            return fmt::format("expected {}, or a list of them", wanted);
-          }};
+  return any_field(name, help)
+      .checked([good, wanted](const Value& value) -> std::optional<std::string> {
+        const auto fine = [&](const auto& self, const Value& entry) -> bool {
+          if (entry.is_number()) return good(entry.as_double());
+          if (!entry.is_list() || entry.as_list().empty()) return false;
+          return std::all_of(entry.as_list().begin(), entry.as_list().end(),
+                             [&](const Value& inner) { return self(self, inner); });
+        };
+        if (fine(fine, value)) return {};
+        return fmt::format("expected {}, or a list of them", wanted);
+      });
 }
 
 std::vector<Field> given_granularity_fields() {
-  return {{.name = "granularity",
-           .type = FieldType::text,
-           .default_value = "tensor",
-           .help = "what a number is for: the tensor, or of a list each for an entry of `axis` or "
-                   "for `block_size` values of the last dimension",
-           .choices = {"tensor", "channel", "block"}},
-          {.name = "axis",
-           .type = FieldType::integer,
-           .default_value = 0,
-           .help = "the dimension of granularity = \"channel\""},
-          {.name = "block_size",
-           .type = FieldType::integer,
-           .default_value = 0,
-           .help = "how many values granularity = \"block\" takes together",
-           .minimum = 0}};
+  return {
+      text_field("granularity",
+                 "what a number is for: the tensor, or of a list each for an entry of `axis` or "
+                 "for `block_size` values of the last dimension",
+                 "tensor", {"tensor", "channel", "block"}),
+      integer_field("axis", "the dimension of granularity = \"channel\"", 0),
+      integer_field("block_size", "how many values granularity = \"block\" takes together", 0)
+          .from(0)};
 }
 
 int64_t given_block(const Value& config) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "mase/base/fields.h"
 #include "mase/formats/elementwise.h"
 #include "mase/formats/given.h"
 #include "mase/formats/runs.h"
@@ -78,12 +79,9 @@ const Register<FormatRecord> registered{{
     .summary = "integers with a scale for every so many values of a row",
     .help = "What low-bit language models use: 4 bits in groups of 64. Symmetric, or affine with a "
             "zero point. A row is all that stands behind dimension 0.",
-    .schema = {{width_field(1, 16, "bits of a code"),
-                group_size_field(),
-                {.name = "affine",
-                 .type = FieldType::boolean,
-                 .default_value = false,
-                 .help = "use a zero point, so that the range need not be symmetric"},
+    .schema = {{width_field(1, 16, "bits of a code"), group_size_field(),
+                boolean_field("affine", "use a zero point, so that the range need not be symmetric",
+                              false),
                 given_field(
                     "step", "the scales themselves, one per group: nothing is taken from the data",
                     [](double step) { return std::isfinite(step) && step > 0; },

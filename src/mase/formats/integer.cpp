@@ -10,6 +10,7 @@
 #include <cmath>
 #include <optional>
 
+#include "mase/base/fields.h"
 #include "mase/formats/elementwise.h"
 #include "mase/formats/fixed.h"
 
@@ -34,22 +35,19 @@ bool flatten(const Value& value, std::vector<int>& numbers, int64_t least, int64
 // An integer from `least` up, or a list with one per group, from `least_listed` up.
 Field numbers_field(const char* name, bool required, int64_t least, int64_t least_listed,
                     int64_t most, const char* help) {
-  return {.name = name,
-          .type = FieldType::any,
-          .help = help,
-          .required = required,
-          .minimum = static_cast<double>(least),
-          .maximum = static_cast<double>(most),
-          .check = [least_listed, most](const Value& value) -> std::optional<std::string> {
-            std::vector<int> numbers;
-            if (!value.is_int() && !value.is_list())
-              return fmt::format("expected an integer or a list of integers, got {}",
-                                 value.type_name());
-            if (!flatten(value, numbers, least_listed, most))
-              return fmt::format("the list must hold integers from {} to {}", least_listed, most);
-            if (numbers.empty()) return "the list is empty";
-            return {};
-          }};
+  return any_field(name, help)
+      .needed(required)
+      .between(static_cast<double>(least), static_cast<double>(most))
+      .checked([least_listed, most](const Value& value) -> std::optional<std::string> {
+        std::vector<int> numbers;
+        if (!value.is_int() && !value.is_list())
+          return fmt::format("expected an integer or a list of integers, got {}",
+                             value.type_name());
+        if (!flatten(value, numbers, least_listed, most))
+          return fmt::format("the list must hold integers from {} to {}", least_listed, most);
+        if (numbers.empty()) return "the list is empty";
+        return {};
+      });
 }
 
 Granularity parse_granularity(const Value& config) {
@@ -71,15 +69,12 @@ bool flatten_signs(const Value& value, std::vector<int>& signs) {
 }
 
 Field signs_field() {
-  return {.name = "is_signed",
-          .type = FieldType::any,
-          .default_value = true,
-          .help = "two's complement, or numbers from zero up; or a list",
-          .check = [](const Value& value) -> std::optional<std::string> {
-            std::vector<int> signs;
-            if (flatten_signs(value, signs) && !signs.empty()) return {};
-            return fmt::format("expected true, false or a list of them, got {}", value.type_name());
-          }};
+  return any_field("is_signed", "two's complement, or numbers from zero up; or a list", true)
+      .checked([](const Value& value) -> std::optional<std::string> {
+        std::vector<int> signs;
+        if (flatten_signs(value, signs) && !signs.empty()) return {};
+        return fmt::format("expected true, false or a list of them, got {}", value.type_name());
+      });
 }
 
 // Fills in widths, points and signs, and what is known of all of them.
@@ -154,38 +149,28 @@ Schema schema(bool with_rounding) {
   }};
   if (with_rounding) {
     schema.fields.push_back(rounding_field(false));
-    schema.fields.push_back({.name = "floor",
-                             .type = FieldType::boolean,
-                             .default_value = false,
-                             .help = "the same as rounding = \"floor\""});
+    schema.fields.push_back(boolean_field("floor", "the same as rounding = \"floor\"", false));
     schema.fields.push_back(seed_field());
   }
-  schema.fields.push_back({.name = "overflow",
-                           .type = FieldType::text,
-                           .default_value = "saturate",
-                           .help = "numbers beyond the range become the last one, or come in again "
-                                   "at the other end",
-                           .choices = {"saturate", "wrap"}});
-  schema.fields.push_back({.name = "narrow",
-                           .type = FieldType::boolean,
-                           .default_value = false,
-                           .help = "leave out the lowest number, so that the range is symmetric"});
-  schema.fields.push_back({.name = "granularity",
-                           .type = FieldType::text,
-                           .default_value = "tensor",
-                           .help =
-                               "what the numbers of a list are for: each entry of `axis` (row), "
-                               "or each value (element)",
-                           .choices = {"tensor", "row", "element"}});
-  schema.fields.push_back({.name = "axis",
-                           .type = FieldType::integer,
-                           .help = "the dimension of granularity = \"row\"; negative counts from "
-                                   "the end; if not given the last one (features), or the first "
-                                   "where there is no batch (a layer's parameters)"});
-  schema.fields.push_back({.name = "skip_first_dim",
-                           .type = FieldType::boolean,
-                           .default_value = true,
-                           .help = "dimension 0 is a batch, whose entries share their numbers"});
+  schema.fields.push_back(
+      text_field("overflow",
+                 "numbers beyond the range become the last one, or come in again "
+                 "at the other end",
+                 "saturate", {"saturate", "wrap"}));
+  schema.fields.push_back(boolean_field(
+      "narrow", "leave out the lowest number, so that the range is symmetric", false));
+  schema.fields.push_back(
+      text_field("granularity",
+                 "what the numbers of a list are for: each entry of `axis` (row), "
+                 "or each value (element)",
+                 "tensor", {"tensor", "row", "element"}));
+  schema.fields.push_back(
+      integer_field("axis",
+                    "the dimension of granularity = \"row\"; negative counts from "
+                    "the end; if not given the last one (features), or the first "
+                    "where there is no batch (a layer's parameters)"));
+  schema.fields.push_back(boolean_field(
+      "skip_first_dim", "dimension 0 is a batch, whose entries share their numbers", true));
   schema.fields.push_back(ste_field());
   return schema;
 }

@@ -3,6 +3,7 @@
 // scale_bits bits, S = floor(log2(max)) - emax of the element format. mxint elements are whole
 // numbers of `width` bits with width-2 after the point, symmetric; mxfp elements are small floats.
 // Elements beyond the range saturate. A partial last block is as if filled with zeros.
+#include "mase/base/fields.h"
 #include "mase/formats/blocks.h"
 #include "mase/formats/floating.h"
 
@@ -49,27 +50,12 @@ Block mxfp_block(const Value& config) {
 
 std::vector<Field> shared_fields() {
   return {
-      {.name = "block_size",
-       .type = FieldType::integer,
-       .default_value = 32,
-       .help = "values that share a scale",
-       .minimum = 1,
-       .maximum = 1 << 30},
-      {.name = "axis",
-       .type = FieldType::integer,
-       .default_value = -1,
-       .help = "the dimension along which blocks run; negative counts from the end"},
-      {.name = "scale_bits",
-       .type = FieldType::integer,
-       .default_value = 8,
-       .help = "bits of the shared scale",
-       .minimum = 2,
-       .maximum = 8},
-      {.name = "rounding",
-       .type = FieldType::text,
-       .default_value = "nearest_even",
-       .help = "how an element between two representable ones is rounded",
-       .choices = {"nearest_even", "half_away", "toward_zero"}},
+      integer_field("block_size", "values that share a scale", 32).between(1, 1 << 30),
+      integer_field("axis", "the dimension along which blocks run; negative counts from the end",
+                    -1),
+      integer_field("scale_bits", "bits of the shared scale", 8).between(2, 8),
+      text_field("rounding", "how an element between two representable ones is rounded",
+                 "nearest_even", {"nearest_even", "half_away", "toward_zero"}),
   };
 }
 
@@ -98,13 +84,9 @@ const Register<FormatRecord> mxfp{{
     .name = "mxfp",
     .class_suffix = "MXFP",
     .summary = "OCP microscaling floats: small floats with a shared power-of-two scale",
-    .schema = schema({exponent_width_field(1, 5),
-                      {.name = "frac_width",
-                       .type = FieldType::integer,
-                       .help = "bits of an element's fraction",
-                       .required = true,
-                       .minimum = 0,
-                       .maximum = 10}}),
+    .schema = schema(
+        {exponent_width_field(1, 5),
+         integer_field("frac_width", "bits of an element's fraction").needed().between(0, 10)}),
     .type = [](const Value& config) -> TypeOrReason { return NumberType{mxfp_block(config)}; },
     .precision = [](const Value& config) -> std::vector<int64_t> {
       const Block type = mxfp_block(config);

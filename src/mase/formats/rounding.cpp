@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/formats/rounding.h"
+#include "mase/base/fields.h"
 
 #include <algorithm>
 #include <utility>
@@ -51,12 +52,9 @@ uint32_t stochastic_key(uint64_t seed, uint64_t draw) {
 }
 
 Field rounding_field(bool with_reference) {
-  Field field{
-      .name = "rounding",
-      .type = FieldType::text,
-      .default_value = "nearest_even",
-      .help = "how a value between two representable ones is rounded",
-      .choices = with_reference ? std::vector<std::string>{"nearest_even"} : rounding_names()};
+  Field field = text_field(
+      "rounding", "how a value between two representable ones is rounded", "nearest_even",
+      with_reference ? std::vector<std::string>{"nearest_even"} : rounding_names());
   if (with_reference) {
     field.help = "nearest_even, or reference for the published behaviour of MASE, bit for bit";
     field.choices.emplace_back(reference_rounding);
@@ -65,19 +63,13 @@ Field rounding_field(bool with_reference) {
 }
 
 Field seed_field() {
-  return {.name = "seed",
-          .type = FieldType::integer,
-          .default_value = 0,
-          .help = "of the draws of stochastic rounding",
-          .minimum = 0};
+  return integer_field("seed", "of the draws of stochastic rounding", 0).from(0);
 }
 
 Field ste_field() {
-  return {.name = "ste",
-          .type = FieldType::text,
-          .default_value = "straight",
-          .help = "gradient: straight passes it unchanged, clipped zeroes it where saturated",
-          .choices = {"straight", "clipped"}};
+  return text_field("ste",
+                    "gradient: straight passes it unchanged, clipped zeroes it where saturated",
+                    "straight", {"straight", "clipped"});
 }
 
 }  // namespace mase

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/formats/runs.h"
+#include "mase/base/fields.h"
 
 #include <algorithm>
 #include <cmath>
@@ -94,12 +95,10 @@ Quantizer run_quantizer(RunRule given, int64_t size) {
 }
 
 Field group_size_field() {
-  return {.name = "group_size",
-          .type = FieldType::integer,
-          .default_value = 64,
-          .help = "consecutive values of a row that share a scale; the last group may be shorter",
-          .minimum = 1,
-          .maximum = 1e9};
+  return integer_field(
+             "group_size",
+             "consecutive values of a row that share a scale; the last group may be shorter", 64)
+      .between(1, 1e9);
 }
 
 }  // namespace mase

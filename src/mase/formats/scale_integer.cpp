@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/formats/elementwise.h"
 #include "mase/formats/given.h"
 #include "mase/formats/learned.h"
@@ -110,50 +111,33 @@ const Register<FormatRecord> registered{{
             "scale = \"learned\" it is a parameter of the layer (weight_scale, data_in_scale), "
             "trained with the gradient of LSQ; with clip = \"learned\" the end of the range is "
             "(data_in_clip), with the gradient of PACT.",
-    .schema = {{width_field(1, 32, "bits of a code"),
-                {.name = "is_signed",
-                 .type = FieldType::boolean,
-                 .default_value = true,
-                 .help = "signed codes; unsigned symmetric ones hold no negative value"},
-                {.name = "granularity",
-                 .type = FieldType::text,
-                 .help = "what shares a scale: each row of the last dimension, the tensor, or each "
-                         "entry of `axis`; row if not given, with a learned scale or clip tensor",
-                 .choices = {"row", "tensor", "channel"}},
-                {.name = "axis",
-                 .type = FieldType::integer,
-                 .default_value = 0,
-                 .help = "the dimension of granularity = \"channel\""},
-                {.name = "affine",
-                 .type = FieldType::boolean,
-                 .default_value = false,
-                 .help = "use a zero point, so that the range need not be symmetric"},
-                {.name = "scale",
-                 .type = FieldType::text,
-                 .default_value = "data",
-                 .help = "where the scale comes from: the data each time, or training (LSQ)",
-                 .choices = {"data", "learned"}},
-                {.name = "clip",
-                 .type = FieldType::text,
-                 .default_value = "data",
-                 .help = "where the range ends: at the largest value, or where training puts it "
-                         "(PACT)",
-                 .choices = {"data", "learned"}},
-                given_field(
-                    "step", "the scale itself, or a list of them: nothing is taken from the data",
-                    [](double step) { return std::isfinite(step) && step > 0; },
-                    "a positive number"),
-                given_field(
-                    "zero_point", "with step: the code of zero, or a list of them",
-                    [](double zero) { return zero == std::floor(zero); }, "a whole number"),
-                {.name = "narrow",
-                 .type = FieldType::boolean,
-                 .help = "with step: leave out the lowest code, so that the range is symmetric"},
-                {.name = "quantile",
-                 .type = FieldType::number,
-                 .help = "accepted and without effect, as in MASE",
-                 .idle = true},
-                rounding_field(true)}},
+    .schema =
+        {{width_field(1, 32, "bits of a code"),
+          boolean_field("is_signed", "signed codes; unsigned symmetric ones hold no negative value",
+                        true),
+          text_field("granularity",
+                     "what shares a scale: each row of the last dimension, the tensor, or each "
+                     "entry of `axis`; row if not given, with a learned scale or clip tensor",
+                     {}, {"row", "tensor", "channel"}),
+          integer_field("axis", "the dimension of granularity = \"channel\"", 0),
+          boolean_field("affine", "use a zero point, so that the range need not be symmetric",
+                        false),
+          text_field("scale", "where the scale comes from: the data each time, or training (LSQ)",
+                     "data", {"data", "learned"}),
+          text_field("clip",
+                     "where the range ends: at the largest value, or where training puts it "
+                     "(PACT)",
+                     "data", {"data", "learned"}),
+          given_field(
+              "step", "the scale itself, or a list of them: nothing is taken from the data",
+              [](double step) { return std::isfinite(step) && step > 0; }, "a positive number"),
+          given_field(
+              "zero_point", "with step: the code of zero, or a list of them",
+              [](double zero) { return zero == std::floor(zero); }, "a whole number"),
+          boolean_field("narrow",
+                        "with step: leave out the lowest code, so that the range is symmetric"),
+          number_field("quantile", "accepted and without effect, as in MASE").without_effect(),
+          rounding_field(true)}},
     .type = type,
     .make = [](const Value& config) { return reference_scaled_quantizer(parse(config)); },
     .precision = [](const Value& config) { return std::vector<int64_t>{config["width"].as_int()}; },

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "mase/base/fields.h"
 #include "mase/formats/elementwise.h"
 #include "mase/formats/given.h"
 
@@ -88,39 +89,21 @@ const Register<FormatRecord> registered{{
     .help = "What FloatQuant nodes of QONNX files become.",
     .schema = {[] {
       std::vector<Field> fields = {
-          {.name = "exponent_width",
-           .type = FieldType::integer,
-           .default_value = 4,
-           .help = "bits of the exponent",
-           .minimum = 0,
-           .maximum = 8},
-          {.name = "mantissa_width",
-           .type = FieldType::integer,
-           .default_value = 3,
-           .help = "bits of the fraction",
-           .minimum = 0,
-           .maximum = 23},
-          {.name = "exponent_bias",
-           .type = FieldType::number,
-           .help = "subtracted from the exponent field; 2^(exponent_width-1)-1 if not given",
-           .minimum = -126,
-           .maximum = 254},
-          {.name = "max_value",
-           .type = FieldType::number,
-           .help = "the largest number before scaling, if it is below what the bits allow",
-           .minimum = 0},
+          integer_field("exponent_width", "bits of the exponent", 4).between(0, 8),
+          integer_field("mantissa_width", "bits of the fraction", 3).between(0, 23),
+          number_field("exponent_bias",
+                       "subtracted from the exponent field; 2^(exponent_width-1)-1 if not given")
+              .between(-126, 254),
+          number_field("max_value",
+                       "the largest number before scaling, if it is below what the bits allow")
+              .from(0),
           given_field(
               "scale", "what the numbers are multiplied with, or a list of them",
               [](double scale) { return std::isfinite(scale) && static_cast<float>(scale) > 0; },
               "a positive number"),
-          {.name = "saturation",
-           .type = FieldType::boolean,
-           .default_value = true,
-           .help = "values beyond the range become its ends"},
-          {.name = "has_infinity",
-           .type = FieldType::boolean,
-           .default_value = false,
-           .help = "without saturation: they become infinite; else NaN"},
+          boolean_field("saturation", "values beyond the range become its ends", true),
+          boolean_field("has_infinity", "without saturation: they become infinite; else NaN",
+                        false),
           rounding_field(false),
           ste_field()};
       fields[4].default_value = 1.0;

@@ -8,6 +8,7 @@
 // an empty selection scales by NaN there and by 0 here. Any rank; a vector is one group.
 #include <optional>
 
+#include "mase/base/fields.h"
 #include "mase/formats/few_valued.h"
 #include "mase/formats/reference_rules.h"
 #include "mase/formats/rounding.h"
@@ -38,30 +39,22 @@ Quantizer by_reference(const Value& config) {
   return reference_ternary_quantizer(config["scaling_factor"].as_bool());
 }
 
-Field statistic(const char* name, const char* help) {
-  return {.name = name, .type = FieldType::number, .help = help, .minimum = 0};
-}
+Field statistic(const char* name, const char* help) { return number_field(name, help).from(0); }
 
 const Register<FormatRecord> registered{{
     .name = "ternary",
     .class_suffix = "Ternary",
     .summary = "-1, 0 and +1, plain or scaled",
-    .schema = {{{.name = "width",
-                 .type = FieldType::integer,
-                 .help = "accepted for MASE's files; a ternary value has two bits",
-                 .minimum = 1,
-                 .maximum = 64,
-                 .idle = true},
-                {.name = "scaling_factor",
-                 .type = FieldType::boolean,
-                 .default_value = false,
-                 .help = "multiply by the mean magnitude of the values that are not zeroed"},
+    .schema = {{integer_field("width", "accepted for MASE's files; a ternary value has two bits")
+                    .between(1, 64)
+                    .without_effect(),
+                boolean_field("scaling_factor",
+                              "multiply by the mean magnitude of the values that are not zeroed",
+                              false),
                 statistic("threshold", "values up to this magnitude become 0"),
                 statistic("mean", "threshold = 0.75 * mean"),
-                statistic("max", "threshold = 0.05 * max"),
-                statistic("maximum", "the same as max"),
-                statistic("median", "threshold = 0.75 * median"),
-                rounding_field(true),
+                statistic("max", "threshold = 0.05 * max"), statistic("maximum", "the same as max"),
+                statistic("median", "threshold = 0.75 * median"), rounding_field(true),
                 ste_field()}},
     .type = type,
     .make = by_reference,

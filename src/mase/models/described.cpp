@@ -23,6 +23,7 @@
 #include <map>
 #include <set>
 
+#include "mase/base/fields.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/op.h"
 #include "mase/ir/value_type.h"
@@ -57,14 +58,12 @@ class Description {
 
   Graph build() {
     const Schema schema = {{
-        {.name = "name", .type = FieldType::text, .help = "the network's name"},
-        {.name = "summary", .type = FieldType::text, .help = "one line about it"},
+        text_field("name", "the network's name"),
+        text_field("summary", "one line about it"),
         {.name = "input", .help = "shape of one sample, or {name = shape, ...}"},
-        {.name = "outputs",
-         .type = FieldType::list,
-         .help = "the layers whose results are returned"},
-        {.name = "seq_blocks", .type = FieldType::list, .help = "layers one after the other"},
-        {.name = "layers", .type = FieldType::list, .help = "named layers with explicit inputs"},
+        list_field("outputs", "the layers whose results are returned"),
+        list_field("seq_blocks", "layers one after the other"),
+        list_field("layers", "named layers with explicit inputs"),
     }};
     const Value values = validate(file_, schema, "");
     if (values["seq_blocks"].is_null() && values["layers"].is_null())
@@ -199,13 +198,9 @@ class Description {
     constexpr int64_t most_repeats = 1000;
     constexpr int deepest = 4;
     static const Schema schema{{
-        {.name = "name", .type = FieldType::text, .required = true},
-        {.name = "repeat",
-         .type = FieldType::integer,
-         .required = true,
-         .minimum = 1,
-         .maximum = static_cast<double>(most_repeats)},
-        {.name = "layers", .type = FieldType::list, .required = true},
+        text_field("name").needed(),
+        integer_field("repeat").needed().between(1, static_cast<double>(most_repeats)),
+        list_field("layers").needed(),
     }};
     validate(table, schema, place);
     if (depth == deepest)

@@ -137,6 +137,9 @@ Graph make_hf_network(const Value& config, TensorTable& tensors, const HfOptions
   std::erase_if(tensors, [](const auto& entry) { return carries_no_weights(entry.first); });
   for (auto& [name, tensor] : tensors) rename_old(name);
   HfNetwork net(*record, config, tensors, options, place);
+  if (options.classify)
+    for (const char* other : {"cls.", "lm_head.", "qa_outputs.", "vocab_"})
+      net.leave_out_unused(other);
   try {
     record->build(net);
   } catch (const Error& error) {  // an op's: sizes that do not go together

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,21 @@ namespace mase {
 
 class HfNetwork;
 
+// What GGUF files call such a network's settings and tensors (models/gguf.h).
+struct GgufNames {
+  struct Key {
+    std::string gguf, hf;  // "embedding_length", "hidden_size"
+    bool required = true;
+  };
+  std::string architecture = {};  // general.architecture; empty: there are no such files
+  std::vector<Key> keys = {};
+  // Parts of names, without ".weight" and ".bias"; # is the number of a layer.
+  std::vector<std::pair<std::string, std::string>> tensors = {};
+  // Layers of queries and keys whose rows lie in pairs: those that turn together are neighbours.
+  std::vector<std::string> paired = {};
+  std::vector<std::string> turned = {};  // stored the other way round in folders
+};
+
 struct ArchitectureRecord {
   static constexpr const char* kind = "architecture";
   std::string name;  // config.json's model_type
@@ -24,6 +40,7 @@ struct ArchitectureRecord {
   std::vector<std::string> inputs;
   bool causal = false;  // predicts the next token
   std::function<void(HfNetwork& net)> build;
+  GgufNames gguf = {};
 };
 
 struct HfOptions {
@@ -33,6 +50,11 @@ struct HfOptions {
   // Decoding: keys and values of so many earlier positions are inputs, those of the new ones are
   // outputs. What may be seen and where the new tokens stand is said by inputs too.
   int64_t cached = 0;
+  // The only input are rows that hold more than token numbers: a negative one is padding, which
+  // nothing attends to, and those from this on are of a second sentence and so much too large.
+  std::optional<int64_t> packed = {};
+  // With the head for classes of whole rows, whatever the folder's own one is.
+  bool classify = false;
 };
 
 // `tensors` are the folder's and become those that the graph wants: what carries no weights

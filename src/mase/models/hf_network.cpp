@@ -63,6 +63,21 @@ HfNetwork::HfNetwork(const ArchitectureRecord& record, const Value& config, Tens
                   "each token has one value");
     inputs_[record.inputs[i]] = net_.placeholder(record.inputs[i], {tokens_}, DType::i64);
   }
+  if (options.packed) unpack(*options.packed);
+}
+
+// packed => token numbers, a mask and, where the network takes them, kinds of tokens
+void HfNetwork::unpack(int64_t second) {
+  const NodeId packed = ids();
+  const auto takes = [&](const char* name) {
+    return std::find(record_.inputs.begin(), record_.inputs.end(), name) != record_.inputs.end();
+  };
+  const NodeId kinds = net_.function("mul", {net_.function("ge", {packed}, {second})}, {1});
+  const NodeId moved = net_.function("mul", {kinds}, {second});
+  mask_ = net_.function("mul", {net_.function("ge", {packed}, {0})}, {1});
+  inputs_["input_ids"] = net_.function("mul", {net_.function("sub", {packed, moved}), *mask_});
+  if (takes("token_type_ids")) inputs_["token_type_ids"] = kinds;
+  if (takes("attention_mask")) inputs_["attention_mask"] = *mask_;
 }
 
 void HfNetwork::refuse(const std::string& cause, const std::string& remedy) const {
@@ -109,6 +124,7 @@ int64_t HfNetwork::layers(const std::string& key) const {
 }
 
 HfHead HfNetwork::head(HfHead usual) const {
+  if (options_.classify) return HfHead::sequence;
   const Value& listed = config_["architectures"];
   if (!listed.is_list() || listed.as_list().empty()) return usual;
   const std::string name = listed.as_list()[0].as_string("architectures");
@@ -330,12 +346,14 @@ void HfNetwork::finish_causal(HfHead head, NodeId x, const std::string& table, i
     refuse("the head that 'architectures' names is not known for this family");
   x = linear("score", x, classes("score.weight"), false);
   const Value& padding = config_["pad_token_id"];
-  if (!padding.is_int()) {
+  if (!padding.is_int() && !options_.packed) {
     const Value all = Dict{{"slice", List{Value(), Value(), Value()}}};
     return finish({net_.function("getitem", {x}, {Value(List{all, -1})})});
   }
   // What the last token that is no padding gives.
-  const NodeId real = net_.function("mul", {net_.function("ne", {ids()}, {padding})}, {1});
+  const NodeId real = options_.packed
+                          ? *mask_
+                          : net_.function("mul", {net_.function("ne", {ids()}, {padding})}, {1});
   const NodeId count = net_.function("cumsum", {real}, {1});
   const NodeId all = net_.function("sum", {real}, {1, true});
   const NodeId last = net_.function("mul", {net_.function("eq", {count, all}), real});
@@ -347,6 +365,8 @@ void HfNetwork::finish(std::vector<NodeId> results) {
   results.insert(results.end(), kept_.begin(), kept_.end());
   graph_ = net_.finish(std::move(results));
   Dict notes{{"config", config_}, {"turned", Value::of(turned_)}, {"notes", Value::of(notes_)}};
+  if (options_.classify) notes.set("classifies", true);
+  if (options_.packed) notes.set("packed", *options_.packed);
   graph_.meta.set("hf", Value(std::move(notes)));
   for (auto& [name, tensor] : table_) {
     if (std::find(turned_.begin(), turned_.end(), name) == turned_.end()) continue;

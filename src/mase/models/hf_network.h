@@ -89,6 +89,7 @@ class HfNetwork {
   Graph take();
 
  private:
+  void unpack(int64_t second);
   NodeId see(NodeId keys_mask);
 
   const ArchitectureRecord& record_;

@@ -82,4 +82,34 @@ std::function<int64_t(int64_t layer)> listed_windows(const HfNetwork& net) {
   return [=](int64_t layer) { return layer >= first ? window : 0; };
 }
 
+GgufNames llama_gguf_names(const std::string& architecture, bool paired) {
+  GgufNames names;
+  names.architecture = architecture;
+  names.keys = {{"block_count", "num_hidden_layers"},
+                {"embedding_length", "hidden_size"},
+                {"feed_forward_length", "intermediate_size"},
+                {"attention.head_count", "num_attention_heads"},
+                {"attention.head_count_kv", "num_key_value_heads", false},
+                {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+                {"rope.freq_base", "rope_theta", false},
+                {"context_length", "max_position_embeddings"}};
+  const std::string layer = "model.layers.#.";
+  names.tensors = {{"token_embd", "model.embed_tokens"},
+                   {"output_norm", "model.norm"},
+                   {"output", "lm_head"},
+                   {"blk.#.attn_norm", layer + "input_layernorm"},
+                   {"blk.#.ffn_norm", layer + "post_attention_layernorm"},
+                   {"blk.#.attn_q", layer + "self_attn.q_proj"},
+                   {"blk.#.attn_k", layer + "self_attn.k_proj"},
+                   {"blk.#.attn_v", layer + "self_attn.v_proj"},
+                   {"blk.#.attn_output", layer + "self_attn.o_proj"},
+                   {"blk.#.attn_q_norm", layer + "self_attn.q_norm"},
+                   {"blk.#.attn_k_norm", layer + "self_attn.k_norm"},
+                   {"blk.#.ffn_gate", layer + "mlp.gate_proj"},
+                   {"blk.#.ffn_up", layer + "mlp.up_proj"},
+                   {"blk.#.ffn_down", layer + "mlp.down_proj"}};
+  if (paired) names.paired = {"blk.#.attn_q", "blk.#.attn_k"};
+  return names;
+}
+
 }  // namespace mase

@@ -21,4 +21,7 @@ void build_llama(HfNetwork& net, const LlamaVariant& variant);
 // `max_window_layers` on.
 std::function<int64_t(int64_t layer)> listed_windows(const HfNetwork& net);
 
+// `paired`: rows of queries and keys as files of that architecture have them.
+GgufNames llama_gguf_names(const std::string& architecture, bool paired = false);
+
 }  // namespace mase

@@ -2,6 +2,9 @@
 // A tensor seen along one dimension: `outer` x `size` x `inner`.
 #pragma once
 
+#include <cmath>
+
+#include "mase/base/fields.h"
 #include "mase/ops/dimensions.h"
 
 namespace mase {
@@ -16,6 +19,14 @@ struct Along {
   }
   size_t place(size_t o, size_t k, size_t i) const { return (o * size + k) * inner + i; }
 };
+
+// The entry of a dimension that a number of data means.
+inline size_t checked_index(double number, int64_t size) {
+  if (!(number >= 0 && number < static_cast<double>(size)) || number != std::floor(number))
+    throw Error("", fmt::format("number {} for a dimension of {}", number, size),
+                "numbers go from 0 to the size less 1");
+  return static_cast<size_t>(number);
+}
 
 // The shape without the dimension, or with size 1 in its place.
 inline Shape reduced_shape(const Shape& shape, size_t dim, bool keep) {
@@ -38,11 +49,6 @@ inline int64_t checked_result(const Value& attributes, int64_t count) {
   return result;
 }
 
-inline Field result_field() {
-  return {.name = "result",
-          .type = FieldType::integer,
-          .default_value = 0,
-          .help = "which of the results"};
-}
+inline Field result_field() { return integer_field("result", "which of the results", 0); }
 
 }  // namespace mase

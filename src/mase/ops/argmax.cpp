@@ -3,6 +3,7 @@
 // dimension, over all values.
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/ops/dimensions.h"
 
 namespace mase::argmax_op {
@@ -51,20 +52,15 @@ const Register<OpRecord> registered{{
     .function = "torch.argmax",
     .mase_type = "builtin_func",
     .summary = "where the largest value is",
-    .attributes = {{{.name = "dim", .type = FieldType::integer, .help = "the dimension"},
-                    {.name = "keepdim",
-                     .type = FieldType::boolean,
-                     .default_value = false,
-                     .help = "keep the dimension with size 1"}}},
+    .attributes = {{integer_field("dim", "the dimension"),
+                    boolean_field("keepdim", "keep the dimension with size 1", false)}},
     .element = ElementRule::integer,
     .infer = [](const Value& attributes,
                 const std::vector<Shape>& inputs) { return Line(attributes, inputs[0]).out; },
     .eval = eval,
     .grad =
         [](const OpCall& call, const Array&, const Array&) {
-          OpGradients result;
-          result.inputs.emplace_back(call.inputs[0]->shape);  // a number has no gradient
-          return result;
+          return OpGradients{{Array(call.inputs[0]->shape)}};  // a number has no gradient
         },
     .cost =
         [](const Value&, const std::vector<Shape>& inputs, const Shape&) {

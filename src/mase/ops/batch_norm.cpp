@@ -2,14 +2,21 @@
 // Batch normalisation: each channel (dim 1) normalised by the statistics of the batch in training,
 // by running statistics in evaluation (Ioffe and Szegedy, 2015). The normalisation uses the biased
 // variance, the running statistics the unbiased one, as PyTorch's.
-#include "mase/ops/batch_norm.h"
-
 #include <algorithm>
 #include <cmath>
 
-namespace mase {
-namespace batch_norm_op {
+#include "mase/base/fields.h"
+#include "mase/ir/op.h"
+#include "mase/ops/call.h"
+
+namespace mase::batch_norm_ops {
 namespace {
+
+// PyTorch's batch norms differ in the ranks they take.
+struct BatchNormKind {
+  std::string name, class_name, forms;  // "[N, C] or [N, C, L]"
+  std::vector<size_t> ranks;
+};
 
 Shape infer(const Value& attributes, const Shape& shape, const BatchNormKind& kind) {
   const int64_t channels = attributes["num_features"].as_int();
@@ -54,19 +61,14 @@ struct Layout {
   }
 };
 
-const Array* find(const OpCall& call, const char* name) {
-  auto found = call.params.find(name);
-  return found == call.params.end() ? nullptr : found->second;
-}
-
 struct Statistics {
   std::vector<double> mean, variance;
   bool of_batch = true;  // the gradient then flows through them
 };
 
 Statistics statistics(const OpCall& call, const Layout& layout) {
-  const Array* running_mean = find(call, "running_mean");
-  const Array* running_var = find(call, "running_var");
+  const Array* running_mean = param_of(call, "running_mean");
+  const Array* running_var = param_of(call, "running_var");
   if (!call.training && running_mean && running_var)
     return {running_mean->data, running_var->data, false};
   Statistics result{std::vector<double>(layout.c), std::vector<double>(layout.c)};
@@ -86,9 +88,9 @@ Statistics statistics(const OpCall& call, const Layout& layout) {
 }
 
 void update_running(const OpCall& call, const Layout& layout, const Statistics& batch) {
-  const Array* old_mean = find(call, "running_mean");
-  const Array* old_var = find(call, "running_var");
-  const Array* tracked = find(call, "num_batches_tracked");
+  const Array* old_mean = param_of(call, "running_mean");
+  const Array* old_var = param_of(call, "running_var");
+  const Array* tracked = param_of(call, "num_batches_tracked");
   if (!old_mean || !old_var || !tracked) return;
   Array mean = *old_mean, variance = *old_var, batches = *tracked;
   batches.data[0] += 1;
@@ -111,8 +113,8 @@ Array eval(const OpCall& call) {
   if (call.training && layout.count() == 1)
     throw Error("", "a batch norm in training wants more than one value per channel",
                 "use a batch size above 1, or drop the last batch");
-  const Array* weight = find(call, "weight");
-  const Array* bias = find(call, "bias");
+  const Array* weight = param_of(call, "weight");
+  const Array* bias = param_of(call, "bias");
   const double eps = call.attributes["eps"].as_double();
   const Statistics stats = statistics(call, layout);
   Array y(x.shape);
@@ -128,7 +130,7 @@ Array eval(const OpCall& call) {
 OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   const Array& x = *call.inputs[0];
   const Layout layout(x.shape);
-  const Array* weight = find(call, "weight");
+  const Array* weight = param_of(call, "weight");
   const double eps = call.attributes["eps"].as_double();
   const Statistics stats = statistics(call, layout);
   const double count = static_cast<double>(layout.count());
@@ -149,13 +151,7 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
       gx.data[i] = scale * inverse * (g.data[i] - through);
     });
   }
-  OpGradients result;
-  result.inputs.push_back(std::move(gx));
-  if (weight) {
-    result.params["weight"] = std::move(gw);
-    result.params["bias"] = std::move(gb);
-  }
-  return result;
+  return layer_gradients(call, std::move(gx), std::move(gw), std::move(gb));
 }
 
 OpCost cost(const Value&, const std::vector<Shape>& inputs, const Shape&) {
@@ -190,39 +186,21 @@ std::optional<std::string> momentum_fault(const Value& value) {
   return "expected a number from 0 to 1, or \"cumulative\"";
 }
 
-}  // namespace
-}  // namespace batch_norm_op
-
 OpRecord batch_norm_record(const BatchNormKind& kind) {
-  using namespace batch_norm_op;
   OpRecord record;
   record.name = kind.name;
   record.class_name = kind.class_name;
   record.mase_type = "module";
   record.summary = "normalises each channel over the batch";
   record.attributes = {{
-      {.name = "num_features",
-       .type = FieldType::integer,
-       .help = "channels, the size of dim 1",
-       .required = true,
-       .minimum = 0},
-      {.name = "eps",
-       .type = FieldType::number,
-       .default_value = 1e-5,
-       .help = "added to the variance",
-       .minimum = 0},
+      integer_field("num_features", "channels, the size of dim 1").needed().from(0),
+      number_field("eps", "added to the variance", 1e-5).from(0),
       {.name = "momentum",
        .default_value = 0.1,
        .help = "share of the new batch in the running statistics; \"cumulative\" averages all",
        .check = momentum_fault},
-      {.name = "affine",
-       .type = FieldType::boolean,
-       .default_value = true,
-       .help = "learn a scale and a shift"},
-      {.name = "track_running_stats",
-       .type = FieldType::boolean,
-       .default_value = true,
-       .help = "keep running statistics for evaluation"},
+      boolean_field("affine", "learn a scale and a shift", true),
+      boolean_field("track_running_stats", "keep running statistics for evaluation", true),
   }};
   record.operands = {"data_in", "weight", "bias", "data_out"};
   record.required_operands = {"data_in"};
@@ -243,4 +221,10 @@ OpRecord batch_norm_record(const BatchNormKind& kind) {
   return record;
 }
 
-}  // namespace mase
+const Register<OpRecord> one{
+    batch_norm_record({"batch_norm1d", "BatchNorm1d", "[N, C] or [N, C, L]", {2, 3}})};
+const Register<OpRecord> two{
+    batch_norm_record({"batch_norm2d", "BatchNorm2d", "[N, C, H, W]", {4}})};
+
+}  // namespace
+}  // namespace mase::batch_norm_ops

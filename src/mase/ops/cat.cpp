@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cat: several tensors after each other along one dimension.
+#include "mase/base/fields.h"
+#include "mase/ops/call.h"
 #include "mase/ops/dimensions.h"
 
 namespace mase::cat_op {
@@ -23,8 +25,7 @@ Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
 // visit(input, place in the input, place in the result) for each element.
 template <class Visit>
 void each(const OpCall& call, const Visit& visit) {
-  std::vector<Shape> shapes;
-  for (const Array* input : call.inputs) shapes.push_back(input->shape);
+  const std::vector<Shape> shapes = shapes_of(call);
   const Shape out = infer(call.attributes, shapes);
   const auto dim = static_cast<size_t>(checked_dim(call.attributes["dim"].as_int(), out.size()));
   size_t outer = 1, inner = 1;
@@ -39,9 +40,7 @@ void each(const OpCall& call, const Visit& visit) {
 }
 
 Array eval(const OpCall& call) {
-  std::vector<Shape> shapes;
-  for (const Array* input : call.inputs) shapes.push_back(input->shape);
-  Array out(infer(call.attributes, shapes));
+  Array out(infer(call.attributes, shapes_of(call)));
   each(call, [&](size_t k, size_t from, size_t to) { out.data[to] = call.inputs[k]->data[from]; });
   return out;
 }
@@ -64,15 +63,11 @@ const Register<OpRecord> registered{{
     .function = "torch.cat",
     .mase_type = "implicit_func",
     .summary = "tensors after each other along a dimension",
-    .attributes = {{{.name = "dim",
-                     .type = FieldType::integer,
-                     .default_value = 0,
-                     .help = "the dimension"}}},
+    .attributes = {{integer_field("dim", "the dimension", 0)}},
     .max_inputs = -1,
     .infer = infer,
     .eval = eval,
     .grad = grad,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .lower = lower,
 }};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // chunk: a dimension in so many parts of one size; the last may be smaller, and where fewer parts
 // are enough there are fewer.
+#include "mase/base/fields.h"
 #include "mase/ops/pieces.h"
 
 namespace mase::chunk_op {
@@ -31,16 +32,9 @@ Piece piece_of(const Value& attributes, const Shape& x) {
 const Register<OpRecord> registered{taking_piece<piece_of>({
     .name = "chunk",
     .function = "torch.chunk",
-    .mase_type = {},
     .summary = "a dimension in parts of one size",
-    .attributes =
-        {{{.name = "chunks",
-           .type = FieldType::integer,
-           .default_value = 2,
-           .help = "how many parts",
-           .minimum = 1},
-          {.name = "dim", .type = FieldType::integer, .default_value = 0, .help = "the dimension"},
-          result_field()}},
+    .attributes = {{integer_field("chunks", "how many parts", 2).from(1),
+                    integer_field("dim", "the dimension", 0), result_field()}},
     .results = ResultsInfo{.count = count},
 })};
 

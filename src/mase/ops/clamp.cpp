@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // clamp: x between a least and a largest value, of which one may be missing. The gradient is 1 at
 // the limits, as PyTorch's.
+#include "mase/base/fields.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::clamp_op {
@@ -20,16 +21,16 @@ Expr expr(const Value& attributes) {
   return result;
 }
 
-const Register<OpRecord> registered{elementwise(
-    {.name = "clamp",
-     .aliases = {"clip"},
-     .function = "torch.clamp",
-     .mase_type = "builtin_func",
-     .summary = "x between two limits",
-     .attributes = {{{.name = "min", .type = FieldType::number, .help = "the least value"},
-                     {.name = "max", .type = FieldType::number, .help = "the largest value"}}},
-     .scalars = {{"min"}, {"max"}}},
-    expr)};
+const Register<OpRecord> registered{
+    elementwise({.name = "clamp",
+                 .aliases = {"clip"},
+                 .function = "torch.clamp",
+                 .mase_type = "builtin_func",
+                 .summary = "x between two limits",
+                 .attributes = {{number_field("min", "the least value"),
+                                 number_field("max", "the largest value")}},
+                 .scalars = {{"min"}, {"max"}}},
+                expr)};
 
 }  // namespace
 }  // namespace mase::clamp_op

@@ -2,14 +2,13 @@
 // Convolutions of [N, C, positions...]: each output channel is a sum over the channels of its group
 // and the taps of a window. Transposed ones are their gradient with respect to the image. As
 // functions, weight and bias are inputs.
-#include "mase/ops/convolution.h"
-
 #include <cmath>
 
+#include "mase/base/fields.h"
+#include "mase/ops/call.h"
 #include "mase/ops/windows.h"
 
-namespace mase {
-namespace convolution_op {
+namespace mase::convolution_ops {
 namespace {
 
 struct Kind {
@@ -144,19 +143,6 @@ std::vector<ParamSpec> params(const Value& attributes, const Kind& kind) {
   return specs;
 }
 
-std::vector<Shape> shapes_of(const OpCall& call) {
-  std::vector<Shape> shapes;
-  for (const Array* input : call.inputs) shapes.push_back(input->shape);
-  return shapes;
-}
-
-// Weight (1) or bias (2): an input of the function, a parameter of the module, or null.
-const Array* operand(const OpCall& call, size_t index) {
-  if (call.inputs.size() > 1) return index < call.inputs.size() ? call.inputs[index] : nullptr;
-  const auto found = call.params.find(index == 1 ? "weight" : "bias");
-  return found == call.params.end() ? nullptr : found->second;
-}
-
 // Calls visit(image index, result index, weight index) for every product of the convolution.
 template <class Visit>
 void each_product(const Bound& bound, const Shape& image, const Shape& result, const Visit& visit) {
@@ -182,8 +168,8 @@ void each_product(const Bound& bound, const Shape& image, const Shape& result, c
 
 Array eval(const OpCall& call, const Kind& kind) {
   const Array& x = *call.inputs[0];
-  const Array& w = *operand(call, 1);
-  const Array* bias = operand(call, 2);
+  const Array& w = *param_of(call, "weight", 1);
+  const Array* bias = param_of(call, "bias", 2);
   const Bound bound = bind_convolution(call.attributes, shapes_of(call), kind);
   Array y(bound.y);
   if (bias && !y.data.empty()) {
@@ -204,7 +190,7 @@ Array eval(const OpCall& call, const Kind& kind) {
 
 OpGradients grad(const OpCall& call, const Array& y, const Array& g, const Kind& kind) {
   const Array& x = *call.inputs[0];
-  const Array& w = *operand(call, 1);
+  const Array& w = *param_of(call, "weight", 1);
   const Bound bound = bind_convolution(call.attributes, shapes_of(call), kind);
   Array gx(x.shape), gw(w.shape), gb({y.shape[1]});
   if (kind.transposed)
@@ -222,17 +208,7 @@ OpGradients grad(const OpCall& call, const Array& y, const Array& g, const Kind&
     const size_t positions = g.data.size() / static_cast<size_t>(y.shape[0]) / channels;
     for (size_t i = 0; i < g.data.size(); ++i) gb.data[i / positions % channels] += g.data[i];
   }
-  OpGradients result;
-  result.inputs.push_back(std::move(gx));
-  const bool has_bias = operand(call, 2) != nullptr;
-  if (call.inputs.size() > 1) {
-    result.inputs.push_back(std::move(gw));
-    if (has_bias) result.inputs.push_back(std::move(gb));
-    return result;
-  }
-  result.params["weight"] = std::move(gw);
-  if (has_bias) result.params["bias"] = std::move(gb);
-  return result;
+  return layer_gradients(call, std::move(gx), std::move(gw), std::move(gb));
 }
 
 OpCost cost(const Value& attributes, const std::vector<Shape>& inputs, const Shape& out,
@@ -298,17 +274,11 @@ Field padding_field(bool transposed) {
 
 std::vector<Field> fields(bool transposed) {
   const auto channels = [](const char* name, const char* help) {
-    return Field{.name = name, .type = FieldType::integer, .help = help, .minimum = 1};
+    return integer_field(name, help).from(1);
   };
-  const Field groups{.name = "groups",
-                     .type = FieldType::integer,
-                     .default_value = 1,
-                     .help = "groups of channels that do not see each other",
-                     .minimum = 1};
-  const Field bias{.name = "bias",
-                   .type = FieldType::boolean,
-                   .default_value = true,
-                   .help = "add a learned bias"};
+  const Field groups =
+      integer_field("groups", "groups of channels that do not see each other", 1).from(1);
+  const Field bias = boolean_field("bias", "add a learned bias", true);
   const Field dilation = size_field("dilation", 1, "positions from one tap to the next", 1);
   std::vector<Field> list = {channels("in_channels", "channels of x"),
                              channels("out_channels", "channels of y"),
@@ -326,11 +296,12 @@ std::vector<Field> fields(bool transposed) {
   return list;
 }
 
-}  // namespace
-}  // namespace convolution_op
-
-OpRecord convolution_record(OpRecord record, size_t dims, bool transposed) {
-  using namespace convolution_op;
+OpRecord convolution_record(const char* name, const char* class_name, size_t dims,
+                            bool transposed) {
+  OpRecord record{
+      .name = name, .class_name = class_name, .function = fmt::format("torch.{}", name)};
+  record.summary = fmt::format("{}convolution of [N, C, {}]", transposed ? "transposed " : "",
+                               dims == 1 ? "L" : "H, W");
   const Kind kind{record.class_name, dims, transposed};
   record.mase_type = "module_related_func";
   record.attributes = {fields(transposed)};
@@ -371,4 +342,12 @@ OpRecord convolution_record(OpRecord record, size_t dims, bool transposed) {
   return record;
 }
 
-}  // namespace mase
+const Register<OpRecord> registered[] = {
+    Register(convolution_record("conv1d", "Conv1d", 1, false)),
+    Register(convolution_record("conv2d", "Conv2d", 2, false)),
+    Register(convolution_record("conv_transpose1d", "ConvTranspose1d", 1, true)),
+    Register(convolution_record("conv_transpose2d", "ConvTranspose2d", 2, true)),
+};
+
+}  // namespace
+}  // namespace mase::convolution_ops

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cumsum: the sum of all values up to each one along a dimension.
+#include "mase/base/fields.h"
 #include "mase/ops/dimensions.h"
 
 namespace mase::cumsum_op {
@@ -27,22 +28,15 @@ const Register<OpRecord> registered{{
     .function = "torch.cumsum",
     .mase_type = "builtin_func",
     .summary = "sums up to each value",
-    .attributes = {{{.name = "dim",
-                     .type = FieldType::integer,
-                     .default_value = -1,
-                     .help = "the dimension"}}},
+    .attributes = {{integer_field("dim", "the dimension", -1)}},
     .infer =
         [](const Value& attributes, const std::vector<Shape>& inputs) {
           checked_dim(attributes["dim"].as_int(), inputs[0].size());
           return inputs[0];
         },
     .eval = [](const OpCall& call) { return sums(call.attributes, *call.inputs[0], false); },
-    .grad =
-        [](const OpCall& call, const Array&, const Array& g) {
-          OpGradients result;
-          result.inputs.push_back(sums(call.attributes, g, true));
-          return result;
-        },
+    .grad = [](const OpCall& call, const Array&,
+               const Array& g) { return OpGradients{{sums(call.attributes, g, true)}}; },
     .cost =
         [](const Value&, const std::vector<Shape>&, const Shape& out) {
           return OpCost{0, element_count(out)};

@@ -6,9 +6,7 @@ namespace mase::detach_op {
 namespace {
 
 OpGradients grad(const OpCall& call, const Array&, const Array&) {
-  OpGradients result;
-  result.inputs.emplace_back(call.inputs[0]->shape);
-  return result;
+  return OpGradients{{Array(call.inputs[0]->shape)}};
 }
 
 const Register<OpRecord> registered{{
@@ -19,7 +17,6 @@ const Register<OpRecord> registered{{
     .infer = [](const Value&, const std::vector<Shape>& inputs) { return inputs[0]; },
     .eval = [](const OpCall& call) { return *call.inputs[0]; },
     .grad = grad,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .lower = [](Lowering& lowering, const Value&, const std::vector<Slot>& inputs) -> Slot {
       return lowering.training() ? -1 : inputs[0];
     },

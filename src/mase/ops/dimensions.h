@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "mase/base/broadcast.h"
 #include "mase/ir/op.h"
 
 namespace mase {
@@ -14,7 +15,7 @@ inline int64_t checked_dim(int64_t dim, size_t rank) {
   if (dim < -limit || dim >= limit)
     throw Error("", fmt::format("dimension {} of {}", dim, rank),
                 fmt::format("dimensions go from {} to {}", -limit, limit - 1));
-  return dim < 0 ? dim + limit : dim;
+  return from_front(dim, static_cast<size_t>(limit));
 }
 
 // Null: all. A number: that one. A list: those, each once; an empty list means all, as PyTorch's.

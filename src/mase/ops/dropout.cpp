@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dropout: in training each element is zeroed with probability p and the others are scaled by
 // 1 / (1 - p); in evaluation nothing happens (Srivastava et al., 2014).
+#include "mase/base/fields.h"
 #include "mase/base/random.h"
 #include "mase/ops/elementwise.h"
 
@@ -28,9 +29,7 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   Array gx = g;
   const std::vector<double> factor = factors(call);
   for (size_t i = 0; i < gx.data.size(); ++i) gx.data[i] *= factor[i];
-  OpGradients result;
-  result.inputs.push_back(std::move(gx));
-  return result;
+  return OpGradients{{std::move(gx)}};
 }
 
 const Register<OpRecord> registered{{
@@ -40,18 +39,12 @@ const Register<OpRecord> registered{{
     .mase_type = "module_related_func",
     .summary = "zeroes elements at random in training",
     .attributes = {{
-        {.name = "p",
-         .type = FieldType::number,
-         .default_value = 0.5,
-         .help = "probability of an element to be zeroed",
-         .minimum = 0,
-         .maximum = 1},
+        number_field("p", "probability of an element to be zeroed", 0.5).between(0, 1),
         inplace_field(),
     }},
     .infer = [](const Value&, const std::vector<Shape>& inputs) { return inputs[0]; },
     .eval = eval,
     .grad = grad,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .repr =
         [](const Value& attributes) {
           return fmt::format("p={}, inplace={}", python_repr(attributes["p"]),

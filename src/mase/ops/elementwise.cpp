@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "mase/base/broadcast.h"
+#include "mase/base/fields.h"
+#include "mase/ops/call.h"
 
 namespace mase {
 namespace {
@@ -13,12 +15,6 @@ Shape infer(const std::vector<Shape>& inputs) {
   for (size_t i = 1; i < inputs.size(); ++i) shape = broadcast(shape, inputs[i]);
   element_count(shape);  // refuses what overflows
   return shape;
-}
-
-std::vector<Shape> shapes_of(const OpCall& call) {
-  std::vector<Shape> shapes;
-  for (const Array* input : call.inputs) shapes.push_back(input->shape);
-  return shapes;
 }
 
 // Values of `expr` over the broadcast operands.
@@ -85,11 +81,9 @@ OpRecord elementwise(OpRecord record, ExprOf expr) {
 OpRecord elementwise_pair(OpRecord record, const std::function<Expr(Expr, Expr)>& expr) {
   record.min_inputs = 1;
   record.max_inputs = 2;
-  record.attributes.fields.push_back({.name = "other",
-                                      .type = FieldType::number,
-                                      .help = "the second operand, if it is a number"});
   record.attributes.fields.push_back(
-      {.name = "input", .type = FieldType::number, .help = "the first operand, if it is a number"});
+      number_field("other", "the second operand, if it is a number"));
+  record.attributes.fields.push_back(number_field("input", "the first operand, if it is a number"));
   record.scalars = {{"other"}, {"input"}};
   if (record.operands.empty()) record.operands = {"data_in", "data_out"};
   complete(record, [expr](const Value& attributes) {
@@ -120,10 +114,8 @@ OpRecord activation(OpRecord record, ExprOf expr) {
 }
 
 Field inplace_field() {
-  return {.name = "inplace",
-          .type = FieldType::boolean,
-          .default_value = false,
-          .help = "kept for PyTorch's printed form; the engine plans memory itself"};
+  return boolean_field("inplace", "kept for PyTorch's printed form; the engine plans memory itself",
+                       false);
 }
 
 std::string inplace_repr(const Value& attributes) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ELU: x where x > 0, alpha (exp(x) - 1) elsewhere (Clevert et al., 2015).
+#include "mase/base/fields.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::elu_op {
@@ -15,19 +16,15 @@ std::string repr(const Value& attributes) {
          (attributes["inplace"].as_bool() ? ", inplace=True" : "");
 }
 
-const Register<OpRecord> registered{
-    activation({.name = "elu",
-                .class_name = "ELU",
-                .function = "torch.nn.functional.elu",
-                .mase_type = {},
-                .summary = "x if x > 0, else alpha * (exp(x) - 1)",
-                .attributes = {{{.name = "alpha",
-                                 .type = FieldType::number,
-                                 .default_value = 1.0,
-                                 .help = "the limit where x is very negative is -alpha"},
-                                inplace_field()}},
-                .repr = repr},
-               expr)};
+const Register<OpRecord> registered{activation(
+    {.name = "elu",
+     .class_name = "ELU",
+     .function = "torch.nn.functional.elu",
+     .summary = "x if x > 0, else alpha * (exp(x) - 1)",
+     .attributes = {{number_field("alpha", "the limit where x is very negative is -alpha", 1.0),
+                     inplace_field()}},
+     .repr = repr},
+    expr)};
 
 }  // namespace
 }  // namespace mase::elu_op

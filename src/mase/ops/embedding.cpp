@@ -3,7 +3,9 @@
 // gradient. As a function, the table is the second input.
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/ir/op.h"
+#include "mase/ops/call.h"
 
 namespace mase::embedding_op {
 namespace {
@@ -23,13 +25,9 @@ Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
   return shape;
 }
 
-const Array& table_of(const OpCall& call) {
-  return call.inputs.size() > 1 ? *call.inputs[1] : *call.params.at("weight");
-}
-
 Array eval(const OpCall& call) {
   const Array& x = *call.inputs[0];
-  const Array& table = table_of(call);
+  const Array& table = *param_of(call, "weight", 1);
   Array y(infer(call.attributes, {x.shape, table.shape}));
   const auto width = static_cast<size_t>(table.shape[1]);
   for (size_t i = 0; i < x.data.size(); ++i)
@@ -40,7 +38,7 @@ Array eval(const OpCall& call) {
 
 OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   const Array& x = *call.inputs[0];
-  const Array& table = table_of(call);
+  const Array& table = *param_of(call, "weight", 1);
   const Value& padding = call.attributes["padding_idx"];
   Array gw(table.shape);
   const auto width = static_cast<size_t>(table.shape[1]);
@@ -49,13 +47,7 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
     if (!padding.is_null() && padding.as_int() == static_cast<int64_t>(row)) continue;
     for (size_t d = 0; d < width; ++d) gw.data[row * width + d] += g.data[i * width + d];
   }
-  OpGradients result;
-  result.inputs.emplace_back(x.shape);  // numbers have no gradient
-  if (call.inputs.size() > 1)
-    result.inputs.push_back(std::move(gw));
-  else
-    result.params["weight"] = std::move(gw);
-  return result;
+  return layer_gradients(call, Array(x.shape), std::move(gw));  // numbers have no gradient
 }
 
 const Register<OpRecord> registered{{
@@ -64,21 +56,9 @@ const Register<OpRecord> registered{{
     .function = "torch.nn.functional.embedding",
     .mase_type = "module_related_func",
     .summary = "rows of a learned table by number",
-    .attributes = {{{.name = "num_embeddings",
-                     .type = FieldType::integer,
-                     .default_value = 16,
-                     .help = "rows of the table",
-                     .minimum = 1,
-                     .maximum = 1 << 24},
-                    {.name = "embedding_dim",
-                     .type = FieldType::integer,
-                     .default_value = 16,
-                     .help = "size of a row",
-                     .minimum = 1},
-                    {.name = "padding_idx",
-                     .type = FieldType::integer,
-                     .help = "a row that is not trained",
-                     .minimum = 0}}},
+    .attributes = {{integer_field("num_embeddings", "rows of the table", 16).between(1, 1 << 24),
+                    integer_field("embedding_dim", "size of a row", 16).from(1),
+                    integer_field("padding_idx", "a row that is not trained").from(0)}},
     .function_arguments = {"padding_idx"},
     .max_inputs = 2,
     .index_inputs = {0},
@@ -96,7 +76,6 @@ const Register<OpRecord> registered{{
     .infer = infer,
     .eval = eval,
     .grad = grad,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .repr =
         [](const Value& attributes) {
           std::string text = fmt::format("{}, {}", attributes["num_embeddings"].as_int(),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/ops/extremum.h"
-
+// max and min: over all values one number; along a dimension two results, the values and where they
+// stand (the first of equal ones). NaN is larger and smaller than anything, as PyTorch has it.
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/ops/along.h"
 
-namespace mase {
+namespace mase::extremum_ops {
 namespace {
 
 // Without a dimension, all values stand along one.
@@ -25,6 +26,16 @@ Shape infer_extremum(const Value& attributes, const std::vector<Shape>& inputs) 
   }
   checked_result(attributes, 2);
   return reduced_shape(inputs[0], along.dim, attributes["keepdim"].as_bool());
+}
+
+// Where along the dimension the extreme value stands, `size` values `stride` apart.
+size_t extreme_place(const double* values, size_t size, size_t stride, bool largest) {
+  size_t best = 0;
+  for (size_t k = 1; k < size && !std::isnan(values[best * stride]); ++k) {
+    const double value = values[k * stride], so_far = values[best * stride];
+    if ((largest ? value > so_far : value < so_far) || std::isnan(value)) best = k;
+  }
+  return best;
 }
 
 // visit(place of the extreme value in x, its index along the dimension, place in the result)
@@ -58,26 +69,11 @@ Slot lower_extremum(Lowering& lowering, const Value& attributes, Slot x, bool la
   return largest ? most : lowering.map(-Expr::operand(0), {most});
 }
 
-}  // namespace
-
-size_t extreme_place(const double* values, size_t size, size_t stride, bool largest) {
-  size_t best = 0;
-  for (size_t k = 1; k < size && !std::isnan(values[best * stride]); ++k) {
-    const double value = values[k * stride], so_far = values[best * stride];
-    if ((largest ? value > so_far : value < so_far) || std::isnan(value)) best = k;
-  }
-  return best;
-}
-
 OpRecord extremum(OpRecord record, bool largest) {
   record.mase_type = "builtin_func";
-  record.attributes = {
-      {{.name = "dim", .type = FieldType::integer, .help = "the dimension; all if not given"},
-       {.name = "keepdim",
-        .type = FieldType::boolean,
-        .default_value = false,
-        .help = "keep the dimension with size 1"},
-       result_field()}};
+  record.attributes = {{integer_field("dim", "the dimension; all if not given"),
+                        boolean_field("keepdim", "keep the dimension with size 1", false),
+                        result_field()}};
   record.results =
       ResultsInfo{.count = [](const Value&, const std::vector<Shape>&) { return int64_t{2}; },
                   .several = [](const Value& attributes) { return !attributes["dim"].is_null(); },
@@ -120,4 +116,12 @@ OpRecord extremum(OpRecord record, bool largest) {
   return record;
 }
 
-}  // namespace mase
+const Register<OpRecord> largest{extremum(
+    {.name = "max", .function = "torch.max", .summary = "the largest value, and where it stands"},
+    true)};
+const Register<OpRecord> smallest{extremum(
+    {.name = "min", .function = "torch.min", .summary = "the smallest value, and where it stands"},
+    false)};
+
+}  // namespace
+}  // namespace mase::extremum_ops

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flatten: dimensions start_dim to end_dim become one.
+#include "mase/base/fields.h"
 #include "mase/ops/dimensions.h"
 #include "mase/ops/reshaping.h"
 
@@ -26,19 +27,12 @@ const Register<OpRecord> registered{{
     .mase_type = "module_related_func",
     .summary = "makes several dimensions one",
     .attributes = {{
-        {.name = "start_dim",
-         .type = FieldType::integer,
-         .default_value = 1,
-         .help = "first dimension to flatten"},
-        {.name = "end_dim",
-         .type = FieldType::integer,
-         .default_value = -1,
-         .help = "last dimension to flatten"},
+        integer_field("start_dim", "first dimension to flatten", 1),
+        integer_field("end_dim", "last dimension to flatten", -1),
     }},
     .infer = infer,
     .eval = eval_reshaping<infer>,
     .grad = grad_reshaping,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .repr =
         [](const Value& attributes) {
           return fmt::format("start_dim={}, end_dim={}", attributes["start_dim"].as_int(),

@@ -3,6 +3,7 @@
 // and Gimpel, 2016).
 #include <numbers>
 
+#include "mase/base/fields.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::gelu_op {
@@ -21,13 +22,9 @@ const Register<OpRecord> registered{
     activation({.name = "gelu",
                 .class_name = "GELU",
                 .function = "torch._C._nn.gelu",
-                .mase_type = {},
                 .summary = "x * Phi(x)",
-                .attributes = {{{.name = "approximate",
-                                 .type = FieldType::text,
-                                 .default_value = "none",
-                                 .help = "the exact form or the tanh formula",
-                                 .choices = {"none", "tanh"}}}},
+                .attributes = {{text_field("approximate", "the exact form or the tanh formula",
+                                           "none", {"none", "tanh"})}},
                 .repr =
                     [](const Value& attributes) {
                       return "approximate=" + python_repr(attributes["approximate"]);

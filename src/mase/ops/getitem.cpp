@@ -3,6 +3,7 @@
 // for all dimensions between, "None" for a new one; or a list of these. Of a call with several
 // results it is the one of that number.
 #include "mase/ops/dimensions.h"
+#include "mase/ops/moving.h"
 
 namespace mase::getitem_op {
 namespace {
@@ -77,39 +78,23 @@ Selection::Selection(const Value& index, const Shape& x) {
   while (ranges.size() < x.size()) take(all, x[ranges.size()]);
 }
 
-// visit(place in x, place in the result)
-template <class Visit>
-void each(const Selection& selection, const Shape& x, const Visit& visit) {
+std::vector<size_t> sources(const OpCall& call) {
+  const Shape& x = call.inputs[0]->shape;
+  const Selection selection(call.attributes["index"], x);
   const std::vector<Range>& ranges = selection.ranges;
-  const int64_t count = element_count(selection.out);
+  std::vector<size_t> places(static_cast<size_t>(element_count(selection.out)));
   std::vector<int64_t> position(x.size(), 0);
-  for (int64_t to = 0; to < count; ++to) {
+  for (size_t& place : places) {
     int64_t from = 0;
     for (size_t i = 0; i < x.size(); ++i)
       from = from * x[i] + ranges[i].start + position[i] * ranges[i].step;
-    visit(static_cast<size_t>(from), static_cast<size_t>(to));
+    place = static_cast<size_t>(from);
     for (size_t i = x.size(); i-- > 0;) {
       if (++position[i] < ranges[i].count) break;
       position[i] = 0;
     }
   }
-}
-
-Array eval(const OpCall& call) {
-  const Array& x = *call.inputs[0];
-  const Selection selection(call.attributes["index"], x.shape);
-  Array y(selection.out);
-  each(selection, x.shape, [&](size_t from, size_t to) { y.data[to] = x.data[from]; });
-  return y;
-}
-
-OpGradients grad(const OpCall& call, const Array&, const Array& g) {
-  const Shape& x = call.inputs[0]->shape;
-  OpGradients result;
-  result.inputs.emplace_back(x);
-  each(Selection(call.attributes["index"], x), x,
-       [&](size_t to, size_t from) { result.inputs[0].data[to] = g.data[from]; });
-  return result;
+  return places;
 }
 
 Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
@@ -143,25 +128,24 @@ std::optional<std::string> index_fault(const Value& value) {
   return {};
 }
 
-const Register<OpRecord> registered{{
-    .name = "getitem",
-    .function = "operator.getitem",
-    .mase_type = "builtin_func",
-    .summary = "parts of a tensor by Python's indices, or one of several results",
-    .attributes = {{{.name = "index",
-                     .default_value = 0,
-                     .help =
-                         "a number, {slice = [start, stop, step]}, \"...\", \"None\", or a list",
-                     .check = index_fault}}},
-    .infer =
-        [](const Value& attributes, const std::vector<Shape>& inputs) {
-          return Selection(attributes["index"], inputs[0]).out;
-        },
-    .eval = eval,
-    .grad = grad,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
-    .lower = lower,
-}};
+const Register<OpRecord> registered{moving(
+    {
+        .name = "getitem",
+        .function = "operator.getitem",
+        .mase_type = "builtin_func",
+        .summary = "parts of a tensor by Python's indices, or one of several results",
+        .attributes =
+            {{{.name = "index",
+               .default_value = 0,
+               .help = "a number, {slice = [start, stop, step]}, \"...\", \"None\", or a list",
+               .check = index_fault}}},
+        .infer =
+            [](const Value& attributes, const std::vector<Shape>& inputs) {
+              return Selection(attributes["index"], inputs[0]).out;
+            },
+        .lower = lower,
+    },
+    sources)};
 
 }  // namespace
 }  // namespace mase::getitem_op

@@ -2,6 +2,8 @@
 // GroupNorm: each sample normalised over groups of its channels, dim 1, and all positions (Wu and
 // He, 2018).
 #include "mase/ops/group_norm.h"
+#include "mase/base/fields.h"
+#include "mase/ops/call.h"
 
 #include <cmath>
 
@@ -13,11 +15,6 @@ struct Groups {
   size_t samples, groups, size;  // values of one group
   size_t channels, positions;
 };
-
-const Array* find(const OpCall& call, const char* name) {
-  const auto found = call.params.find(name);
-  return found == call.params.end() ? nullptr : found->second;
-}
 
 template <class Visit>
 void each_group(const Groups& g, const Array& x, double eps, const Visit& visit) {
@@ -75,7 +72,7 @@ OpRecord group_norm_record(OpRecord record,
   record.eval = [groups_of](const OpCall& call) {
     const Array& x = *call.inputs[0];
     const Groups g = groups_of(call.attributes, x.shape);
-    const Array *weight = find(call, "weight"), *bias = find(call, "bias");
+    const Array *weight = param_of(call, "weight"), *bias = param_of(call, "bias");
     Array y(x.shape);
     each_group(g, x, call.attributes["eps"].as_double(),
                [&](size_t first, double mean, double inverse) {
@@ -90,7 +87,7 @@ OpRecord group_norm_record(OpRecord record,
   record.grad = [groups_of](const OpCall& call, const Array&, const Array& up) {
     const Array& x = *call.inputs[0];
     const Groups g = groups_of(call.attributes, x.shape);
-    const Array* weight = find(call, "weight");
+    const Array* weight = param_of(call, "weight");
     Array gx(x.shape), gw({x.shape[1]}), gb({x.shape[1]});
     each_group(g, x, call.attributes["eps"].as_double(),
                [&](size_t first, double mean, double inverse) {
@@ -112,13 +109,7 @@ OpRecord group_norm_record(OpRecord record,
                    gx.data[k] = inverse * (d - (sum + normal * product) / size);
                  }
                });
-    OpGradients result;
-    result.inputs.push_back(std::move(gx));
-    if (weight) {
-      result.params["weight"] = std::move(gw);
-      result.params["bias"] = std::move(gb);
-    }
-    return result;
+    return layer_gradients(call, std::move(gx), std::move(gw), std::move(gb));
   };
   record.cost = [](const Value&, const std::vector<Shape>&, const Shape& out) {
     return OpCost{0, 5 * element_count(out)};
@@ -154,27 +145,11 @@ namespace {
 const Register<OpRecord> registered{group_norm_record(
     {.name = "group_norm",
      .class_name = "GroupNorm",
-     .mase_type = {},
      .summary = "normalises groups of channels of each sample",
-     .attributes = {{{.name = "num_groups",
-                      .type = FieldType::integer,
-                      .default_value = 1,
-                      .help = "groups of channels",
-                      .minimum = 1},
-                     {.name = "num_channels",
-                      .type = FieldType::integer,
-                      .help = "channels, the size of dim 1",
-                      .required = true,
-                      .minimum = 1},
-                     {.name = "eps",
-                      .type = FieldType::number,
-                      .default_value = 1e-5,
-                      .help = "added to the variance",
-                      .minimum = 0},
-                     {.name = "affine",
-                      .type = FieldType::boolean,
-                      .default_value = true,
-                      .help = "learn a scale and a shift"}}},
+     .attributes = {{integer_field("num_groups", "groups of channels", 1).from(1),
+                     integer_field("num_channels", "channels, the size of dim 1").needed().from(1),
+                     number_field("eps", "added to the variance", 1e-5).from(0),
+                     boolean_field("affine", "learn a scale and a shift", true)}},
      .repr =
          [](const Value& attributes) {
            return fmt::format("{}, {}, eps={}, affine={}", attributes["num_groups"].as_int(),

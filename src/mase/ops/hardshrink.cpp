@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hardshrink: x outside [-lambd, lambd], else 0.
+#include "mase/base/fields.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::hardshrink_op {
@@ -11,19 +12,14 @@ Expr expr(const Value& attributes) {
   return select(less(lambd, abs(x)), x, 0.0);
 }
 
-const Register<OpRecord> registered{
-    activation({.name = "hardshrink",
-                .class_name = "Hardshrink",
-                .function = "torch.hardshrink",
-                .mase_type = {},
-                .summary = "x outside [-lambd, lambd], else 0",
-                .attributes = {{{.name = "lambd",
-                                 .type = FieldType::number,
-                                 .default_value = 0.5,
-                                 .help = "half the width of what becomes 0",
-                                 .minimum = 0}}},
-                .repr = [](const Value& attributes) { return python_repr(attributes["lambd"]); }},
-               expr)};
+const Register<OpRecord> registered{activation(
+    {.name = "hardshrink",
+     .class_name = "Hardshrink",
+     .function = "torch.hardshrink",
+     .summary = "x outside [-lambd, lambd], else 0",
+     .attributes = {{number_field("lambd", "half the width of what becomes 0", 0.5).from(0)}},
+     .repr = [](const Value& attributes) { return python_repr(attributes["lambd"]); }},
+    expr)};
 
 }  // namespace
 }  // namespace mase::hardshrink_op

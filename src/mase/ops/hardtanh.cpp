@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hardtanh: x clamped to [min_val, max_val].
+#include "mase/base/fields.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::hardtanh_op {
@@ -16,22 +17,15 @@ std::string repr(const Value& attributes) {
                      attributes["inplace"].as_bool() ? ", inplace=True" : "");
 }
 
-const Register<OpRecord> registered{activation({.name = "hardtanh",
-                                                .class_name = "Hardtanh",
-                                                .function = "torch.nn.functional.hardtanh",
-                                                .mase_type = {},
-                                                .summary = "x clamped to [min_val, max_val]",
-                                                .attributes = {{{.name = "min_val",
-                                                                 .type = FieldType::number,
-                                                                 .default_value = -1.0,
-                                                                 .help = "least result"},
-                                                                {.name = "max_val",
-                                                                 .type = FieldType::number,
-                                                                 .default_value = 1.0,
-                                                                 .help = "largest result"},
-                                                                inplace_field()}},
-                                                .repr = repr},
-                                               expr)};
+const Register<OpRecord> registered{
+    activation({.name = "hardtanh",
+                .class_name = "Hardtanh",
+                .function = "torch.nn.functional.hardtanh",
+                .summary = "x clamped to [min_val, max_val]",
+                .attributes = {{number_field("min_val", "least result", -1.0),
+                                number_field("max_val", "largest result", 1.0), inplace_field()}},
+                .repr = repr},
+               expr)};
 
 }  // namespace
 }  // namespace mase::hardtanh_op

@@ -5,11 +5,7 @@
 namespace mase::identity_op {
 namespace {
 
-OpGradients grad(const OpCall&, const Array&, const Array& g) {
-  OpGradients result;
-  result.inputs.push_back(g);
-  return result;
-}
+OpGradients grad(const OpCall&, const Array&, const Array& g) { return OpGradients{{g}}; }
 
 const Register<OpRecord> registered{{
     .name = "identity",
@@ -21,7 +17,6 @@ const Register<OpRecord> registered{{
     .infer = [](const Value&, const std::vector<Shape>& inputs) { return inputs[0]; },
     .eval = [](const OpCall& call) { return *call.inputs[0]; },
     .grad = grad,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .lower = [](Lowering&, const Value&, const std::vector<Slot>& inputs) { return inputs[0]; },
 }};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // index_select: entries of one dimension by number, in any order and as often as named.
-#include <cmath>
-
+#include "mase/base/fields.h"
 #include "mase/ops/along.h"
+#include "mase/ops/moving.h"
 
 namespace mase::index_select_op {
 namespace {
@@ -18,58 +18,26 @@ Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
   return y;
 }
 
-// visit(place in x, place in the result)
-template <class Visit>
-void each(const OpCall& call, const Visit& visit) {
+std::vector<size_t> sources(const OpCall& call) {
   const Along along(call.inputs[0]->shape, call.attributes["dim"].as_int());
-  const std::vector<double>& index = call.inputs[1]->data;
-  for (const double number : index)
-    if (!(number >= 0 && number < static_cast<double>(along.size)) || number != std::floor(number))
-      throw Error("", fmt::format("number {} for a dimension of {}", number, along.size),
-                  "numbers go from 0 to the size less 1");
-  size_t to = 0;
+  std::vector<size_t> places;
   for (size_t o = 0; o < along.outer; ++o)
-    for (const double number : index)
-      for (size_t i = 0; i < along.inner; ++i, ++to)
-        visit(along.place(o, static_cast<size_t>(number), i), to);
+    for (const double number : call.inputs[1]->data) {
+      const size_t k = checked_index(number, static_cast<int64_t>(along.size));
+      for (size_t i = 0; i < along.inner; ++i) places.push_back(along.place(o, k, i));
+    }
+  return places;
 }
 
-Array eval(const OpCall& call) {
-  Array y(infer(call.attributes, {call.inputs[0]->shape, call.inputs[1]->shape}));
-  each(call, [&](size_t from, size_t to) { y.data[to] = call.inputs[0]->data[from]; });
-  return y;
-}
-
-OpGradients grad(const OpCall& call, const Array&, const Array& g) {
-  OpGradients result;
-  result.inputs.emplace_back(call.inputs[0]->shape);
-  result.inputs.emplace_back(call.inputs[1]->shape);  // numbers have no gradient
-  each(call, [&](size_t to, size_t from) { result.inputs[0].data[to] += g.data[from]; });
-  return result;
-}
-
-const Register<OpRecord> registered{{
-    .name = "index_select",
-    .function = "torch.index_select",
-    .mase_type = "builtin_func",
-    .summary = "entries of a dimension by number",
-    .attributes = {{{.name = "dim",
-                     .type = FieldType::integer,
-                     .default_value = 0,
-                     .help = "the dimension"}}},
-    .min_inputs = 2,
-    .max_inputs = 2,
-    .index_inputs = {1},
-    .infer = infer,
-    .eval = eval,
-    .grad = grad,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
-    .lower =
-        [](Lowering& to, const Value& attributes, const std::vector<Slot>& inputs) {
-          const int64_t dim = checked_dim(attributes["dim"].as_int(), to.shape(inputs[0]).size());
-          return to.primitive("pick", Dict{{"dim", dim}}, inputs);
-        },
-}};
+const Register<OpRecord> registered{by_number(
+    {
+        .name = "index_select",
+        .function = "torch.index_select",
+        .summary = "entries of a dimension by number",
+        .attributes = {{integer_field("dim", "the dimension", 0)}},
+        .infer = infer,
+    },
+    sources, "pick")};
 
 }  // namespace
 }  // namespace mase::index_select_op

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // InstanceNorm: each channel of each sample normalised over its positions (Ulyanov et al., 2016).
 // With `track_running_stats`, evaluation takes the means over the batches of training instead.
-#include "mase/ops/instance_norm.h"
-
 #include <utility>
 
+#include "mase/base/fields.h"
+#include "mase/ops/call.h"
 #include "mase/ops/group_norm.h"
 
-namespace mase {
-namespace instance_norm_op {
+namespace mase::instance_norm_ops {
 namespace {
 
-const Array* find(const OpCall& call, const char* name) {
-  const auto found = call.params.find(name);
-  return found == call.params.end() ? nullptr : found->second;
-}
-
-bool takes_running(const OpCall& call) { return !call.training && find(call, "running_mean"); }
+bool takes_running(const OpCall& call) { return !call.training && param_of(call, "running_mean"); }
 
 struct Planes {
   size_t samples, channels, positions;
@@ -32,7 +26,7 @@ OpCall evaluated(const OpCall& call) { return {call.attributes, call.inputs, cal
 // Means over the samples of each one's mean and unbiased variance. PyTorch counts no batches here,
 // and without a momentum nothing moves.
 void update_running(const OpCall& call) {
-  const Array *old_mean = find(call, "running_mean"), *old_var = find(call, "running_var");
+  const Array *old_mean = param_of(call, "running_mean"), *old_var = param_of(call, "running_var");
   const Value& momentum = call.attributes["momentum"];
   if (!old_mean || !old_var || !momentum.is_number()) return;
   const Array& x = *call.inputs[0];
@@ -62,28 +56,13 @@ void update_running(const OpCall& call) {
 }
 
 std::vector<Field> fields() {
-  return {{.name = "num_features",
-           .type = FieldType::integer,
-           .help = "channels, the size of dim 1",
-           .required = true,
-           .minimum = 1},
-          {.name = "eps",
-           .type = FieldType::number,
-           .default_value = 1e-5,
-           .help = "added to the variance",
-           .minimum = 0},
-          {.name = "momentum",
-           .type = FieldType::number,
-           .default_value = 0.1,
-           .help = "share of the batch in the running statistics; none: they stay"},
-          {.name = "affine",
-           .type = FieldType::boolean,
-           .default_value = false,
-           .help = "learn a scale and a shift"},
-          {.name = "track_running_stats",
-           .type = FieldType::boolean,
-           .default_value = false,
-           .help = "keep running statistics, which evaluation then takes"}};
+  return {integer_field("num_features", "channels, the size of dim 1").needed().from(1),
+          number_field("eps", "added to the variance", 1e-5).from(0),
+          number_field("momentum", "share of the batch in the running statistics; none: they stay",
+                       0.1),
+          boolean_field("affine", "learn a scale and a shift", false),
+          boolean_field("track_running_stats",
+                        "keep running statistics, which evaluation then takes", false)};
 }
 
 std::string printed(const Value& attributes) {
@@ -93,16 +72,13 @@ std::string printed(const Value& attributes) {
                      python_repr(attributes["track_running_stats"]));
 }
 
-}  // namespace
-}  // namespace instance_norm_op
-
+// PyTorch has one class per number of position axes; what they mean is the same. `batch_norm`: the
+// op that running statistics make of it.
 OpRecord instance_norm_record(std::string name, std::string class_name,
                               const std::string& batch_norm) {
-  using namespace instance_norm_op;
   OpRecord record = group_norm_record(
       {.name = std::move(name),
        .class_name = std::move(class_name),
-       .mase_type = {},
        .summary = "normalises each channel of each sample",
        .attributes = {fields()},
        .repr = printed},
@@ -139,4 +115,10 @@ OpRecord instance_norm_record(std::string name, std::string class_name,
   return record;
 }
 
-}  // namespace mase
+const Register<OpRecord> one{
+    instance_norm_record("instance_norm1d", "InstanceNorm1d", "batch_norm1d")};
+const Register<OpRecord> two{
+    instance_norm_record("instance_norm2d", "InstanceNorm2d", "batch_norm2d")};
+
+}  // namespace
+}  // namespace mase::instance_norm_ops

@@ -2,7 +2,9 @@
 // LayerNorm: each row normalised over its last dimensions (Ba et al., 2016).
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/ir/op.h"
+#include "mase/ops/call.h"
 
 namespace mase::layer_norm_op {
 namespace {
@@ -35,11 +37,6 @@ std::vector<ParamSpec> params(const Value& attributes) {
   return {{"weight", shape, true, 1}, {"bias", shape, true, 0}};
 }
 
-const Array* find(const OpCall& call, const char* name) {
-  auto found = call.params.find(name);
-  return found == call.params.end() ? nullptr : found->second;
-}
-
 struct Row {
   double mean, inverse;  // 1 / sqrt(variance + eps)
 };
@@ -56,8 +53,8 @@ Array eval(const OpCall& call) {
   const Array& x = *call.inputs[0];
   const auto size = static_cast<size_t>(element_count(normalized_shape(call.attributes)));
   const double eps = call.attributes["eps"].as_double();
-  const Array* weight = find(call, "weight");
-  const Array* bias = find(call, "bias");
+  const Array* weight = param_of(call, "weight");
+  const Array* bias = param_of(call, "bias");
   Array y(x.shape);
   for (size_t start = 0; start < x.data.size(); start += size) {
     const Row row = statistics(&x.data[start], size, eps);
@@ -74,7 +71,7 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   const Shape shape = normalized_shape(call.attributes);
   const auto size = static_cast<size_t>(element_count(shape));
   const double eps = call.attributes["eps"].as_double();
-  const Array* weight = find(call, "weight");
+  const Array* weight = param_of(call, "weight");
   Array gx(x.shape), gw(shape), gb(shape);
   for (size_t start = 0; start < x.data.size(); start += size) {
     const Row row = statistics(&x.data[start], size, eps);
@@ -93,13 +90,7 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
       gx.data[start + i] =
           row.inverse * (scaled(i) - (sum + normal(i) * dot) / static_cast<double>(size));
   }
-  OpGradients result;
-  result.inputs.push_back(std::move(gx));
-  if (weight) {
-    result.params["weight"] = std::move(gw);
-    result.params["bias"] = std::move(gb);
-  }
-  return result;
+  return layer_gradients(call, std::move(gx), std::move(gw), std::move(gb));
 }
 
 OpCost cost(const Value&, const std::vector<Shape>& inputs, const Shape&) {
@@ -131,15 +122,8 @@ const Register<OpRecord> registered{{
          .help = "size of the last dimension, or list of the last dimensions",
          .required = true,
          .check = shape_fault},
-        {.name = "eps",
-         .type = FieldType::number,
-         .default_value = 1e-5,
-         .help = "added to the variance",
-         .minimum = 0},
-        {.name = "elementwise_affine",
-         .type = FieldType::boolean,
-         .default_value = true,
-         .help = "learn a scale and a shift per element"},
+        number_field("eps", "added to the variance", 1e-5).from(0),
+        boolean_field("elementwise_affine", "learn a scale and a shift per element", true),
     }},
     .operands = {"data_in", "weight", "bias", "data_out"},
     .required_operands = {"data_in"},

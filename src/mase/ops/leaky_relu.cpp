@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LeakyReLU: x where x > 0, a small multiple of x elsewhere.
+#include "mase/base/fields.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::leaky_relu_op {
@@ -15,18 +16,14 @@ std::string repr(const Value& attributes) {
          (attributes["inplace"].as_bool() ? ", inplace=True" : "");
 }
 
-const Register<OpRecord> registered{activation({.name = "leaky_relu",
-                                                .class_name = "LeakyReLU",
-                                                .function = "torch.nn.functional.leaky_relu",
-                                                .mase_type = {},
-                                                .summary = "x if x > 0, else negative_slope * x",
-                                                .attributes = {{{.name = "negative_slope",
-                                                                 .type = FieldType::number,
-                                                                 .default_value = 0.01,
-                                                                 .help = "slope where x < 0"},
-                                                                inplace_field()}},
-                                                .repr = repr},
-                                               expr)};
+const Register<OpRecord> registered{activation(
+    {.name = "leaky_relu",
+     .class_name = "LeakyReLU",
+     .function = "torch.nn.functional.leaky_relu",
+     .summary = "x if x > 0, else negative_slope * x",
+     .attributes = {{number_field("negative_slope", "slope where x < 0", 0.01), inplace_field()}},
+     .repr = repr},
+    expr)};
 
 }  // namespace
 }  // namespace mase::leaky_relu_op

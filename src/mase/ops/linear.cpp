@@ -3,7 +3,9 @@
 // inputs.
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/ir/op.h"
+#include "mase/ops/call.h"
 
 namespace mase::linear_op {
 namespace {
@@ -43,17 +45,10 @@ std::vector<ParamSpec> params(const Value& attributes) {
   return specs;
 }
 
-// Weight (1) or bias (2): an input of the function, a parameter of the module, or null.
-const Array* operand(const OpCall& call, size_t index) {
-  if (call.inputs.size() > 1) return index < call.inputs.size() ? call.inputs[index] : nullptr;
-  const auto found = call.params.find(index == 1 ? "weight" : "bias");
-  return found == call.params.end() ? nullptr : found->second;
-}
-
 Array eval(const OpCall& call) {
   const Array& x = *call.inputs[0];
-  const Array& w = *operand(call, 1);
-  const Array* bias = operand(call, 2);
+  const Array& w = *param_of(call, "weight", 1);
+  const Array* bias = param_of(call, "bias", 2);
   Shape shape = x.shape;
   shape.back() = w.shape[0];
   Array y(shape);
@@ -69,9 +64,8 @@ Array eval(const OpCall& call) {
 
 OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   const Array& x = *call.inputs[0];
-  const Array& w = *operand(call, 1);
+  const Array& w = *param_of(call, "weight", 1);
   const size_t in = static_cast<size_t>(w.shape[1]), out = static_cast<size_t>(w.shape[0]);
-  OpGradients result;
   Array gx(x.shape), gw(w.shape), gb({w.shape[0]});
   for (size_t row = 0; row * out < g.data.size(); ++row)
     for (size_t o = 0; o < out; ++o) {
@@ -82,16 +76,7 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
         gw.data[o * in + i] += d * x.data[row * in + i];
       }
     }
-  result.inputs.push_back(std::move(gx));
-  const bool has_bias = operand(call, 2) != nullptr;
-  if (call.inputs.size() > 1) {
-    result.inputs.push_back(std::move(gw));
-    if (has_bias) result.inputs.push_back(std::move(gb));
-    return result;
-  }
-  result.params["weight"] = std::move(gw);
-  if (has_bias) result.params["bias"] = std::move(gb);
-  return result;
+  return layer_gradients(call, std::move(gx), std::move(gw), std::move(gb));
 }
 
 OpCost cost(const Value&, const std::vector<Shape>& inputs, const Shape& out) {
@@ -125,18 +110,9 @@ const Register<OpRecord> registered{{
     .mase_type = "module_related_func",
     .summary = "y = x W^T + b",
     .attributes = {{
-        {.name = "in_features",
-         .type = FieldType::integer,
-         .help = "size of the last dimension of x",
-         .minimum = 0},
-        {.name = "out_features",
-         .type = FieldType::integer,
-         .help = "size of the last dimension of y",
-         .minimum = 0},
-        {.name = "bias",
-         .type = FieldType::boolean,
-         .default_value = true,
-         .help = "add a learned bias"},
+        integer_field("in_features", "size of the last dimension of x").from(0),
+        integer_field("out_features", "size of the last dimension of y").from(0),
+        boolean_field("bias", "add a learned bias", true),
     }},
     .max_inputs = 3,
     .operands = {"data_in", "weight", "bias", "data_out"},

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // matmul: PyTorch's matrix product. A first operand of rank 1 is a row, a second one a column, and
-// leading dimensions are broadcast.
-#include "mase/ops/matmul.h"
-
+// leading dimensions are broadcast. bmm: two batches of matrices of the same size, nothing else.
 #include "mase/base/broadcast.h"
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::matmul_ops {
 namespace {
 
 // Both operands as batches of matrices.
@@ -75,9 +73,8 @@ OpCost product_cost(const Value&, const std::vector<Shape>& inputs, const Shape&
   return {macs, 2 * macs};
 }
 
-}  // namespace
-
 OpRecord matrix_product(OpRecord record) {
+  record.mase_type = "builtin_func";
   record.min_inputs = record.max_inputs = 2;
   record.operands = {"data_in", "weight", "data_out"};
   record.required_operands = {"data_in", "weight"};
@@ -92,23 +89,29 @@ OpRecord matrix_product(OpRecord record) {
   return record;
 }
 
-}  // namespace mase
-
-namespace mase::matmul_op {
-namespace {
-
-OpRecord matmul_record() {
-  OpRecord record = matrix_product({.name = "matmul",
-                                    .function = "torch.matmul",
-                                    .mase_type = "builtin_func",
-                                    .summary = "matrix product, leading dimensions broadcast"});
-  record.infer = [](const Value&, const std::vector<Shape>& inputs) {
-    return Product(inputs[0], inputs[1]).out;
-  };
-  return record;
+Shape infer_matmul(const Value&, const std::vector<Shape>& inputs) {
+  return Product(inputs[0], inputs[1]).out;
 }
 
-const Register<OpRecord> registered{matmul_record()};
+Shape infer_bmm(const Value&, const std::vector<Shape>& inputs) {
+  const Shape &a = inputs[0], &b = inputs[1];
+  if (a.size() != 3 || b.size() != 3 || a[0] != b[0] || a[2] != b[1])
+    throw Error("",
+                fmt::format("bmm wants [B, n, m] and [B, m, p], got {} and {}", shape_text(a),
+                            shape_text(b)),
+                "use 'matmul' for other ranks");
+  return Shape{a[0], a[1], b[2]};
+}
+
+const Register<OpRecord> matmul{
+    matrix_product({.name = "matmul",
+                    .function = "torch.matmul",
+                    .summary = "matrix product, leading dimensions broadcast",
+                    .infer = infer_matmul})};
+const Register<OpRecord> bmm{matrix_product({.name = "bmm",
+                                             .function = "torch.bmm",
+                                             .summary = "product of two batches of matrices",
+                                             .infer = infer_bmm})};
 
 }  // namespace
-}  // namespace mase::matmul_op
+}  // namespace mase::matmul_ops

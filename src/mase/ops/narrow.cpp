@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // narrow: some neighbouring indices of a dimension.
+#include "mase/base/fields.h"
 #include "mase/ops/pieces.h"
 
 namespace mase::narrow_op {
@@ -20,15 +21,10 @@ Piece piece_of(const Value& attributes, const Shape& x) {
 const Register<OpRecord> registered{taking_piece<piece_of>({
     .name = "narrow",
     .function = "torch.narrow",
-    .mase_type = {},
     .summary = "some neighbouring indices of a dimension",
-    .attributes =
-        {{{.name = "dim", .type = FieldType::integer, .default_value = 0, .help = "the dimension"},
-          {.name = "start",
-           .type = FieldType::integer,
-           .default_value = 0,
-           .help = "the first index; negative: from the end"},
-          {.name = "length", .type = FieldType::integer, .default_value = 1, .help = "how many"}}},
+    .attributes = {{integer_field("dim", "the dimension", 0),
+                    integer_field("start", "the first index; negative: from the end", 0),
+                    integer_field("length", "how many", 1)}},
 })};
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // opaque: an operator of another program's file that has no op here, kept so that the network can
 // be looked at, drawn and saved. It says what it was and what it gives, and cannot be run.
+#include "mase/base/fields.h"
 #include "mase/ir/op.h"
 
 namespace mase::opaque_op {
@@ -27,30 +28,12 @@ const Register<OpRecord> registered{{
     .function = "opaque",
     .mase_type = "builtin_func",
     .summary = "an operator of a file that cannot be run here",
-    .attributes = {{{.name = "operator",
-                     .type = FieldType::text,
-                     .help = "its name in the file",
-                     .required = true},
-                    {.name = "version",
-                     .type = FieldType::integer,
-                     .default_value = 1,
-                     .help = "of its operator set"},
-                    {.name = "reason",
-                     .type = FieldType::text,
-                     .default_value = "",
-                     .help = "why it cannot be run"},
-                    {.name = "output",
-                     .type = FieldType::integer,
-                     .default_value = 0,
-                     .help = "which of its results this is"},
-                    {.name = "shape",
-                     .type = FieldType::list,
-                     .default_value = Value(List{}),
-                     .help = "of the result, without the batch"},
-                    {.name = "batched",
-                     .type = FieldType::boolean,
-                     .default_value = true,
-                     .help = "the batch stands in front"}}},
+    .attributes = {{text_field("operator", "its name in the file").needed(),
+                    integer_field("version", "of its operator set", 1),
+                    text_field("reason", "why it cannot be run", ""),
+                    integer_field("output", "which of its results this is", 0),
+                    list_field("shape", "of the result, without the batch", Value(List{})),
+                    boolean_field("batched", "the batch stands in front", true)}},
     .min_inputs = 0,
     .max_inputs = -1,
     .infer = infer,
@@ -58,7 +41,6 @@ const Register<OpRecord> registered{{
     .grad = [](const OpCall& call, const Array&, const Array&) -> OpGradients {
       refuse(call.attributes);
     },
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .lower = [](Lowering&, const Value& attributes, const std::vector<Slot>&) -> Slot {
       refuse(attributes);
     },

@@ -4,6 +4,7 @@
 // backwards, as PyTorch's; negative ones cut off.
 #include <algorithm>
 
+#include "mase/base/fields.h"
 #include "mase/ops/windows.h"
 
 namespace mase::pad_op {
@@ -122,25 +123,16 @@ const Register<OpRecord> registered{{
     .function = "torch.nn.functional.pad",
     .mase_type = "builtin_func",
     .summary = "further indices filled with a value or with what stands inside",
-    .attributes = {{{.name = "pad",
-                     .type = FieldType::list,
-                     .help = "how many before and after, the last dimension first",
-                     .required = true},
-                    {.name = "mode",
-                     .type = FieldType::text,
-                     .default_value = "constant",
-                     .help = "what fills them",
-                     .choices = {"constant", "reflect", "replicate", "circular"}},
-                    {.name = "value",
-                     .type = FieldType::number,
-                     .default_value = 0.0,
-                     .help = "the value of mode 'constant'"}}},
+    .attributes =
+        {{list_field("pad", "how many before and after, the last dimension first").needed(),
+          text_field("mode", "what fills them", "constant",
+                     {"constant", "reflect", "replicate", "circular"}),
+          number_field("value", "the value of mode 'constant'", 0.0)}},
     .scalars = {{"value", false}},
     .infer = [](const Value& attributes,
                 const std::vector<Shape>& inputs) { return Padding(attributes, inputs[0]).out; },
     .eval = eval,
     .grad = grad,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .lower = lower,
     .complete =
         [](Dict& attributes, const std::vector<Shape>&, int64_t) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "mase/ops/along.h"
+#include "mase/ops/moving.h"
 
 namespace mase {
 
@@ -20,33 +21,16 @@ Shape infer_piece(const Value& attributes, const std::vector<Shape>& inputs) {
   return shape;
 }
 
-// visit(place in x, place in the piece) for each element of the piece.
-template <class Visit>
-void each_of_piece(const Piece& piece, const Shape& x, const Visit& visit) {
-  const Along along(x, static_cast<int64_t>(piece.dim));
-  const auto run = static_cast<size_t>(piece.length) * along.inner;
-  for (size_t o = 0; o < along.outer; ++o)
-    for (size_t i = 0; i < run; ++i)
-      visit(along.place(o, static_cast<size_t>(piece.start), i), o * run + i);
-}
-
 template <PieceOf piece_of>
-Array eval_piece(const OpCall& call) {
-  const Array& x = *call.inputs[0];
-  Array y(infer_piece<piece_of>(call.attributes, {x.shape}));
-  each_of_piece(piece_of(call.attributes, x.shape), x.shape,
-                [&](size_t from, size_t to) { y.data[to] = x.data[from]; });
-  return y;
-}
-
-template <PieceOf piece_of>
-OpGradients grad_piece(const OpCall& call, const Array&, const Array& g) {
+std::vector<size_t> piece_places(const OpCall& call) {
   const Shape& x = call.inputs[0]->shape;
-  OpGradients result;
-  result.inputs.emplace_back(x);
-  each_of_piece(piece_of(call.attributes, x), x,
-                [&](size_t to, size_t from) { result.inputs[0].data[to] = g.data[from]; });
-  return result;
+  const Piece piece = piece_of(call.attributes, x);
+  const Along along(x, static_cast<int64_t>(piece.dim));
+  const auto start = static_cast<size_t>(piece.start), length = static_cast<size_t>(piece.length);
+  std::vector<size_t> places;
+  for (size_t o = 0; o < along.outer; ++o)
+    for (size_t i = 0; i < length * along.inner; ++i) places.push_back(along.place(o, start, i));
+  return places;
 }
 
 template <PieceOf piece_of>
@@ -59,11 +43,8 @@ template <PieceOf piece_of>
 OpRecord taking_piece(OpRecord record) {
   record.mase_type = "implicit_func";
   record.infer = infer_piece<piece_of>;
-  record.eval = eval_piece<piece_of>;
-  record.grad = grad_piece<piece_of>;
-  record.cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; };
   record.lower = lower_piece<piece_of>;
-  return record;
+  return moving(std::move(record), piece_places<piece_of>);
 }
 
 }  // namespace mase

@@ -2,19 +2,17 @@
 // Pools: the maximum or mean of each window of each channel of [N, C, positions...]. Adaptive ones
 // choose their windows so that the result has a given size. A maximum also says where in its plane
 // it stands, if it is asked to.
-#include "mase/ops/pooling.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <optional>
 
+#include "mase/base/fields.h"
 #include "mase/ops/along.h"
 #include "mase/ops/windows.h"
 
-namespace mase {
-namespace pooling_op {
+namespace mase::pooling_ops {
 namespace {
 
 // The range of x that one index of the result covers, along one dimension; `count` is what a mean
@@ -239,9 +237,7 @@ OpGradients grad(const Pooling& pooling, const Array& x, const Array& y, const A
         }
         window.clear();
       });
-  OpGradients result;
-  result.inputs.push_back(std::move(gx));
-  return result;
+  return OpGradients{{std::move(gx)}};
 }
 
 std::optional<std::string> not_zero(const Value& value) {
@@ -251,15 +247,15 @@ std::optional<std::string> not_zero(const Value& value) {
 
 using Choose = Pooling (*)(const Value& attributes, const Shape& x, const Kind& kind);
 
-OpRecord common(OpRecord record, const Kind& kind, Choose choose) {
+OpRecord common(OpRecord record, const Kind& kind, const char* windows, Choose choose) {
   record.mase_type = "module_related_func";
+  record.summary =
+      fmt::format("{} of {}", kind.pool == PoolKind::max ? "maximum" : "mean", windows);
   record.operands = {"data_in", "data_out"};
   record.required_operands = {"data_in"};
   if (kind.pool == PoolKind::max) {
-    record.attributes.fields.push_back({.name = "return_indices",
-                                        .type = FieldType::boolean,
-                                        .default_value = false,
-                                        .help = "a second result: where in its plane each stands"});
+    record.attributes.fields.push_back(
+        boolean_field("return_indices", "a second result: where in its plane each stands", false));
     record.attributes.fields.push_back(result_field());
     record.results = ResultsInfo{
         .count = [](const Value&, const std::vector<Shape>&) { return int64_t{2}; },
@@ -279,9 +275,7 @@ OpRecord common(OpRecord record, const Kind& kind, Choose choose) {
   record.grad = [=](const OpCall& call, const Array& y, const Array& g) {
     const Array& x = *call.inputs[0];
     if (asks_for_places(call.attributes)) {  // a place has no gradient
-      OpGradients none;
-      none.inputs.emplace_back(x.shape);
-      return none;
+      return OpGradients{{Array(x.shape)}};
     }
     return grad(choose(call.attributes, x.shape, kind), x, y, g, kind.pool);
   };
@@ -291,38 +285,29 @@ OpRecord common(OpRecord record, const Kind& kind, Choose choose) {
   return record;
 }
 
-}  // namespace
-}  // namespace pooling_op
-
+// PyTorch's MaxPool and AvgPool of one or two dimensions.
 OpRecord pool_record(OpRecord record, size_t dims, PoolKind pool) {
-  using namespace pooling_op;
   const Kind kind{record.class_name, dims, pool};
   const bool maximum = pool == PoolKind::max;
   record.attributes.fields = {size_field("kernel_size", 2, "size of the window", 1),
                               size_field("stride", {}, "from one window to the next", 1),
                               size_field("padding", 0, "added around the positions", 0)};
   record.attributes.fields[1].help += "; the window's size if not given";
-  const Field ceil{.name = "ceil_mode",
-                   .type = FieldType::boolean,
-                   .default_value = false,
-                   .help = "windows that only partly fit count too"};
+  const Field ceil = boolean_field("ceil_mode", "windows that only partly fit count too", false);
   if (maximum) {
     record.attributes.fields.push_back(size_field("dilation", 1, "from one tap to the next", 1));
     record.attributes.fields.push_back(ceil);
   } else {
     record.attributes.fields.push_back(ceil);
-    record.attributes.fields.push_back({.name = "count_include_pad",
-                                        .type = FieldType::boolean,
-                                        .default_value = true,
-                                        .help = "the mean counts the padding"});
+    record.attributes.fields.push_back(
+        boolean_field("count_include_pad", "the mean counts the padding", true));
     if (dims == 2)  // PyTorch's AvgPool1d has none
-      record.attributes.fields.push_back({.name = "divisor_override",
-                                          .type = FieldType::integer,
-                                          .help = "what the sum is divided by; the window's size "
-                                                  "if not given",
-                                          .check = not_zero});
+      record.attributes.fields.push_back(
+          integer_field("divisor_override",
+                        "what the sum is divided by; the window's size if not given")
+              .checked(not_zero));
   }
-  record = common(std::move(record), kind, sliding);
+  record = common(std::move(record), kind, "each window", sliding);
   record.repr = [=](const Value& attributes) {
     const auto text = [&](const char* name, const Value& value) {
       // PyTorch's AvgPool1d keeps tuples, the others what they were given.
@@ -350,8 +335,8 @@ OpRecord pool_record(OpRecord record, size_t dims, PoolKind pool) {
   return record;
 }
 
+// Windows that divide the positions into `output_size` parts.
 OpRecord adaptive_pool_record(OpRecord record, size_t dims, PoolKind pool) {
-  using namespace pooling_op;
   const Kind kind{record.class_name, dims, pool};
   record.attributes.fields = {{.name = "output_size",
                                .default_value = 1,
@@ -364,7 +349,7 @@ OpRecord adaptive_pool_record(OpRecord record, size_t dims, PoolKind pool) {
         return "expected whole numbers of at least 1";
     return {};
   };
-  record = common(std::move(record), kind, adaptive);
+  record = common(std::move(record), kind, "windows that give a certain size", adaptive);
   record.repr = [](const Value& attributes) {
     const Value& size = attributes["output_size"];
     if (!size.is_list()) return "output_size=" + python_repr(size);
@@ -401,4 +386,30 @@ OpRecord adaptive_pool_record(OpRecord record, size_t dims, PoolKind pool) {
   return record;
 }
 
-}  // namespace mase
+template <auto record_of>
+struct Pool : Register<OpRecord> {
+  Pool(const char* name, const char* class_name, const std::string& module, size_t dims,
+       PoolKind pool)
+      : Register(
+            record_of({.name = name, .class_name = class_name, .function = module + "." + name},
+                      dims, pool)) {}
+};
+
+constexpr PoolKind mean_of = PoolKind::mean, max_of = PoolKind::max;
+const std::string functional = "torch.nn.functional";
+
+const Pool<pool_record> registered[] = {
+    {"avg_pool1d", "AvgPool1d", "torch", 1, mean_of},
+    {"avg_pool2d", "AvgPool2d", "torch._C._nn", 2, mean_of},
+    {"max_pool1d", "MaxPool1d", functional, 1, max_of},
+    {"max_pool2d", "MaxPool2d", functional, 2, max_of},
+};
+const Pool<adaptive_pool_record> registered_adaptive[] = {
+    {"adaptive_avg_pool1d", "AdaptiveAvgPool1d", functional, 1, mean_of},
+    {"adaptive_avg_pool2d", "AdaptiveAvgPool2d", functional, 2, mean_of},
+    {"adaptive_max_pool1d", "AdaptiveMaxPool1d", functional, 1, max_of},
+    {"adaptive_max_pool2d", "AdaptiveMaxPool2d", functional, 2, max_of},
+};
+
+}  // namespace
+}  // namespace mase::pooling_ops

@@ -2,7 +2,9 @@
 // PositionEmbedding: adds row s + offset of a learned table to position s of [N, S, D].
 #include <algorithm>
 
+#include "mase/base/fields.h"
 #include "mase/ir/op.h"
+#include "mase/ops/call.h"
 
 namespace mase::position_embedding_op {
 namespace {
@@ -37,10 +39,7 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   const auto sample = static_cast<size_t>(g.shape[1] * g.shape[2]);
   const size_t first = first_of(call);
   for (size_t i = 0; i < g.data.size(); ++i) gw.data[first + i % sample] += g.data[i];
-  OpGradients result;
-  result.inputs.push_back(g);
-  result.params["weight"] = std::move(gw);
-  return result;
+  return layer_gradients(call, g, std::move(gw));
 }
 
 const Register<OpRecord> registered{{
@@ -48,21 +47,10 @@ const Register<OpRecord> registered{{
     .class_name = "PositionEmbedding",
     .mase_type = "module_related_func",
     .summary = "a learned row for each position, added",
-    .attributes = {{{.name = "num_embeddings",
-                     .type = FieldType::integer,
-                     .default_value = 512,
-                     .help = "positions there are rows for",
-                     .minimum = 1},
-                    {.name = "embedding_dim",
-                     .type = FieldType::integer,
-                     .help = "size of a row",
-                     .required = true,
-                     .minimum = 1},
-                    {.name = "offset",
-                     .type = FieldType::integer,
-                     .default_value = 0,
-                     .help = "rows before the one of the first position",
-                     .minimum = 0}}},
+    .attributes =
+        {{integer_field("num_embeddings", "positions there are rows for", 512).from(1),
+          integer_field("embedding_dim", "size of a row").needed().from(1),
+          integer_field("offset", "rows before the one of the first position", 0).from(0)}},
     .operands = {"data_in", "weight", "data_out"},
     .params =
         [](const Value& attributes) {

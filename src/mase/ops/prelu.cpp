@@ -2,6 +2,8 @@
 // PReLU: x, or a learned slope times x where it is negative; one slope, or one for each channel,
 // dim 1 (He et al., 2015).
 #include "mase/base/broadcast.h"
+#include "mase/base/fields.h"
+#include "mase/ops/call.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::prelu_op {
@@ -53,10 +55,7 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
     gx.data[i] = g.data[i] * (x.data[i] > 0 ? 1.0 : w);
     if (!(x.data[i] > 0)) gw.data[places[i]] += g.data[i] * x.data[i];
   }
-  OpGradients result;
-  result.inputs.push_back(std::move(gx));
-  result.params["weight"] = std::move(gw);
-  return result;
+  return layer_gradients(call, std::move(gx), std::move(gw));
 }
 
 Slot lower(Lowering& lowering, const Value&, const std::vector<Slot>& inputs) {
@@ -70,15 +69,9 @@ const Register<OpRecord> registered{{
     .class_name = "PReLU",
     .mase_type = "module_related_func",
     .summary = "x, or a learned slope times x where it is negative",
-    .attributes = {{{.name = "num_parameters",
-                     .type = FieldType::integer,
-                     .default_value = 1,
-                     .help = "slopes: 1, or one for each channel",
-                     .minimum = 1},
-                    {.name = "init",
-                     .type = FieldType::number,
-                     .default_value = 0.25,
-                     .help = "the slopes' first value"}}},
+    .attributes =
+        {{integer_field("num_parameters", "slopes: 1, or one for each channel", 1).from(1),
+          number_field("init", "the slopes' first value", 0.25)}},
     .operands = {"data_in", "weight", "data_out"},
     .required_operands = {"data_in"},
     .params =

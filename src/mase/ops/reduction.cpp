@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sum and mean share: a reduction over all or some dimensions.
-#include "mase/ops/reduction.h"
-
+// sum and mean over all or some dimensions.
 #include "mase/base/broadcast.h"
+#include "mase/base/fields.h"
 #include "mase/ops/dimensions.h"
 #include "mase/ops/elementwise.h"
 
-namespace mase {
+namespace mase::reduction_ops {
 namespace {
 
 struct Reduced {
@@ -28,17 +27,12 @@ struct Reduced {
   }
 };
 
-}  // namespace
-
 OpRecord reduction(OpRecord record, ReduceKind kind) {
   record.attributes = {{
       {.name = "dim",
        .help = "dimension or list of dimensions; all if not given",
        .check = dims_fault},
-      {.name = "keepdim",
-       .type = FieldType::boolean,
-       .default_value = false,
-       .help = "keep reduced dimensions with size 1"},
+      boolean_field("keepdim", "keep reduced dimensions with size 1", false),
   }};
   const bool mean = kind == ReduceKind::mean;
   record.infer = [](const Value& attributes, const std::vector<Shape>& inputs) {
@@ -60,9 +54,7 @@ OpRecord reduction(OpRecord record, ReduceKind kind) {
     const std::vector<size_t> places = broadcast_places(reduced.kept, x.shape);
     for (size_t i = 0; i < gx.data.size(); ++i)
       gx.data[i] = g.data[places[i]] / (mean ? reduced.count : 1.0);
-    OpGradients result;
-    result.inputs.push_back(std::move(gx));
-    return result;
+    return OpGradients{{std::move(gx)}};
   };
   record.cost = [](const Value&, const std::vector<Shape>& inputs, const Shape&) {
     return OpCost{0, element_count(inputs[0])};
@@ -75,4 +67,17 @@ OpRecord reduction(OpRecord record, ReduceKind kind) {
   return record;
 }
 
-}  // namespace mase
+const Register<OpRecord> sum{reduction({.name = "sum",
+                                        .function = "torch.sum",
+                                        .mase_type = "implicit_func",
+                                        .summary = "sum over dimensions"},
+                                       ReduceKind::sum)};
+const Register<OpRecord> mean{reduction({.name = "mean",
+                                         .function = "torch.mean",
+                                         .mase_type = "implicit_func",
+                                         .summary = "mean over dimensions",
+                                         .element = ElementRule::real},
+                                        ReduceKind::mean)};
+
+}  // namespace
+}  // namespace mase::reduction_ops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // reshape: the same elements in another shape. One size may be -1 and follows from the others; a 0
 // keeps the size the dimension has (ONNX's rule; x.view(x.size(0), -1) is bound so).
+#include "mase/base/fields.h"
 #include "mase/ops/dimensions.h"
 #include "mase/ops/reshaping.h"
 
@@ -39,15 +40,13 @@ const Register<OpRecord> registered{{
     .function = "torch.reshape",
     .mase_type = "implicit_func",
     .summary = "the same elements in another shape",
-    .attributes = {{{.name = "shape",
-                     .type = FieldType::list,
-                     .help = "sizes, the batch included; one may be -1, and 0 keeps a size",
-                     .required = true,
-                     .check = shape_fault}}},
+    .attributes = {{list_field("shape",
+                               "sizes, the batch included; one may be -1, and 0 keeps a size")
+                        .needed()
+                        .checked(shape_fault)}},
     .infer = infer,
     .eval = eval_reshaping<infer>,
     .grad = grad_reshaping,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .lower = lower_reshaping<infer>,
     .complete =
         [](Dict& attributes, const std::vector<Shape>&, int64_t) {

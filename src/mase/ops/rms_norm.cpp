@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "mase/base/fields.h"
 #include "mase/ir/op.h"
+#include "mase/ops/call.h"
 
 namespace mase::rms_norm_op {
 namespace {
@@ -45,23 +47,21 @@ double inverse_of(const double* row, size_t width, double eps) {
 
 Array eval(const OpCall& call) {
   const Array& x = *call.inputs[0];
-  const auto weight = call.params.find("weight");
+  const Array* weight = param_of(call, "weight");
   const Rows rows(call.attributes, x);
   Array y(x.shape);
   for (size_t r = 0; r < rows.count; ++r) {
     const double* row = x.data.data() + r * rows.width;
     const double inverse = inverse_of(row, rows.width, eps_of(call.attributes));
     for (size_t i = 0; i < rows.width; ++i)
-      y.data[r * rows.width + i] =
-          row[i] * inverse * (weight == call.params.end() ? 1.0 : weight->second->data[i]);
+      y.data[r * rows.width + i] = row[i] * inverse * (weight ? weight->data[i] : 1.0);
   }
   return y;
 }
 
 OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   const Array& x = *call.inputs[0];
-  const auto weight = call.params.find("weight");
-  const bool affine = weight != call.params.end();
+  const Array* weight = param_of(call, "weight");
   const Rows rows(call.attributes, x);
   Array gx(x.shape), gw(normalized_shape(call.attributes));
   for (size_t r = 0; r < rows.count; ++r) {
@@ -70,20 +70,17 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
     const double inverse = inverse_of(row, rows.width, eps_of(call.attributes));
     double sum = 0;  // of g w x
     for (size_t i = 0; i < rows.width; ++i) {
-      const double w = affine ? weight->second->data[i] : 1.0;
+      const double w = weight ? weight->data[i] : 1.0;
       sum += up[i] * w * row[i];
       gw.data[i] += up[i] * row[i] * inverse;
     }
     const double share = sum * inverse * inverse / static_cast<double>(rows.width);
     for (size_t i = 0; i < rows.width; ++i) {
-      const double w = affine ? weight->second->data[i] : 1.0;
+      const double w = weight ? weight->data[i] : 1.0;
       gx.data[r * rows.width + i] = inverse * (up[i] * w - row[i] * share);
     }
   }
-  OpGradients result;
-  result.inputs.push_back(std::move(gx));
-  if (affine) result.params["weight"] = std::move(gw);
-  return result;
+  return layer_gradients(call, std::move(gx), std::move(gw));
 }
 
 Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
@@ -107,14 +104,8 @@ const Register<OpRecord> registered{{
     .attributes = {{{.name = "normalized_shape",
                      .help = "the last dimensions, a size or several",
                      .required = true},
-                    {.name = "eps",
-                     .type = FieldType::number,
-                     .help = "added to the mean square",
-                     .minimum = 0},
-                    {.name = "elementwise_affine",
-                     .type = FieldType::boolean,
-                     .default_value = true,
-                     .help = "learn a scale"}}},
+                    number_field("eps", "added to the mean square").from(0),
+                    boolean_field("elementwise_affine", "learn a scale", true)}},
     .operands = {"data_in", "weight", "data_out"},
     .required_operands = {"data_in"},
     .params =

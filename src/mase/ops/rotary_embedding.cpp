@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/ir/op.h"
 
 namespace mase::rotary_embedding_op {
@@ -110,23 +111,12 @@ const Register<OpRecord> registered{{
     .function = "rotary_embedding",
     .mase_type = "builtin_func",
     .summary = "positions as rotations of pairs",
-    .attributes = {{{.name = "base",
-                     .type = FieldType::number,
-                     .default_value = 10000.0,
-                     .help = "of the angles",
-                     .minimum = 1},
-                    {.name = "frequencies",
-                     .type = FieldType::list,
-                     .help = "an angle for each pair, in place of the base's powers"},
-                    {.name = "scale",
-                     .type = FieldType::number,
-                     .default_value = 1.0,
-                     .help = "of the rotated pairs"},
-                    {.name = "positions",
-                     .type = FieldType::integer,
-                     .help = "how many there are, where a second input says which",
-                     .minimum = 1,
-                     .maximum = 1 << 24}}},
+    .attributes =
+        {{number_field("base", "of the angles", 10000.0).from(1),
+          list_field("frequencies", "an angle for each pair, in place of the base's powers"),
+          number_field("scale", "of the rotated pairs", 1.0),
+          integer_field("positions", "how many there are, where a second input says which")
+              .between(1, 1 << 24)}},
     .max_inputs = 2,
     .index_inputs = {1},
     .element = ElementRule::real,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // size: how large a dimension of a tensor is. A number, known before anything runs (ir/graph.h), so
 // it is never computed; as an op it exists to be named.
+#include "mase/base/fields.h"
 #include "mase/ops/along.h"
 
 namespace mase::size_op {
@@ -10,10 +11,7 @@ const Register<OpRecord> registered{{
     .name = "size",
     .mase_type = "implicit_func",
     .summary = "how large a dimension is (a method)",
-    .attributes = {{{.name = "dim",
-                     .type = FieldType::integer,
-                     .default_value = 0,
-                     .help = "the dimension"}}},
+    .attributes = {{integer_field("dim", "the dimension", 0)}},
     .element = ElementRule::integer,
     .infer =
         [](const Value& attributes, const std::vector<Shape>& inputs) {
@@ -28,11 +26,8 @@ const Register<OpRecord> registered{{
         },
     .grad =
         [](const OpCall& call, const Array&, const Array&) {
-          OpGradients result;
-          result.inputs.emplace_back(call.inputs[0]->shape);  // a number has no gradient
-          return result;
+          return OpGradients{{Array(call.inputs[0]->shape)}};  // a number has no gradient
         },
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
 }};
 
 }  // namespace

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax: exp(x) / sum(exp(x)) along one dimension, shifted by the largest x so that nothing
-// overflows.
-#include "mase/ops/softmax.h"
-
+// overflows; and its logarithm.
 #include <cmath>
 #include <limits>
 
+#include "mase/base/fields.h"
 #include "mase/ops/dimensions.h"
 
-namespace mase {
+namespace mase::softmax_ops {
 namespace {
 
 // PyTorch's choice when none is given: 0 for ranks 0, 1 and 3, else 1.
@@ -59,17 +58,12 @@ OpGradients softmax_grad(const OpCall& call, const Array& y, const Array& g, boo
           gx.data[i] =
               logarithm ? g.data[i] - std::exp(y.data[i]) * sum : y.data[i] * (g.data[i] - sum);
       });
-  OpGradients result;
-  result.inputs.push_back(std::move(gx));
-  return result;
+  return OpGradients{{std::move(gx)}};
 }
 
-}  // namespace
-
 OpRecord softmax_record(OpRecord record, bool logarithm) {
-  record.attributes = {{{.name = "dim",
-                         .type = FieldType::integer,
-                         .help = "the dimension; PyTorch's own choice if not given"}}};
+  record.mase_type = "module_related_func";
+  record.attributes = {{integer_field("dim", "the dimension; PyTorch's own choice if not given")}};
   record.operands = {"data_in", "data_out"};
   record.required_operands = {"data_in"};
   record.element = ElementRule::real;
@@ -93,18 +87,19 @@ OpRecord softmax_record(OpRecord record, bool logarithm) {
   return record;
 }
 
-}  // namespace mase
-
-namespace mase::softmax_op {
-namespace {
-
-const Register<OpRecord> registered{
+const Register<OpRecord> softmax{
     softmax_record({.name = "softmax",
                     .class_name = "Softmax",
                     .function = "torch.nn.functional.softmax",
-                    .mase_type = "module_related_func",
                     .summary = "exp(x) / sum(exp(x)) along a dimension"},
                    false)};
+const Register<OpRecord> log_softmax{
+    softmax_record({.name = "log_softmax",
+                    .aliases = {"logsoftmax"},
+                    .class_name = "LogSoftmax",
+                    .function = "torch.nn.functional.log_softmax",
+                    .summary = "x - log(sum(exp(x))) along a dimension"},
+                   true)};
 
 }  // namespace
-}  // namespace mase::softmax_op
+}  // namespace mase::softmax_ops

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softplus: log(1 + exp(beta x)) / beta, and x itself where beta x is above the threshold.
+#include "mase/base/fields.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::softplus_op {
@@ -21,23 +22,15 @@ std::optional<std::string> not_zero(const Value& value) {
   return {};
 }
 
-const Register<OpRecord> registered{
-    activation({.name = "softplus",
-                .class_name = "Softplus",
-                .function = "torch._C._nn.softplus",
-                .mase_type = {},
-                .summary = "log(1 + exp(beta * x)) / beta",
-                .attributes = {{{.name = "beta",
-                                 .type = FieldType::number,
-                                 .default_value = 1,
-                                 .help = "steepness",
-                                 .check = not_zero},
-                                {.name = "threshold",
-                                 .type = FieldType::number,
-                                 .default_value = 20,
-                                 .help = "linear where beta * x is above this"}}},
-                .repr = repr},
-               expr)};
+const Register<OpRecord> registered{activation(
+    {.name = "softplus",
+     .class_name = "Softplus",
+     .function = "torch._C._nn.softplus",
+     .summary = "log(1 + exp(beta * x)) / beta",
+     .attributes = {{number_field("beta", "steepness", 1).checked(not_zero),
+                     number_field("threshold", "linear where beta * x is above this", 20)}},
+     .repr = repr},
+    expr)};
 
 }  // namespace
 }  // namespace mase::softplus_op

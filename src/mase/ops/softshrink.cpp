@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softshrink: x less lambd towards 0, and 0 near it.
+#include "mase/base/fields.h"
 #include "mase/ops/elementwise.h"
 
 namespace mase::softshrink_op {
@@ -11,19 +12,14 @@ Expr expr(const Value& attributes) {
   return select(less(lambd, x), x - lambd, select(less(x, -lambd), x + lambd, 0.0));
 }
 
-const Register<OpRecord> registered{
-    activation({.name = "softshrink",
-                .class_name = "Softshrink",
-                .function = "torch._C._nn.softshrink",
-                .mase_type = {},
-                .summary = "x less lambd towards 0, and 0 near it",
-                .attributes = {{{.name = "lambd",
-                                 .type = FieldType::number,
-                                 .default_value = 0.5,
-                                 .help = "half the width of what becomes 0",
-                                 .minimum = 0}}},
-                .repr = [](const Value& attributes) { return python_repr(attributes["lambd"]); }},
-               expr)};
+const Register<OpRecord> registered{activation(
+    {.name = "softshrink",
+     .class_name = "Softshrink",
+     .function = "torch._C._nn.softshrink",
+     .summary = "x less lambd towards 0, and 0 near it",
+     .attributes = {{number_field("lambd", "half the width of what becomes 0", 0.5).from(0)}},
+     .repr = [](const Value& attributes) { return python_repr(attributes["lambd"]); }},
+    expr)};
 
 }  // namespace
 }  // namespace mase::softshrink_op

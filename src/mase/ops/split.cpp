@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // split: a dimension in parts of a given size, the last smaller where it must be; or in parts of
 // the listed sizes.
+#include "mase/base/fields.h"
 #include "mase/ops/pieces.h"
 
 namespace mase::split_op {
@@ -55,15 +56,13 @@ std::optional<std::string> sizes_fault(const Value& value) {
 const Register<OpRecord> registered{taking_piece<piece_of>({
     .name = "split",
     .function = "torch.functional.split",
-    .mase_type = {},
     .summary = "a dimension in parts of given sizes",
-    .attributes =
-        {{{.name = "split_size_or_sections",
-           .default_value = 1,
-           .help = "the size of a part, or a list of sizes",
-           .check = sizes_fault},
-          {.name = "dim", .type = FieldType::integer, .default_value = 0, .help = "the dimension"},
-          result_field()}},
+    .attributes = {{{.name = "split_size_or_sections",
+                     .default_value = 1,
+                     .help = "the size of a part, or a list of sizes",
+                     .check = sizes_fault},
+                    integer_field("dim", "the dimension", 0),
+                    result_field()}},
     .results = ResultsInfo{.count =
                                [](const Value& attributes, const std::vector<Shape>& inputs) {
                                  const size_t dim = dim_of(attributes, inputs[0]);

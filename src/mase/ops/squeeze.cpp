@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // squeeze: without dimensions of size 1.
+#include "mase/base/fields.h"
 #include "mase/ops/dimensions.h"
 #include "mase/ops/reshaping.h"
 
@@ -22,13 +23,10 @@ const Register<OpRecord> registered{{
     .function = "torch.squeeze",
     .mase_type = "implicit_func",
     .summary = "without dimensions of size 1",
-    .attributes = {{{.name = "dim",
-                     .type = FieldType::integer,
-                     .help = "the dimension; all of size 1 if not given"}}},
+    .attributes = {{integer_field("dim", "the dimension; all of size 1 if not given")}},
     .infer = infer,
     .eval = eval_reshaping<infer>,
     .grad = grad_reshaping,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .lower = lower_reshaping<infer>,
 }};
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // stack: tensors of one shape along a new dimension.
+#include "mase/base/fields.h"
+#include "mase/ops/call.h"
 #include "mase/ops/dimensions.h"
 
 namespace mase::stack_op {
@@ -25,12 +27,6 @@ struct Stack {
     return (o * parts + part) * inner + i;
   }
 };
-
-std::vector<Shape> shapes_of(const OpCall& call) {
-  std::vector<Shape> shapes;
-  for (const Array* input : call.inputs) shapes.push_back(input->shape);
-  return shapes;
-}
 
 Array eval(const OpCall& call) {
   const Stack stack(call.attributes, shapes_of(call));
@@ -72,16 +68,12 @@ const Register<OpRecord> registered{{
     .function = "torch.stack",
     .mase_type = "implicit_func",
     .summary = "tensors along a new dimension",
-    .attributes = {{{.name = "dim",
-                     .type = FieldType::integer,
-                     .default_value = 0,
-                     .help = "where the new one stands"}}},
+    .attributes = {{integer_field("dim", "where the new one stands", 0)}},
     .max_inputs = -1,
     .infer = [](const Value& attributes,
                 const std::vector<Shape>& inputs) { return Stack(attributes, inputs).out; },
     .eval = eval,
     .grad = grad,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .lower = lower,
 }};
 

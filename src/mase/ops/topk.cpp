@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "mase/base/fields.h"
 #include "mase/ops/along.h"
 
 namespace mase::topk_op {
@@ -72,20 +73,9 @@ const Register<OpRecord> registered{{
     .mase_type = "builtin_func",
     .summary = "the largest values of a dimension, and where they stand",
     .attributes =
-        {{{.name = "k",
-           .type = FieldType::integer,
-           .default_value = 1,
-           .help = "how many",
-           .minimum = 0},
-          {.name = "dim", .type = FieldType::integer, .default_value = -1, .help = "the dimension"},
-          {.name = "largest",
-           .type = FieldType::boolean,
-           .default_value = true,
-           .help = "the largest, not the smallest"},
-          {.name = "sorted",
-           .type = FieldType::boolean,
-           .default_value = true,
-           .help = "kept for PyTorch's form; results are always in order"},
+        {{integer_field("k", "how many", 1).from(0), integer_field("dim", "the dimension", -1),
+          boolean_field("largest", "the largest, not the smallest", true),
+          boolean_field("sorted", "kept for PyTorch's form; results are always in order", true),
           result_field()}},
     .results =
         ResultsInfo{.count = [](const Value&, const std::vector<Shape>&) { return int64_t{2}; },

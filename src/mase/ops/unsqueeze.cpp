@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // unsqueeze: a new dimension of size 1.
+#include "mase/base/fields.h"
 #include "mase/ops/dimensions.h"
 #include "mase/ops/reshaping.h"
 
@@ -18,14 +19,10 @@ const Register<OpRecord> registered{{
     .function = "torch.unsqueeze",
     .mase_type = "implicit_func",
     .summary = "a new dimension of size 1",
-    .attributes = {{{.name = "dim",
-                     .type = FieldType::integer,
-                     .default_value = 0,
-                     .help = "where the new one stands"}}},
+    .attributes = {{integer_field("dim", "where the new one stands", 0)}},
     .infer = infer,
     .eval = eval_reshaping<infer>,
     .grad = grad_reshaping,
-    .cost = [](const Value&, const std::vector<Shape>&, const Shape&) { return OpCost{}; },
     .lower = lower_reshaping<infer>,
 }};
 

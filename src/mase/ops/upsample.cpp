@@ -3,6 +3,7 @@
 // PyTorch places positions.
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/ops/windows.h"
 
 namespace mase::upsample_op {
@@ -151,19 +152,12 @@ const Register<OpRecord> registered{{
     .summary = "images at another size",
     .attributes = {{{.name = "size", .help = "of the result, or one for each dimension"},
                     {.name = "scale_factor", .help = "of the sizes, or one for each dimension"},
-                    {.name = "mode",
-                     .type = FieldType::text,
-                     .default_value = "nearest",
-                     .help = "how values are found",
-                     .choices = {"nearest", "bilinear"}},
-                    {.name = "align_corners",
-                     .type = FieldType::boolean,
-                     .default_value = false,
-                     .help = "bilinear: the corners of both images are the same"},
-                    {.name = "recompute_scale_factor",
-                     .type = FieldType::boolean,
-                     .default_value = false,
-                     .help = "places go by the sizes, not by the factor they came from"}}},
+                    text_field("mode", "how values are found", "nearest", {"nearest", "bilinear"}),
+                    boolean_field("align_corners",
+                                  "bilinear: the corners of both images are the same", false),
+                    boolean_field("recompute_scale_factor",
+                                  "places go by the sizes, not by the factor they came from",
+                                  false)}},
     .operands = {"data_in", "data_out"},
     .infer = [](const Value& attributes,
                 const std::vector<Shape>& inputs) { return Resize(attributes, inputs[0]).out; },

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/ops/windows.h"
+#include "mase/base/fields.h"
 
 #include <algorithm>
 
@@ -44,15 +45,12 @@ PaddingMode padding_mode_of(const std::string& name) {
 }
 
 Field padding_mode_field() {
-  return {.name = "padding_mode",
-          .type = FieldType::text,
-          .default_value = "zeros",
-          .help = "what stands in the padding",
-          .choices = {"zeros", "reflect", "replicate", "circular"}};
+  return text_field("padding_mode", "what stands in the padding", "zeros",
+                    {"zeros", "reflect", "replicate", "circular"});
 }
 
-WindowPlane::WindowPlane(const Windows& windows, const Shape& x, const Shape& out,
-                         PaddingMode padding_mode)
+PlaneWindows::PlaneWindows(const Windows& windows, const Shape& x, const Shape& out,
+                           PaddingMode padding_mode)
     : mode(padding_mode) {
   const size_t missing = 2 - windows.kernel.size();
   for (size_t i = 0; i < 2; ++i) {
@@ -74,10 +72,6 @@ int64_t padded_source(int64_t index, int64_t length, PaddingMode mode) {
   if (mode == PaddingMode::circular) return (index % length + length) % length;
   const int64_t mirrored = index < 0 ? -index : 2 * (length - 1) - index;
   return mirrored >= 0 && mirrored < length ? mirrored : -1;
-}
-
-int64_t WindowPlane::source(int64_t index, int axis) const {
-  return padded_source(index - before[axis], size[axis], mode);
 }
 
 }  // namespace mase

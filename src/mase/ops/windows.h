@@ -22,16 +22,27 @@ Field padding_mode_field();
 // The index inside [0, length) that stands at an index beside it; -1: none, a zero or a value.
 int64_t padded_source(int64_t index, int64_t length, PaddingMode mode);
 
-// Everything as two dimensions, a single one being a plane of height 1; plain loops for references.
-struct WindowPlane {
-  int64_t kernel[2], stride[2], before[2], dilation[2], size[2], result[2];
+// Windows with everything as two dimensions, a single one being a plane of height 1.
+struct PlaneWindows {
+  int64_t kernel[2], stride[2], before[2], dilation[2];
+  int64_t size[2];    // of x
+  int64_t result[2];  // of the result
   PaddingMode mode = PaddingMode::zeros;
 
-  WindowPlane(const Windows& windows, const Shape& x, const Shape& result,
-              PaddingMode mode = PaddingMode::zeros);
+  PlaneWindows(const Windows& windows, const Shape& x, const Shape& result,
+               PaddingMode mode = PaddingMode::zeros);
+  int64_t taps() const { return kernel[0] * kernel[1]; }
+  // The index of x at an index of the padded plane; -1: none.
+  int64_t source(int64_t index, int axis) const {
+    return padded_source(index - before[axis], size[axis], mode);
+  }
+};
+
+// Plain loops over them, for references.
+struct WindowPlane : PlaneWindows {
+  using PlaneWindows::PlaneWindows;
   int64_t positions() const { return size[0] * size[1]; }
   int64_t results() const { return result[0] * result[1]; }
-  int64_t taps() const { return kernel[0] * kernel[1]; }
   // Calls visit(result index, tap index, x index) for all that lie inside or are mirrored there.
   template <class Visit>
   void each(const Visit& visit) const {
@@ -47,9 +58,6 @@ struct WindowPlane {
                     static_cast<size_t>(row * size[1] + column));
           }
   }
-
- private:
-  int64_t source(int64_t index, int axis) const;
 };
 
 }  // namespace mase

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
 #include "mase/ops/windows.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr int64_t default_rows = 512, fewest_rows = 8;
 constexpr int64_t most_columns = 16384;  // 2 GB of second moments
+constexpr int64_t rows_in_piece = 64;
 
 Windows convolution_windows(const Value& attributes, const Shape& weight) {
   Windows windows;
@@ -148,16 +150,12 @@ void add_windows(Watched& layer, const Tensor& x) {
 }  // namespace
 
 std::vector<Field> calibration_fields() {
-  return {{.name = "rows",
-           .type = FieldType::integer,
-           .help = "training rows the method sees; 512, or half of what there is, if not given",
-           .minimum = fewest_rows,
-           .maximum = 1e7},
-          {.name = "heldout_rows",
-           .type = FieldType::integer,
-           .help = "further training rows that only judge the result; as many if not given",
-           .minimum = 1,
-           .maximum = 1e7}};
+  return {integer_field(
+              "rows", "training rows the method sees; 512, or half of what there is, if not given")
+              .between(fewest_rows, 1e7),
+          integer_field("heldout_rows",
+                        "further training rows that only judge the result; as many if not given")
+              .between(1, 1e7)};
 }
 
 Value CalibrationRows::record() const {
@@ -212,12 +210,12 @@ std::string no_product_reason(const Graph& graph, const Node& node) {
   return "";
 }
 
-std::map<NodeId, ProductInputs> product_inputs(const Graph& graph, const std::vector<NodeId>& nodes,
-                                               const std::vector<Tensor>& rows,
-                                               int64_t most_vectors) {
+namespace {
+
+std::vector<Watched> watched_layers(const Graph& graph, const std::vector<NodeId>& nodes,
+                                    int64_t rows, int64_t most_vectors) {
   const std::vector<Shape> shapes = infer_shapes(graph, 1);
   std::vector<Watched> layers;
-  std::vector<NodeId> sources;
   for (const NodeId id : nodes) {
     const Node& node = graph.node(id);
     const Module* module = graph.module_of(node);
@@ -229,24 +227,55 @@ std::map<NodeId, ProductInputs> product_inputs(const Graph& graph, const std::ve
     const int64_t columns = element_count(weight) / std::max<int64_t>(1, weight[0]);
     const Shape& out = shapes[static_cast<size_t>(id)];
     const int64_t each = element_count(out) / std::max<int64_t>(1, weight[0]);
-    const int64_t all = each * rows.at(0).dim(0);
+    const int64_t all = each * rows;
     const NodeId source = graph.inputs_of(id).front();
     layers.push_back({id, source, module, weight, out,
                       std::max<int64_t>(1, (all + most_vectors - 1) / most_vectors), 0,
                       Collector(groups, columns)});
     // A stride that shares no factor with a row's positions visits all of them in turn.
     if (layers.back().every > 1 && each > 1) layers.back().every |= 1;
-    sources.push_back(source);
   }
-  observe_nodes(graph, rows, sources, [&](NodeId source, const Tensor& result) {
-    const Tensor x = result.to(DType::f32);
-    for (Watched& layer : layers)
-      if (layer.source == source)
-        is_convolution(layer.weight) ? add_windows(layer, x) : add_rows(layer, x);
-  });
+  return layers;
+}
+
+void add_inputs(Watched& layer, const Tensor& x) {
+  is_convolution(layer.weight) ? add_windows(layer, x) : add_rows(layer, x);
+}
+
+std::map<NodeId, ProductInputs> finished(std::vector<Watched>& layers) {
   std::map<NodeId, ProductInputs> found;
   for (Watched& layer : layers) found.emplace(layer.node, layer.collector.finish());
   return found;
+}
+
+}  // namespace
+
+std::map<NodeId, ProductInputs> product_inputs(const Graph& graph, const std::vector<NodeId>& nodes,
+                                               const std::vector<Tensor>& rows,
+                                               int64_t most_vectors) {
+  std::vector<Watched> layers = watched_layers(graph, nodes, rows.at(0).dim(0), most_vectors);
+  std::vector<NodeId> sources;
+  for (const Watched& layer : layers) sources.push_back(layer.source);
+  observe_nodes(graph, rows, sources, [&](NodeId source, const Tensor& result) {
+    const Tensor x = result.to(DType::f32);
+    for (Watched& layer : layers)
+      if (layer.source == source) add_inputs(layer, x);
+  });
+  return finished(layers);
+}
+
+std::map<NodeId, ProductInputs> product_inputs(const Graph& graph, const std::vector<NodeId>& nodes,
+                                               LayerStream& stream) {
+  const NodeId source = graph.inputs_of(nodes.at(0)).front();
+  const Tensor* x = stream.result(graph, source);
+  if (!x) return product_inputs(graph, nodes, stream.all_rows());
+  std::vector<Watched> layers = watched_layers(graph, nodes, stream.rows(), most_vectors_of_one);
+  for (Watched& layer : layers) {
+    MASE_CHECK(layer.source == source, "layers of several inputs");
+    for (int64_t first = 0; first < stream.rows(); first += rows_in_piece)
+      add_inputs(layer, rows_of(*x, first, std::min(rows_in_piece, stream.rows() - first)));
+  }
+  return finished(layers);
 }
 
 }  // namespace mase

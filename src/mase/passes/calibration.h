@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mase/passes/dense.h"
+#include "mase/passes/layer_stream.h"
 #include "mase/passes/pass.h"
 
 namespace mase {
@@ -37,10 +38,15 @@ struct ProductInputs {
 // weight whose rows are its outputs.
 std::string no_product_reason(const Graph& graph, const Node& node);
 
+inline constexpr int64_t most_vectors_of_one = 1 << 14;
 // Of these nodes, all from one run of the rows. Of a convolution's positions at most `most_vectors`
 // are taken, evenly.
 std::map<NodeId, ProductInputs> product_inputs(const Graph& graph, const std::vector<NodeId>& nodes,
                                                const std::vector<Tensor>& rows,
-                                               int64_t most_vectors = 1 << 14);
+                                               int64_t most_vectors = most_vectors_of_one);
+
+// The same of nodes with one input, from a stream that goes on from its place.
+std::map<NodeId, ProductInputs> product_inputs(const Graph& graph, const std::vector<NodeId>& nodes,
+                                               LayerStream& stream);
 
 }  // namespace mase

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "mase/base/fields.h"
 #include "mase/base/random.h"
 #include "mase/base/table.h"
 #include "mase/ir/evaluate.h"
@@ -348,10 +349,9 @@ void apply_scales(Graph& graph, const ScalingSite& site, const std::vector<doubl
 }
 
 Schema scaling_method_schema(std::vector<Field> own) {
-  Schema schema{{by_field(),
-                 {.name = "target_nodes",
-                  .type = FieldType::list,
-                  .help = "layers whose results are scaled; all that can be if not given"}}};
+  Schema schema{
+      {by_field(), list_field("target_nodes",
+                              "layers whose results are scaled; all that can be if not given")}};
   for (Field& field : calibration_fields()) schema.fields.push_back(std::move(field));
   for (Field& field : own) schema.fields.push_back(std::move(field));
   return schema;

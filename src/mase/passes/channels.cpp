@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "mase/base/broadcast.h"
 #include "mase/base/random.h"
 #include "mase/formats/groups.h"
 #include "mase/ir/evaluate.h"
@@ -22,10 +23,6 @@ struct ChannelMap {
   size_t axis = 1;
   std::vector<int64_t> source;
 };
-
-size_t absolute_axis(int64_t axis, size_t rank) {
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
-}
 
 Grouping along(const Shape& shape, size_t axis) {
   return grouping(shape, {Granularity::Kind::axis, static_cast<int64_t>(axis)});
@@ -228,7 +225,8 @@ class Resizer {
     weight = gathered(weight, out_axis, source);
     if (options_.noise > 0) add_noise(weight, out_axis, old_channels, options_, node.target);
     if (in) {
-      if (in->axis != absolute_axis(product.channel_axis, rank)) return;  // begins anew
+      if (in->axis != static_cast<size_t>(from_front(product.channel_axis, rank)))
+        return;  // begins anew
       weight = gathered(weight, static_cast<size_t>(product.in_axis), in->source);
       share_out(weight, static_cast<size_t>(product.in_axis), in->source);
     }
@@ -237,8 +235,8 @@ class Resizer {
     if (const Tensor* bias = before.find(product.bias))
       *module.find(product.bias) = gathered(*bias, 0, source);
     if (static_cast<int64_t>(source.size()) != old_channels)
-      maps_[static_cast<size_t>(node.id)] =
-          ChannelMap{absolute_axis(product.channel_axis, rank), std::move(source)};
+      maps_[static_cast<size_t>(node.id)] = ChannelMap{
+          static_cast<size_t>(from_front(product.channel_axis, rank)), std::move(source)};
   }
 
   // Where the channels of the inputs are in the result: at the same place, or flattened with what

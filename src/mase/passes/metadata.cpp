@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "mase/base/fields.h"
 #include "mase/base/random.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
@@ -29,10 +30,9 @@ int64_t batch_or_report(const Value& given, const PassContext& context) {
 }
 
 Field batch_size_field() {
-  return {.name = "batch_size",
-          .type = FieldType::integer,
-          .help = "count for this many samples; the caller's batch size if not given",
-          .minimum = 1};
+  return integer_field("batch_size",
+                       "count for this many samples; the caller's batch size if not given")
+      .from(1);
 }
 
 bool has_samples(const Graph& graph, const PassContext& context) {

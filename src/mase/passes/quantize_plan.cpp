@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/base/text.h"
 #include "mase/ir/layer_text.h"
@@ -338,9 +339,7 @@ Value config_for_op(const Value& config, const OpRecord& op) {
 
 Schema quantize_schema() {
   return {.fields = {by_field(),
-                     {.name = "default",
-                      .type = FieldType::table,
-                      .help = "the rule of every node that no other rule names"}},
+                     table_field("default", "the rule of every node that no other rule names")},
           .open = true};
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "mase/base/fields.h"
 #include "mase/base/pattern.h"
 #include "mase/base/text.h"
 #include "mase/ir/layer_text.h"
@@ -37,11 +38,8 @@ std::string advice(const Graph& graph, SelectBy by, const std::string& pattern) 
 }  // namespace
 
 Field by_field() {
-  return {.name = "by",
-          .type = FieldType::text,
-          .default_value = "type",
-          .help = "how nodes are chosen: by op, by node name, or by expression over names",
-          .choices = {"type", "name", "regex_name"}};
+  return text_field("by", "how nodes are chosen: by op, by node name, or by expression over names",
+                    "type", {"type", "name", "regex_name"});
 }
 
 SelectBy select_by(const Value& by) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/learned.h"
@@ -92,9 +93,7 @@ double output_error(const Tensor& weight, const Tensor& other, const ProductInpu
 
 Schema weight_method_schema(std::vector<Field> own) {
   Schema schema{{by_field(),
-                 {.name = "target_nodes",
-                  .type = FieldType::list,
-                  .help = "which layers; all quantised products if not given"}}};
+                 list_field("target_nodes", "which layers; all quantised products if not given")}};
   for (Field& field : calibration_fields()) schema.fields.push_back(std::move(field));
   for (Field& field : own) schema.fields.push_back(std::move(field));
   return schema;
@@ -135,6 +134,7 @@ PassResult improve_weights(Graph& graph, const Value& args, PassContext& context
   bool any = false;
   // Layers with one input follow each other and are collected in one run.
   std::map<NodeId, ProductInputs> seen, heldout;
+  LayerStream seen_rows(rows.seen), heldout_rows(rows.heldout);
   NodeId collected = -1;
   for (size_t at = 0; at < work.size(); ++at) {
     const NodeId id = work[at];
@@ -143,8 +143,8 @@ PassResult improve_weights(Graph& graph, const Value& args, PassContext& context
       std::vector<NodeId> same;
       for (size_t other = at; other < work.size(); ++other)
         if (changed.inputs_of(work[other]).front() == source) same.push_back(work[other]);
-      seen = product_inputs(changed, same, rows.seen);
-      heldout = product_inputs(changed, same, rows.heldout);
+      seen = product_inputs(changed, same, seen_rows);
+      heldout = product_inputs(changed, same, heldout_rows);
       collected = source;
     }
     const Node& node = changed.node(id);

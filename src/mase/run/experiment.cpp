@@ -5,13 +5,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <utility>
 
 #include "mase/base/file.h"
 #include "mase/base/text.h"
 #include "mase/data/arrays.h"
+#include "mase/data/token_rows.h"
 #include "mase/io/tables/table_source.h"
+#include "mase/models/hf.h"
 #include "mase/passes/metadata.h"
 #include "mase/run/describe.h"
+#include "mase/run/sentences.h"
+#include "mase/text/tokenizer.h"
+#include "mase/train/task.h"
 
 namespace mase {
 namespace {
@@ -104,6 +110,25 @@ DatasetOptions as_noted(const DataSpec& noted, const DataSpec& asked) {
   return options;
 }
 
+// Texts are cut into tokens as the network's own folder does, unless a tokenizer is named, and into
+// rows as long as those it was trained on.
+void take_tokenizer(ExperimentSpec& spec, const NetworkNotes& notes, DatasetOptions& options) {
+  const DatasetRecord* record = find_dataset(spec.data.name);
+  if (spec.data.arrays || !record || !record->options.find("tokenizer")) return;
+  const Value& named = std::as_const(options.arguments)["tokenizer"];
+  if (!named.is_string() || named.as_string().empty()) {
+    Value own;
+    if (Tokenizer::is_in(spec.network.load))
+      own = spec.network.load;
+    else if (notes.data && notes.data->options.arguments.is_dict())
+      own = std::as_const(notes.data->options.arguments)["tokenizer"];
+    options.arguments["tokenizer"] = own;
+    spec.data.options.arguments["tokenizer"] = own;  // for the file that is written
+  }
+  if (notes.sample_shape.size() == 1 && !notes.task.empty())
+    options.arguments["length"] = notes.sample_shape[0];
+}
+
 }  // namespace
 
 Experiment::Experiment(ExperimentSpec spec, Observer observer,
@@ -171,6 +196,7 @@ void Experiment::prepare() {
     DatasetOptions options = spec_.data.options;
     options.notify = [this](const std::string& line) { observer_.info(line); };
     const NetworkNotes notes = checkpoint_ ? notes_of(*checkpoint_) : NetworkNotes{};
+    take_tokenizer(spec_, notes, options);
     if (notes.preprocessing && spec_.data.keep_scaling) {
       options.apply = &*notes.preprocessing;
       if (notes.data && notes.data->options.scaling != options.scaling &&
@@ -196,16 +222,25 @@ void Experiment::prepare() {
     if (dataset_) {
       observer_.info(dataset_text(*dataset_));
       match_data(notes);
+      if (checkpoint_ && has_packed_tokens(*dataset_))
+        match_hf_classes(*dataset_, *checkpoint_, spec_.network.load);
       if (!dataset_->notice.empty()) observer_.warning(printable(dataset_->notice));
     }
   }
   network_ =
       make_network(spec_.network, checkpoint_, dataset(), !spec_.passes.calls.empty(), observer_);
   checkpoint_.reset();
+  if (dataset_ && has_packed_tokens(*dataset_) &&
+      !(is_hf_graph(network_.graph) && network_.graph.meta.at("hf")["packed"].is_int()))
+    throw Error(
+        dataset_->name,
+        fmt::format("the network {} does not know what rows of sentences are filled up with",
+                    network_.name),
+        "give a Hugging Face folder, a .gguf, or what was trained from one on sentences");
   if (!spec_.task.empty())
     task_ = spec_.task;
-  else if (dataset_ && !dataset_->classification)
-    task_ = "regression";
+  else if (dataset_)
+    task_ = default_task(*dataset_).name;
   prepared_passes_ = prepare_passes(network_.graph, spec_.passes.calls);
   original_ = network_.graph;
 }
@@ -248,7 +283,7 @@ PassContext Experiment::pass_context(const std::string& save_dir) const {
   if (dataset_) {
     context.samples = dataset_->train.samples();
     context.labels = dataset_->train.labels;
-    if (dataset_->classification) {
+    if (dataset_->classification && !has_token_labels(*dataset_)) {
       context.test_x = dataset_->test.samples();
       context.test_labels = dataset_->test.labels;
     }

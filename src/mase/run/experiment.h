@@ -108,12 +108,13 @@ class Experiment {
   const Dataset* dataset() const { return dataset_ ? &*dataset_ : nullptr; }
   const std::string& task() const { return task_; }
   Communicator& processes() { return *processes_; }
+  // The rows of a split of the data; "all": every one.
+  Split split(const std::string& name) const;
 
  private:
   void take_data_from_file();
   void match_data(const NetworkNotes& notes);
   const Dataset& data() const;  // an error without one
-  Split split(const std::string& name) const;
   void apply_passes_aloud(const std::string& save_dir = "");
   Evaluation evaluate_program(Program& program, const std::string& split) const;
   TrainOutcome train_in(const TrainSpec& spec, RunFolder* folder, bool resume, TrainResult& result);

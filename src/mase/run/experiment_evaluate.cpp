@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "mase/base/text.h"
+#include "mase/data/token_rows.h"
 #include "mase/ir/value_type.h"
 #include "mase/run/experiment.h"
 #include "mase/run/input_rows.h"
@@ -61,10 +62,13 @@ std::vector<std::pair<std::string, double>> named_figures(const Evaluation& eval
                                                           bool classification) {
   const std::string& split = evaluation.split;
   const std::string prefix = split == "validation" ? "val" : split;
+  const Value& perplexity = evaluation.record["perplexity"];
   std::vector<std::pair<std::string, double>> figures;
   if (classification)
     figures.emplace_back(prefix + "_acc_epoch", single(evaluation.score.accuracy()));
   figures.emplace_back(prefix + "_loss_epoch", single(evaluation.score.loss()));
+  if (perplexity.is_number())
+    figures.emplace_back(prefix + "_perplexity_epoch", single(perplexity.as_double()));
   if (classification) return figures;
   for (const MetricRecord* metric : Registry<MetricRecord>::instance().all()) {
     const Value& value = evaluation.record[metric->name];
@@ -100,9 +104,24 @@ Evaluation Experiment::evaluate_program(Program& program, const std::string& nam
   const auto elapsed = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  result.outputs = predict_rows(program, rows, &result.score, [&](int64_t batch, int64_t batches) {
+  const auto progress = [&](int64_t batch, int64_t batches) {
     if (observer_.progress) observer_.progress({"Testing", batch, batches, elapsed()});
-  });
+  };
+  if (has_token_labels(data())) {  // the scores of all tokens at all places would fill the memory
+    const int64_t largest = program.options().batch_size;
+    const int64_t batches = (rows.rows() + largest - 1) / largest;
+    for (int64_t b = 0; b < batches; ++b) {
+      const Score part =
+          score_rows(program, rows, b * largest, std::min(rows.rows(), (b + 1) * largest));
+      result.score.loss_sum += part.loss_sum;
+      result.score.loss_weight += part.loss_weight;
+      result.score.correct += part.correct;
+      result.score.rows += part.rows;
+      progress(b + 1, batches);
+    }
+  } else {
+    result.outputs = predict_rows(program, rows, &result.score, progress);
+  }
   result.seconds = elapsed();
   result.record = evaluation_record(name, rows, result.outputs, result.score, data());
   if (const Value& without = result.record["rows_without_scores"]; without.is_int())

@@ -10,9 +10,11 @@
 #include "mase/data/pictures.h"
 #include "mase/data/prepare.h"
 #include "mase/data/table.h"
+#include "mase/data/text_rows.h"
 #include "mase/data/tokens.h"
 #include "mase/io/numpy/numpy_tensors.h"
 #include "mase/io/tables/table_source.h"
+#include "mase/models/hf.h"
 
 namespace mase {
 namespace {
@@ -97,8 +99,11 @@ Tensor rows_of_array(const std::string& path, const std::string& wanted) {
 std::string vocabulary_of(const InputOptions& options, const Network& network) {
   if (!options.vocabulary.empty() || !network.notes.data) return options.vocabulary;
   const Value& arguments = network.notes.data->options.arguments;
-  const Value& noted = arguments.is_dict() ? arguments["vocabulary"] : Value();
-  return noted.is_string() ? noted.as_string() : "";
+  for (const char* key : {"vocabulary", "tokenizer"}) {
+    const Value& noted = arguments.is_dict() ? arguments[key] : Value();
+    if (noted.is_string() && !noted.as_string().empty()) return noted.as_string();
+  }
+  return "";
 }
 
 Tensor rows_of_sentences(const std::string& path, const Node& input, const Network& network,
@@ -112,7 +117,10 @@ Tensor rows_of_sentences(const std::string& path, const Node& input, const Netwo
     throw Error(vocabulary, "no such file: the vocabulary that the network was trained with",
                 "name it: --vocabulary FILE");
   std::string notice;
-  Tensor ids = read_sentences(path, vocabulary, element_count(input.sample_shape), notice);
+  const int64_t length = element_count(input.sample_shape);
+  const bool packed = is_hf_graph(network.graph) && network.graph.meta.at("hf")["packed"].is_int();
+  Tensor ids = packed ? packed_sentences(path, {vocabulary, length}, notice)
+                      : read_sentences(path, vocabulary, length, notice);
   if (!notice.empty() && options.data.notify)
     options.data.notify(fmt::format("{}: {}", path, notice));
   return ids.to(DType::f32);

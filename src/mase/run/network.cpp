@@ -5,10 +5,15 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <span>
 
+#include "mase/base/random.h"
 #include "mase/base/text.h"
+#include "mase/data/text_rows.h"
+#include "mase/data/token_rows.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
+#include "mase/models/gguf.h"
 #include "mase/models/hf.h"
 #include "mase/models/model.h"
 #include "mase/run/sentences.h"
@@ -159,7 +164,12 @@ std::optional<Graph> described_graph(const Checkpoint& checkpoint, const std::st
     for (const char* table : {"parameters", "buffers", "masks"}) {
       if (!entry.is_dict() || !entry[table].is_dict()) continue;
       for (const auto& [name, claim] : entry[table].as_dict()) {
-        const auto found = given.find(tensor_name(module, name));
+        const std::string own = tensor_name(module, name);
+        auto found = given.find(own);
+        // A network that is itself called "model" has lost that with the wrapper's prefix.
+        if (found == given.end() && starts_with(own, "model.") &&
+            ends_with(checkpoint.prefix, "model."))
+          found = given.find(own.substr(6));
         if (found == given.end() || claim["shape"].as_int_list("shape") != found->second->shape())
           throw Error(path,
                       fmt::format("describes a tensor '{}' that it does not hold",
@@ -211,7 +221,32 @@ bool uses_own_graph(const NetworkSpec& spec, const std::optional<Checkpoint>& ch
                                 !Registry<ModelRecord>::instance().find(spec.model));
 }
 
-// A folder that describes its network itself.
+// The weights of a head that the file lacks, drawn anew.
+void draw_head(const Graph& graph, TensorTable& tensors, const NetworkSpec& spec,
+               const Observer& observer) {
+  std::set<std::string> given;
+  for (const auto& [name, tensor] : tensors) given.insert(name);
+  std::vector<std::string> drawn;
+  for (const auto& [name, tensor] : state_dict(graph)) {
+    const bool of_head = name.find("classifier.") != std::string::npos ||
+                         name.find("pooler.") != std::string::npos || starts_with(name, "score.");
+    if (given.contains(name) || !of_head) continue;
+    Tensor values(tensor.shape());
+    constexpr double deviation = 0.02;
+    Random random(spec.seed, "init:" + name);
+    if (values.shape().size() > 1)
+      for (float& value :
+           std::span(values.mutable_data<float>(), static_cast<size_t>(values.numel())))
+        value = static_cast<float>(deviation * random.normal());
+    tensors.emplace_back(name, std::move(values));
+    drawn.push_back(name);
+  }
+  if (!drawn.empty())
+    observer.warning(
+        fmt::format("{} has no such head, its weights are random: {}", spec.load, named(drawn)));
+}
+
+// A folder, or a GGUF file, that describes its network itself.
 bool is_hf_network(const NetworkSpec& spec, const std::optional<Checkpoint>& checkpoint) {
   return checkpoint && checkpoint->type == CheckpointType::hf && spec.model.empty();
 }
@@ -260,7 +295,7 @@ std::string guess_model(const TensorTable& tensors) {
 }
 
 bool is_network_file(const std::string& word) {
-  for (const char* extension : {".mz", ".ckpt", ".pt", ".pth", ".safetensors", ".onnx"})
+  for (const char* extension : {".mz", ".ckpt", ".pt", ".pth", ".safetensors", ".onnx", ".gguf"})
     if (ends_with(lower_case(word), extension)) return true;
   std::error_code none;  // a Hugging Face folder
   return !word.empty() &&
@@ -275,6 +310,7 @@ std::optional<Checkpoint> open_checkpoint(const NetworkSpec& spec) {
     throw Error(spec.load_position, spec.load_position ? "load_name" : "--load",
                 fmt::format("no such file: {}", printable(spec.load)));
   Checkpoint checkpoint = load_checkpoint(spec.load, spec.load_type, {}, spec.input_shapes);
+  if (is_gguf(checkpoint.contents)) gguf_to_hf(checkpoint.contents, checkpoint.tensors, spec.load);
   if (!checkpoint.graph) checkpoint.graph = described_graph(checkpoint, spec.load);
   return checkpoint;
 }
@@ -339,8 +375,13 @@ Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& c
     HfOptions options{.shapes = sample_shapes(spec), .outputs = inputs.outputs};
     if (options.shapes.size() < 2 && !inputs.sample_shape.empty())
       options.shapes = {inputs.sample_shape};
+    if (dataset && has_packed_tokens(*dataset)) {
+      options.packed = second_sentence;
+      options.classify = true;
+    }
     network.graph = make_hf_network(weights.contents, weights.tensors, options, spec.load);
     for (const std::string& note : hf_notes(network.graph)) observer.warning(note);
+    if (options.classify) draw_head(network.graph, weights.tensors, spec, observer);
   } else {
     network.graph = make_model(model_to_build(spec, checkpoint, network.notes, observer), inputs);
   }

@@ -9,6 +9,8 @@
 
 #include "mase/base/text.h"
 #include "mase/data/tokens.h"
+#include "mase/run/network.h"
+#include "mase/text/tokenizer.h"
 
 namespace mase {
 namespace {
@@ -20,10 +22,9 @@ struct Sentences {
   std::vector<std::string> files;  // of each row, where there are several
 };
 
-Sentences sentences_of(const ExperimentSpec& spec, const PredictSpec& wanted,
+Sentences sentences_of(const ExperimentSpec& spec, const Value& config, const PredictSpec& wanted,
                        const Observer& observer) {
   const std::string& folder = spec.network.load;
-  const Value config = read_json((fs::path(folder) / "config.json").string());
   const Value& most = config.is_dict() ? config["max_position_embeddings"] : Value();
   const int64_t longest = most.is_int() && most.as_int() > 0 ? most.as_int() : 0;
   const std::string vocabulary =
@@ -81,7 +82,7 @@ Tensor at_places(const std::map<size_t, std::vector<int64_t>>& places,
 
 bool are_sentences_for_folder(const std::string& network, const std::vector<std::string>& inputs) {
   std::error_code none;
-  return !inputs.empty() && fs::is_directory(network, none) &&
+  return !inputs.empty() && (fs::is_directory(network, none) || Tokenizer::is_in(network)) &&
          std::all_of(inputs.begin(), inputs.end(), is_sentence_file);
 }
 
@@ -103,9 +104,23 @@ std::vector<std::string> hf_class_names(const Value& config, const TensorTable& 
   return classifies ? names : std::vector<std::string>();
 }
 
+void match_hf_classes(Dataset& dataset, const Checkpoint& checkpoint, const std::string& path) {
+  const std::vector<std::string> known = hf_class_names(checkpoint.contents, checkpoint.tensors);
+  if (!dataset.classification || known.size() != dataset.class_names.size()) return;
+  std::vector<std::string> renamed;
+  for (const std::string& name : dataset.class_names)
+    for (const std::string& other : known)
+      if (lower_case(name) == lower_case(other)) renamed.push_back(other);
+  if (renamed.size() != known.size()) return;
+  dataset.class_names = renamed;
+  order_classes(dataset, known, "the network of " + path);
+}
+
 Prediction predict_sentences(const ExperimentSpec& spec, const PredictSpec& wanted,
                              const Observer& observer) {
-  Sentences sentences = sentences_of(spec, wanted, observer);
+  ExperimentSpec own = spec;
+  own.network.held = std::make_shared<const Checkpoint>(*open_checkpoint(spec.network));  // once
+  Sentences sentences = sentences_of(spec, own.network.held->contents, wanted, observer);
   std::map<size_t, std::vector<int64_t>> places;  // of sentences, by length
   for (size_t i = 0; i < sentences.rows.size(); ++i)
     places[sentences.rows[i].size()].push_back(static_cast<int64_t>(i));
@@ -118,7 +133,6 @@ Prediction predict_sentences(const ExperimentSpec& spec, const PredictSpec& want
     auto* out = ids.mutable_data<int64_t>();
     for (const int64_t row : rows)
       for (const int32_t id : sentences.rows[static_cast<size_t>(row)]) *out++ = id;
-    ExperimentSpec own = spec;
     own.network.input_shapes = {shape};
     Experiment experiment(own, quiet);
     experiment.prepare();

@@ -112,7 +112,12 @@ DataSpec data_spec(const Settings& settings) {
   if (settings.given("task")) {
     const TaskRecord* task =
         Registry<TaskRecord>::instance().find(task_name(text_of(settings, "task")));
-    options.task = task->classes ? "classification" : "regression";
+    options.task = task->each_token ? task->name : task->classes ? "classification" : "regression";
+    const DatasetRecord* record = spec.name.empty() ? nullptr : find_dataset(spec.name);
+    if (task->each_token && !spec.name.empty() && !(record && record->options.find("tokenizer")))
+      throw Error(settings["task"].position(), "task",
+                  fmt::format("{} are no data for '{}'", printable(spec.name), task->name),
+                  "data for it: running_text");
   }
   if (settings.has("categorical")) options.categorical = text_of(settings, "categorical");
   if (settings.has("scaling")) options.scaling = text_of(settings, "scaling");

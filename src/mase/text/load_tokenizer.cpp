@@ -209,6 +209,13 @@ Value byte_level_tokenizer(const std::string& path) {
 
 const char* const known_files[] = {"tokenizer.json", "vocab.txt", "vocab.json"};
 
+const TokenizerFileRecord* record_of(const std::string& path) {
+  const std::string suffix = lower_case(fs::path(path).extension().string());
+  for (const TokenizerFileRecord* record : Registry<TokenizerFileRecord>::instance().all())
+    if (record->suffix == suffix) return record;
+  return nullptr;
+}
+
 }  // namespace
 
 Tokenizer make_tokenizer(const Value& file, const std::string& place) {
@@ -249,10 +256,17 @@ Tokenizer make_tokenizer(const Value& file, const std::string& place) {
                    read_padding(file["padding"], *vocabulary));
 }
 
-bool Tokenizer::is_in(const std::string& folder) {
+Value tokenizer_file(const std::string& path) {
+  const TokenizerFileRecord* record = record_of(path);
+  if (!record) throw Error(path, "has no tokenizer inside");
+  return record->read(path);
+}
+
+bool Tokenizer::is_in(const std::string& path) {
   std::error_code ignored;
+  if (fs::is_regular_file(path, ignored)) return record_of(path) != nullptr;
   return std::any_of(std::begin(known_files), std::end(known_files), [&](const char* name) {
-    return fs::is_regular_file(fs::path(folder) / name, ignored);
+    return fs::is_regular_file(fs::path(path) / name, ignored);
   });
 }
 
@@ -268,6 +282,8 @@ Tokenizer Tokenizer::load(const std::string& path) {
   const fs::path file(path);
   if (lower_case(file.extension().string()) == ".txt")
     return make_tokenizer(bert_tokenizer(path), path);
+  if (const TokenizerFileRecord* record = record_of(path))
+    return make_tokenizer(record->read(path), path);
   if (file.filename() == "vocab.json") return make_tokenizer(byte_level_tokenizer(path), path);
   return make_tokenizer(read_json(path), path);
 }

@@ -255,6 +255,15 @@ class PatternParser {
     return set;
   }
 
+  // Chinese characters: the script Han of Unicode 14, with what it has beside the ideographs.
+  static std::vector<std::pair<uint32_t, uint32_t>> han_ranges() {
+    return {{0x2E80, 0x2E99},   {0x2E9B, 0x2EF3},   {0x2F00, 0x2FD5},   {0x3005, 0x3005},
+            {0x3007, 0x3007},   {0x3021, 0x3029},   {0x3038, 0x303B},   {0x3400, 0x4DBF},
+            {0x4E00, 0x9FFF},   {0xF900, 0xFA6D},   {0xFA70, 0xFAD9},   {0x16FE2, 0x16FE3},
+            {0x16FF0, 0x16FF1}, {0x20000, 0x2A6DF}, {0x2A700, 0x2B738}, {0x2B740, 0x2B81D},
+            {0x2B820, 0x2CEA1}, {0x2CEB0, 0x2EBE0}, {0x2F800, 0x2FA1D}, {0x30000, 0x3134A}};
+  }
+
   CodeSet named(bool complement) {
     if (!take("{")) refuse("has '\\p' without a name in braces");
     const size_t end = text_.find('}', at_);
@@ -266,6 +275,10 @@ class PatternParser {
       name.erase(0, 1);
     }
     CodeSet set{.complement = complement};
+    if (name == "Han" || name == "Script=Han" || name == "sc=Han") {
+      set.ranges = han_ranges();
+      return set;
+    }
     set.categories = categories_named(name);
     if (set.categories == 0) refuse(fmt::format("names the class '{}'", printable(name)));
     return set;

@@ -3,6 +3,7 @@
 // number of threads may use one at once.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mase/base/registry.h"
 #include "mase/text/added_tokens.h"
 #include "mase/text/part.h"
 
@@ -33,10 +35,10 @@ class Tokenizer {
             std::optional<Padding> padding);
 
   // tokenizer.json, vocab.txt (BERT), or vocab.json beside merges.txt; or the folder of one of
-  // these.
+  // these; or a file of another kind that has one inside.
   static Tokenizer load(const std::string& path);
-  // Whether the folder has one.
-  static bool is_in(const std::string& folder);
+  // Whether the folder has one, or the file may have one inside.
+  static bool is_in(const std::string& path);
 
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
@@ -75,6 +77,19 @@ class Tokenizer {
   std::shared_ptr<const TokenizerParts> parts_;
   std::shared_ptr<Workers> workers_;
 };
+
+// Files of other kinds that have a tokenizer inside, found by their suffix.
+struct TokenizerFileRecord {
+  static constexpr const char* kind = "tokenizer file";
+  std::string name;
+  std::vector<std::string> aliases = {};
+  std::string summary;
+  std::string suffix;                                  // ".gguf", in lower case
+  std::function<Value(const std::string& path)> read;  // as tokenizer.json would say it
+};
+
+// What tokenizer.json would say of such a file.
+Value tokenizer_file(const std::string& path);
 
 // From the value of a tokenizer.json.
 Tokenizer make_tokenizer(const Value& file, const std::string& place);

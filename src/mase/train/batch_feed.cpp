@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <span>
 
+#include "mase/data/token_rows.h"
+
 namespace mase {
 
 BatchFeed::BatchFeed(const Dataset& dataset, int64_t batch_size, uint64_t seed, int64_t epochs,
@@ -15,8 +17,10 @@ BatchFeed::BatchFeed(const Dataset& dataset, int64_t batch_size, uint64_t seed, 
       batches_((rows_ + batch_size - 1) / batch_size),
       samples_(dataset.train.x),
       orders_(rows_,
-              dataset.train.labels.numel() > 0 ? dataset.train.labels.data<int32_t>() : nullptr,
-              seed, epochs) {
+              dataset.train.labels.numel() > 0 && !has_token_labels(dataset)
+                  ? dataset.train.labels.data<int32_t>()
+                  : nullptr,
+              seed, epochs, keeps_order(dataset)) {
   // Rows are taken in random order: from own memory, in huge pages, this is much faster than from
   // the pages of a mapped file.
   samples_.mutable_raw();
@@ -31,6 +35,7 @@ void BatchFeed::start(int64_t epoch) {
   epoch_ = epoch;
   order_ = &orders_.of(epoch);
   batch_.inputs = {RowTensor(samples_, data_.train.bytes.get())};
+  if (has_token_labels(data_)) batch_.target = RowTensor(data_.train.labels, "target");
   if (data_.train.targets.numel() > 0) batch_.target = RowTensor(data_.train.targets, "target");
 }
 

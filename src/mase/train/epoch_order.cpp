@@ -8,13 +8,19 @@
 
 namespace mase {
 
-EpochOrders::EpochOrders(int64_t rows, const int32_t* labels, uint64_t seed, int64_t epochs)
-    : rows_(static_cast<size_t>(rows)), labels_(labels), seed_(seed), epochs_(epochs) {}
+EpochOrders::EpochOrders(int64_t rows, const int32_t* labels, uint64_t seed, int64_t epochs,
+                         bool keep_order)
+    : rows_(static_cast<size_t>(rows)),
+      labels_(labels),
+      seed_(seed),
+      epochs_(epochs),
+      keep_order_(keep_order) {}
 
 void EpochOrders::shuffle(EpochOrder& order, int64_t epoch) const {
   std::iota(order.rows.begin(), order.rows.end(), 0u);
-  Random(seed_, "shuffle", static_cast<uint64_t>(epoch))
-      .shuffle(order.rows.data(), order.rows.size());
+  if (!keep_order_)
+    Random(seed_, "shuffle", static_cast<uint64_t>(epoch))
+        .shuffle(order.rows.data(), order.rows.size());
   for (size_t i = 0; i < order.labels.size(); ++i) order.labels[i] = labels_[order.rows[i]];
 }
 

@@ -21,7 +21,8 @@ struct EpochOrder {
 class EpochOrders {
  public:
   // `labels`: one for each row, or null. They must outlive this.
-  EpochOrders(int64_t rows, const int32_t* labels, uint64_t seed, int64_t epochs);
+  EpochOrders(int64_t rows, const int32_t* labels, uint64_t seed, int64_t epochs,
+              bool keep_order = false);
 
   // Valid until the next call.
   const EpochOrder& of(int64_t epoch);
@@ -33,6 +34,7 @@ class EpochOrders {
   const int32_t* labels_;
   uint64_t seed_;
   int64_t epochs_;
+  bool keep_order_;
   EpochOrder order_, upcoming_;
   int64_t upcoming_epoch_ = -1;
   std::future<void> shuffling_;  // fills upcoming_; waited for before that goes away

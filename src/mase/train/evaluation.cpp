@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/data/token_rows.h"
+
 #include "mase/train/task.h"
 
 namespace mase {
@@ -31,6 +33,8 @@ int64_t rows_without_scores(const MetricInput& input) {
 }  // namespace
 
 LossFunction loss_for(const Dataset& dataset, const std::string& name, const Value& options) {
+  if (has_token_labels(dataset) && options.is_dict() && !options["weight"].is_null())
+    throw Error("loss.weight", "tokens have no class weights", "leave them out");
   return make_loss(!name.empty() ? name : default_task(dataset).loss, options,
                    dataset.classification, dataset.class_weights);
 }
@@ -49,7 +53,23 @@ void check_split(const Split& split, const Dataset& dataset, const Graph& graph)
                             graph.name, shape_text(wanted)),
                 "choose a network for this data set");
   if (outputs.empty()) throw Error(graph.name, "has no output");
-  const int64_t width = element_count(shapes.at(static_cast<size_t>(outputs[0])));
+  const Shape& result = shapes.at(static_cast<size_t>(outputs[0]));
+  if (has_token_labels(dataset)) {
+    if (result.size() != 3 || split.labels.shape() != Shape{split.rows(), result[1]})
+      throw Error(dataset.name,
+                  fmt::format("each token has a class to be told, the network {} gives {}",
+                              graph.name, shape_text(result)),
+                  "choose one that gives scores of all tokens at each place: ...ForCausalLM, "
+                  "...ForMaskedLM");
+    for (const int32_t label : split.labels.values<int32_t>())
+      if (label >= result[2])
+        throw Error(dataset.name,
+                    fmt::format("token number {} of the {} that the network {} knows", label,
+                                result[2], graph.name),
+                    "the tokenizer is another network's");
+    return;
+  }
+  const int64_t width = element_count(result);
   if (split.labels.numel() > 0) {
     for (const int32_t label : split.labels.values<int32_t>())
       if (label < 0 || label >= width)
@@ -69,6 +89,7 @@ void stream_batches(Program& program, const Split& split, int64_t first, int64_t
                     MetricStream& stream, std::vector<float>& outputs) {
   Batch batch = batch_of(split);
   const int64_t largest = program.options().batch_size;
+  const bool tokens = split.labels.shape().size() == 2;
   MetricInput input;
   input.outputs = element_count(program.output_shape(0)) / largest;
   if (stream.needs_outputs()) outputs.resize(static_cast<size_t>(largest * input.outputs));
@@ -80,7 +101,7 @@ void stream_batches(Program& program, const Split& split, int64_t first, int64_t
       program.read_output(0, outputs.data());
       input.logits = outputs.data();
     }
-    input.rows = batch.size;
+    input.rows = tokens ? std::llround(result.weight) : batch.size;  // those that count
     input.loss = result.loss;
     input.loss_weight = result.weight;
     input.correct = result.correct;
@@ -97,7 +118,9 @@ Score score_rows(Program& program, const Split& split, int64_t first, int64_t la
   const int64_t largest = program.options().batch_size;
   for (batch.first_row = first; batch.first_row < last; batch.first_row += largest) {
     batch.size = std::min(largest, last - batch.first_row);
-    score.add(program.forward(batch), batch.size);
+    const StepResult result = program.forward(batch);
+    // Where each token has a class, those that count are what hits are a share of.
+    score.add(result, split.labels.shape().size() == 2 ? std::llround(result.weight) : batch.size);
   }
   return score;
 }
@@ -128,6 +151,13 @@ Tensor predict_rows(Program& program, const Split& split, Score* score,
 Value evaluation_record(const std::string& split_name, const Split& split, const Tensor& logits,
                         const Score& score, const Dataset& dataset) {
   Dict record{{"split", split_name}, {"rows", split.rows()}};
+  if (has_token_labels(dataset)) {
+    record.set("tokens", score.rows);
+    record.set("loss", score.loss());
+    record.set("accuracy", score.accuracy());
+    record.set("perplexity", std::exp(score.loss()));
+    return record;
+  }
   const bool classes = split.labels.numel() > 0;
   if (split.rows() == 0 || (!classes && split.targets.numel() == 0)) {
     record.set("loss", score.loss());

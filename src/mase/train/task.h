@@ -18,6 +18,7 @@ struct TaskRecord {
   std::vector<std::string> aliases = {};
   std::string summary;
   bool classes = true;               // targets are classes, or else numbers
+  bool each_token = false;           // each token of a row has one
   bool usual = false;                // what such data are for if nobody says
   std::string loss;                  // a LossRecord
   std::vector<std::string> metrics;  // MetricRecords, as curves show them

@@ -7,11 +7,13 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
 #include "mase/base/file.h"
 #include "mase/base/text.h"
+#include "mase/data/token_rows.h"
 #include "mase/train/batch_feed.h"
 #include "mase/train/divergence.h"
 #include "mase/train/evaluation.h"
@@ -308,7 +310,8 @@ class Loop {
       if (feed_.is_shared(index)) sums[1] /= processes_.size();
       event.learning_rate = rate();
       event.loss = sums[0];
-      event.accuracy = sums[1] / static_cast<double>(global_size);
+      event.accuracy = sums[1] / (has_token_labels(data_) ? std::max(1.0, result.weight)
+                                                          : static_cast<double>(global_size));
       if (!std::isfinite(event.loss)) {
         explain_divergence(
             outcome, data_,
@@ -406,7 +409,9 @@ class Loop {
     if (state_.rows == std::min(feed_.rows(), state_.batch * options_.batch_size)) {
       const double rows = static_cast<double>(std::max<int64_t>(1, state_.rows));
       event.train_loss = state_.loss_sum / state_.loss_weight;
-      if (data_.classification) event.train_accuracy = static_cast<double>(state_.hits) / rows;
+      if (data_.classification)
+        event.train_accuracy = static_cast<double>(state_.hits) /
+                               (has_token_labels(data_) ? std::max(1.0, state_.loss_weight) : rows);
       if (event.train_accuracy)
         event.figures.emplace_back("train_acc_epoch", *event.train_accuracy);
       event.figures.emplace_back("train_loss_epoch", *event.train_loss);

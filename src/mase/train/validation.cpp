@@ -2,6 +2,7 @@
 #include "mase/train/validation.h"
 
 #include "mase/base/text.h"
+#include "mase/data/token_rows.h"
 #include "mase/train/evaluation.h"
 
 namespace mase {
@@ -24,6 +25,10 @@ Validation::Validation(const Dataset& dataset, const TaskRecord& task, const Val
   const std::string wanted = curve_name(monitor.empty() ? task.monitor : monitor);
   monitored_ = stream_.find(wanted);
   if (monitored_ == stream_.size()) stream_.choose(wanted, classes);
+  if (has_token_labels(dataset) && stream_.needs_outputs())
+    throw Error("--metrics",
+                "of texts only figures that need no outputs of all tokens are measured",
+                "they are loss, perplexity and accuracy");
   if (!has_rows() && record(monitored_).name != "loss")
     throw Error("--monitor",
                 fmt::format("{} has no validation rows to measure {} on", dataset.name,

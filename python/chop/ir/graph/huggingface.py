@@ -94,7 +94,8 @@ def example_inputs(model: Any, names: Sequence[str], rows: int = 2, length: int 
             found[name] = torch.sin(torch.arange(rows * channels * high * wide).float()).reshape(rows, channels, high, wide)
         else:
             raise Error(f"{name}: what this input looks like is not known; give dummy_in={{'{name}': tensor, ...}}")
-    return found
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    return {name: value.to(device) for name, value in found.items()}
 
 
 def graph_of(model: Any, names: Optional[Sequence[str]] = None, leaves: tuple = (), example: Optional[Dict[str, Any]] = None) -> Any:

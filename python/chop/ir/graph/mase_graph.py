@@ -4,6 +4,7 @@ library with the same surface as far as that goes."""
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Tuple
@@ -109,7 +110,12 @@ class MaseGraph:
                 raise Error("cf_args: a network whose inputs have names (hf_input_names) has all others left out")
             self.model = graph_of(model, hf_input_names, leaves)
         else:
-            self.model = trace(model, cf_args, leaves)
+            try:
+                self.model = trace(model, cf_args, leaves)
+            except Error as error:
+                if "input_ids" not in inspect.signature(model.forward).parameters:
+                    raise
+                raise Error(f"{error}; with hf_input_names=['input_ids', ...] its code is followed on made-up sentences") from error
         self.meta: Dict[str, Any] = {}
         if not skip_init_metadata:
             from chop.passes.graph.metadata import add_common_metadata_analysis_pass, init_metadata_analysis_pass
@@ -195,7 +201,8 @@ class MaseGraph:
             example = values or None
             if example is None and hasattr(self.model, "class_for_deserialization"):
                 example = example_inputs(self.model, [node.target for node in model.graph.nodes if node.op == "placeholder"])
-        meta = {} if model is self.model else {"without_loss": True}
+        # Outputs by name, a loss and the configuration are in the .pt only.
+        meta = {"more_in_pt": True} if hasattr(self.model, "class_for_deserialization") else {}
         return from_torch(model, example, partial=partial, meta=meta)
 
     def _drawn(self) -> Any:
@@ -244,8 +251,10 @@ class MaseGraph:
         from mase import load, to_torch
 
         name = os.fspath(checkpoint)
+        if not os.path.exists(f"{name}.mz") and not os.path.exists(f"{name}.pt"):
+            raise FileNotFoundError(f"{name}: there is no {name}.pt and no {name}.mz, as mg.export({name!r}) writes them")
         native = load(f"{name}.mz") if os.path.exists(f"{name}.mz") or not os.path.exists(f"{name}.pt") else None
-        if native is not None and not (native.meta.get("without_loss") and os.path.exists(f"{name}.pt")):
+        if native is not None and not (native.meta.get("more_in_pt") and os.path.exists(f"{name}.pt")):
             graph = cls(to_torch(native))
         else:  # what export wrote with torch's own means, which run what is in the file
             import torch

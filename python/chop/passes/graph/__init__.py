@@ -27,6 +27,7 @@ _HOMES = {
     "quantization": ["quantize_transform_pass"],
     "reports": ["report_graph_analysis_pass", "report_node_hardware_type_analysis_pass",
                 "report_node_meta_param_analysis_pass", "report_node_shape_analysis_pass", "report_node_type_analysis_pass"],
+    "runtime": ["runtime_analysis_pass"],
     "statistics": ["profile_statistics_analysis_pass"],
     "summary": ["graph_iterator_compare_nodes", "summarize_quantization_analysis_pass"],
     "utils": ["metadata_value_type_cast_transform_pass"],

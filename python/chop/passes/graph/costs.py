@@ -58,10 +58,12 @@ def calculate_flops_mg_analysis_pass(graph: Any, pass_args: Optional[dict] = Non
 
 
 def calculate_flops_bitops_pass(graph: Any, pass_args: Optional[dict] = None) -> Tuple[Any, dict]:
-    """FLOPs, and a lab's total_bitops: the bits of the operands of products; the bit operations beside them."""
+    """What the library's pass finds. total_bitops is a lab's figure of this name, the sums of `precision` over the operands of
+    products; bitops are multiplications times the bits of both operands."""
     graph = as_graph(graph)
-    cost = graph.native().cost(int((pass_args or {}).get("batch_size") or _batch(graph)))
-    return graph, {"total_flops": cost.flops, "total_bitops": _whole(cost.operand_bits), "bitops": _whole(cost.bitops)}
+    batch = int((pass_args or {}).get("batch_size") or _batch(graph))
+    found = graph.native().run_pass("calculate_flops_bitops", {"batch_size": batch}, print=None)
+    return graph, {"total_flops": found["total_flops"], "total_bitops": _whole(found["total_precision_sums"]), "bitops": _whole(found["total_bitops"])}
 
 
 def _whole(number: float) -> Any:

@@ -54,12 +54,12 @@ def _target(graph: Any, node: Any) -> Any:
     return graph.modules[node.target] if node.op == "call_module" else node.target
 
 
-def _config(target: Any, wanted: Dict[str, Tuple[int, int]]) -> Optional[Dict[str, Any]]:
+def _config(name: str, target: Any, wanted: Dict[str, Tuple[int, int]]) -> Optional[Dict[str, Any]]:
     """The config that a node has with these precisions; None: it has them."""
     quantizers = getattr(target, "quantizers", {}) or {}
     config = dict(getattr(target, "config", None) or {})
-    if quantizers and getattr(target, "format", "integer") != "integer":
-        return None
+    if wanted and quantizers and getattr(target, "format", "integer") != "integer":
+        raise Error(f"{name}: its metadata say fixed point, and its numbers are {target.format}; quantise it anew")
     changed = {operand: bits for operand, bits in wanted.items()
                if operand not in quantizers or list(quantizers[operand].precision) != list(bits)}
     if not changed:
@@ -85,7 +85,7 @@ def edited(graph: Any) -> Any:
         if node.op in ("placeholder", "output") or op not in op_records() or node.name not in known:
             continue
         if op_records()[op]["operands"]:
-            config = _config(_target(graph, node), _operands(node, op))
+            config = _config(node.name, _target(graph, node), _operands(node, op))
             if config is not None:
                 rules[node.name] = {"config": config}
     if rules:
@@ -181,14 +181,13 @@ def add_hardware_metadata_analysis_pass(graph: Any, pass_args: Optional[dict] = 
         sizes = _sizes(node, list(limits) if limits is not None else None)
         hardware["verilog_param"] = {**sizes, **planned}
         hardware.setdefault("device_id", -1)
-        if not hardware.get("module"):
-            hardware["module"] = get_mase_op(node)
-        if not hardware.get("toolchain"):
-            hardware["toolchain"] = "INTERNAL_RTL"
         hardware.setdefault("interface", {})
         hardware.setdefault("dependence_files", [])
         if info.get("reason"):
             hardware["reason"] = info["reason"]
+            continue
+        hardware["module"] = hardware.get("module") or get_mase_op(node)
+        hardware["toolchain"] = hardware.get("toolchain") or "INTERNAL_RTL"
     return graph, info
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import Any, Dict, List, Tuple
+import tempfile
+from typing import Any, Dict, List
 
-from mase import _native
+from chop.tools.logger import get_logger
 from mase._native import Error
 
 _KEYS = {"model_name", "device", "dataset", "nsamples", "seqlen", "format", "weight_config", "percdamp", "damping", "order", "block_columns",
@@ -45,10 +46,19 @@ def _tokens(config: Dict[str, Any]) -> Any:
 
 
 def twin(network: Any, ids: Any) -> Any:
-    """The network as a graph of the library, for rows of this length."""
+    """The network as a graph of the library: by its folder, whose families the library reads itself, or by its code, for rows of this
+    length."""
     from chop.ir.graph.huggingface import graph_of, is_huggingface
+    from mase.graph import load
     from mase.torch_import import from_torch
 
+    if is_huggingface(network) and hasattr(network, "save_pretrained"):
+        with tempfile.TemporaryDirectory(prefix="mase-") as folder:
+            network.save_pretrained(folder)
+            try:
+                return load(folder)
+            except Error as error:
+                get_logger("chop").info(f"{type(network).__name__}: its code is followed, as its folder is not read: {error}")
     graph = graph_of(network, ["input_ids"]) if is_huggingface(network) or hasattr(network, "config") else network
     return from_torch(graph, {"input_ids": ids[:2]} if graph is not network else ids[:2])
 
@@ -99,35 +109,44 @@ def run_gptq(network: Any, gptq_config: Dict[str, Any]) -> Any:
     return network
 
 
-def _rotated(model: Any, online_rotate: bool) -> Tuple[Any, Any]:
+def _own_head(model: Any) -> None:
+    """A head that shares its table with the embedding gets its own."""
     import torch
 
-    if "rotate" not in _native.passes():
-        raise Error("rotate: this build has no pass of that name")
-    if online_rotate:
-        raise Error("online_rotate: rotations while the network runs are the library's (pass rotate, online = true); a torch module keeps its forward")
     if model.lm_head.weight is model.model.embed_tokens.weight:
         model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+        if hasattr(getattr(model, "config", None), "tie_word_embeddings"):
+            model.config.tie_word_embeddings = False  # or its files would share them again
+
+
+def _rotated(model: Any, online_rotate: bool) -> Any:
+    import torch
+
+    if online_rotate:
+        raise Error("online_rotate: rotations while the network runs would be another network; a torch module keeps its forward")
+    _own_head(model)
     native = twin(model, torch.zeros(2, 8, dtype=torch.int64))
-    report = native.run_pass("rotate", {}, print=None)
+    native.run_pass("rotate", {}, print=None)
     own = dict(model.named_parameters())
+    turned = {name: value for name, value in native.state_dict().items() if name in own}
+    lost = [name for name in own if name not in turned]
+    if lost:
+        raise Error(f"rotate: the rotated network has no '{lost[0]}', which the module has")
     with torch.no_grad():
-        for name, value in native.state_dict().items():
-            if name not in own:
-                raise Error(f"rotate: the rotated network has a tensor '{name}' that the module has not")
+        for name, value in turned.items():
             own[name].copy_(torch.from_numpy(value.copy()).to(own[name]))
-    return model, report
+    return model
 
 
 def rotate_llama(model: Any, online_rotate: bool = False) -> Any:
-    """Turns the weights of a decoder so that no channel sticks out (QuaRot), gains of norms fused first, in place; its outputs stay, which
-    the library checks. Returns the model."""
-    return _rotated(model, online_rotate)[0]
+    """Turns the weights of a decoder so that no channel sticks out (QuaRot), gains of norms fused first, in place, by the library's pass
+    rotate, which checks that outputs stay. Returns the model."""
+    return _rotated(model, online_rotate)
 
 
 def rotate_qwen3(model: Any, online_rotate: bool = False) -> Any:
     """As rotate_llama."""
-    return _rotated(model, online_rotate)[0]
+    return _rotated(model, online_rotate)
 
 
 def fuse_rms_norms(model: Any) -> Any:
@@ -135,8 +154,7 @@ def fuse_rms_norms(model: Any) -> Any:
     the embedding gets its own first."""
     import torch
 
-    if model.lm_head.weight is model.model.embed_tokens.weight:
-        model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+    _own_head(model)
     pairs = [(model.model.norm, [model.lm_head])]
     for layer in model.model.layers:
         attention, mlp = layer.self_attn, layer.mlp

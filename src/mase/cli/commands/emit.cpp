@@ -57,8 +57,10 @@ int run(const Arguments& arguments) {
   const EmittedDesign& emitted = result.design.emitted;
   if (!cost.timed)
     fmt::print(
-        "estimate: {:.0f} LUTs, {} multiplier blocks, {} register bits, {} bits of memory (a model, "
-        "not synthesised); a row every {} clock cycles, {} from its first element to its last result\n{}",
+        "estimate: {:.0f} LUTs, {} multiplier blocks, {} register bits, {} bits of memory (a "
+        "model, "
+        "not synthesised); a row every {} clock cycles, {} from its first element to its last "
+        "result\n{}",
         cost.luts, cost.dsps, cost.registers, cost.memory_bits, emitted.interval, emitted.latency,
         folding_note(network.lowered.graph, cost));
   else

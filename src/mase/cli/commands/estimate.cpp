@@ -43,10 +43,10 @@ int run(const Arguments& arguments) {
   }
   if (!cost.timed) {
     fmt::print(
-        "{:.0f} LUTs, {} multiplier blocks, {} register bits (a model, not synthesised); a row "
-        "every {} clock "
-        "cycles, {} from its first element to its last result\n",
-        cost.luts, cost.dsps, cost.registers, design.emitted.interval, design.emitted.latency);
+        "{:.0f} LUTs, {} multiplier blocks, {} register bits, {} bits of memory (a model, not "
+        "synthesised); a row every {} clock cycles, {} from its first element to its last result\n",
+        cost.luts, cost.dsps, cost.registers, cost.memory_bits, design.emitted.interval,
+        design.emitted.latency);
     fmt::print("{}\n{}", stated_error(cost), folding_note(network.lowered.graph, cost));
     return 0;
   }

@@ -38,7 +38,7 @@ int run(const Arguments& arguments) {
   ExperimentSpec spec = experiment_spec(settings);
   const std::string folder = spec.network.load;
   if (folder.empty())
-    throw Error("--load", "is missing", "name the folder of a network: --load FOLDER");
+    throw Error("--load", "is missing", "name the network's folder or .gguf file: --load FOLDER");
   if (settings.has("prompt") == settings.has("input"))
     throw Error("--prompt", "give either this or --input", "a text, or a .npy of token numbers");
   GenerateSpec wanted{.tokens = settings["tokens"].as_int(),

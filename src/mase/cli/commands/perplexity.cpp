@@ -17,7 +17,7 @@ int run(const Arguments& arguments) {
   for (const std::string& warning : settings.warnings) log.warning(warning);
   ExperimentSpec spec = experiment_spec(settings);
   if (spec.network.load.empty())
-    throw Error("--load", "is missing", "name the folder of a network: --load FOLDER");
+    throw Error("--load", "is missing", "name the network's folder or .gguf file: --load FOLDER");
   if (!settings.has("input"))
     throw Error("--input", "is missing", "name a text or token numbers: --input text.txt");
   const std::string input = settings["input"].as_string(), folder = spec.network.load;

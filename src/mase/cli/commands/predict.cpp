@@ -13,6 +13,7 @@
 #include "mase/run/experiment.h"
 #include "mase/run/input_rows.h"
 #include "mase/run/sentences.h"
+#include "mase/text/tokenizer.h"
 #include "mase/train/metric.h"
 
 namespace mase::predict_command {
@@ -132,7 +133,7 @@ int run(const Arguments& arguments) {
   // Sentences of any length, images of any size: the network is built for those that are given. One
   // that has a single input takes the size of the first file.
   // Of sentences for a folder each length gets a network of its own when they are predicted.
-  if (std::filesystem::is_directory(spec.network.load) &&
+  if ((std::filesystem::is_directory(spec.network.load) || Tokenizer::is_in(spec.network.load)) &&
       !are_sentences_for_folder(spec.network.load, rows_files))
     for (const std::string& file : rows_files) {
       spec.network.input_shapes.push_back(input_shape(file, reading));

@@ -8,6 +8,17 @@
 namespace mase::synth_command {
 namespace {
 
+// What is neither a look-up table nor a register.
+std::string beside_logic(const Synthesis& result) {
+  std::string text;
+  if (result.dsps + result.memories > 0)
+    text += fmt::format("{} multiplier blocks, {} memories of eight LUTs, ", result.dsps,
+                        result.memories);
+  if (result.shifts > 0) text += fmt::format("{} shift registers of a LUT, ", result.shifts);
+  if (result.blocks > 0) text += fmt::format("{:.1f} memory blocks of 36 kbit, ", result.blocks);
+  return text;
+}
+
 int run(const Arguments& arguments) {
   const std::string folder = arguments["folder"].as_string();
   const bool json = arguments["json"].as_bool();
@@ -31,11 +42,7 @@ int run(const Arguments& arguments) {
       "yosys {}: {} LUTs, {} carry blocks, {} inverters, {} wide muxes, {} registers, {}{} "
       "levels (longest path, cells), {:.1f} s\n",
       result.flow, result.luts, result.carries, result.inverters, result.muxes, result.registers,
-      result.dsps + result.memories > 0
-          ? fmt::format("{} multiplier blocks, {} memories of eight LUTs, ", result.dsps,
-                        result.memories)
-          : "",
-      result.levels, result.seconds);
+      beside_logic(result), result.levels, result.seconds);
   for (const std::string& line : next_steps({"ch report " + folder})) fmt::print("{}\n", line);
   return 0;
 }

@@ -66,20 +66,16 @@ std::string confusion_table(const Value& record) {
 // What the network said of each row, so that others can draw their own curves.
 constexpr int64_t most_outputs_written = 2'000'000;
 
-void add_outputs(Value& record, const Evaluation& result, const Dataset& data) {
+void add_outputs(Value& record, const Evaluation& result, const Tensor& of_rows) {
+  if (result.outputs.numel() == 0) return;  // texts: there are too many
   const int64_t rows = result.score.rows,
                 width = result.outputs.numel() / std::max<int64_t>(1, rows);
   const float* from = result.outputs.data<float>();
   List list, labels;
   for (int64_t row = 0; row < rows; ++row, from += width) list.push_back(List(from, from + width));
   record["outputs"] = std::move(list);
-  for (const auto& [name, split] :
-       {std::pair{"train", &data.train}, {"validation", &data.validation}, {"test", &data.test}}) {
-    // Validation rows may be the training rows themselves, which count once.
-    const bool again = split != &data.train && split->x.raw() == data.train.x.raw();
-    if ((result.split == name || (result.split == "all" && !again)) && split->labels.numel() > 0)
-      for (const int32_t label : split->labels.values<int32_t>()) labels.push_back(int64_t{label});
-  }
+  if (of_rows.numel() > 0)
+    for (const int32_t label : of_rows.values<int32_t>()) labels.push_back(int64_t{label});
   if (!labels.empty()) record["labels"] = std::move(labels);
 }
 
@@ -144,7 +140,7 @@ int run(const Arguments& arguments) {
   }
   if (settings.has("json")) {
     if (result.outputs.numel() <= most_outputs_written)
-      add_outputs(record, result, dataset);
+      add_outputs(record, result, experiment.split(split_name).labels);
     else
       log.warning(fmt::format("--json: {} outputs are left out; ch predict writes them",
                               with_thousands(result.outputs.numel())));

@@ -14,7 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Labels are padded with zeros up to whole vectors. A sample with a NaN or an infinite largest
+// Labels are padded with zeros up to whole vectors; a sample with a negative one does not count. A
+// sample with a NaN or an infinite largest
 // logit has no class and is no hit.
 reference::CrossEntropyResult CrossEntropy(const float* HWY_RESTRICT logits, int64_t classes,
                                            int64_t stride, int64_t n,
@@ -36,7 +37,8 @@ reference::CrossEntropyResult CrossEntropy(const float* HWY_RESTRICT logits, int
     auto best = hn::Zero(di);
     auto known = hn::Eq(top, top);
     V chosen = hn::IfThenElseZero(hn::RebindMask(d, hn::Eq(label, hn::Zero(di))), top);
-    V weight = hn::Set(d, class_weights ? class_weights[0] : 1.0f);
+    const auto counts = hn::RebindMask(d, hn::Gt(label, hn::Set(di, -1)));
+    V weight = hn::IfThenElseZero(counts, hn::Set(d, class_weights ? class_weights[0] : 1.0f));
     for (int64_t c = 1; c < classes; ++c) {
       const V x = hn::Load(d, logits + c * stride + b);
       const auto number = hn::Set(di, static_cast<int32_t>(c));

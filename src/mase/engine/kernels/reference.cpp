@@ -238,8 +238,8 @@ CrossEntropyResult cross_entropy(const float* logits, int64_t classes, int64_t s
     double total = 0;
     for (int64_t c = 0; c < classes; ++c) total += std::exp(logits[c * stride + b] - top);
     const int32_t label = labels[b];
-    const double weight = class_weights ? class_weights[label] : 1.0;
-    result.loss += weight * (std::log(total) + top - logits[label * stride + b]);
+    const double weight = label < 0 ? 0.0 : class_weights ? class_weights[label] : 1.0;
+    result.loss += weight * (std::log(total) + top - logits[std::max(label, 0) * stride + b]);
     result.correct += chosen_class(logits + b, classes, stride) == label;
     if (!g) continue;
     for (int64_t c = 0; c < classes; ++c)

@@ -28,48 +28,39 @@ Slot lower(Lowerer& to, const Value& attributes, const std::vector<Slot>& operan
 }
 
 Step forward(Plan& plan, Primitive& p) {
-  Step step{"argmax", "", p.in, {p.out}};
   const Shape rows = plan.at(p.in[0]).row_shape();
   const auto place = static_cast<size_t>(p.as<ArgmaxPayload>().place);
   int64_t outer = 1, inner = 1;
   const int64_t size = rows[place], stride = plan.row_stride(p.in[0]);
   for (size_t i = 0; i < rows.size(); ++i)
     if (i != place) (i < place ? outer : inner) *= rows[i];
-  const int most = plan.scratch("most", stride), x = p.in[0], out = p.out;
-  step.write({most});
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, from = memory[x], to = memory[out], best = memory[most]](const Run& run) {
-      const int64_t lanes = plan.lanes(x, run);
-      for (int64_t o = 0; o < outer; ++o)
-        for (int64_t i = 0; i < inner; ++i) {
-          const float* first = from + (o * size * inner + i) * stride;
-          float* places = to + (o * inner + i) * stride;
-          std::copy_n(first, lanes, best);
-          std::fill_n(places, lanes, 0.0f);
-          for (int64_t k = 1; k < size; ++k) {
-            const float* row = first + k * inner * stride;
-            for (int64_t l = 0; l < lanes; ++l) {  // without a branch
-              const bool better = ((row[l] > best[l]) | (row[l] != row[l])) & (best[l] == best[l]);
-              best[l] = better ? row[l] : best[l];
-              places[l] = better ? static_cast<float>(k) : places[l];
+  return make_step(
+      "argmax", "", {p.in[0]}, {p.out, plan.scratch("most", stride)},
+      [=, &plan, x = p.in[0]](const Run& run, const float* from, float* to, float* best) {
+        const int64_t lanes = plan.lanes(x, run);
+        for (int64_t o = 0; o < outer; ++o)
+          for (int64_t i = 0; i < inner; ++i) {
+            const float* first = from + (o * size * inner + i) * stride;
+            float* places = to + (o * inner + i) * stride;
+            std::copy_n(first, lanes, best);
+            std::fill_n(places, lanes, 0.0f);
+            for (int64_t k = 1; k < size; ++k) {
+              const float* row = first + k * inner * stride;
+              for (int64_t l = 0; l < lanes; ++l) {  // without a branch
+                const bool better =
+                    ((row[l] > best[l]) | (row[l] != row[l])) & (best[l] == best[l]);
+                best[l] = better ? row[l] : best[l];
+                places[l] = better ? static_cast<float>(k) : places[l];
+              }
             }
           }
-        }
-    };
-  };
-  return step;
+      });
 }
 
 void reference(Reference& call) {
   const size_t dim =
       dimension_of(call.plan.at(call.primitive.in[0]), call.primitive.as<ArgmaxPayload>().place);
-  const Array& x = call.in[0];
-  each_index(call.out.shape, [&](const Shape& index) {
-    Shape at = index, best = index;
-    for (at[dim] = 1; at[dim] < x.shape[dim]; ++at[dim])
-      if (value_at(x, at) > value_at(x, best)) best = at;
-    value_at(call.out, index) = static_cast<double>(best[dim]);
-  });
+  run_op(call, "argmax", Dict{{"dim", static_cast<int64_t>(dim)}, {"keepdim", true}});
 }
 
 Slot generate(Trial& trial) {

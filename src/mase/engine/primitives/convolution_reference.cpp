@@ -6,21 +6,9 @@
 #include "mase/engine/primitives/convolution.h"
 #include "mase/engine/reference.h"
 #include "mase/engine/trial.h"
+#include "mase/ops/windows.h"
 
 namespace mase::engine {
-namespace {
-
-// The place in an image of `size` that a padded place means; -1: zero.
-int64_t unpadded_place(int64_t at, int64_t size, PaddingMode mode) {
-  if (at >= 0 && at < size) return at;
-  if (mode == PaddingMode::replicate) return std::clamp<int64_t>(at, 0, size - 1);
-  if (mode == PaddingMode::circular) return (at % size + size) % size;
-  if (mode == PaddingMode::reflect) return at < 0 ? -at : 2 * (size - 1) - at;
-  return -1;
-}
-
-}  // namespace
-
 void each_product(
     const Lowering::Convolution& options, const Shape& weights, const Shape& image,
     const Shape& result,
@@ -35,9 +23,9 @@ void each_product(
       tap[0] = at[1];
       Shape place = {at[0], group * ins + tap[1]};
       for (size_t i = 0; i < windows.kernel.size(); ++i)
-        place.push_back(unpadded_place(at[i + 2] * windows.stride[i] - windows.padding_before[i] +
-                                           tap[i + 2] * windows.dilation[i],
-                                       image[i + 2], options.padding_mode));
+        place.push_back(padded_source(at[i + 2] * windows.stride[i] - windows.padding_before[i] +
+                                          tap[i + 2] * windows.dilation[i],
+                                      image[i + 2], options.padding_mode));
       if (std::find(place.begin(), place.end(), -1) == place.end()) visit(at, tap, place);
     });
   });

@@ -72,20 +72,15 @@ Kernel kernel_of(const Plan& plan, const Primitive& p, const float* in, float* o
 
 Step forward(Plan& plan, Primitive& p) {
   Step step{"dropout", fmt::format("p={}", p.as<DropoutPayload>().probability), p.in, {p.out}};
-  step.bind = [p, &plan](const Memory& memory) {
-    return kernel_of(plan, p, memory[p.in[0]], memory[p.out], false);
+  step.bind = [p = p, &plan](const Memory& memory) {
+    return kernel_of(plan, p, memory[p.in[0]], memory[p.out], p.accumulate);
   };
   return step;
 }
 
+// The same draws of what comes back.
 void gradient(Backward& backward, const Primitive& p, int gradient) {
-  const Target t = backward.target(p.in[0]);
-  if (t.tensor < 0) return;
-  Step step{"dropout_gradient", "", {gradient}, {t.tensor}};
-  step.bind = [=, &plan = backward.plan()](const Memory& memory) {
-    return kernel_of(plan, p, memory[gradient], memory[t.tensor], t.accumulate);
-  };
-  backward.push(std::move(step));
+  backward.send("dropout", {.in = {gradient}, .payload = p.payload}, p.in[0]);
 }
 
 // The draw of each element by itself, from its row and its place in its sample.
@@ -123,6 +118,7 @@ const Register<PrimitiveRecord> registered{{
     .payload = typeid(DropoutPayload),
     .variants = {{"lanes", forward}},
     .reference = reference,
+    .accumulates = true,
     .gradient = gradient,
     .generate = generate,
 }};

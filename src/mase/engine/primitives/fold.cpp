@@ -17,22 +17,18 @@ Factors factors_of(Plan& plan, const Primitive& p) {
   factors.weight = plan.scratch("folded weight", out * in);
   factors.bias = plan.scratch("folded bias", out);
   const ScaleShiftStage own = *norm;
-  const int w = p.weight, b = p.bias, folded_weight = factors.weight, folded_bias = factors.bias;
-  Step step{"fold_batch_norm", "", {own.mean, own.variance}, {folded_weight, folded_bias}};
-  step.read({w, b, own.weight, own.bias});
-  step.bind = [=](const Memory& memory) -> Kernel {
-    return [=, w = memory.at(w), b = memory.at(b), nw = memory.at(own.weight),
-            nb = memory.at(own.bias), mean = memory[own.mean], var = memory[own.variance],
-            to = memory[folded_weight], bias = memory[folded_bias]](const Run&) {
-      for (int64_t o = 0; o < out; ++o) {
-        const double scale = (nw ? nw[o] : 1.0) / std::sqrt(var[o] + own.eps);
-        for (int64_t i = o * in; i < (o + 1) * in; ++i)
-          to[i] = static_cast<float>((w ? w[i] : 1.0) * scale);
-        bias[o] = static_cast<float>(((b ? b[o] : 0.0) - mean[o]) * scale + (nb ? nb[o] : 0.0));
-      }
-    };
-  };
-  plan.prepare.push_back(std::move(step));
+  plan.prepare.push_back(make_step(
+      "fold_batch_norm", "", {own.mean, own.variance, p.weight, p.bias, own.weight, own.bias},
+      {factors.weight, factors.bias},
+      [=](const Run&, const float* mean, const float* var, const float* w, const float* b,
+          const float* nw, const float* nb, float* to, float* bias) {
+        for (int64_t o = 0; o < out; ++o) {
+          const double scale = (nw ? nw[o] : 1.0) / std::sqrt(var[o] + own.eps);
+          for (int64_t i = o * in; i < (o + 1) * in; ++i)
+            to[i] = static_cast<float>((w ? w[i] : 1.0) * scale);
+          bias[o] = static_cast<float>(((b ? b[o] : 0.0) - mean[o]) * scale + (nb ? nb[o] : 0.0));
+        }
+      }));
   return factors;
 }
 

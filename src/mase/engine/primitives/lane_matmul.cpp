@@ -30,6 +30,9 @@ struct Geometry {
   int64_t n_step() const { return rows_are_k ? 1 : b_stride; }
   int64_t k_step() const { return rows_are_k ? b_stride : 1; }
   int64_t b_lanes() const { return rows_are_k ? n : k; }
+  int64_t result(size_t q, int64_t sample) const {  // first float of a matrix of the result
+    return static_cast<int64_t>(q) * n * out_stride + sample * m;
+  }
 };
 
 std::vector<int64_t> matrices(const Shape& lead, const TensorInfo& operand, int64_t floats) {
@@ -61,10 +64,23 @@ Geometry geometry_of(const Plan& plan, const Primitive& p) {
   return g;
 }
 
-std::shared_ptr<std::vector<int64_t>> offsets(int64_t count, int64_t stride) {
-  auto table = std::make_shared<std::vector<int64_t>>(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) (*table)[static_cast<size_t>(i)] = i * stride;
+std::vector<int64_t> offsets(int64_t count, int64_t stride) {
+  std::vector<int64_t> table(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) table[static_cast<size_t>(i)] = i * stride;
   return table;
+}
+
+// out[n][m] from a[k][m], whose rows begin at `rows`; or back.
+kernels::ShiftedShape product_of(const Geometry& g, const std::vector<int64_t>& rows, bool back) {
+  kernels::ShiftedShape shape{};
+  shape.out = back ? g.k : g.n;
+  shape.in = back ? g.n : g.k;
+  shape.out_step = back ? g.k_step() : g.n_step();
+  shape.in_step = back ? g.n_step() : g.k_step();
+  shape.offsets = rows.data();
+  shape.y_stride = back ? g.a_stride : g.out_stride;
+  shape.n = g.m;
+  return shape;
 }
 
 // Calls body(sample, matrix) for all of them; those of one sample are one thread's, so that
@@ -79,90 +95,48 @@ void each_matrix(const Geometry& g, int64_t samples, const Body& body) {
 
 Step forward(Plan& plan, Primitive& p) {
   const Geometry g = geometry_of(plan, p);
-  Step step{"lane_matmul",
-            fmt::format("{} x [{} x {} x {}]", g.a_matrix.size(), g.m, g.k, g.n),
-            p.in,
-            {p.out}};
-  step.bind = [g, in = p.in, out = p.out](const Memory& memory) -> Kernel {
-    const auto rows = offsets(g.k, g.a_stride);
-    return [=, a = memory[in[0]], b = memory[in[1]], to = memory[out]](const Run& run) {
-      each_matrix(g, run.n, [&](int64_t sample, size_t q) {
-        kernels::ShiftedShape shape{};
-        shape.out = g.n;
-        shape.in = g.k;
-        shape.out_step = g.n_step();
-        shape.in_step = g.k_step();
-        shape.offsets = rows->data();
-        shape.y_stride = g.out_stride;
-        shape.n = g.m;
-        kernels::shifted_linear(shape, b + g.b_matrix[q] + sample * g.b_lanes(), nullptr,
-                                a + g.a_matrix[q] + sample * g.m,
-                                to + static_cast<int64_t>(q) * g.n * g.out_stride + sample * g.m,
-                                {}, false);
+  return make_step(
+      "lane_matmul", fmt::format("{} x [{} x {} x {}]", g.a_matrix.size(), g.m, g.k, g.n),
+      {p.in[0], p.in[1]}, {p.out},
+      [g, rows = offsets(g.k, g.a_stride)](const Run& run, const float* a, const float* b,
+                                           float* to) {
+        each_matrix(g, run.n, [&](int64_t sample, size_t q) {
+          kernels::shifted_linear(
+              product_of(g, rows, false), b + g.b_matrix[q] + sample * g.b_lanes(), nullptr,
+              a + g.a_matrix[q] + sample * g.m, to + g.result(q, sample), {}, false);
+        });
       });
-    };
-  };
-  return step;
-}
-
-// da[k][m] += sum over n of b(n, k) g[n][m]
-void left_gradient(Backward& backward, const Primitive& p, const Geometry& g, int gradient) {
-  const Target t = backward.target(p.in[0]);
-  if (t.tensor < 0) return;
-  Step step{"lane_matmul_gradient", "left", {p.in[1], gradient}, {t.tensor}};
-  step.bind = [=, right = p.in[1]](const Memory& memory) -> Kernel {
-    const auto rows = offsets(g.n, g.out_stride);
-    return [=, b = memory[right], up = memory[gradient], to = memory[t.tensor]](const Run& run) {
-      if (!t.accumulate) std::fill_n(to, g.a_floats, 0.0f);
-      each_matrix(g, run.n, [&](int64_t sample, size_t q) {
-        kernels::ShiftedShape shape{};
-        shape.out = g.k;
-        shape.in = g.n;
-        shape.out_step = g.k_step();
-        shape.in_step = g.n_step();
-        shape.offsets = rows->data();
-        shape.y_stride = g.a_stride;
-        shape.n = g.m;
-        kernels::shifted_linear(shape, b + g.b_matrix[q] + sample * g.b_lanes(), nullptr,
-                                up + static_cast<int64_t>(q) * g.n * g.out_stride + sample * g.m,
-                                to + g.a_matrix[q] + sample * g.m, {}, true);
-      });
-    };
-  };
-  backward.push(std::move(step));
-}
-
-// db(n, k) += sum over m of g[n][m] a[k][m]
-void right_gradient(Backward& backward, const Primitive& p, const Geometry& g, int gradient) {
-  const Target t = backward.target(p.in[1]);
-  if (t.tensor < 0) return;
-  Step step{"lane_matmul_gradient", "right", {p.in[0], gradient}, {t.tensor}};
-  step.bind = [=, left = p.in[0]](const Memory& memory) -> Kernel {
-    const auto rows = offsets(g.k, g.a_stride);
-    return [=, a = memory[left], up = memory[gradient], to = memory[t.tensor]](const Run& run) {
-      if (!t.accumulate) std::fill_n(to, g.b_floats, 0.0f);
-      each_matrix(g, run.n, [&](int64_t sample, size_t q) {
-        kernels::ShiftedShape shape{};
-        shape.out = g.n;
-        shape.in = g.k;
-        shape.out_step = g.n_step();
-        shape.in_step = g.k_step();
-        shape.offsets = rows->data();
-        shape.y_stride = g.out_stride;
-        shape.n = g.m;
-        kernels::shifted_gradient(
-            shape, up + static_cast<int64_t>(q) * g.n * g.out_stride + sample * g.m,
-            a + g.a_matrix[q] + sample * g.m, to + g.b_matrix[q] + sample * g.b_lanes(), true);
-      });
-    };
-  };
-  backward.push(std::move(step));
 }
 
 void gradient(Backward& backward, const Primitive& p, int gradient) {
   const Geometry g = geometry_of(backward.plan(), p);
-  left_gradient(backward, p, g, gradient);
-  right_gradient(backward, p, g, gradient);
+  if (const Target t = backward.target(p.in[0]); t.tensor >= 0)
+    // da[k][m] += sum over n of b(n, k) g[n][m]
+    backward.push(make_step("lane_matmul_gradient", "left", {p.in[1], gradient}, {t.tensor},
+                            [g, t, rows = offsets(g.n, g.out_stride)](
+                                const Run& run, const float* b, const float* up, float* to) {
+                              if (!t.accumulate) std::fill_n(to, g.a_floats, 0.0f);
+                              each_matrix(g, run.n, [&](int64_t sample, size_t q) {
+                                kernels::shifted_linear(product_of(g, rows, true),
+                                                        b + g.b_matrix[q] + sample * g.b_lanes(),
+                                                        nullptr, up + g.result(q, sample),
+                                                        to + g.a_matrix[q] + sample * g.m, {},
+                                                        true);
+                              });
+                            }));
+  if (const Target t = backward.target(p.in[1]); t.tensor >= 0)
+    // db(n, k) += sum over m of g[n][m] a[k][m]
+    backward.push(make_step("lane_matmul_gradient", "right", {p.in[0], gradient}, {t.tensor},
+                            [g, t, rows = offsets(g.k, g.a_stride)](const Run& run, const float* a,
+                                                                    const float* up, float* to) {
+                              if (!t.accumulate) std::fill_n(to, g.b_floats, 0.0f);
+                              each_matrix(g, run.n, [&](int64_t sample, size_t q) {
+                                kernels::shifted_gradient(
+                                    product_of(g, rows, false), up + g.result(q, sample),
+                                    a + g.a_matrix[q] + sample * g.m,
+                                    to + g.b_matrix[q] + sample * g.b_lanes(), true);
+                              });
+                            }));
 }
 
 Slot generate(Trial& trial) {

@@ -9,22 +9,20 @@ namespace mase::engine::lane_sums_primitive {
 namespace {
 
 Step vectors(Plan& plan, Primitive& p) {
-  const int x = p.in[0], out = p.out;
-  const bool accumulate = p.accumulate;
-  const int64_t count = element_count(plan.at(out).shape), stride = plan.row_stride(x);
+  const int x = p.in[0];
+  const int64_t count = element_count(plan.at(p.out).shape), stride = plan.row_stride(x);
   const int64_t groups = count > 0 ? plan.at(x).rows() / count : 0;
-  Step step{"lane_sums", "", {x}, {out}};
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, from = memory[x], to = memory[out]](const Run& run) {
-      const int64_t lanes = plan.lanes(x, run);
-      for (int64_t i = 0; i < groups; ++i)
-        for (int64_t o = 0; o < count; ++o) {
-          const auto sum = static_cast<float>(kernels::sum(from + (i * count + o) * stride, lanes));
-          to[o] = accumulate || i > 0 ? to[o] + sum : sum;
-        }
-    };
-  };
-  return step;
+  return make_step(
+      "lane_sums", "", {x}, {p.out},
+      [=, &plan, accumulate = p.accumulate](const Run& run, const float* from, float* to) {
+        const int64_t lanes = plan.lanes(x, run);
+        for (int64_t i = 0; i < groups; ++i)
+          for (int64_t o = 0; o < count; ++o) {
+            const auto sum =
+                static_cast<float>(kernels::sum(from + (i * count + o) * stride, lanes));
+            to[o] = accumulate || i > 0 ? to[o] + sum : sum;
+          }
+      });
 }
 
 void reference(Reference& call) {

@@ -39,23 +39,19 @@ Geometry geometry_of(const Plan& plan, const Primitive& p) {
 
 Step vectors(Plan& plan, Primitive& p) {
   const Factors factors = factors_of(plan, p);
-  const int weight = factors.weight, bias = factors.bias, x = p.in[0], out = p.out;
-  const bool relu = factors.rest.limits().is_relu(), accumulate = p.accumulate;
-  Step step{"linear" + factors.rest.text(), "", {x, weight}, {out}};
-  step.read({bias});
   const Geometry geometry = geometry_of(plan, p);
-  step.detail = fmt::format("{} -> {}", geometry.shape.in, geometry.shape.out);
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, w = memory[weight], b = memory.at(bias), from = memory[x],
-            to = memory[out]](const Run& run) {
-      kernels::LinearShape shape = geometry.shape;
-      shape.n = plan.lanes(x, run);
-      for (int64_t i = 0; i < geometry.groups; ++i)
-        kernels::linear(shape, w, b, from + i * shape.in * shape.stride,
-                        to + i * shape.out * shape.stride, relu, accumulate);
-    };
-  };
-  return step;
+  return make_step(
+      "linear" + factors.rest.text(),
+      fmt::format("{} -> {}", geometry.shape.in, geometry.shape.out),
+      {p.in[0], factors.weight, factors.bias}, {p.out},
+      [=, &plan, x = p.in[0], relu = factors.rest.limits().is_relu(), accumulate = p.accumulate](
+          const Run& run, const float* from, const float* w, const float* b, float* to) {
+        kernels::LinearShape shape = geometry.shape;
+        shape.n = plan.lanes(x, run);
+        for (int64_t i = 0; i < geometry.groups; ++i)
+          kernels::linear(shape, w, b, from + i * shape.in * shape.stride,
+                          to + i * shape.out * shape.stride, relu, accumulate);
+      });
 }
 
 // As integers where the operands are such; a batch in which one is not is computed as above.

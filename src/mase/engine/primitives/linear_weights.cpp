@@ -13,7 +13,7 @@ namespace {
 
 Step vectors(Plan& plan, Primitive& p) {
   const int x = p.in[0], g = p.in[1], out = p.out;
-  const bool transposed = p.as<LinearWeightsPayload>().transposed, accumulate = p.accumulate;
+  const bool transposed = p.as<LinearWeightsPayload>().transposed;
   const Shape& w = plan.at(out).shape;
   kernels::LinearShape geometry{};
   geometry.out = w[transposed ? 1 : 0];
@@ -23,23 +23,22 @@ Step vectors(Plan& plan, Primitive& p) {
   geometry.stride = plan.row_stride(g);
   geometry.threads = plan.options.threads;
   const int64_t groups = geometry.out > 0 ? plan.at(g).rows() / geometry.out : 0;
-  Step step{"linear_weights", fmt::format("{} -> {}", geometry.in, geometry.out), {x, g}, {out}};
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, from = memory[x], ups = memory[g], to = memory[out]](const Run& run) {
-      // The lanes in pieces whose rows stay in cache while all products are formed.
-      constexpr int64_t piece = 1024;
-      kernels::LinearShape shape = geometry;
-      const int64_t lanes = plan.lanes(x, run);
-      for (int64_t i = 0; i < groups; ++i)
-        for (int64_t first = 0; first == 0 || first < lanes; first += piece) {
-          shape.n = std::min(piece, lanes - first);
-          kernels::linear_gradient(shape, ups + i * shape.out * shape.stride + first,
-                                   from + i * shape.in * shape.stride + first, to, nullptr,
-                                   accumulate || i > 0 || first > 0);
-        }
-    };
-  };
-  return step;
+  return make_step("linear_weights", fmt::format("{} -> {}", geometry.in, geometry.out), {x, g},
+                   {out},
+                   [=, &plan, accumulate = p.accumulate](const Run& run, const float* from,
+                                                         const float* ups, float* to) {
+                     // The lanes in pieces whose rows stay in cache while all products are formed.
+                     constexpr int64_t piece = 1024;
+                     kernels::LinearShape shape = geometry;
+                     const int64_t lanes = plan.lanes(x, run);
+                     for (int64_t i = 0; i < groups; ++i)
+                       for (int64_t first = 0; first == 0 || first < lanes; first += piece) {
+                         shape.n = std::min(piece, lanes - first);
+                         kernels::linear_gradient(shape, ups + i * shape.out * shape.stride + first,
+                                                  from + i * shape.in * shape.stride + first, to,
+                                                  nullptr, accumulate || i > 0 || first > 0);
+                       }
+                   });
 }
 
 void reference(Reference& call) {

@@ -22,19 +22,25 @@ bool gradient_comes_forward(const Plan& plan, const Primitive& p) {
 namespace {
 
 int32_t* labels_in(float* memory) { return reinterpret_cast<int32_t*>(memory); }
+const int32_t* labels_in(const float* memory) { return reinterpret_cast<const int32_t*>(memory); }
 
-// The labels of a batch, one behind the other, all of them classes.
-void take_labels(const Batch& batch, int64_t classes, const std::string& place, int32_t* out) {
+// The labels of a batch, one behind the other, all of them classes. Those of tokens, `width` in a
+// sample, may be negative: such a token does not count.
+void take_labels(const Batch& batch, int64_t classes, int64_t width, bool tokens,
+                 const std::string& place, int32_t* out) {
   const int32_t* from = batch.target.classes();
-  const int64_t n = batch.size;
+  const int64_t n = batch.size * width;
   if (batch.target_in_order)
     std::copy_n(from, n, out);
   else if (!batch.rows.empty())
-    for (int64_t b = 0; b < n; ++b) out[b] = from[batch.rows[static_cast<size_t>(b)]];
+    for (int64_t b = 0; b < batch.size; ++b)
+      std::copy_n(from + static_cast<int64_t>(batch.rows[static_cast<size_t>(b)]) * width, width,
+                  out + b * width);
   else
-    std::copy_n(from + batch.first_row, n, out);
+    std::copy_n(from + batch.first_row * width, n, out);
   uint32_t largest = 0;  // negative ones are larger than any class
-  for (int64_t b = 0; b < n; ++b) largest = std::max(largest, static_cast<uint32_t>(out[b]));
+  for (int64_t b = 0; b < n; ++b)
+    if (!tokens || out[b] >= 0) largest = std::max(largest, static_cast<uint32_t>(out[b]));
   if (largest >= static_cast<uint64_t>(classes))
     throw Error(
         place,
@@ -51,7 +57,8 @@ double mean_or_sum(const Plan& plan, double sum, double total) {
 // One sweep of the fused kernel. `factor` scales the gradient.
 struct CrossEntropy {
   const Plan* plan;
-  int64_t classes, stride;
+  int64_t classes, stride, positions;
+  bool tokens;  // each of them has a label
   const float* logits;
   float* labels;
   const float* weights;
@@ -60,6 +67,8 @@ struct CrossEntropy {
       : plan(&of),
         classes(of.at(p.in[0]).rows()),
         stride(of.row_stride(p.in[0])),
+        positions(of.at(p.in[1]).positions()),
+        tokens(of.at(p.in[1]).shape.size() > 1),
         logits(memory[p.in[0]]),
         labels(memory[p.in[1]]),
         weights(p.in.size() > 2 ? memory[p.in[2]] : nullptr) {}
@@ -67,13 +76,17 @@ struct CrossEntropy {
   double operator()(const Run& run, float factor, float* gradient) const {
     double total = run.global;
     const int32_t* own = labels_in(labels);
-    if (weights) {
+    const int64_t lanes = run.n * positions;
+    if (weights || tokens) {
       total = 0;
-      for (int64_t b = 0; b < run.n; ++b) total += weights[own[b]];
+      for (int64_t b = 0; b < lanes; ++b)
+        if (own[b] >= 0) total += weights ? weights[own[b]] : 1;
       if (plan->options.all_reduce) plan->options.all_reduce(std::span<double>(&total, 1));
       run.result->weight = total;
     }
-    const auto result = kernels::cross_entropy(logits, classes, stride, run.n, own, weights,
+    // A batch in which no token counts has no loss and no gradient.
+    if (tokens && total == 0) total = 1;
+    const auto result = kernels::cross_entropy(logits, classes, stride, lanes, own, weights,
                                                factor * static_cast<float>(1 / total), gradient);
     run.result->correct = result.correct;
     return mean_or_sum(*plan, result.loss, total);
@@ -91,92 +104,81 @@ Step constant(Plan&, Primitive& p) {
 }
 
 Step target(Plan& plan, Primitive& p) {
-  Step step{"target", "", {}, {p.out}};
   const int64_t rows = plan.at(p.out).rows(), stride = plan.row_stride(p.out);
   const bool labels = plan.at(p.out).element == DType::i32;
-  const int64_t classes = plan.at(plan.outputs[0]).rows();
-  const int out = p.out;
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, to = memory[out]](const Run& run) {
-      const Batch& batch = *run.batch;
-      if (labels)
-        take_labels(batch, classes, plan.graph.name, labels_in(to));
-      else
-        kernels::gather(batch.target.floats(), rows,
-                        batch.target_in_order ? nullptr : row_numbers(batch),
-                        batch.target_in_order ? 0 : batch.first_row, run.n, to, stride);
-    };
-  };
-  return step;
+  const int64_t classes = plan.at(plan.outputs[0]).shape.back();
+  const int64_t width = plan.at(p.out).positions();
+  const bool tokens = plan.at(p.out).shape.size() > 1;
+  return make_step(
+      "target", "", {-1}, {p.out}, [=, &plan](const Run& run, const float*, float* to) {
+        const Batch& batch = *run.batch;
+        if (labels)
+          take_labels(batch, classes, width, tokens, plan.graph.name, labels_in(to));
+        else
+          kernels::gather(batch.target.floats(), rows,
+                          batch.target_in_order ? nullptr : row_numbers(batch),
+                          batch.target_in_order ? 0 : batch.first_row, run.n, to, stride);
+      });
 }
 
 Step one_hot(Plan& plan, Primitive& p) {
-  Step step{"one_hot", "", p.in, {p.out}};
   const int64_t classes = plan.at(p.out).rows(), stride = plan.row_stride(p.out);
-  const int in = p.in[0], out = p.out;
-  step.bind = [=](const Memory& memory) -> Kernel {
-    return [=, labels = memory[in], to = memory[out]](const Run& run) {
-      const int32_t* own = labels_in(labels);
-      for (int64_t c = 0; c < classes; ++c)
-        for (int64_t b = 0; b < run.n; ++b) to[c * stride + b] = own[b] == c ? 1.0f : 0.0f;
-    };
-  };
-  return step;
+  return make_step("one_hot", "", {p.in[0]}, {p.out},
+                   [=](const Run& run, const float* labels, float* to) {
+                     const int32_t* own = labels_in(labels);
+                     for (int64_t c = 0; c < classes; ++c)
+                       for (int64_t b = 0; b < run.n; ++b)
+                         to[c * stride + b] = own[b] == c ? 1.0f : 0.0f;
+                   });
 }
 
 Step batch_mean(Plan& plan, Primitive& p) {
-  const int share = p.as<BatchMeanPayload>().share;
-  Step step{"batch_mean", "", p.in, {p.out, share}};
-  const int x = p.in[0], weights = p.in.size() > 1 ? p.in[1] : -1, out = p.out;
-  const int64_t rows = plan.at(x).rows(), stride = plan.row_stride(x);
-  const int64_t positions = plan.at(x).positions();
-  const int64_t weight_stride = weights >= 0 ? plan.row_stride(weights) : 0;
-  const int64_t weight_positions = weights >= 0 ? plan.at(weights).positions() : 1;
-  const int64_t weight_rows = weights >= 0 ? plan.at(weights).rows() : 0;
-  const bool is_loss = plan.loss == p.out;
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, from = memory[x], w = memory.at(weights), to = memory[out],
-            inverse = memory[share]](const Run& run) {
-      const auto sum = [&](const float* values, int64_t count, int64_t step, int64_t lanes) {
-        double total = 0;
-        for (int64_t r = 0; r < count; ++r) total += kernels::sum(values + r * step, lanes);
-        return total;
-      };
-      double total = run.global * static_cast<double>(rows * positions);
-      if (w) {
-        total = sum(w, weight_rows, weight_stride, run.n * weight_positions);
-        if (plan.options.all_reduce) plan.options.all_reduce(std::span<double>(&total, 1));
-        run.result->weight = total;
-      }
-      const double mean = mean_or_sum(plan, sum(from, rows, stride, run.n * positions), total);
-      *to = static_cast<float>(mean);
-      *inverse = static_cast<float>(1 / total);
-      if (is_loss) run.result->loss = mean;
+  const int x = p.in[0], weights = p.in.size() > 1 ? p.in[1] : -1;
+  const auto sum_of = [&](int tensor) {
+    return [rows = plan.at(tensor).rows(), stride = plan.row_stride(tensor),
+            positions = plan.at(tensor).positions()](const Run& run, const float* values) {
+      double total = 0;
+      for (int64_t r = 0; r < rows; ++r)
+        total += kernels::sum(values + r * stride, run.n * positions);
+      return total;
     };
   };
-  return step;
+  const auto values =
+      static_cast<double>(plan.at(x).rows() * plan.at(x).positions());  // of a sample
+  return make_step("batch_mean", "", {x, weights}, {p.out, p.as<BatchMeanPayload>().share},
+                   [&plan, values, sum = sum_of(x), weight_sum = sum_of(weights < 0 ? x : weights),
+                    is_loss = plan.loss == p.out](const Run& run, const float* from, const float* w,
+                                                  float* to, float* inverse) {
+                     double total = run.global * values;
+                     if (w) {
+                       total = weight_sum(run, w);
+                       if (plan.options.all_reduce)
+                         plan.options.all_reduce(std::span<double>(&total, 1));
+                       run.result->weight = total;
+                     }
+                     const double mean = mean_or_sum(plan, sum(run, from), total);
+                     *to = static_cast<float>(mean);
+                     *inverse = static_cast<float>(1 / total);
+                     if (is_loss) run.result->loss = mean;
+                   });
 }
 
 void batch_mean_gradient(Backward& backward, const Primitive& p, int gradient) {
   const Target x = backward.target(p.in[0]);
   if (x.tensor < 0) return;
   const Plan& plan = backward.plan();
-  const int share = p.as<BatchMeanPayload>().share;
-  Step step{"batch_mean_gradient", "", {gradient, share}, {x.tensor}};
   const int64_t rows = plan.at(p.in[0]).rows(), stride = plan.row_stride(p.in[0]);
   const int64_t positions = plan.at(p.in[0]).positions();
-  step.bind = [=](const Memory& memory) -> Kernel {
-    return
-        [=, g = memory[gradient], inverse = memory[share], to = memory[x.tensor]](const Run& run) {
-          const float each = *g * *inverse;
-          for (int64_t r = 0; r < rows; ++r)
-            for (int64_t b = 0; b < run.n * positions; ++b) {
-              float& place = to[r * stride + b];
-              place = x.accumulate ? place + each : each;
-            }
-        };
-  };
-  backward.push(std::move(step));
+  backward.push(make_step("batch_mean_gradient", "", {gradient, p.as<BatchMeanPayload>().share},
+                          {x.tensor},
+                          [=](const Run& run, const float* g, const float* inverse, float* to) {
+                            const float each = *g * *inverse;
+                            for (int64_t r = 0; r < rows; ++r)
+                              for (int64_t b = 0; b < run.n * positions; ++b) {
+                                float& place = to[r * stride + b];
+                                place = x.accumulate ? place + each : each;
+                              }
+                          }));
 }
 
 Step cross_entropy(Plan& plan, Primitive& primitive) {
@@ -234,9 +236,10 @@ void batch_mean_reference(Reference& call) {
 }
 
 void cross_entropy_reference(Reference& call) {
-  const auto classes = static_cast<size_t>(call.in[0].shape[1]);
+  const auto classes = static_cast<size_t>(call.in[0].shape.back());
   double sum = 0, total = 0;
   for (size_t b = 0; b < call.in[1].data.size(); ++b) {
+    if (call.in[1].data[b] < 0) continue;
     const double* logits = call.in[0].data.data() + b * classes;
     const double largest = *std::max_element(logits, logits + classes);
     double exps = 0;
@@ -246,7 +249,7 @@ void cross_entropy_reference(Reference& call) {
     sum += weight * (std::log(exps) + largest - logits[label]);
     total += weight;
   }
-  call.out.data[0] = sum / total;
+  call.out.data[0] = total != 0 ? sum / total : 0;
 }
 
 Slot generate_one_hot(Trial& trial) {
@@ -262,7 +265,10 @@ Slot generate_batch_mean(Trial& trial) {
 
 Slot generate_cross_entropy(Trial& trial) {
   const int64_t classes = trial.size(1, 12, 10);
-  const Slot logits = trial.activation({classes}), labels = trial.labels(classes);
+  const Shape tokens = trial.coin() ? Shape{trial.size(1, 7, 1)} : Shape{};
+  Shape sample = tokens;
+  sample.push_back(classes);
+  const Slot logits = trial.activation(sample), labels = trial.labels(classes, tokens);
   if (trial.coin()) return trial.to().cross_entropy(logits, labels, {});
   return trial.to().cross_entropy(logits, labels, trial.parameter({classes}, {1, 3, true}));
 }
@@ -318,23 +324,18 @@ void emit_loss_result(Plan& plan) {
     loss_known = loss_known ||
                  (p.out == plan.loss && (p.is<CrossEntropyPayload>() || p.is<BatchMeanPayload>()));
   }
-  if (!loss_known) {
-    Step step{"loss", "", {plan.loss}, {}};
-    step.bind = [loss = plan.loss](const Memory& memory) -> Kernel {
-      return [from = memory[loss]](const Run& run) { run.result->loss = *from; };
-    };
-    plan.losses.push_back(std::move(step));
-  }
+  if (!loss_known)
+    plan.losses.push_back(
+        make_step("loss", "", {plan.loss}, {-1},
+                  [](const Run& run, const float* from, float*) { run.result->loss = *from; }));
   if (hits_known || plan.at(plan.target).element != DType::i32) return;
-  const int output = plan.outputs[0], target = plan.target;
-  Step step{"hits", "", {output, target}, {}};
-  const int64_t classes = plan.at(output).rows(), stride = plan.row_stride(output);
-  step.bind = [=](const Memory& memory) -> Kernel {
-    return [=, x = memory[output], labels = memory[target]](const Run& run) {
-      run.result->correct = kernels::hits(x, classes, stride, run.n, labels_in(labels));
-    };
-  };
-  plan.losses.push_back(std::move(step));
+  const int output = plan.outputs[0];
+  plan.losses.push_back(
+      make_step("hits", "", {output, plan.target}, {-1},
+                [classes = plan.at(output).rows(), stride = plan.row_stride(output)](
+                    const Run& run, const float* x, const float* labels, float*) {
+                  run.result->correct = kernels::hits(x, classes, stride, run.n, labels_in(labels));
+                }));
 }
 
 }  // namespace mase::engine

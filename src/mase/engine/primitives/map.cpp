@@ -110,69 +110,68 @@ Kernel map_kernel(const Plan& plan, std::shared_ptr<const TileProgram> program,
 namespace mase::engine::map_primitive {
 namespace {
 
+struct SumToPayload {};
+
 Step forward(Plan& plan, Primitive& p) {
-  const Expr expr = p.as<MapPayload>().expr;
-  Step step{"map", fmt::format("{} values an element", expr.size()), p.in, {p.out}};
-  auto program = std::make_shared<TileProgram>(expr, static_cast<int>(p.in.size()));
-  step.bind = [program, in = p.in, out = p.out, &plan](const Memory& memory) {
-    return map_kernel(plan, program, in, out, memory);
+  Expr expr = p.as<MapPayload>().expr;
+  std::vector<int> operands = p.in;
+  if (p.accumulate) {
+    expr = Expr::operand(static_cast<int>(operands.size())) + expr;
+    operands.push_back(p.out);
+  }
+  Step step{"map", fmt::format("{} values an element", expr.size()), operands, {p.out}};
+  auto program = std::make_shared<TileProgram>(expr, static_cast<int>(operands.size()));
+  step.bind = [=, &plan, out = p.out](const Memory& memory) {
+    return map_kernel(plan, program, operands, out, memory);
   };
   return step;
 }
 
 // d operand = g * d expr / d operand, summed over what the operand was broadcast to.
 void gradient(Backward& backward, const Primitive& p, int gradient) {
-  Plan& plan = backward.plan();
   for (size_t i = 0; i < p.in.size(); ++i) {
     const int operand = p.in[i];
     if (!backward.wanted(operand)) continue;
     const Expr partial = p.as<MapPayload>().expr.derivative(static_cast<int>(i));
     if (partial.is_constant(0)) continue;
-    const Target t = backward.target(operand);
-    std::vector<int> operands = p.in;
-    operands.push_back(gradient);
-    const Expr product = Expr::operand(static_cast<int>(p.in.size())) * partial;
-    auto program = std::make_shared<TileProgram>(product, static_cast<int>(operands.size()));
-    Step step{"map_gradient", fmt::format("operand {}", i), operands, {t.tensor}};
-    const MapOperands layout = map_operands(plan, {operand}, p.out);
-    const bool direct = layout.flat && !t.accumulate;
-    if (direct) {
-      step.bind = [=, &plan](const Memory& memory) {
-        return map_kernel(plan, program, operands, t.tensor, memory);
-      };
-      backward.push(std::move(step));
+    Primitive products{
+        .in = p.in, .payload = MapPayload{Expr::operand(static_cast<int>(p.in.size())) * partial}};
+    products.in.push_back(gradient);
+    const Plan& plan = backward.plan();
+    if (map_operands(plan, {operand}, p.out).flat) {
+      backward.send("map", std::move(products), operand);
       continue;
     }
-    TensorInfo temporary = plan.at(p.out);
-    temporary.name = "products";
-    temporary.view_of = -1;
-    temporary.pinned = false;
-    temporary.place = Place::arena;
-    const int products = plan.add(std::move(temporary));
-    step.writes.push_back(products);
-    auto index = std::make_shared<std::vector<int32_t>>(layout.index[0]);
-    const bool scalar = layout.scalar[0];
-    const int64_t rows = plan.at(p.out).rows(), stride = plan.row_stride(p.out);
-    const int64_t own_stride = layout.stride[0];
-    const size_t floats = plan.floats(t.tensor);
-    const int out = p.out;
-    step.bind = [=, &plan](const Memory& memory) -> Kernel {
-      const Kernel fill = map_kernel(plan, program, operands, products, memory);
-      return [=, &plan, from = memory[products], to = memory[t.tensor]](const Run& run) {
-        fill(run);
-        const int64_t n = plan.lanes(out, run);
-        if (!t.accumulate) std::fill_n(to, floats, 0.0f);
-        for (int64_t r = 0; r < rows; ++r) {
-          const int64_t row = index->empty() ? r : (*index)[static_cast<size_t>(r)];
-          if (scalar)
-            to[row] += static_cast<float>(kernels::sum(from + r * stride, n));
-          else
-            kernels::add_to(to + row * own_stride, from + r * stride, n);
-        }
-      };
-    };
-    backward.push(std::move(step));
+    TensorInfo info = plan.at(p.out);
+    info.name = "products";
+    const int sums = backward.compute("map", std::move(products), std::move(info));
+    backward.send("sum_to", {.in = {sums}, .payload = SumToPayload{}}, operand);
   }
+}
+
+// What an operand that was broadcast gets: each of its values the sum of where it stood.
+Step sum_to(Plan& plan, Primitive& p) {
+  const MapOperands layout = map_operands(plan, {p.out}, p.in[0]);
+  return make_step("sum_to", "", {p.in[0]}, {p.out},
+                   [=, &plan, in = p.in[0], index = layout.index[0], scalar = layout.scalar[0] != 0,
+                    rows = plan.at(p.in[0]).rows(), stride = plan.row_stride(p.in[0]),
+                    own_stride = layout.stride[0], floats = plan.floats(p.out),
+                    accumulate = p.accumulate](const Run& run, const float* from, float* to) {
+                     const int64_t n = plan.lanes(in, run);
+                     if (!accumulate) std::fill_n(to, floats, 0.0f);
+                     for (int64_t r = 0; r < rows; ++r) {
+                       const int64_t row = index.empty() ? r : index[static_cast<size_t>(r)];
+                       if (scalar)
+                         to[row] += static_cast<float>(kernels::sum(from + r * stride, n));
+                       else
+                         kernels::add_to(to + row * own_stride, from + r * stride, n);
+                     }
+                   });
+}
+
+void sum_to_reference(Reference& call) {
+  each_index(call.in[0].shape,
+             [&](const Shape& index) { value_at(call.out, index) += value_at(call.in[0], index); });
 }
 
 void reference(Reference& call) {
@@ -278,6 +277,7 @@ const Register<PrimitiveRecord> registered{{
     .payload = typeid(MapPayload),
     .variants = {{"vectors", forward}},
     .reference = reference,
+    .accumulates = true,
     .gradient = gradient,
     .generate = generate,
     .sample_by_sample = each_sample_alone,
@@ -289,6 +289,16 @@ const Register<PrimitiveRecord> registered{{
           return " " + (expr.size() > longest ? fmt::format("of {} terms", expr.size())
                                               : expression_text(expr));
         },
+}};
+
+const Register<PrimitiveRecord> sum_to_record{{
+    .name = "sum_to",
+    .summary = "what an operand that was broadcast gets: sums of where it stood",
+    .payload = typeid(SumToPayload),
+    .variants = {{"vectors", sum_to}},
+    .reference = sum_to_reference,
+    .accumulates = true,
+    .generate = [](Trial& trial) { return trial.sent_by("map"); },
 }};
 
 }  // namespace

@@ -47,18 +47,22 @@ struct Geometry {
   }
 };
 
-Geometry geometry_of(const Plan& plan, const Primitive& p, int place) {
-  const Shape in = plan.at(p.in[0]).row_shape(), out = plan.at(p.out).row_shape();
+Geometry geometry_between(const Plan& plan, const Primitive& p, int whole, int picked, int place) {
+  const Shape in = plan.at(whole).row_shape(), out = plan.at(picked).row_shape();
   const auto axis = static_cast<size_t>(place);
   Geometry g;
   for (size_t i = 0; i < in.size(); ++i)
     if (i != axis) (i < axis ? g.outer : g.inner) *= in[i];
   g.from = in[axis];
   g.to = out[axis];
-  g.from_stride = plan.row_stride(p.in[0]);
-  g.to_stride = plan.row_stride(p.out);
+  g.from_stride = plan.row_stride(whole);
+  g.to_stride = plan.row_stride(picked);
   if (p.node >= 0) g.place = plan.graph.node(p.node).name;
   return g;
+}
+
+Geometry geometry_of(const Plan& plan, const Primitive& p, int place) {
+  return geometry_between(plan, p, p.in[0], p.out, place);
 }
 
 // Which row each number of the list means.
@@ -78,53 +82,45 @@ Slot lower_pick(Lowerer& to, const Value& attributes, const std::vector<Slot>& o
 }
 
 Step pick(Plan& plan, Primitive& p) {
-  Step step{"pick", "", p.in, {p.out}};
   const Geometry g = geometry_of(plan, p, p.as<PickPayload>().place);
-  step.bind = [=, &plan, in = p.in[0], list = p.in[1],
-               out = p.out](const Memory& memory) -> Kernel {
-    return [=, &plan, from = memory[in], numbers = memory[list], to = memory[out],
-            rows = std::vector<int64_t>(static_cast<size_t>(g.to))](const Run& run) mutable {
-      read_numbers(numbers, g, rows);
-      const int64_t lanes = plan.lanes(out, run);
-      g.each([&](int64_t o, int64_t k, int64_t i) {
-        std::copy_n(from + g.source(o, rows[static_cast<size_t>(k)], i), lanes,
-                    to + g.target(o, k, i));
-      });
-    };
-  };
-  return step;
+  return make_step("pick", "", {p.in[0], p.in[1]}, {p.out},
+                   [=, &plan, out = p.out, rows = std::vector<int64_t>(static_cast<size_t>(g.to))](
+                       const Run& run, const float* from, const float* numbers, float* to) mutable {
+                     read_numbers(numbers, g, rows);
+                     const int64_t lanes = plan.lanes(out, run);
+                     g.each([&](int64_t o, int64_t k, int64_t i) {
+                       std::copy_n(from + g.source(o, rows[static_cast<size_t>(k)], i), lanes,
+                                   to + g.target(o, k, i));
+                     });
+                   });
 }
 
-void pick_gradient(Backward& backward, const Primitive& p, int gradient) {
-  Plan& plan = backward.plan();
-  const Target t = backward.target(p.in[0]);
-  if (t.tensor < 0) return;
-  Step step{"pick_gradient", "", {gradient, p.in[1]}, {t.tensor}};
-  const Geometry g = geometry_of(plan, p, p.as<PickPayload>().place);
-  const size_t floats = plan.floats(t.tensor);
-  step.bind = [=, &plan, list = p.in[1], out = p.out](const Memory& memory) -> Kernel {
-    return [=, &plan, up = memory[gradient], numbers = memory[list], to = memory[t.tensor],
-            rows = std::vector<int64_t>(static_cast<size_t>(g.to))](const Run& run) mutable {
-      if (!t.accumulate) std::fill_n(to, floats, 0.0f);
-      read_numbers(numbers, g, rows);
-      const int64_t lanes = plan.lanes(out, run);
-      g.each([&](int64_t o, int64_t k, int64_t i) {
-        kernels::add_to(to + g.source(o, rows[static_cast<size_t>(k)], i), up + g.target(o, k, i),
-                        lanes);
+// Gradients: in are the gradient of the result and the numbers, out is that of the operand.
+Step pick_gradient(Plan& plan, Primitive& p) {
+  const Geometry g = geometry_between(plan, p, p.out, p.in[0], p.as<PickPayload>().place);
+  return make_step(
+      "pick_gradient", "", {p.in[0], p.in[1]}, {p.out},
+      [=, &plan, up_tensor = p.in[0], floats = plan.floats(p.out), accumulate = p.accumulate,
+       rows = std::vector<int64_t>(static_cast<size_t>(g.to))](
+          const Run& run, const float* up, const float* numbers, float* to) mutable {
+        if (!accumulate) std::fill_n(to, floats, 0.0f);
+        read_numbers(numbers, g, rows);
+        const int64_t lanes = plan.lanes(up_tensor, run);
+        g.each([&](int64_t o, int64_t k, int64_t i) {
+          kernels::add_to(to + g.source(o, rows[static_cast<size_t>(k)], i), up + g.target(o, k, i),
+                          lanes);
+        });
       });
-    };
-  };
-  backward.push(std::move(step));
 }
 
-void pick_reference(Reference& call) {
-  const size_t dim =
-      dimension_of(call.plan.at(call.primitive.out), call.primitive.as<PickPayload>().place);
-  each_index(call.out.shape, [&](const Shape& index) {
-    Shape from = index;
-    from[dim] = static_cast<int64_t>(call.in[1].data[static_cast<size_t>(index[dim])]);
-    value_at(call.out, index) = value_at(call.in[0], from);
-  });
+Value dim_of(const Reference& call, int place) {
+  const size_t dim = dimension_of(call.plan.at(call.primitive.out), place);
+  return Dict{{"dim", static_cast<int64_t>(dim)}};
+}
+
+// Of the numbers' op: its gradient from the gradient of the result.
+void gradient_reference(Reference& call, const char* op, int place) {
+  run_op_gradient(call, op, dim_of(call, place), {&call.out, &call.in[1]}, call.in[0], call.in[0]);
 }
 
 Slot generate_pick(Trial& trial) {
@@ -148,56 +144,35 @@ Slot lower_gather(Lowerer& to, const Value& attributes, const std::vector<Slot>&
 }
 
 Step gather(Plan& plan, Primitive& p) {
-  Step step{"gather_rows", "", p.in, {p.out}};
   const Geometry g = geometry_of(plan, p, p.as<GatherRowsPayload>().place);
-  const int64_t stride = plan.row_stride(p.in[1]);
-  step.bind = [=, &plan, in = p.in[0], list = p.in[1],
-               out = p.out](const Memory& memory) -> Kernel {
-    return [=, &plan, from = memory[in], numbers = memory[list], to = memory[out]](const Run& run) {
-      const int64_t lanes = plan.lanes(out, run);
-      g.each([&](int64_t o, int64_t k, int64_t i) {
-        const float* row = numbers + g.target(o, k, i) / g.to_stride * stride;
-        float* y = to + g.target(o, k, i);
-        for (int64_t l = 0; l < lanes; ++l)
-          y[l] = from[g.source(o, checked(row[l], g.from, g.place), i) + l];
-      });
-    };
-  };
-  return step;
+  return make_step("gather_rows", "", {p.in[0], p.in[1]}, {p.out},
+                   [=, &plan, out = p.out, stride = plan.row_stride(p.in[1])](
+                       const Run& run, const float* from, const float* numbers, float* to) {
+                     const int64_t lanes = plan.lanes(out, run);
+                     g.each([&](int64_t o, int64_t k, int64_t i) {
+                       const float* row = numbers + g.target(o, k, i) / g.to_stride * stride;
+                       float* y = to + g.target(o, k, i);
+                       for (int64_t l = 0; l < lanes; ++l)
+                         y[l] = from[g.source(o, checked(row[l], g.from, g.place), i) + l];
+                     });
+                   });
 }
 
-void gather_gradient(Backward& backward, const Primitive& p, int gradient) {
-  Plan& plan = backward.plan();
-  const Target t = backward.target(p.in[0]);
-  if (t.tensor < 0) return;
-  Step step{"gather_rows_gradient", "", {gradient, p.in[1]}, {t.tensor}};
-  const Geometry g = geometry_of(plan, p, p.as<GatherRowsPayload>().place);
-  const int64_t stride = plan.row_stride(p.in[1]);
-  const size_t floats = plan.floats(t.tensor);
-  step.bind = [=, &plan, list = p.in[1], out = p.out](const Memory& memory) -> Kernel {
-    return [=, &plan, up = memory[gradient], numbers = memory[list],
-            to = memory[t.tensor]](const Run& run) {
-      if (!t.accumulate) std::fill_n(to, floats, 0.0f);
-      const int64_t lanes = plan.lanes(out, run);
-      g.each([&](int64_t o, int64_t k, int64_t i) {
-        const float* row = numbers + g.target(o, k, i) / g.to_stride * stride;
-        const float* y = up + g.target(o, k, i);
-        for (int64_t l = 0; l < lanes; ++l)
-          to[g.source(o, static_cast<int64_t>(row[l]), i) + l] += y[l];
-      });
-    };
-  };
-  backward.push(std::move(step));
-}
-
-void gather_reference(Reference& call) {
-  const size_t dim =
-      dimension_of(call.plan.at(call.primitive.out), call.primitive.as<GatherRowsPayload>().place);
-  each_index(call.out.shape, [&](const Shape& index) {
-    Shape from = index;
-    from[dim] = static_cast<int64_t>(value_at(call.in[1], index));
-    value_at(call.out, index) = value_at(call.in[0], from);
-  });
+Step gather_gradient(Plan& plan, Primitive& p) {
+  const Geometry g = geometry_between(plan, p, p.out, p.in[0], p.as<GatherRowsPayload>().place);
+  return make_step("gather_rows_gradient", "", {p.in[0], p.in[1]}, {p.out},
+                   [=, &plan, up_tensor = p.in[0], stride = plan.row_stride(p.in[1]),
+                    floats = plan.floats(p.out), accumulate = p.accumulate](
+                       const Run& run, const float* up, const float* numbers, float* to) {
+                     if (!accumulate) std::fill_n(to, floats, 0.0f);
+                     const int64_t lanes = plan.lanes(up_tensor, run);
+                     g.each([&](int64_t o, int64_t k, int64_t i) {
+                       const float* row = numbers + g.target(o, k, i) / g.to_stride * stride;
+                       const float* y = up + g.target(o, k, i);
+                       for (int64_t l = 0; l < lanes; ++l)
+                         to[g.source(o, static_cast<int64_t>(row[l]), i) + l] += y[l];
+                     });
+                   });
 }
 
 Slot generate_gather(Trial& trial) {
@@ -215,8 +190,15 @@ const Register<PrimitiveRecord> pick_record{{
     .summary = "rows of a dimension by a list of numbers",
     .payload = typeid(PickPayload),
     .variants = {{"copies", pick}},
-    .reference = pick_reference,
-    .gradient = pick_gradient,
+    .reference =
+        [](Reference& call) {
+          run_op(call, "index_select", dim_of(call, call.primitive.as<PickPayload>().place));
+        },
+    .gradient =
+        [](Backward& backward, const Primitive& p, int gradient) {
+          backward.send("pick_gradient", {.in = {gradient, p.in[1]}, .payload = p.payload},
+                        p.in[0]);
+        },
     .generate = generate_pick,
     .sample_by_sample = each_sample_alone,
     .lower = lower_pick,
@@ -226,11 +208,43 @@ const Register<PrimitiveRecord> gather_record{{
     .summary = "values along a dimension by number",
     .payload = typeid(GatherRowsPayload),
     .variants = {{"values", gather}},
-    .reference = gather_reference,
-    .gradient = gather_gradient,
+    .reference =
+        [](Reference& call) {
+          run_op(call, "gather", dim_of(call, call.primitive.as<GatherRowsPayload>().place));
+        },
+    .gradient =
+        [](Backward& backward, const Primitive& p, int gradient) {
+          backward.send("gather_rows_gradient", {.in = {gradient, p.in[1]}, .payload = p.payload},
+                        p.in[0]);
+        },
     .generate = generate_gather,
     .sample_by_sample = each_sample_alone,
     .lower = lower_gather,
+}};
+
+const Register<PrimitiveRecord> pick_gradient_record{{
+    .name = "pick_gradient",
+    .summary = "what each row gets from the gradients of where it was picked to",
+    .payload = typeid(PickPayload),
+    .variants = {{"sums", pick_gradient}},
+    .reference =
+        [](Reference& call) {
+          gradient_reference(call, "index_select", call.primitive.as<PickPayload>().place);
+        },
+    .accumulates = true,
+    .generate = [](Trial& trial) { return trial.sent_by("pick"); },
+}};
+const Register<PrimitiveRecord> gather_gradient_record{{
+    .name = "gather_rows_gradient",
+    .summary = "what each value gets from the gradients of where it was gathered to",
+    .payload = typeid(GatherRowsPayload),
+    .variants = {{"sums", gather_gradient}},
+    .reference =
+        [](Reference& call) {
+          gradient_reference(call, "gather", call.primitive.as<GatherRowsPayload>().place);
+        },
+    .accumulates = true,
+    .generate = [](Trial& trial) { return trial.sent_by("gather_rows"); },
 }};
 
 }  // namespace

@@ -42,18 +42,9 @@ void add_columns(const float* from, float* to, int64_t step, int64_t count, int6
 }  // namespace
 
 Planes::Planes(const Windows& windows, const Shape& x, const Shape& out, PaddingMode padding_mode)
-    : mode(padding_mode) {
-  const size_t dims = windows.kernel.size(), missing = 2 - dims;
+    : PlaneWindows(windows, x, out, padding_mode) {
   bool padded = false;
   for (size_t i = 0; i < 2; ++i) {
-    const bool given = i >= missing;
-    const size_t j = i - missing;
-    kernel[i] = given ? windows.kernel[j] : 1;
-    stride[i] = given ? windows.stride[j] : 1;
-    before[i] = given ? windows.padding_before[j] : 0;
-    dilation[i] = given ? windows.dilation[j] : 1;
-    size[i] = given ? x[j + 2] : 1;
-    result[i] = given ? out[j + 2] : 1;
     const int64_t needed = (result[i] - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1;
     padded = padded || before[i] > 0 || needed > size[i];
     if (i == 0) height = needed;
@@ -78,24 +69,6 @@ Planes::Planes(const Windows& windows, const Shape& x, const Shape& out, Padding
       else
         runs_.push_back({remainder * phase() + j, from, 1});
     }
-}
-
-int64_t Planes::source(int64_t index, int axis) const {
-  const int64_t length = size[axis];
-  int64_t at = index - before[axis];
-  if (at >= 0 && at < length) return at;
-  switch (mode) {
-    case PaddingMode::zeros:
-      return -1;
-    case PaddingMode::replicate:
-      return std::clamp<int64_t>(at, 0, length - 1);
-    case PaddingMode::reflect:
-      at = at < 0 ? -at : 2 * (length - 1) - at;
-      return at >= 0 && at < length ? at : -1;
-    case PaddingMode::circular:
-      return ((at % length) + length) % length;
-  }
-  return -1;
 }
 
 template <class T>

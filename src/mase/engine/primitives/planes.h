@@ -6,23 +6,19 @@
 #include <vector>
 
 #include "mase/engine/plan.h"
+#include "mase/ops/windows.h"
 
 namespace mase::engine {
 
 // The plane that windows slide over: padded, its rows and columns sorted by their remainders modulo
 // the strides, so that the places one tap meets are neighbours, the rows of the result as far apart
 // as a row of such a phase is wide. Rows of lanes are channels.
-struct Planes {
-  int64_t kernel[2], stride[2], before[2], dilation[2];
-  int64_t size[2];    // of x
-  int64_t result[2];  // of the result
+struct Planes : PlaneWindows {
   int64_t height, phase_height, phase_width;
-  PaddingMode mode = PaddingMode::zeros;
   bool direct = false;  // x itself is such a plane
 
   Planes(const Windows& windows, const Shape& x, const Shape& result, PaddingMode mode);
 
-  int64_t taps() const { return kernel[0] * kernel[1]; }
   int64_t positions() const { return stride[0] * stride[1] * phase(); }
   // Floats from what one row of the result meets to what the next does, and where tap (ky, kx) of
   // the first result begins.
@@ -44,7 +40,6 @@ struct Planes {
   struct ColumnRun {
     int64_t column, from, count;
   };
-  int64_t source(int64_t index, int axis) const;  // index of x, or -1: zero
   int64_t phase() const { return phase_height * phase_width; }
   int64_t row_place(int64_t y) const {  // of its first columns
     return y % stride[0] * stride[1] * phase() + y / stride[0] * phase_width;

@@ -11,12 +11,14 @@
 #include "mase/engine/primitive.h"
 #include "mase/engine/reference.h"
 #include "mase/engine/trial.h"
+#include "mase/ops/windows.h"
 
 namespace mase::engine::pool_primitive {
 namespace {
 
-struct Geometry {
-  int64_t kernel[2], stride[2], before[2], after[2], dilation[2], size[2], result[2];
+struct Geometry : PlaneWindows {
+  using PlaneWindows::PlaneWindows;
+  int64_t after[2];
   int64_t channels, x_stride, y_stride;
   int threads;
   bool maximum, count_padding;
@@ -37,28 +39,19 @@ struct Geometry {
   }
 };
 
-Geometry geometry_of(const Plan& plan, const Primitive& p) {
-  const auto& own = p.as<PoolPayload>();
-  const Shape &x = plan.at(p.in[0]).shape, &y = plan.at(p.out).shape;
-  Geometry g{};
+// Between an operand and its result.
+Geometry geometry_of(const Plan& plan, const PoolPayload& own, int operand, int pooled) {
+  const Shape &x = plan.at(operand).shape, &y = plan.at(pooled).shape;
+  Geometry g(own.windows, x, y);
   const size_t missing = 2 - own.windows.kernel.size();
-  for (size_t i = 0; i < 2; ++i) {
-    const bool given = i >= missing;
-    const size_t j = i - missing;
-    g.kernel[i] = given ? own.windows.kernel[j] : 1;
-    g.stride[i] = given ? own.windows.stride[j] : 1;
-    g.before[i] = given ? own.windows.padding_before[j] : 0;
-    g.after[i] = given ? own.windows.padding_after[j] : 0;
-    g.dilation[i] = given ? own.windows.dilation[j] : 1;
-    g.size[i] = given ? x[j + 2] : 1;
-    g.result[i] = given ? y[j + 2] : 1;
-  }
+  for (size_t i = 0; i < 2; ++i)
+    g.after[i] = i < missing ? 0 : own.windows.padding_after[i - missing];
   g.channels = x[1];
-  g.x_stride = plan.row_stride(p.in[0]);
-  g.y_stride = plan.row_stride(p.out);
+  g.x_stride = plan.row_stride(operand);
+  g.y_stride = plan.row_stride(pooled);
   // Below this many floats a second thread costs more than it brings.
   constexpr size_t parallel_floats = size_t{1} << 17;
-  g.threads = plan.floats(p.in[0]) >= parallel_floats ? plan.options.threads : 1;
+  g.threads = plan.floats(operand) >= parallel_floats ? plan.options.threads : 1;
   g.maximum = own.kind == PoolKind::max;
   g.count_padding = own.count_padding;
   return g;
@@ -103,69 +96,95 @@ void mean_row_gradient(const Geometry& g, const float* up, float* dx, int64_t ro
 }
 
 Step forward(Plan& plan, Primitive& p) {
-  const Geometry g = geometry_of(plan, p);
-  Step step{g.maximum ? "max_pool" : "mean_pool", "", p.in, {p.out}};
-  step.detail = fmt::format("{}x{}", g.kernel[0], g.kernel[1]);
-  step.bind = [=, in = p.in[0], out = p.out](const Memory& memory) -> Kernel {
-    return [g, from = memory[in], to = memory[out], windows = windows_of(g)](const Run& run) {
-      kernels::for_each_piece(g.channels, g.threads, [&](int64_t c) {
-        const float* x = from + c * g.x_stride;
-        float* y = to + c * g.y_stride;
-        if (g.maximum)
-          kernels::max_pool(windows.of(run.n), x, y);
-        else
-          for (int64_t row = 0; row < g.result[0]; ++row)
-            mean_row(g, x, y + row * g.result[1] * run.n, row, run.n);
-      });
-    };
-  };
-  return step;
+  const Geometry g = geometry_of(plan, p.as<PoolPayload>(), p.in[0], p.out);
+  return make_step(g.maximum ? "max_pool" : "mean_pool",
+                   fmt::format("{}x{}", g.kernel[0], g.kernel[1]), {p.in[0]}, {p.out},
+                   [g, windows = windows_of(g)](const Run& run, const float* from, float* to) {
+                     kernels::for_each_piece(g.channels, g.threads, [&](int64_t c) {
+                       const float* x = from + c * g.x_stride;
+                       float* y = to + c * g.y_stride;
+                       if (g.maximum)
+                         kernels::max_pool(windows.of(run.n), x, y);
+                       else
+                         for (int64_t row = 0; row < g.result[0]; ++row)
+                           mean_row(g, x, y + row * g.result[1] * run.n, row, run.n);
+                     });
+                   });
 }
 
-void gradient(Backward& backward, const Primitive& p, int gradient) {
-  Plan& plan = backward.plan();
-  const Target t = backward.target(p.in[0]);
-  if (t.tensor < 0) return;
-  const Geometry g = geometry_of(plan, p);
-  Step step{g.maximum ? "max_pool_gradient" : "mean_pool_gradient", "", {gradient}, {t.tensor}};
-  if (g.maximum) step.read({p.in[0], p.out});
-  step.bind = [=, in = p.in[0], out = p.out](const Memory& memory) -> Kernel {
-    return [=, x = memory[in], y = memory[out], up = memory[gradient], dx = memory[t.tensor],
-            windows = windows_of(g)](const Run& run) {
-      kernels::for_each_piece(g.channels, g.threads, [&](int64_t c) {
-        float* to = dx + c * g.x_stride;
-        const float* ups = up + c * g.y_stride;
-        if (!t.accumulate) std::fill_n(to, g.size[0] * g.size[1] * run.n, 0.0f);
-        if (g.maximum)
-          kernels::max_pool_gradient(windows.of(run.n), x + c * g.x_stride, y + c * g.y_stride, ups,
-                                     to);
-        else
-          for (int64_t row = 0; row < g.result[0]; ++row)
-            mean_row_gradient(g, ups + row * g.result[1] * run.n, to, row, run.n);
-      });
-    };
-  };
-  backward.push(std::move(step));
+// In are the gradient of the result, the operand and the result, which only the gradient of a
+// maximum reads; out is the gradient of the operand.
+Step gradient(Plan& plan, Primitive& p) {
+  const Geometry g = geometry_of(plan, p.as<PoolPayload>(), p.out, p.in[0]);
+  return make_step(g.maximum ? "max_pool_gradient" : "mean_pool_gradient", "",
+                   {p.in[0], g.maximum ? p.in[1] : -1, g.maximum ? p.in[2] : -1}, {p.out},
+                   [g, windows = windows_of(g), accumulate = p.accumulate](
+                       const Run& run, const float* up, const float* x, const float* y, float* dx) {
+                     kernels::for_each_piece(g.channels, g.threads, [&](int64_t c) {
+                       float* to = dx + c * g.x_stride;
+                       const float* ups = up + c * g.y_stride;
+                       if (!accumulate) std::fill_n(to, g.size[0] * g.size[1] * run.n, 0.0f);
+                       if (g.maximum)
+                         kernels::max_pool_gradient(windows.of(run.n), x + c * g.x_stride,
+                                                    y + c * g.y_stride, ups, to);
+                       else
+                         for (int64_t row = 0; row < g.result[0]; ++row)
+                           mean_row_gradient(g, ups + row * g.result[1] * run.n, to, row, run.n);
+                     });
+                   });
+}
+
+// Calls window(place of a result, what its mean divides by), tap(place in x) for all in the window,
+// then done(place of the result).
+template <class Window, class Tap, class Done>
+void each_window(const Geometry& g, const Shape& x, const Window& window, const Tap& tap,
+                 const Done& done) {
+  for (int64_t plane = 0; plane < x[0] * x[1]; ++plane)
+    for (int64_t row = 0; row < g.result[0]; ++row)
+      for (int64_t column = 0; column < g.result[1]; ++column) {
+        const auto at = static_cast<size_t>((plane * g.result[0] + row) * g.result[1] + column);
+        window(at, g.divisor(0, row) * g.divisor(1, column));
+        g.taps(0, row, [&](int64_t i) {
+          g.taps(1, column, [&](int64_t j) {
+            tap(static_cast<size_t>((plane * g.size[0] + i) * g.size[1] + j));
+          });
+        });
+        done(at);
+      }
 }
 
 void reference(Reference& call) {
-  const Geometry g = geometry_of(call.plan, call.primitive);
-  const int64_t planes = call.in[0].shape[0] * call.in[0].shape[1];
-  for (int64_t plane = 0; plane < planes; ++plane)
-    for (int64_t row = 0; row < g.result[0]; ++row)
-      for (int64_t column = 0; column < g.result[1]; ++column) {
-        double most = -INFINITY, sum = 0;
-        g.taps(0, row, [&](int64_t y) {
-          g.taps(1, column, [&](int64_t x) {
-            const double value =
-                call.in[0].data[static_cast<size_t>((plane * g.size[0] + y) * g.size[1] + x)];
-            most = std::max(most, value);
-            sum += value;
-          });
-        });
-        call.out.data[static_cast<size_t>((plane * g.result[0] + row) * g.result[1] + column)] =
-            g.maximum ? most : sum / (g.divisor(0, row) * g.divisor(1, column));
-      }
+  const Primitive& p = call.primitive;
+  const Geometry g = geometry_of(call.plan, p.as<PoolPayload>(), p.in[0], p.out);
+  double most = 0, sum = 0, divisor = 1;
+  each_window(
+      g, call.in[0].shape,
+      [&](size_t, double count) { most = -INFINITY, sum = 0, divisor = count; },
+      [&](size_t from) {
+        most = std::max(most, call.in[0].data[from]);
+        sum += call.in[0].data[from];
+      },
+      [&](size_t at) { call.out.data[at] = g.maximum ? most : sum / divisor; });
+}
+
+void gradient_reference(Reference& call) {
+  const Primitive& p = call.primitive;
+  const Geometry g = geometry_of(call.plan, p.as<PoolPayload>(), p.out, p.in[0]);
+  double up = 0, largest = 0;
+  bool open = true;
+  each_window(
+      g, call.out.shape,
+      [&](size_t at, double count) {
+        up = call.in[0].data[at] / (g.maximum ? 1 : count);
+        if (g.maximum) largest = call.in[2].data[at];
+        open = true;
+      },
+      [&](size_t to) {
+        if (!open || (g.maximum && call.in[1].data[to] != largest)) return;
+        call.out.data[to] += up;
+        open = !g.maximum;  // the first of equal maxima takes it all
+      },
+      [](size_t) {});
 }
 
 Slot generate(Trial& trial) {
@@ -195,9 +214,26 @@ const Register<PrimitiveRecord> registered{{
     .payload = typeid(PoolPayload),
     .variants = {{"vectors", forward}},
     .reference = reference,
-    .gradient = gradient,
+    .gradient =
+        [](Backward& backward, const Primitive& p, int up) {
+          const bool maximum = p.as<PoolPayload>().kind == PoolKind::max;
+          backward.send(
+              "pool_gradient",
+              {.in = maximum ? std::vector<int>{up, p.in[0], p.out} : std::vector<int>{up},
+               .payload = p.payload},
+              p.in[0]);
+        },
     .generate = generate,
     .sample_by_sample = each_sample_alone,
+}};
+const Register<PrimitiveRecord> gradient_record{{
+    .name = "pool_gradient",
+    .summary = "what each value gets from the gradients of the windows it is in",
+    .payload = typeid(PoolPayload),
+    .variants = {{"vectors", gradient}},
+    .reference = gradient_reference,
+    .accumulates = true,
+    .generate = [](Trial& trial) { return trial.sent_by("pool", true); },
 }};
 
 }  // namespace

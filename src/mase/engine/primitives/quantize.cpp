@@ -103,135 +103,105 @@ Shape piece_shape(const TensorView& view) {
 
 Step emit_learned(Plan& plan, const Primitive& p) {
   const Quantizer* quantizer = p.as<QuantizePayload>().quantizer;
-  Step step{"quantize", quantizer->format + ", learned", {p.in[0], p.weight}, {p.out}};
   const TensorView view = view_of(plan, p.out);
-  const int in = p.in[0], out = p.out, weight = p.weight;
-  const int64_t each = number_stride(plan, p, view);
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    auto shape = std::make_shared<Shape>(piece_shape(view));
-    return
-        [=, &plan, from = memory[in], to = memory[out], number = memory[weight]](const Run& run) {
-          const LearnedNumber& learned = *quantizer->learned;
-          if (find_number(plan, learned, from, view, run, number)) {
-            for_each_piece(view, run.n, *shape, [&](int64_t at, int64_t row) {
-              learned.quantize(from + at, number + row * each, to + at, *shape);
-            });
-            return;
-          }
-          Shape whole;
-          std::vector<float> values = row_major(from, view, run.n, whole);
-          quantizer->quantize(values.data(), values.data(), whole);
-          from_row_major(view, values.data(), run.n, to);
-        };
-  };
-  return step;
+  return make_step("quantize", quantizer->format + ", learned", {p.in[0]}, {p.out, p.weight},
+                   [=, &plan, each = number_stride(plan, p, view), shape = piece_shape(view)](
+                       const Run& run, const float* from, float* to, float* number) mutable {
+                     const LearnedNumber& learned = *quantizer->learned;
+                     if (find_number(plan, learned, from, view, run, number)) {
+                       for_each_piece(view, run.n, shape, [&](int64_t at, int64_t row) {
+                         learned.quantize(from + at, number + row * each, to + at, shape);
+                       });
+                       return;
+                     }
+                     Shape whole;
+                     std::vector<float> values = row_major(from, view, run.n, whole);
+                     quantizer->quantize(values.data(), values.data(), whole);
+                     from_row_major(view, values.data(), run.n, to);
+                   });
 }
 
 Step emit_learned_gradient(Plan& plan, const Primitive& p, int gradient, Target x, Target number) {
   const Quantizer* quantizer = p.as<QuantizePayload>().quantizer;
-  Step step{
-      "quantize_gradient", quantizer->format + ", learned", {p.in[0], p.weight, gradient}, {}};
   const TensorView view = view_of(plan, p.out);
   const int64_t count = element_count(plan.at(p.weight).shape);
-  const auto floats = static_cast<int64_t>(plan.floats(p.out));
-  const int ups = plan.scratch("gradients", floats);
-  step.writes = {ups};
-  for (const int tensor : {x.tensor, number.tensor})
-    if (tensor >= 0) step.writes.push_back(tensor);
   // LSQ balances the numbers' updates by the values each one serves, the batch not counted.
   const int64_t values = view.layout == Layout::batch
                              ? view.rows * view.positions
                              : element_count(plan.at(p.in[0]).shape) / std::max<int64_t>(1, count);
-  const double share = quantizer->learned->gradient_scale(values);
-  const int in = p.in[0], weight = p.weight;
-  const int64_t each = number_stride(plan, p, view);
-  step.bind = [=](const Memory& memory) -> Kernel {
-    auto shape = std::make_shared<Shape>(piece_shape(view));
-    auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(count));
-    return
-        [=, from = memory[in], value = memory[weight], g = memory[gradient], scratch = memory[ups],
-         dx = memory.at(x.tensor), dn = memory.at(number.tensor)](const Run& run) {
-          std::fill(sums->begin(), sums->end(), 0.0);
-          for_each_piece(view, run.n, *shape, [&](int64_t offset, int64_t row) {
-            float* to = dx && !x.accumulate ? dx + offset : scratch + offset;
-            quantizer->learned->gradient(from + offset, value + row * each, g + offset, to,
-                                         sums->data() + row * each, *shape);
-            if (dx && x.accumulate) kernels::add_to(dx + offset, to, element_count(*shape));
-          });
-          for (int64_t i = 0; dn && i < count; ++i) {
-            const auto d = static_cast<float>((*sums)[static_cast<size_t>(i)] * share);
-            dn[i] = number.accumulate ? dn[i] + d : d;
-          }
-        };
-  };
-  return step;
+  return make_step(
+      "quantize_gradient", quantizer->format + ", learned", {p.in[0], p.weight, gradient},
+      {plan.scratch("gradients", static_cast<int64_t>(plan.floats(p.out))), x.tensor,
+       number.tensor},
+      [=, share = quantizer->learned->gradient_scale(values), each = number_stride(plan, p, view),
+       shape = piece_shape(view), sums = std::vector<double>(static_cast<size_t>(count))](
+          const Run& run, const float* from, const float* value, const float* g, float* scratch,
+          float* dx, float* dn) mutable {
+        std::fill(sums.begin(), sums.end(), 0.0);
+        for_each_piece(view, run.n, shape, [&](int64_t offset, int64_t row) {
+          float* to = dx && !x.accumulate ? dx + offset : scratch + offset;
+          quantizer->learned->gradient(from + offset, value + row * each, g + offset, to,
+                                       sums.data() + row * each, shape);
+          if (dx && x.accumulate) kernels::add_to(dx + offset, to, element_count(shape));
+        });
+        for (int64_t i = 0; dn && i < count; ++i) {
+          const auto d = static_cast<float>(sums[static_cast<size_t>(i)] * share);
+          dn[i] = number.accumulate ? dn[i] + d : d;
+        }
+      });
 }
 
 // Rounds p.in[0] to p.out.
 Step round_step(Plan& plan, const Primitive& p) {
   if (p.weight >= 0) return emit_learned(plan, p);
   const Rounder rounder(plan, p);
-  Step step{"quantize", rounder.quantizer->format, p.in, {p.out}};
-  const int in = p.in[0], out = p.out;
-  const TensorView view = view_of(plan, out);
+  const TensorView view = view_of(plan, p.out);
+  const bool batch = view.layout == Layout::batch;
+  const auto step = [&](int scratch, auto body) {
+    return make_step("quantize", rounder.quantizer->format, {p.in[0]}, {p.out, scratch}, body);
+  };
   if (rounder.quantizer->elementwise && view.layout != Layout::free) {
-    if (rounder.drawn && view.layout == Layout::batch) {  // a draw belongs to a row and a sample
+    if (rounder.drawn && batch) {  // a draw belongs to a row and a sample
       MASE_CHECK(view.positions == 1, "drawn values of positions");
-      step.bind = [=](const Memory& memory) -> Kernel {
-        auto shape = std::make_shared<Shape>(Shape{0});
-        return [=, from = memory[in], to = memory[out]](const Run& run) {
-          (*shape)[0] = run.n;
-          for (int64_t r = 0; r < view.rows; ++r)
-            rounder(from + r * view.stride, to + r * view.stride, *shape, run,
-                    static_cast<uint64_t>(r), run.batch->first_sample);
-        };
-      };
-      return step;
+      return step(
+          -1, [=, shape = Shape{0}](const Run& run, const float* from, float* to, float*) mutable {
+            shape[0] = run.n;
+            for (int64_t r = 0; r < view.rows; ++r)
+              rounder(from + r * view.stride, to + r * view.stride, shape, run,
+                      static_cast<uint64_t>(r), run.batch->first_sample);
+          });
     }
     // In any layout: one flat sweep over the rows, padding included.
-    const auto count = static_cast<int64_t>(
-        view.layout == Layout::batch ? view.rows * view.stride : element_count(view.shape));
-    step.bind = [=](const Memory& memory) -> Kernel {
-      return [=, from = memory[in], to = memory[out], shape = Shape{count}](const Run& run) {
-        rounder(from, to, shape, run);
-      };
-    };
-    return step;
+    const int64_t count = batch ? view.rows * view.stride : element_count(view.shape);
+    return step(-1, [=, shape = Shape{count}](const Run& run, const float* from, float* to,
+                                              float*) { rounder(from, to, shape, run); });
   }
-  if (rounder.quantizer->quantize_group && view.layout == Layout::batch) {
+  if (rounder.quantizer->quantize_group && batch) {
     // Rows are features, and each has the numbers of its group.
     MASE_CHECK(view.positions == 1, "groups of positions");
     Shape sample = view.shape;
     sample[0] = 1;
     const Grouping groups = grouping(sample, rounder.quantizer->type->granularity);
-    step.bind = [=, quantizer = rounder.quantizer](const Memory& memory) -> Kernel {
-      return [=, from = memory[in], to = memory[out]](const Run& run) {
-        for (int64_t r = 0; r < view.rows; ++r)
-          quantizer->quantize_group(from + r * view.stride, to + r * view.stride, run.n,
-                                    r / groups.inner % groups.groups);
-      };
-    };
-    return step;
+    return step(-1, [=, quantizer = rounder.quantizer](const Run& run, const float* from, float* to,
+                                                       float*) {
+      for (int64_t r = 0; r < view.rows; ++r)
+        quantizer->quantize_group(from + r * view.stride, to + r * view.stride, run.n,
+                                  r / groups.inner % groups.groups);
+    });
   }
-  const int64_t count = element_count(view.shape);
-  const int scratch = view.layout == Layout::batch ? plan.scratch("row-major", count) : -1;
-  if (scratch >= 0) step.writes.push_back(scratch);
-  step.bind = [=](const Memory& memory) -> Kernel {
-    auto shape = std::make_shared<Shape>(view.shape);
-    return [=, from = memory[in], to = memory[out],
-            rows = scratch >= 0 ? memory[scratch] : nullptr](const Run& run) {
-      if (view.layout == Layout::batch) {
-        (*shape)[0] = run.n;
-        to_row_major(view, from, run.n, rows);
-        rounder(rows, rows, *shape, run, 0, run.batch->first_sample);
-        from_row_major(view, rows, run.n, to);
-      } else {
-        if (view.layout == Layout::free) *shape = view.shape_at(run.n);
-        rounder(from, to, *shape, run);
-      }
-    };
-  };
-  return step;
+  const int scratch = batch ? plan.scratch("row-major", element_count(view.shape)) : -1;
+  return step(scratch, [=, shape = view.shape](const Run& run, const float* from, float* to,
+                                               float* rows) mutable {
+    if (batch) {
+      shape[0] = run.n;
+      to_row_major(view, from, run.n, rows);
+      rounder(rows, rows, shape, run, 0, run.batch->first_sample);
+      from_row_major(view, rows, run.n, to);
+    } else {
+      if (view.layout == Layout::free) shape = view.shape_at(run.n);
+      rounder(from, to, shape, run);
+    }
+  });
 }
 
 bool has_gradient_step(const Primitive& p) {
@@ -242,39 +212,32 @@ Step gradient_step(Plan& plan, const Primitive& p, int gradient, Target t, Targe
   if (p.weight >= 0) return emit_learned_gradient(plan, p, gradient, t, number);
   const Quantizer* quantizer = p.as<QuantizePayload>().quantizer;
   const TensorView view = view_of(plan, p.out);
-  const int64_t count = element_count(view.shape);
-  Step step{"quantize_gradient", quantizer->format, {p.in[0], gradient}, {t.tensor}};
-  const int in = p.in[0];
   const bool batch = view.layout == Layout::batch;
-  const int64_t flat = batch ? view.rows * view.stride : count;
-  const int values = plan.scratch("values", flat), ups = plan.scratch("gradients", flat);
-  step.writes.push_back(values);
-  step.writes.push_back(ups);
+  const int64_t flat = batch ? view.rows * view.stride : element_count(view.shape);
   const bool elementwise = quantizer->elementwise && view.layout != Layout::free;
-  step.bind = [=](const Memory& memory) -> Kernel {
-    auto shape = std::make_shared<Shape>(elementwise ? Shape{flat} : view.shape);
-    return [=, x = memory[in], g = memory[gradient], to = memory[t.tensor], a = memory[values],
-            b = memory[ups]](const Run& run) {
-      if (elementwise) {
-        quantizer->gradient(x, g, t.accumulate ? b : to, *shape);
-        if (t.accumulate) kernels::add_to(to, b, flat);
-        return;
-      }
-      if (batch) {
-        (*shape)[0] = run.n;
-        to_row_major(view, x, run.n, a);
-        to_row_major(view, g, run.n, b);
-        quantizer->gradient(a, b, b, *shape);
-        from_row_major(view, b, run.n, to, t.accumulate);
-        return;
-      }
-      if (view.layout == Layout::free) *shape = view.shape_at(run.n);
-      const int64_t values_now = element_count(*shape);
-      quantizer->gradient(x, g, b, *shape);
-      for (int64_t i = 0; i < values_now; ++i) to[i] = (t.accumulate ? to[i] : 0.0f) + b[i];
-    };
-  };
-  return step;
+  const int values = plan.scratch("values", flat), ups = plan.scratch("gradients", flat);
+  return make_step(
+      "quantize_gradient", quantizer->format, {p.in[0], gradient}, {t.tensor, values, ups},
+      [=, shape = elementwise ? Shape{flat} : view.shape](
+          const Run& run, const float* x, const float* g, float* to, float* a, float* b) mutable {
+        if (elementwise) {
+          quantizer->gradient(x, g, t.accumulate ? b : to, shape);
+          if (t.accumulate) kernels::add_to(to, b, flat);
+          return;
+        }
+        if (batch) {
+          shape[0] = run.n;
+          to_row_major(view, x, run.n, a);
+          to_row_major(view, g, run.n, b);
+          quantizer->gradient(a, b, b, shape);
+          from_row_major(view, b, run.n, to, t.accumulate);
+          return;
+        }
+        if (view.layout == Layout::free) shape = view.shape_at(run.n);
+        quantizer->gradient(x, g, b, shape);
+        for (int64_t i = 0; i < element_count(shape); ++i)
+          to[i] = (t.accumulate ? to[i] : 0.0f) + b[i];
+      });
 }
 
 }  // namespace

@@ -49,57 +49,52 @@ struct Move {
 };
 
 Step move_forward(const Move& move, const Primitive& p) {
-  const int in = p.in[0], out = p.out;
-  const bool accumulate = p.accumulate;
-  Step step{p.record->name, "", {in}, {out}};
-  step.bind = [=](const Memory& memory) -> Kernel {
-    return [=, from = memory[in], to = memory[out]](const Run& run) {
-      move.run(from, to, run.n, false, accumulate);
-    };
-  };
-  return step;
+  return make_step(p.record->name, "", {p.in[0]}, {p.out},
+                   [=, accumulate = p.accumulate](const Run& run, const float* from, float* to) {
+                     move.run(from, to, run.n, false, accumulate);
+                   });
 }
 
 // Where values were left out or repeated: what is left out gets nothing, what is repeated the sum.
-void move_gradient(Backward& backward, const char* name, const Move& move, int in, int gradient) {
-  const Target t = backward.target(in);
-  if (t.tensor < 0) return;
-  Step step{name, "", {gradient}, {t.tensor}};
-  const size_t floats = backward.plan().floats(t.tensor);
-  step.bind = [=](const Memory& memory) -> Kernel {
-    return [=, from = memory[gradient], to = memory[t.tensor]](const Run& run) {
-      if (!t.accumulate) std::fill_n(to, floats, 0.0f);
-      move.run(from, to, run.n, true, true);
-    };
-  };
-  backward.push(std::move(step));
+Step move_back(const Plan& plan, const Move& move, const Primitive& p) {
+  return make_step(p.record->name, "", {p.in[0]}, {p.out},
+                   [=, floats = plan.floats(p.out), accumulate = p.accumulate](
+                       const Run& run, const float* from, float* to) {
+                     if (!accumulate) std::fill_n(to, floats, 0.0f);
+                     move.run(from, to, run.n, true, true);
+                   });
 }
 
-Move relayout_of(const Plan& plan, const Primitive& p) {
-  return {view_of(plan, p.in[0]), view_of(plan, p.out)};
+Move relayout_of(const Plan& plan, int whole, int part) {
+  return {view_of(plan, whole), view_of(plan, part)};
 }
 
-Step relayout(Plan& plan, Primitive& p) { return move_forward(relayout_of(plan, p), p); }
+Step relayout(Plan& plan, Primitive& p) {
+  return move_forward(relayout_of(plan, p.in[0], p.out), p);
+}
+
+Step sum_up(Plan& plan, Primitive& p) {
+  return move_back(plan, relayout_of(plan, p.out, p.in[0]), p);
+}
 
 void relayout_gradient(Backward& backward, const Primitive& p, int gradient) {
   const Plan& plan = backward.plan();
   const TensorInfo &in = plan.at(p.in[0]), &out = plan.at(p.out);
-  if (in.shape == out.shape && in.layout == out.layout)
-    backward.send("relayout", {.in = {gradient}, .payload = RelayoutPayload{}}, p.in[0]);
-  else
-    move_gradient(backward, "relayout_gradient", relayout_of(plan, p), p.in[0], gradient);
+  const bool same = in.shape == out.shape && in.layout == out.layout;
+  backward.send(same ? "relayout" : "sum_up", {.in = {gradient}, .payload = RelayoutPayload{}},
+                p.in[0]);
 }
 
-Move slice_of(const Plan& plan, const Primitive& p) {
-  const auto& own = p.as<SlicePayload>();
-  Move move{view_of(plan, p.in[0]), view_of(plan, p.out), own.dim, own.start, own.step};
-  return move;
+Move slice_of(const Plan& plan, const SlicePayload& own, int whole, int part) {
+  return {view_of(plan, whole), view_of(plan, part), own.dim, own.start, own.step};
 }
 
-Step slice(Plan& plan, Primitive& p) { return move_forward(slice_of(plan, p), p); }
+Step slice(Plan& plan, Primitive& p) {
+  return move_forward(slice_of(plan, p.as<SlicePayload>(), p.in[0], p.out), p);
+}
 
-void slice_gradient(Backward& backward, const Primitive& p, int gradient) {
-  move_gradient(backward, "slice_gradient", slice_of(backward.plan(), p), p.in[0], gradient);
+Step slice_gradient(Plan& plan, Primitive& p) {
+  return move_back(plan, slice_of(plan, p.as<SlicePayload>(), p.out, p.in[0]), p);
 }
 
 // The row of the table; the numbers were given as floats, which hold them exactly below 2^24.
@@ -111,46 +106,34 @@ int64_t table_row(float number, int64_t rows, const std::string& place) {
 }
 
 Step take(Plan& plan, Primitive& p) {
-  Step step{"take", "", {p.in[0], p.weight}, {p.out}};
   const int64_t rows = plan.at(p.weight).shape[0], width = plan.at(p.weight).shape[1];
-  const int64_t stride = plan.row_stride(p.out);
-  const std::string place = p.node >= 0 ? plan.graph.node(p.node).name : "";
-  step.bind = [=, &plan, in = p.in[0], table = p.weight,
-               out = p.out](const Memory& memory) -> Kernel {
-    return
-        [=, &plan, numbers = memory[in], values = memory[table], to = memory[out]](const Run& run) {
-          const int64_t lanes = plan.lanes(out, run);
-          for (int64_t l = 0; l < lanes; ++l) {
-            const float* row = values + table_row(numbers[l], rows, place) * width;
-            for (int64_t d = 0; d < width; ++d) to[d * stride + l] = row[d];
-          }
-        };
-  };
-  return step;
+  return make_step("take", "", {p.in[0], p.weight}, {p.out},
+                   [=, &plan, out = p.out, stride = plan.row_stride(p.out),
+                    place = p.node >= 0 ? plan.graph.node(p.node).name : ""](
+                       const Run& run, const float* numbers, const float* values, float* to) {
+                     const int64_t lanes = plan.lanes(out, run);
+                     for (int64_t l = 0; l < lanes; ++l) {
+                       const float* row = values + table_row(numbers[l], rows, place) * width;
+                       for (int64_t d = 0; d < width; ++d) to[d * stride + l] = row[d];
+                     }
+                   });
 }
 
-void take_gradient(Backward& backward, const Primitive& p, int gradient) {
-  Plan& plan = backward.plan();
-  const Target t = backward.target(p.weight);
-  if (t.tensor < 0) return;
-  Step step{"take_gradient", "", {p.in[0], gradient}, {t.tensor}};
-  const int64_t width = plan.at(p.weight).shape[1], stride = plan.row_stride(p.out);
-  const size_t floats = plan.floats(t.tensor);
-  const int64_t untrained = p.as<TakePayload>().untrained;
-  step.bind = [=, &plan, in = p.in[0], out = p.out](const Memory& memory) -> Kernel {
-    return [=, &plan, numbers = memory[in], g = memory[gradient],
-            to = memory[t.tensor]](const Run& run) {
-      if (!t.accumulate) std::fill_n(to, floats, 0.0f);
-      const int64_t lanes = plan.lanes(out, run);
-      for (int64_t l = 0; l < lanes; ++l) {
-        const auto number = static_cast<int64_t>(numbers[l]);
-        if (number == untrained) continue;
-        float* row = to + number * width;
-        for (int64_t d = 0; d < width; ++d) row[d] += g[d * stride + l];
-      }
-    };
-  };
-  backward.push(std::move(step));
+Step take_gradient(Plan& plan, Primitive& p) {  // in: the numbers, the gradient of the result
+  const int64_t width = plan.at(p.out).shape[1], stride = plan.row_stride(p.in[1]);
+  return make_step("take_gradient", "", {p.in[0], p.in[1]}, {p.out},
+                   [=, &plan, up = p.in[1], floats = plan.floats(p.out), accumulate = p.accumulate,
+                    untrained = p.as<TakePayload>().untrained](const Run& run, const float* numbers,
+                                                               const float* g, float* to) {
+                     if (!accumulate) std::fill_n(to, floats, 0.0f);
+                     const int64_t lanes = plan.lanes(up, run);
+                     for (int64_t l = 0; l < lanes; ++l) {
+                       const auto number = static_cast<int64_t>(numbers[l]);
+                       if (number == untrained) continue;
+                       float* row = to + number * width;
+                       for (int64_t d = 0; d < width; ++d) row[d] += g[d * stride + l];
+                     }
+                   });
 }
 
 void relayout_reference(Reference& call) {
@@ -158,21 +141,43 @@ void relayout_reference(Reference& call) {
              [&](const Shape& index) { value_at(call.out, index) = value_at(call.in[0], index); });
 }
 
+void sum_up_reference(Reference& call) {
+  each_index(call.in[0].shape,
+             [&](const Shape& index) { value_at(call.out, index) += value_at(call.in[0], index); });
+}
+
+// The place in the whole of a place in the part.
+Shape sliced_from(const SlicePayload& own, Shape index) {
+  index[own.dim] = own.start + own.step * index[own.dim];
+  return index;
+}
+
 void slice_reference(Reference& call) {
   const auto& own = call.primitive.as<SlicePayload>();
   each_index(call.out.shape, [&](const Shape& index) {
-    Shape from = index;
-    from[own.dim] = own.start + own.step * index[own.dim];
-    value_at(call.out, index) = value_at(call.in[0], from);
+    value_at(call.out, index) = value_at(call.in[0], sliced_from(own, index));
   });
 }
 
-void take_reference(Reference& call) {
-  const auto width = static_cast<size_t>(call.weight.shape[1]);
-  for (size_t i = 0; i < call.in[0].data.size(); ++i)
-    std::copy_n(call.weight.data.begin() +
-                    static_cast<std::ptrdiff_t>(static_cast<size_t>(call.in[0].data[i]) * width),
-                width, call.out.data.begin() + static_cast<std::ptrdiff_t>(i * width));
+void slice_gradient_reference(Reference& call) {
+  const auto& own = call.primitive.as<SlicePayload>();
+  each_index(call.in[0].shape, [&](const Shape& index) {
+    value_at(call.out, sliced_from(own, index)) = value_at(call.in[0], index);
+  });
+}
+
+Value padding_of(const Primitive& p) {
+  const int64_t untrained = p.as<TakePayload>().untrained;
+  return Dict{{"padding_idx", untrained < 0 ? Value() : Value(untrained)}};
+}
+
+void take_reference(Reference& call) { run_op(call, "embedding", padding_of(call.primitive)); }
+
+void take_gradient_reference(Reference& call) {
+  const Value attributes = padding_of(call.primitive);
+  OpCall own{attributes, {&call.in[0]}};
+  own.params["weight"] = &call.out;
+  call.out.data = find_op("embedding").grad(own, call.in[1], call.in[1]).params["weight"].data;
 }
 
 Slot generate_relayout(Trial& trial) {
@@ -217,6 +222,16 @@ const Register<PrimitiveRecord> relayout_record{{
     .sample_by_sample = each_sample_alone,
     .moves_values = true,
 }};
+const Register<PrimitiveRecord> sum_up_record{{
+    .name = "sum_up",
+    .summary = "what a repeated value gets: the sum of the gradients of where "
+               "it stands",
+    .payload = typeid(RelayoutPayload),
+    .variants = {{"sums", sum_up}},
+    .reference = sum_up_reference,
+    .accumulates = true,
+    .generate = [](Trial& trial) { return trial.sent_by("relayout"); },
+}};
 const Register<PrimitiveRecord> slice_record{{
     .name = "slice",
     .summary = "some indices of a dimension",
@@ -224,10 +239,22 @@ const Register<PrimitiveRecord> slice_record{{
     .variants = {{"copies", slice}},
     .reference = slice_reference,
     .accumulates = true,
-    .gradient = slice_gradient,
+    .gradient =
+        [](Backward& backward, const Primitive& p, int gradient) {
+          backward.send("slice_gradient", {.in = {gradient}, .payload = p.payload}, p.in[0]);
+        },
     .generate = generate_slice,
     .sample_by_sample = each_sample_alone,
     .moves_values = true,
+}};
+const Register<PrimitiveRecord> slice_gradient_record{{
+    .name = "slice_gradient",
+    .summary = "a slice put back where it was, zeros elsewhere",
+    .payload = typeid(SlicePayload),
+    .variants = {{"copies", slice_gradient}},
+    .reference = slice_gradient_reference,
+    .accumulates = true,
+    .generate = [](Trial& trial) { return trial.sent_by("slice"); },
 }};
 const Register<PrimitiveRecord> take_record{{
     .name = "take",
@@ -235,7 +262,11 @@ const Register<PrimitiveRecord> take_record{{
     .payload = typeid(TakePayload),
     .variants = {{"copies", take}},
     .reference = take_reference,
-    .gradient = take_gradient,
+    .gradient =
+        [](Backward& backward, const Primitive& p, int gradient) {
+          backward.send("take_gradient", {.in = {p.in[0], gradient}, .payload = p.payload},
+                        p.weight);
+        },
     .generate = generate_take,
     .sample_by_sample = each_sample_alone,
     // By name, with a row that is not trained. Operands: table, numbers.
@@ -243,6 +274,17 @@ const Register<PrimitiveRecord> take_record{{
         [](Lowerer& to, const Value& attributes, const std::vector<Slot>& operands) {
           return to.take_rows(operands[0], operands[1], attributes["untrained"].as_int());
         },
+}};
+
+const Register<PrimitiveRecord> take_gradient_record{{
+    .name = "take_gradient",
+    .summary = "what each row of a table gets from the gradients of where it "
+               "was taken to",
+    .payload = typeid(TakePayload),
+    .variants = {{"sums", take_gradient}},
+    .reference = take_gradient_reference,
+    .accumulates = true,
+    .generate = [](Trial& trial) { return trial.sent_by("take"); },
 }};
 
 }  // namespace

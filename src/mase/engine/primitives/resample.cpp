@@ -108,51 +108,58 @@ void each_run(const TensorView& in, const TensorView& out, const ResamplePayload
 }
 
 Step forward(Plan& plan, Primitive& p) {
-  Step step{"resample", "", p.in, {p.out}};
   const TensorView in = view_of(plan, p.in[0]), out = view_of(plan, p.out);
-  step.bind = [=, own = p.as<ResamplePayload>(), x = p.in[0],
-               y = p.out](const Memory& memory) -> Kernel {
-    return [=, from = memory[x], to = memory[y]](const Run& run) {
-      each_run(in, out, own, run.n, [&](int64_t a, int64_t b, size_t k, const Geometry& g) {
-        std::fill_n(to + b, g.run, own.taps[k].empty() ? own.fill : 0.0f);
-        for (const Tap& tap : own.taps[k])
-          kernels::add_scaled(to + b, from + a + tap.from * g.from_index, tap.weight, g.run);
+  return make_step(
+      "resample", "", {p.in[0]}, {p.out},
+      [=, own = p.as<ResamplePayload>()](const Run& run, const float* from, float* to) {
+        each_run(in, out, own, run.n, [&](int64_t a, int64_t b, size_t k, const Geometry& g) {
+          std::fill_n(to + b, g.run, own.taps[k].empty() ? own.fill : 0.0f);
+          for (const Tap& tap : own.taps[k])
+            kernels::add_scaled(to + b, from + a + tap.from * g.from_index, tap.weight, g.run);
+        });
       });
-    };
-  };
-  return step;
 }
 
-void gradient(Backward& backward, const Primitive& p, int gradient) {
-  Plan& plan = backward.plan();
-  const Target t = backward.target(p.in[0]);
-  if (t.tensor < 0) return;
-  Step step{"resample_gradient", "", {gradient}, {t.tensor}};
-  const TensorView in = view_of(plan, p.in[0]), out = view_of(plan, p.out);
-  const size_t floats = plan.floats(t.tensor);
-  step.bind = [=, own = p.as<ResamplePayload>()](const Memory& memory) -> Kernel {
-    return [=, up = memory[gradient], to = memory[t.tensor]](const Run& run) {
-      if (!t.accumulate) std::fill_n(to, floats, 0.0f);
-      each_run(in, out, own, run.n, [&](int64_t a, int64_t b, size_t k, const Geometry& g) {
-        for (const Tap& tap : own.taps[k])
-          kernels::add_scaled(to + a + tap.from * g.from_index, up + b, tap.weight, g.run);
+Step backward(Plan& plan, Primitive& p) {
+  const TensorView in = view_of(plan, p.out), out = view_of(plan, p.in[0]);
+  return make_step(
+      "resample_gradient", "", {p.in[0]}, {p.out},
+      [=, own = p.as<ResamplePayload>(), floats = plan.floats(p.out), accumulate = p.accumulate](
+          const Run& run, const float* up, float* to) {
+        if (!accumulate) std::fill_n(to, floats, 0.0f);
+        each_run(in, out, own, run.n, [&](int64_t a, int64_t b, size_t k, const Geometry& g) {
+          for (const Tap& tap : own.taps[k])
+            kernels::add_scaled(to + a + tap.from * g.from_index, up + b, tap.weight, g.run);
+        });
       });
-    };
-  };
-  backward.push(std::move(step));
+}
+
+// Calls tap(index of the operand, its weight) for the taps of this index of the result.
+template <class Visit>
+void each_tap(const ResamplePayload& own, const Shape& index, const Visit& visit) {
+  Shape from = index;
+  for (const Tap& tap : own.taps[static_cast<size_t>(index[own.dim])]) {
+    from[own.dim] = tap.from;
+    visit(from, tap.weight);
+  }
 }
 
 void reference(Reference& call) {
   const auto& own = call.primitive.as<ResamplePayload>();
   each_index(call.out.shape, [&](const Shape& index) {
-    const auto& taps = own.taps[static_cast<size_t>(index[own.dim])];
-    double sum = taps.empty() ? own.fill : 0;
-    Shape from = index;
-    for (const Tap& tap : taps) {
-      from[own.dim] = tap.from;
-      sum += tap.weight * value_at(call.in[0], from);
-    }
-    value_at(call.out, index) = sum;
+    double& sum = value_at(call.out, index);
+    if (own.taps[static_cast<size_t>(index[own.dim])].empty()) sum = own.fill;
+    each_tap(own, index,
+             [&](const Shape& from, double weight) { sum += weight * value_at(call.in[0], from); });
+  });
+}
+
+void backward_reference(Reference& call) {
+  const auto& own = call.primitive.as<ResamplePayload>();
+  each_index(call.in[0].shape, [&](const Shape& index) {
+    each_tap(own, index, [&](const Shape& from, double weight) {
+      value_at(call.out, from) += weight * value_at(call.in[0], index);
+    });
   });
 }
 
@@ -175,14 +182,27 @@ Slot generate(Trial& trial) {
 
 const Register<PrimitiveRecord> registered{{
     .name = "resample",
-    .summary = "sums of a dimension's indices with known weights: padding, interpolation",
+    .summary = "sums of a dimension's indices with known weights: padding, "
+               "interpolation",
     .payload = typeid(ResamplePayload),
     .variants = {{"vectors", forward}},
     .reference = reference,
-    .gradient = gradient,
+    .gradient =
+        [](Backward& backward, const Primitive& p, int gradient) {
+          backward.send("resample_gradient", {.in = {gradient}, .payload = p.payload}, p.in[0]);
+        },
     .generate = generate,
     .sample_by_sample = each_sample_alone,
     .lower = lower,
+}};
+const Register<PrimitiveRecord> gradient_record{{
+    .name = "resample_gradient",
+    .summary = "what each index gets from the gradient of the sums it is in",
+    .payload = typeid(ResamplePayload),
+    .variants = {{"vectors", backward}},
+    .reference = backward_reference,
+    .accumulates = true,
+    .generate = [](Trial& trial) { return trial.sent_by("resample"); },
 }};
 
 }  // namespace

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Primitives that move or add up whole rows of lanes: permute (tensors without a batch), concat and
-// reduce. Each row of the input gets (a share of) one row of the result's gradient.
+// Primitives that move or add up whole rows of lanes: permute (tensors without a batch), concat,
+// and reduce, whose gradient gives each row of the input (a share of) one row of the result's.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 
+#include "mase/base/broadcast.h"
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
@@ -19,12 +20,6 @@ int64_t product(const Shape& shape, size_t from, size_t to) {
   return std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(from),
                          shape.begin() + static_cast<std::ptrdiff_t>(to), int64_t{1},
                          std::multiplies<>());
-}
-
-std::vector<int64_t> row_major_strides(const Shape& shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
 }
 
 // For every multi-index of the shape, in row-major order: the sum of index times stride.
@@ -52,12 +47,13 @@ std::vector<int32_t> permuted_rows(const Plan& plan, const Primitive& p) {  // s
   return places(plan.at(p.out).shape, strides);
 }
 
-std::vector<int32_t> reduced_rows(const Plan& plan, const Primitive& p) {  // target of each row
-  const Shape rows = plan.at(p.in[0]).row_shape();
+// The row of the result that each row of the operand is in.
+std::vector<int32_t> reduced_rows(const Plan& plan, int operand, const ReducePayload& own) {
+  const Shape rows = plan.at(operand).row_shape();
   Shape kept = rows;
-  for (const int place : p.as<ReducePayload>().rows) kept[static_cast<size_t>(place)] = 1;
+  for (const int place : own.rows) kept[static_cast<size_t>(place)] = 1;
   std::vector<int64_t> strides = row_major_strides(kept);
-  for (const int place : p.as<ReducePayload>().rows) strides[static_cast<size_t>(place)] = 0;
+  for (const int place : own.rows) strides[static_cast<size_t>(place)] = 0;
   return places(rows, strides);
 }
 
@@ -78,18 +74,14 @@ Parts parts_of(const Plan& plan, const Primitive& p) {
 }
 
 Step permute(Plan& plan, Primitive& p) {
-  Step step{"permute", "", p.in, {p.out}};
-  auto index = std::make_shared<std::vector<int32_t>>(permuted_rows(plan, p));
-  step.bind = [index, in = p.in[0], out = p.out,
-               accumulate = p.accumulate](const Memory& memory) -> Kernel {
-    return [index, accumulate, from = memory[in], to = memory[out]](const Run&) {
-      for (size_t r = 0; r < index->size(); ++r) {
-        const float value = from[(*index)[r]];
-        to[r] = accumulate ? to[r] + value : value;
-      }
-    };
-  };
-  return step;
+  return make_step("permute", "", {p.in[0]}, {p.out},
+                   [index = permuted_rows(plan, p), accumulate = p.accumulate](
+                       const Run&, const float* from, float* to) {
+                     for (size_t r = 0; r < index.size(); ++r) {
+                       const float value = from[index[r]];
+                       to[r] = accumulate ? to[r] + value : value;
+                     }
+                   });
 }
 
 Step concat(Plan& plan, Primitive& p) {
@@ -116,130 +108,109 @@ Step concat(Plan& plan, Primitive& p) {
 // Sums over all positions of each sample. Lanes (positions, sample) or (sample, positions).
 Step reduce_positions(Plan& plan, Primitive& p) {
   const auto kind = p.as<ReducePayload>().kind;
-  Step step{kind == ReduceKind::mean ? "reduce_mean" : "reduce_sum", "positions", p.in, {p.out}};
-  const int in = p.in[0], out = p.out;
-  const TensorView view = view_of(plan, in);
+  const TensorView view = view_of(plan, p.in[0]);
   const bool sample_last = view.axes.lanes.back() == 0;
-  const int64_t to_stride = plan.row_stride(out);
-  step.bind = [=](const Memory& memory) -> Kernel {
-    return [=, from = memory[in], to = memory[out]](const Run& run) {
-      const auto share =
-          kind == ReduceKind::mean ? 1.0f / static_cast<float>(view.positions) : 1.0f;
-      for (int64_t r = 0; r < view.rows; ++r) {
-        const float* row = from + r * view.stride;
-        float* sums = to + r * to_stride;
-        if (sample_last) {
-          std::fill_n(sums, run.n, 0.0f);
-          for (int64_t i = 0; i < view.positions; ++i)
-            kernels::add_to(sums, row + i * run.n, run.n);
-        } else {
-          // A sample begins anywhere in its row: kernels::sum wants whole vectors from its start
-          // on.
-          for (int64_t b = 0; b < run.n; ++b) {
-            const float* of = row + b * view.positions;
-            sums[b] = static_cast<float>(std::accumulate(of, of + view.positions, 0.0));
+  return make_step(
+      kind == ReduceKind::mean ? "reduce_mean" : "reduce_sum", "positions", {p.in[0]}, {p.out},
+      [=, to_stride = plan.row_stride(p.out)](const Run& run, const float* from, float* to) {
+        const auto share =
+            kind == ReduceKind::mean ? 1.0f / static_cast<float>(view.positions) : 1.0f;
+        for (int64_t r = 0; r < view.rows; ++r) {
+          const float* row = from + r * view.stride;
+          float* sums = to + r * to_stride;
+          if (sample_last) {
+            std::fill_n(sums, run.n, 0.0f);
+            for (int64_t i = 0; i < view.positions; ++i)
+              kernels::add_to(sums, row + i * run.n, run.n);
+          } else {
+            // A sample begins anywhere in its row: kernels::sum wants whole vectors from its start
+            // on.
+            for (int64_t b = 0; b < run.n; ++b) {
+              const float* of = row + b * view.positions;
+              sums[b] = static_cast<float>(std::accumulate(of, of + view.positions, 0.0));
+            }
           }
+          for (int64_t b = 0; b < run.n; ++b) sums[b] *= share;
         }
-        for (int64_t b = 0; b < run.n; ++b) sums[b] *= share;
-      }
-    };
-  };
-  return step;
+      });
 }
 
 Step reduce(Plan& plan, Primitive& p) {
   static const char* const names[] = {"reduce_sum", "reduce_mean", "reduce_max"};
   const auto& own = p.as<ReducePayload>();
   if (own.rows.empty()) return reduce_positions(plan, p);
-  const ReduceKind kind = own.kind;
-  Step step{names[static_cast<size_t>(kind)], "", p.in, {p.out}};
-  auto target = std::make_shared<std::vector<int32_t>>(reduced_rows(plan, p));
-  const int in = p.in[0], out = p.out;
-  const int64_t stride = plan.row_stride(out), rows = plan.at(out).rows();
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, from = memory[in], to = memory[out]](const Run& run) {
-      const int64_t n = plan.lanes(out, run);
-      const float start = kind == ReduceKind::max ? -INFINITY : 0.0f;
-      for (int64_t r = 0; r < rows; ++r) std::fill_n(to + r * stride, n, start);
-      for (size_t r = 0; r < target->size(); ++r) {
-        float* sums = to + (*target)[r] * stride;
-        const float* row = from + static_cast<int64_t>(r) * stride;
-        kernels::apply(kind == ReduceKind::max ? ScalarOp::max : ScalarOp::add, sums, row, nullptr,
-                       sums, n);
-      }
-      if (kind != ReduceKind::mean) return;
-      const float share = static_cast<float>(rows) / static_cast<float>(target->size());
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t b = 0; b < n; ++b) to[r * stride + b] *= share;
-    };
-  };
-  return step;
+  return make_step(names[static_cast<size_t>(own.kind)], "", {p.in[0]}, {p.out},
+                   [=, &plan, kind = own.kind, target = reduced_rows(plan, p.in[0], own),
+                    out = p.out, stride = plan.row_stride(p.out),
+                    rows = plan.at(p.out).rows()](const Run& run, const float* from, float* to) {
+                     const int64_t n = plan.lanes(out, run);
+                     const float start = kind == ReduceKind::max ? -INFINITY : 0.0f;
+                     for (int64_t r = 0; r < rows; ++r) std::fill_n(to + r * stride, n, start);
+                     for (size_t r = 0; r < target.size(); ++r) {
+                       float* sums = to + target[r] * stride;
+                       const float* row = from + static_cast<int64_t>(r) * stride;
+                       kernels::apply(kind == ReduceKind::max ? ScalarOp::max : ScalarOp::add, sums,
+                                      row, nullptr, sums, n);
+                     }
+                     if (kind != ReduceKind::mean) return;
+                     const float share =
+                         static_cast<float>(rows) / static_cast<float>(target.size());
+                     for (int64_t r = 0; r < rows; ++r)
+                       for (int64_t b = 0; b < n; ++b) to[r * stride + b] *= share;
+                   });
 }
 
-void positions_gradient(Backward& backward, const Primitive& p, int gradient) {
-  Plan& plan = backward.plan();
-  const Target t = backward.target(p.in[0]);
-  if (t.tensor < 0) return;
-  Step step{"reduce_gradient", "positions", {gradient}, {t.tensor}};
+// Gradients: in are the gradient of the result, the operand and the result, which only the gradient
+// of a maximum reads; out is that of the operand.
+Step positions_gradient(Plan& plan, Primitive& p) {
   const bool mean = p.as<ReducePayload>().kind == ReduceKind::mean;
-  const TensorView view = view_of(plan, p.in[0]);
+  const TensorView view = view_of(plan, p.out);
   const bool sample_last = view.axes.lanes.back() == 0;
-  const int64_t from_stride = plan.row_stride(p.out);
-  step.bind = [=](const Memory& memory) -> Kernel {
-    return [=, g = memory[gradient], to = memory[t.tensor]](const Run& run) {
-      const float share = mean ? 1.0f / static_cast<float>(view.positions) : 1.0f;
-      const int64_t inner = sample_last ? run.n : view.positions;
-      const int64_t outer = sample_last ? view.positions : run.n;
-      for (int64_t r = 0; r < view.rows; ++r)
-        for (int64_t a = 0; a < outer; ++a)
-          for (int64_t b = 0; b < inner; ++b) {
-            const float d = g[r * from_stride + (sample_last ? b : a)] * share;
-            float& place = to[r * view.stride + a * inner + b];
-            place = t.accumulate ? place + d : d;
-          }
-    };
-  };
-  backward.push(std::move(step));
+  return make_step("reduce_gradient", "positions", {p.in[0]}, {p.out},
+                   [=, from_stride = plan.row_stride(p.in[0]), accumulate = p.accumulate](
+                       const Run& run, const float* g, float* to) {
+                     const float share = mean ? 1.0f / static_cast<float>(view.positions) : 1.0f;
+                     const int64_t inner = sample_last ? run.n : view.positions;
+                     const int64_t outer = sample_last ? view.positions : run.n;
+                     for (int64_t r = 0; r < view.rows; ++r)
+                       for (int64_t a = 0; a < outer; ++a)
+                         for (int64_t b = 0; b < inner; ++b) {
+                           const float d = g[r * from_stride + (sample_last ? b : a)] * share;
+                           float& place = to[r * view.stride + a * inner + b];
+                           place = accumulate ? place + d : d;
+                         }
+                   });
 }
 
-// Sends to each row r of `in` the row from[r] of the gradient times `share`.
-void send_rows(Backward& backward, const Primitive& p, int in, int gradient,
-               std::vector<int32_t> sources, float share, bool maximum) {
-  Plan& plan = backward.plan();
-  const Target t = backward.target(in);
-  if (t.tensor < 0) return;
-  const int64_t stride = plan.row_stride(p.out);
-  const int64_t rows = plan.at(in).rows(), out_rows = plan.at(p.out).rows();
-  auto from = std::make_shared<std::vector<int32_t>>(std::move(sources));
-  Step step{p.record->name + "_gradient", "", {gradient}, {t.tensor}};
-  int taken = -1;
-  if (maximum) {
-    step.read({in, p.out});
-    taken = plan.scratch("taken", out_rows * stride);
-    step.write({taken});
-  }
-  const int out = p.out;
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, g = memory[gradient], x = memory[in], y = memory[out], to = memory[t.tensor],
-            used = memory.at(taken)](const Run& run) {
-      const int64_t n = plan.lanes(out, run);
-      if (used) std::fill_n(used, out_rows * stride, 0.0f);
-      for (int64_t r = 0; r < rows; ++r) {
-        const int64_t row = (*from)[static_cast<size_t>(r)] * stride;
-        for (int64_t b = 0; b < n; ++b) {
-          float d = g[row + b] * share;
-          if (used) {  // the first of equal maxima takes it all
-            const bool takes = used[row + b] == 0 && x[r * stride + b] == y[row + b];
-            if (takes) used[row + b] = 1;
-            if (!takes) d = 0;
+Step reduce_gradient(Plan& plan, Primitive& p) {
+  const auto& own = p.as<ReducePayload>();
+  if (own.rows.empty()) return positions_gradient(plan, p);
+  const int64_t stride = plan.row_stride(p.in[0]);
+  const int64_t rows = plan.at(p.out).rows(), out_rows = plan.at(p.in[0]).rows();
+  const float share =
+      own.kind == ReduceKind::mean ? static_cast<float>(out_rows) / static_cast<float>(rows) : 1.0f;
+  const bool maximum = own.kind == ReduceKind::max;
+  return make_step(
+      "reduce_gradient", "", {p.in[0], maximum ? p.in[1] : -1, maximum ? p.in[2] : -1},
+      {p.out, maximum ? plan.scratch("taken", out_rows * stride) : -1},
+      [=, &plan, up = p.in[0], from = reduced_rows(plan, p.out, own), accumulate = p.accumulate](
+          const Run& run, const float* g, const float* x, const float* y, float* to, float* used) {
+        const int64_t n = plan.lanes(up, run);
+        if (used) std::fill_n(used, out_rows * stride, 0.0f);
+        for (int64_t r = 0; r < rows; ++r) {
+          const int64_t row = from[static_cast<size_t>(r)] * stride;
+          for (int64_t b = 0; b < n; ++b) {
+            float d = g[row + b] * share;
+            if (used) {  // the first of equal maxima takes it all
+              const bool takes = used[row + b] == 0 && x[r * stride + b] == y[row + b];
+              if (takes) used[row + b] = 1;
+              if (!takes) d = 0;
+            }
+            float& place = to[r * stride + b];
+            place = accumulate ? place + d : d;
           }
-          float& place = to[r * stride + b];
-          place = t.accumulate ? place + d : d;
         }
-      }
-    };
-  };
-  backward.push(std::move(step));
+      });
 }
 
 void permute_gradient(Backward& backward, const Primitive& p, int gradient) {
@@ -261,52 +232,34 @@ void concat_gradient(Backward& backward, const Primitive& p, int gradient) {
   }
 }
 
-void reduce_gradient(Backward& backward, const Primitive& p, int gradient) {
-  const auto& own = p.as<ReducePayload>();
-  if (own.rows.empty()) return positions_gradient(backward, p, gradient);
-  const Plan& plan = backward.plan();
-  float share = 1;
-  if (own.kind == ReduceKind::mean)
-    share = static_cast<float>(plan.at(p.out).rows()) / static_cast<float>(plan.at(p.in[0]).rows());
-  send_rows(backward, p, p.in[0], gradient, reduced_rows(plan, p), share,
-            own.kind == ReduceKind::max);
-}
-
 void permute_reference(Reference& call) {
-  const auto& order = call.primitive.as<PermutePayload>().order;
-  each_index(call.out.shape, [&](const Shape& index) {
-    Shape from(index.size());
-    for (size_t i = 0; i < index.size(); ++i) from[static_cast<size_t>(order[i])] = index[i];
-    value_at(call.out, index) = value_at(call.in[0], from);
-  });
+  List dims;
+  for (const int64_t dim : call.primitive.as<PermutePayload>().order) dims.push_back(dim);
+  run_op(call, "permute", Dict{{"dims", dims}});
 }
 
 void concat_reference(Reference& call) {
   const size_t dim =
       dimension_of(call.plan.at(call.primitive.out), call.primitive.as<ConcatPayload>().place);
-  int64_t first = 0;
-  for (const Array& part : call.in) {
-    each_index(part.shape, [&](const Shape& index) {
-      Shape to = index;
-      to[dim] += first;
-      value_at(call.out, to) = value_at(part, index);
-    });
-    first += part.shape[dim];
+  run_op(call, "cat", Dict{{"dim", static_cast<int64_t>(dim)}});
+}
+
+// The shape of the result with size 1 where it was reduced.
+Shape kept_shape(const ReducePayload& own, const TensorInfo& info, Shape shape) {
+  if (own.rows.empty()) {
+    for (const int axis : info.axes.lanes)
+      if (axis != 0) shape[static_cast<size_t>(axis)] = 1;
+  } else {
+    for (const int place : own.rows) shape[dimension_of(info, place)] = 1;
   }
+  return shape;
 }
 
 void reduce_reference(Reference& call) {
   const auto& own = call.primitive.as<ReducePayload>();
-  const TensorInfo& info = call.plan.at(call.primitive.in[0]);
-  Array kept(call.in[0].shape);  // with size 1 where it was reduced
-  if (own.rows.empty()) {
-    for (const int axis : info.axes.lanes)
-      if (axis != 0) kept.shape[static_cast<size_t>(axis)] = 1;
-  } else {
-    for (const int place : own.rows) kept.shape[dimension_of(info, place)] = 1;
-  }
   const bool maximum = own.kind == ReduceKind::max;
-  kept = Array(kept.shape, maximum ? -INFINITY : 0.0);
+  Array kept(kept_shape(own, call.plan.at(call.primitive.in[0]), call.in[0].shape),
+             maximum ? -INFINITY : 0.0);
   each_index(call.in[0].shape, [&](const Shape& index) {
     double& to = value_at(kept, index);
     const double value = value_at(call.in[0], index);
@@ -317,6 +270,36 @@ void reduce_reference(Reference& call) {
           ? static_cast<double>(kept.data.size()) / static_cast<double>(call.in[0].data.size())
           : 1;
   for (size_t i = 0; i < kept.data.size(); ++i) call.out.data[i] = kept.data[i] * share;
+}
+
+void reduce_gradient_reference(Reference& call) {
+  const auto& own = call.primitive.as<ReducePayload>();
+  Array g = call.in[0];
+  g.shape = kept_shape(own, call.plan.at(call.primitive.out), call.out.shape);
+  const double share = own.kind == ReduceKind::mean ? static_cast<double>(g.data.size()) /
+                                                          static_cast<double>(call.out.data.size())
+                                                    : 1;
+  Array most = g, taken(g.shape);
+  if (own.kind == ReduceKind::max) most.data = call.in[2].data;
+  // The first of equal maxima in the order of the rows takes it all.
+  const TensorInfo& info = call.plan.at(call.primitive.out);
+  std::vector<int> axes(info.shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (info.layout == Layout::batch) {
+    axes = info.axes.lanes;
+    axes.insert(axes.end(), info.axes.rows.begin(), info.axes.rows.end());
+  }
+  Shape ordered, index(axes.size());
+  for (const int axis : axes) ordered.push_back(call.out.shape[static_cast<size_t>(axis)]);
+  each_index(ordered, [&](const Shape& at) {
+    for (size_t i = 0; i < axes.size(); ++i) index[static_cast<size_t>(axes[i])] = at[i];
+    if (own.kind == ReduceKind::max) {
+      double& before = value_at(taken, index);
+      if (before != 0 || value_at(call.in[1], index) != value_at(most, index)) return;
+      before = 1;
+    }
+    value_at(call.out, index) = value_at(g, index) * share;
+  });
 }
 
 Slot generate_permute(Trial& trial) {
@@ -373,9 +356,27 @@ const Register<PrimitiveRecord> reduce_record{{
     .payload = typeid(ReducePayload),
     .variants = {{"vectors", reduce}},
     .reference = reduce_reference,
-    .gradient = reduce_gradient,
+    .gradient =
+        [](Backward& backward, const Primitive& p, int gradient) {
+          const bool maximum = p.as<ReducePayload>().kind == ReduceKind::max;
+          backward.send("reduce_gradient",
+                        {.in = maximum ? std::vector<int>{gradient, p.in[0], p.out}
+                                       : std::vector<int>{gradient},
+                         .payload = p.payload},
+                        p.in[0]);
+        },
     .generate = generate_reduce,
     .sample_by_sample = each_sample_alone,
+}};
+const Register<PrimitiveRecord> reduce_gradient_record{{
+    .name = "reduce_gradient",
+    .summary = "what each row gets from the gradient of the sum, mean or "
+               "maximum it is in",
+    .payload = typeid(ReducePayload),
+    .variants = {{"vectors", reduce_gradient}},
+    .reference = reduce_gradient_reference,
+    .accumulates = true,
+    .generate = [](Trial& trial) { return trial.sent_by("reduce", true); },
 }};
 
 }  // namespace

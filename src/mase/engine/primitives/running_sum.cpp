@@ -13,7 +13,8 @@ namespace mase::engine::running_sum_primitive {
 namespace {
 
 struct RunningSumPayload {
-  int place = 0;  // of the axis among the rows
+  int place = 0;           // of the axis among the rows
+  bool backwards = false;  // from the other end
 };
 
 Slot lower(Lowerer& to, const Value& attributes, const std::vector<Slot>& operands) {
@@ -57,46 +58,38 @@ void add_up(const Geometry& g, const float* from, float* to, int64_t lanes, bool
     }
 }
 
-Step step_of(Plan& plan, const Primitive& p, const char* name, int from, int to, bool backwards,
-             bool accumulate) {
-  Step step{name, "", {from}, {to}};
-  const Geometry g = geometry_of(plan, p);
-  const int sums = plan.scratch("sums", g.stride), out = p.out;
-  step.write({sums});
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, x = memory[from], y = memory[to], row = memory[sums]](const Run& run) {
-      add_up(g, x, y, plan.lanes(out, run), backwards, accumulate, row);
-    };
-  };
-  return step;
-}
-
 Step forward(Plan& plan, Primitive& p) {
-  return step_of(plan, p, "running_sum", p.in[0], p.out, false, false);
+  const Geometry g = geometry_of(plan, p);
+  return make_step(
+      "running_sum", "", {p.in[0]}, {p.out, plan.scratch("sums", g.stride)},
+      [=, &plan, out = p.out, backwards = p.as<RunningSumPayload>().backwards,
+       accumulate = p.accumulate](const Run& run, const float* x, float* y, float* row) {
+        add_up(g, x, y, plan.lanes(out, run), backwards, accumulate, row);
+      });
 }
 
 void gradient(Backward& backward, const Primitive& p, int gradient) {
-  const Target t = backward.target(p.in[0]);
-  if (t.tensor < 0) return;
-  backward.push(
-      step_of(backward.plan(), p, "running_sum_gradient", gradient, t.tensor, true, t.accumulate));
+  auto own = p.as<RunningSumPayload>();
+  own.backwards = !own.backwards;
+  backward.send("running_sum", {.in = {gradient}, .payload = own}, p.in[0]);
 }
 
 void reference(Reference& call) {
-  const size_t dim =
-      dimension_of(call.plan.at(call.primitive.out), call.primitive.as<RunningSumPayload>().place);
-  each_index(call.out.shape, [&](const Shape& index) {
-    Shape from = index;
-    double sum = 0;
-    for (from[dim] = 0; from[dim] <= index[dim]; ++from[dim]) sum += value_at(call.in[0], from);
-    value_at(call.out, index) = sum;
-  });
+  const auto& own = call.primitive.as<RunningSumPayload>();
+  const size_t dim = dimension_of(call.plan.at(call.primitive.out), own.place);
+  const Dict attributes{{"dim", static_cast<int64_t>(dim)}};
+  if (own.backwards)  // the gradient of one is the other
+    run_op_gradient(call, "cumsum", attributes, {&call.in[0]}, call.in[0], call.in[0]);
+  else
+    run_op(call, "cumsum", attributes);
 }
 
 Slot generate(Trial& trial) {
   const Shape sample = {trial.size(1, 9, 64), trial.size(1, 9, 16), trial.size(1, 5, 1)};
-  return trial.to().primitive("running_sum", Dict{{"dim", trial.size(1, 3, 1)}},
-                              {trial.activation(sample)});
+  const Slot sums = trial.to().primitive("running_sum", Dict{{"dim", trial.size(1, 3, 1)}},
+                                         {trial.activation(sample)});
+  trial.plan().primitives.back().as<RunningSumPayload>().backwards = trial.coin();
+  return sums;
 }
 
 const Register<PrimitiveRecord> registered{{
@@ -105,6 +98,7 @@ const Register<PrimitiveRecord> registered{{
     .payload = typeid(RunningSumPayload),
     .variants = {{"vectors", forward}},
     .reference = reference,
+    .accumulates = true,
     .gradient = gradient,
     .generate = generate,
     .sample_by_sample = each_sample_alone,

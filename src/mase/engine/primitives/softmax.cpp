@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Primitives that normalise each lane over some of its rows: softmax and layer_norm.
 #include <algorithm>
-#include <cmath>
-#include <memory>
 #include <numeric>
 
 #include "mase/engine/kernels/sample_norm.h"
@@ -30,46 +28,40 @@ Axis axis_of(const Plan& plan, const Primitive& p) {
   return {product(rows, 0, place), rows[place], product(rows, place + 1, rows.size())};
 }
 
-Step softmax(Plan& plan, Primitive& p) {
-  const bool logarithm = p.as<SoftmaxPayload>().logarithm;
-  Step step{logarithm ? "log_softmax" : "softmax", "", p.in, {p.out}};
-  const Axis a = axis_of(plan, p);
-  const int in = p.in[0], out = p.out;
-  const int64_t stride = plan.row_stride(out);
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, from = memory[in], to = memory[out]](const Run& run) {
-      const kernels::SampleRange range{a.length, a.inner * stride, plan.lanes(out, run)};
-      for (int64_t outer = 0; outer < a.outer; ++outer)
-        for (int64_t inner = 0; inner < a.inner; ++inner) {
-          const int64_t at = (outer * a.length * a.inner + inner) * stride;
-          kernels::softmax(range, from + at, to + at, logarithm);
-        }
-    };
-  };
-  return step;
+// Calls line(first float) for each line of rows along the axis.
+template <class Line>
+void each_line(const Axis& a, int64_t stride, const Line& line) {
+  for (int64_t outer = 0; outer < a.outer; ++outer)
+    for (int64_t inner = 0; inner < a.inner; ++inner)
+      line((outer * a.length * a.inner + inner) * stride);
 }
 
-void softmax_gradient(Backward& backward, const Primitive& p, int gradient) {
-  Plan& plan = backward.plan();
-  const Target t = backward.target(p.in[0]);
-  if (t.tensor < 0) return;
-  Step step{"softmax_gradient", "", {p.out, gradient}, {t.tensor}};
+Step softmax(Plan& plan, Primitive& p) {
   const Axis a = axis_of(plan, p);
-  const int64_t stride = plan.row_stride(p.out);
   const bool logarithm = p.as<SoftmaxPayload>().logarithm;
-  const int out = p.out;
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return
-        [=, &plan, y = memory[out], g = memory[gradient], to = memory[t.tensor]](const Run& run) {
-          const kernels::SampleRange range{a.length, a.inner * stride, plan.lanes(out, run)};
-          for (int64_t outer = 0; outer < a.outer; ++outer)
-            for (int64_t inner = 0; inner < a.inner; ++inner) {
-              const int64_t at = (outer * a.length * a.inner + inner) * stride;
-              kernels::softmax_gradient(range, y + at, g + at, to + at, logarithm, t.accumulate);
-            }
-        };
-  };
-  backward.push(std::move(step));
+  return make_step(
+      logarithm ? "log_softmax" : "softmax", "", {p.in[0]}, {p.out},
+      [=, &plan, out = p.out, stride = plan.row_stride(p.out)](const Run& run, const float* from,
+                                                               float* to) {
+        const kernels::SampleRange range{a.length, a.inner * stride, plan.lanes(out, run)};
+        each_line(a, stride,
+                  [&](int64_t at) { kernels::softmax(range, from + at, to + at, logarithm); });
+      });
+}
+
+// In: the result and the gradient of it.
+Step softmax_gradient(Plan& plan, Primitive& p) {
+  const Axis a = axis_of(plan, p);
+  const bool logarithm = p.as<SoftmaxPayload>().logarithm;
+  return make_step(
+      "softmax_gradient", "", {p.in[0], p.in[1]}, {p.out},
+      [=, &plan, out = p.out, stride = plan.row_stride(p.out), accumulate = p.accumulate](
+          const Run& run, const float* y, const float* g, float* to) {
+        const kernels::SampleRange range{a.length, a.inner * stride, plan.lanes(out, run)};
+        each_line(a, stride, [&](int64_t at) {
+          kernels::softmax_gradient(range, y + at, g + at, to + at, logarithm, accumulate);
+        });
+      });
 }
 
 struct Layers {
@@ -83,93 +75,73 @@ Layers layers_of(const Plan& plan, const Primitive& p) {
 }
 
 Step layer_norm(Plan& plan, Primitive& p) {
-  Step step{"layer_norm", "", p.in, {p.out}};
-  step.read({p.weight, p.bias});
   const Layers g = layers_of(plan, p);
-  const int in = p.in[0], out = p.out, weight = p.weight, bias = p.bias;
-  const int64_t stride = plan.row_stride(out);
-  const double eps = p.as<LayerNormPayload>().eps;
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    return [=, &plan, from = memory[in], to = memory[out], w = memory.at(weight),
-            c = memory.at(bias)](const Run& run) {
-      const kernels::SampleRange range{g.inner, stride, plan.lanes(out, run)};
-      for (int64_t outer = 0; outer < g.outer; ++outer) {
-        const int64_t at = outer * g.inner * stride;
-        kernels::layer_norm(range, from + at, w, c, eps, to + at);
-      }
-    };
-  };
-  return step;
+  return make_step(
+      "layer_norm", "", {p.in[0], p.weight, p.bias}, {p.out},
+      [=, &plan, out = p.out, stride = plan.row_stride(p.out), eps = p.as<LayerNormPayload>().eps](
+          const Run& run, const float* from, const float* w, const float* c, float* to) {
+        const kernels::SampleRange range{g.inner, stride, plan.lanes(out, run)};
+        for (int64_t outer = 0; outer < g.outer; ++outer) {
+          const int64_t at = outer * g.inner * stride;
+          kernels::layer_norm(range, from + at, w, c, eps, to + at);
+        }
+      });
 }
 
 void layer_norm_gradient(Backward& backward, const Primitive& p, int gradient) {
   Plan& plan = backward.plan();
   const Target x = backward.target(p.in[0]), weight = backward.target(p.weight),
                bias = backward.target(p.bias);
-  Step step{"layer_norm_gradient", "", {p.in[0], gradient}, {}};
-  step.read({p.weight});
-  step.write({x.tensor, weight.tensor, bias.tensor});
   const Layers g = layers_of(plan, p);
-  const int64_t stride = plan.row_stride(p.out);
-  const double eps = p.as<LayerNormPayload>().eps;
-  const int out = p.out, from = p.in[0], own_weight = p.weight;
-  step.bind = [=, &plan](const Memory& memory) -> Kernel {
-    auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(2 * g.inner));
-    return [=, &plan, in = memory[from], up = memory[gradient], w = memory.at(own_weight),
-            dx = memory.at(x.tensor), dw = memory.at(weight.tensor),
-            db = memory.at(bias.tensor)](const Run& run) {
-      std::fill(sums->begin(), sums->end(), 0.0);
-      const kernels::LayerNormSums each{sums->data(), sums->data() + g.inner};
-      const kernels::SampleRange range{g.inner, stride, plan.lanes(out, run)};
-      for (int64_t outer = 0; outer < g.outer; ++outer) {
-        const int64_t begin = outer * g.inner * stride;
-        kernels::layer_norm_gradient(range, in + begin, up + begin, w, eps,
-                                     dx ? dx + begin : nullptr, x.accumulate, each);
-      }
-      for (int64_t i = 0; i < g.inner; ++i) {
-        if (dw)
-          dw[i] = static_cast<float>(weight.accumulate ? dw[i] + each.weight[i] : each.weight[i]);
-        if (db) db[i] = static_cast<float>(bias.accumulate ? db[i] + each.bias[i] : each.bias[i]);
-      }
-    };
-  };
-  backward.push(std::move(step));
+  backward.push(make_step(
+      "layer_norm_gradient", "", {p.in[0], gradient, p.weight},
+      {x.tensor, weight.tensor, bias.tensor},
+      [=, &plan, stride = plan.row_stride(p.out), eps = p.as<LayerNormPayload>().eps, out = p.out,
+       sums = std::vector<double>(static_cast<size_t>(2 * g.inner))](
+          const Run& run, const float* in, const float* up, const float* w, float* dx, float* dw,
+          float* db) mutable {
+        std::fill(sums.begin(), sums.end(), 0.0);
+        const kernels::LayerNormSums each{sums.data(), sums.data() + g.inner};
+        const kernels::SampleRange range{g.inner, stride, plan.lanes(out, run)};
+        for (int64_t outer = 0; outer < g.outer; ++outer) {
+          const int64_t begin = outer * g.inner * stride;
+          kernels::layer_norm_gradient(range, in + begin, up + begin, w, eps,
+                                       dx ? dx + begin : nullptr, x.accumulate, each);
+        }
+        for (int64_t i = 0; i < g.inner; ++i) {
+          if (dw)
+            dw[i] = static_cast<float>(weight.accumulate ? dw[i] + each.weight[i] : each.weight[i]);
+          if (db) db[i] = static_cast<float>(bias.accumulate ? db[i] + each.bias[i] : each.bias[i]);
+        }
+      }));
+}
+
+const char* softmax_op(const Primitive& p) {
+  return p.as<SoftmaxPayload>().logarithm ? "log_softmax" : "softmax";
+}
+
+Value softmax_attributes(const Reference& call) {
+  const Primitive& p = call.primitive;
+  const size_t dim = dimension_of(call.plan.at(p.out), p.as<SoftmaxPayload>().place);
+  return Dict{{"dim", static_cast<int64_t>(dim)}};
 }
 
 void softmax_reference(Reference& call) {
-  const auto& own = call.primitive.as<SoftmaxPayload>();
-  const size_t dim = dimension_of(call.plan.at(call.primitive.out), own.place);
-  const Array& x = call.in[0];
-  each_index(x.shape, [&](const Shape& index) {
-    Shape other = index;
-    double largest = -INFINITY, total = 0;
-    for (other[dim] = 0; other[dim] < x.shape[dim]; ++other[dim])
-      largest = std::max(largest, value_at(x, other));
-    for (other[dim] = 0; other[dim] < x.shape[dim]; ++other[dim])
-      total += std::exp(value_at(x, other) - largest);
-    const double shifted = value_at(x, index) - largest;
-    value_at(call.out, index) =
-        own.logarithm ? shifted - std::log(total) : std::exp(shifted) / total;
-  });
+  run_op(call, softmax_op(call.primitive), softmax_attributes(call));
+}
+
+void softmax_gradient_reference(Reference& call) {
+  run_op_gradient(call, softmax_op(call.primitive), softmax_attributes(call), {&call.in[0]},
+                  call.in[0], call.in[1]);
 }
 
 void layer_norm_reference(Reference& call) {
   const auto& own = call.primitive.as<LayerNormPayload>();
   const Shape& shape = call.out.shape;
-  const int64_t inner = product(shape, shape.size() - static_cast<size_t>(own.dims), shape.size());
-  const auto count = static_cast<size_t>(inner);
-  for (size_t first = 0; first < call.out.data.size(); first += count) {
-    const double* x = call.in[0].data.data() + first;
-    double mean = 0, variance = 0;
-    for (size_t i = 0; i < count; ++i) mean += x[i] / static_cast<double>(inner);
-    for (size_t i = 0; i < count; ++i)
-      variance += (x[i] - mean) * (x[i] - mean) / static_cast<double>(inner);
-    for (size_t i = 0; i < count; ++i) {
-      const double normal = (x[i] - mean) / std::sqrt(variance + own.eps);
-      call.out.data[first + i] = normal * (call.primitive.weight >= 0 ? call.weight.data[i] : 1) +
-                                 (call.primitive.bias >= 0 ? call.bias.data[i] : 0);
-    }
-  }
+  List last;
+  for (size_t i = shape.size() - static_cast<size_t>(own.dims); i < shape.size(); ++i)
+    last.push_back(shape[i]);
+  run_op(call, "layer_norm", Dict{{"normalized_shape", last}, {"eps", own.eps}});
 }
 
 Slot generate_softmax(Trial& trial) {
@@ -197,9 +169,22 @@ const Register<PrimitiveRecord> softmax_record{{
     .payload = typeid(SoftmaxPayload),
     .variants = {{"vectors", softmax}},
     .reference = softmax_reference,
-    .gradient = softmax_gradient,
+    .gradient =
+        [](Backward& backward, const Primitive& p, int gradient) {
+          backward.send("softmax_gradient", {.in = {p.out, gradient}, .payload = p.payload},
+                        p.in[0]);
+        },
     .generate = generate_softmax,
     .sample_by_sample = each_sample_alone,
+}};
+const Register<PrimitiveRecord> softmax_gradient_record{{
+    .name = "softmax_gradient",
+    .summary = "the gradient of softmax or its logarithm, from its result",
+    .payload = typeid(SoftmaxPayload),
+    .variants = {{"vectors", softmax_gradient}},
+    .reference = softmax_gradient_reference,
+    .accumulates = true,
+    .generate = [](Trial& trial) { return trial.sent_by("softmax"); },
 }};
 const Register<PrimitiveRecord> layer_norm_record{{
     .name = "layer_norm",

@@ -9,22 +9,19 @@ namespace mase::engine::turn_taps_primitive {
 namespace {
 
 Step copy(Plan& plan, Primitive& p) {
-  const int from = p.in[0], to = p.out;
+  const int from = p.in[0];
   const Shape& w = plan.at(from).shape;
   const int64_t groups = p.as<TurnTapsPayload>().groups, out = w[0] / groups, in = w[1];
   const int64_t taps = element_count(w) / std::max<int64_t>(1, w[0] * w[1]);
-  Step step{"turn_taps", "", {from}, {to}};
-  step.bind = [=](const Memory& memory) -> Kernel {
-    return [=, weights = memory[from], turned = memory[to]](const Run&) {
-      for (int64_t group = 0; group < groups; ++group)
-        for (int64_t o = 0; o < out; ++o)
-          for (int64_t c = 0; c < in; ++c)
-            for (int64_t t = 0; t < taps; ++t)
-              turned[((group * in + c) * out + o) * taps + taps - 1 - t] =
-                  weights[((group * out + o) * in + c) * taps + t];
-    };
-  };
-  return step;
+  return make_step("turn_taps", "", {from}, {p.out},
+                   [=](const Run&, const float* weights, float* turned) {
+                     for (int64_t group = 0; group < groups; ++group)
+                       for (int64_t o = 0; o < out; ++o)
+                         for (int64_t c = 0; c < in; ++c)
+                           for (int64_t t = 0; t < taps; ++t)
+                             turned[((group * in + c) * out + o) * taps + taps - 1 - t] =
+                                 weights[((group * out + o) * in + c) * taps + t];
+                   });
 }
 
 void reference(Reference& call) {

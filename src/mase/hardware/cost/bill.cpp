@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "mase/base/text.h"
+#include "mase/hardware/carry/carry_chains.h"
 #include "mase/hardware/cost/bit_times.h"
 #include "mase/hardware/cost/estimate.h"
 #include "mase/hardware/optimize/neuron_tables.h"
@@ -60,6 +61,7 @@ std::vector<BillEntry> bill_of(const IntegerGraph& graph, const std::vector<std:
   std::vector<std::set<int>> serves(graph.nodes.size());
   std::vector<CostShare> shares(bill.size()), own(bill.size());
   const std::vector<int> bits = bits_read(graph);
+  const std::vector<char> inside = tables_in_chains(graph);
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const IntegerNode& node = graph.nodes[i];
     if (entry_of[i] >= 0) serves[i] = {entry_of[i]};
@@ -68,7 +70,7 @@ std::vector<BillEntry> bill_of(const IntegerGraph& graph, const std::vector<std:
       const bool end = entry_of[from] >= 0 || graph.nodes[from].inputs.empty();
       if (!end) serves[from].insert(serves[i].begin(), serves[i].end());
     }
-    const CostShare cost = cost_share(graph, node, bits[i]);
+    const CostShare cost = inside[i] ? CostShare{} : cost_share(graph, node, bits[i]);
     for (const int entry : serves[i]) {
       const size_t e = static_cast<size_t>(entry);
       shares[e].add(cost, 1 / static_cast<double>(serves[i].size()));

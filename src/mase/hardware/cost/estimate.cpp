@@ -44,6 +44,7 @@ double adder_luts(const IntegerGraph& graph, const IntegerNode& node) {
   const IntegerContext context = context_of(graph, node);
   const int64_t bits = std::llround(node.op->luts(context));
   if (bits <= 0) return 0;
+  if (node.op->cells) return static_cast<double>(bits);  // every one of them is an instance's
   const int64_t first =
       node.op->name == "subtract" ? node.numbers[1] : std::max(node.numbers[0], node.numbers[1]);
   const auto has = [&](size_t k, int64_t bit) {

@@ -12,30 +12,34 @@
 #include "mase/hardware/cost/estimate.h"
 #include "mase/hardware/cost/quick_estimate.h"
 #include "mase/hardware/emit/design_folder.h"
+#include "mase/hardware/emit/target.h"
 #include "mase/hardware/graph/interpreter.h"
 #include "mase/hardware/lower/argmax.h"
 #include "mase/hardware/optimize/pipeline.h"
+#include "mase/hardware/prove/certificate.h"
 
 namespace mase {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string make_file(const std::string& top) {
+std::string make_file(const std::string& top, bool cells) {
+  // Modules of a family's cells have plain ones beside them.
+  const char* const sources = cells ? "rtl/$(TOP).sv sim/plain.sv" : "rtl/*.sv";
   return fmt::format(
       "# make sim: compares every row of sim/vectors.hex (Icarus Verilog). make cpp: the same for\n"
       "# the C++ header. make lint, make synth: Verilator and Yosys.\n"
-      "TOP = {}\n\n"
+      "TOP = {0}\n\n"
       "sim: sim/$(TOP)_tb.vvp\n\tcd sim && vvp $(TOP)_tb.vvp\n\n"
-      "sim/$(TOP)_tb.vvp: sim/$(TOP)_tb.sv $(wildcard rtl/*.sv)\n"
+      "sim/$(TOP)_tb.vvp: sim/$(TOP)_tb.sv $(wildcard {1})\n"
       "\tiverilog -g2012 -o $@ $^\n\n"
       "cpp:\n\t$(CXX) -std=c++11 -O1 -o cpp/check cpp/check.cpp\n\tcd cpp && ./check\n\n"
-      "lint:\n\tverilator --lint-only -Wall --top-module $(TOP) rtl/*.sv\n\n"
+      "lint:\n\tverilator --lint-only -Wall --top-module $(TOP) {1}\n\n"
       "synth:\n"
       "\tyosys -p 'read_verilog -sv rtl/*.sv; synth_xilinx -family xcup -flatten -top $(TOP); "
       "stat'\n\n"
       ".PHONY: sim cpp lint synth\n",
-      top);
+      top, sources);
 }
 
 std::string vivado_script(const std::string& top) {
@@ -132,6 +136,7 @@ bool is_too_large(const IntegerGraph& lowered) {
 
 Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
   const EmitterRecord& style = Registry<EmitterRecord>::instance().get(options.style, "--style");
+  const TargetRecord& target = Registry<TargetRecord>::instance().get(options.target, "--target");
   Design design;
   design.options = options;
   Problems problems;
@@ -143,6 +148,10 @@ Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
   // A style's own tables come before the largest output is found: together they would be one.
   const bool own_passes = style.optimize != nullptr;
   design.graph = options.argmax && !own_passes ? with_argmax(lowered) : lowered;
+  if (target.carry_chains && (style.as_lowered || own_passes))
+    throw Error("--target " + target.name,
+                fmt::format("style {} has no sums to make chains of", style.name),
+                "leave it out, or use --style unrolled");
   if (style.as_lowered) {
     if (options.levels > 0)
       throw Error("--levels", fmt::format("style {} has its own registers", style.name),
@@ -153,7 +162,8 @@ Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
                               ? style.optimize(design.graph, emit_options)
                               : optimize(design.graph, {.effort = options.effort,
                                                         .seed = options.seed,
-                                                        .delay_weight = options.delay_weight});
+                                                        .delay_weight = options.delay_weight,
+                                                        .carry_chains = target.carry_chains});
     if (options.argmax && own_passes) optimized.graph = with_argmax(optimized.graph);
     design.trace = std::move(optimized.trace);
     design.graph =
@@ -163,6 +173,18 @@ Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
     throw Error("--top", fmt::format("'{}' is no name of a module", printable(options.top)),
                 "use letters, digits and underscores");
   design.emitted = style.emit(design.graph, emit_options);
+  if (design.emitted.cells) {
+    for (const auto& [name, text] : target.modules()) {
+      if (name == options.top)
+        throw Error("--top", fmt::format("'{}' is a module of target {}", name, target.name),
+                    "choose another name");
+      design.emitted.files[fmt::format("rtl/{}.sv", name)] = text;
+    }
+    std::string plain = "/* verilator lint_off DECLFILENAME */\n";
+    for (const auto& [name, text] : target.plain_modules()) plain += text;
+    design.emitted.files["sim/plain.sv"] = plain;
+    design.emitted.files["sim/cells.sv"] = target.models();
+  }
   return design;
 }
 
@@ -219,13 +241,22 @@ size_t hold_to_lowered(const Design& design, const IntegerGraph& lowered, const 
   return count;
 }
 
+std::vector<GraphModule> graph_modules(const Design& design) {
+  std::vector<GraphModule> modules = design.emitted.modules;
+  if (!design.emitted.signals.empty())
+    modules.push_back({design.options.top, design.graph, design.emitted.signals,
+                       design.emitted.latency, design.emitted.valid,
+                       design.emitted.cells ? design.options.target : ""});
+  return modules;
+}
+
 EmittedFiles design_files(const Design& design, const DesignRows& rows, const Dict& facts) {
   const std::string& top = design.options.top;
   EmittedFiles files = design.emitted.files;
   const std::string bench = fmt::format("sim/{}_tb.sv", top);
   if (!files.count(bench)) files[bench] = testbench_text(design.emitted, top);
   files["sim/vectors.hex"] = vectors_text(design.graph, design.emitted, rows.inputs, rows.outputs);
-  files["Makefile"] = make_file(top);
+  files["Makefile"] = make_file(top, design.emitted.cells);
   files["vivado.tcl"] = vivado_script(top);
   files["quartus.tcl"] = quartus_script(top);
   if (!design.emitted.signals.empty())
@@ -234,6 +265,8 @@ EmittedFiles design_files(const Design& design, const DesignRows& rows, const Di
                                  2) +
                          "\n";
   files["graph.txt"] = to_text(design.graph);
+  if (const std::vector<GraphModule> modules = graph_modules(design); !modules.empty())
+    files["certificate.json"] = to_json(certificate_of(modules), 1) + "\n";
   files[fmt::format("cpp/{}.h", top)] = cpp_header_text(design.graph, top);
   files["cpp/check.cpp"] = cpp_check_text(design.graph, design.emitted, top);
   const Estimate cost = estimate(design);
@@ -245,6 +278,7 @@ EmittedFiles design_files(const Design& design, const DesignRows& rows, const Di
   Dict manifest{
       {"network", design.graph.name},
       {"style", design.options.style},
+      {"target", design.options.target},
       {"top", top},
       {"latency_cycles", design.emitted.latency},
       {"initiation_interval", design.emitted.interval},

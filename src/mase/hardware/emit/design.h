@@ -17,6 +17,7 @@ namespace mase {
 
 struct DesignOptions {
   std::string style = "unrolled";
+  std::string target = "generic";
   std::string top = "top";
   int effort = 1;
   uint64_t seed = 0;
@@ -50,6 +51,8 @@ DesignRows rows_of(const IntegerGraph& graph, std::vector<int64_t> inputs, std::
 // How many rows these were.
 size_t hold_to_lowered(const Design& design, const IntegerGraph& lowered, const DesignRows& rows);
 
+// The modules of a design that are graphs, for its certificate.
+std::vector<GraphModule> graph_modules(const Design& design);
 // All files of the folder. `facts` goes into manifest.json beside what is known here.
 EmittedFiles design_files(const Design& design, const DesignRows& rows, const Dict& facts);
 // Written beside, then renamed: there is the whole folder or none. An old folder is replaced only
@@ -79,6 +82,8 @@ struct Synthesis {
   std::string flow;  // "synth_xilinx -family xcup -flatten"
   int64_t luts = 0, carries = 0, inverters = 0, muxes = 0, registers = 0;
   int64_t dsps = 0, memories = 0;  // multiplier blocks; memories of look-up tables (eight each)
+  double blocks = 0;               // memory blocks of 36 kbit
+  int64_t shifts = 0;              // shift registers, a look-up table each
   int64_t levels = 0;
   double seconds = 0;
 };

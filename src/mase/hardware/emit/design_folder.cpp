@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "mase/base/file.h"
+#include "mase/hardware/emit/target.h"
 #include "mase/hardware/emit/verilog_text.h"
 
 namespace mase {
@@ -116,6 +117,13 @@ DesignFolder read_design_folder(const std::string& path) {
                 "emit the design again (ch emit)");
   folder.style =
       Registry<EmitterRecord>::instance().get(manifest["style"].as_string("style"), place).name;
+  // What stands in for its modules is ours, whatever stands beside the design. Folders of old have
+  // no target.
+  if (const Value& name = manifest["target"]; !name.is_null()) {
+    const TargetRecord& target =
+        Registry<TargetRecord>::instance().get(name.as_string("target"), place);
+    if (target.plain_modules) folder.plain_modules = target.plain_modules();
+  }
   const PortBits in = bits_of(manifest["inputs"], "inputs", place),
                  out = bits_of(manifest["outputs"], "outputs", place);
   EmittedDesign& design = folder.design;
@@ -170,6 +178,15 @@ std::vector<std::string> copy_sources(const std::string& folder, const std::stri
   for (std::string& name : names) name = "rtl/" + name;
   if (names.empty())
     throw Error(rtl.string(), "has no .sv files", "emit the design again (ch emit)");
+  return names;
+}
+
+std::vector<std::string> copy_plain_sources(const DesignFolder& folder, const std::string& work) {
+  const std::vector<std::string> names = copy_sources(folder.path, work);
+  for (const auto& [name, text] : folder.plain_modules)
+    if (const std::string file = fmt::format("rtl/{}.sv", name);
+        std::find(names.begin(), names.end(), file) != names.end())
+      write_file_atomically((fs::path(work) / file).string(), text);
   return names;
 }
 

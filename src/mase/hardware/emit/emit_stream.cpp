@@ -6,6 +6,7 @@
 // come position by position, row by row, all channels of one side by side.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 
 #include "mase/hardware/emit/emitter.h"
@@ -135,9 +136,11 @@ EmittedDesign emit(const IntegerGraph& graph, const EmitOptions& options) {
         std::count(modules.begin(), modules.end(), module))
       module += fmt::format("_{}", k);
     modules.push_back(module);
-    design.files.merge(stages[k].windows
-                           ? window_stage_files(stages[k], plan.stages[k], module)
-                           : vector_stage_files(stages[k], plan.stages[k], module, multipliers));
+    StageText text = stages[k].windows
+                         ? window_stage_text(stages[k], plan.stages[k], module)
+                         : vector_stage_text(stages[k], plan.stages[k], module, multipliers);
+    design.files.merge(text.files);
+    std::move(text.modules.begin(), text.modules.end(), std::back_inserter(design.modules));
     const int given = k == 0 ? plan.stages[0].before : plan.stages[k - 1].after;
     if (plan.stages[k].buffer > 2) design.files["rtl/fifo.sv"] = fifo_text;
     if (given != plan.stages[k].before) design.files["rtl/elements.sv"] = elements_text;

@@ -64,6 +64,8 @@ class Writer {
     for (const IntegerId id : graph_.outputs) design.output_bits += port_width(id);
     design.signals = names_;
     design.files[fmt::format("rtl/{}.sv", options_.top)] = module_text(design);
+    for (const IntegerNode& node : graph_.nodes)
+      if (node.op->cells) design.cells = true;
     return design;
   }
 
@@ -120,11 +122,12 @@ class Writer {
         names_[i] = fmt::format("{}_v{}", name, count);
     }
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (!graph_.nodes[i].op->entries) continue;
-      tables_[i] = names_[i] + "_t";
-      while (std::any_of(used.begin(), used.end(),
-                         [&](const std::string& name) { return starts_with(name, tables_[i]); }))
-        tables_[i] += "_t";
+      if (!graph_.nodes[i].op->entries && !graph_.nodes[i].op->cells) continue;
+      std::string& parts = parts_[i];
+      parts = names_[i] + (graph_.nodes[i].op->cells ? "_c" : "_t");
+      while (std::any_of(used.lower_bound(parts), used.end(),
+                         [&](const std::string& name) { return starts_with(name, parts); }))
+        parts += "_t";
     }
   }
 
@@ -211,6 +214,9 @@ class Writer {
     if (node.op->entries) return table_text(index, note);
     std::vector<VerilogOperand> operands;
     for (const IntegerId input : node.inputs) operands.push_back(operand(input));
+    if (node.op->cells)
+      return fmt::format("  wire {}{};{}\n", vector_range(width), name, note) +
+             node.op->cells(context_of(graph_, node), name, parts_.at(index), operands);
     MASE_CHECK(node.op->verilog != nullptr, "{} has no SystemVerilog", node.op->name);
     return fmt::format("  wire {}{} = {};{}\n", vector_range(width), name,
                        node.op->verilog(context_of(graph_, node), operands), note);
@@ -228,7 +234,7 @@ class Writer {
       return names_[index] + (width == 1 ? "" : fmt::format("[{}]", bit));
     };
     if (entries.size() > most_vector_entries) {
-      TableChoices choices(operand_bits(node), tables_.at(index));
+      TableChoices choices(operand_bits(node), parts_.at(index));
       for (int bit = 0; bit < width; ++bit) {
         std::vector<bool> function;
         for (const int64_t entry : entries) function.push_back((entry >> bit & 1) != 0);
@@ -251,7 +257,7 @@ class Writer {
         digits += "0123456789abcdef"[nibble];
       }
       std::reverse(digits.begin(), digits.end());
-      const std::string table = fmt::format("{}{}", tables_.at(index), bit);
+      const std::string table = fmt::format("{}{}", parts_.at(index), bit);
       text += fmt::format("  localparam [{}:0] {} = {}'h{};\n", entries.size() - 1, table,
                           entries.size(), digits);
       text += fmt::format("  assign {} = {}[{}];\n", result_bit(bit), table, place);
@@ -294,7 +300,8 @@ class Writer {
   const IntegerGraph& graph_;
   const EmitOptions& options_;
   std::vector<std::string> names_;
-  std::map<size_t, std::string> tables_;  // what the names of a table's bits begin with
+  std::map<size_t, std::string>
+      parts_;  // what the names of a table's bits or a chain's parts begin with
   std::vector<size_t> registers_;
 };
 

@@ -42,6 +42,16 @@ struct Estimate {
   std::vector<Layer> layers;
 };
 
+// A module whose text is a graph, node by node: what can be proved of a design.
+struct GraphModule {
+  std::string name;
+  IntegerGraph graph;
+  std::vector<std::string> signals;  // the wire of every node
+  int latency = 0;
+  bool valid = false;
+  std::string target = {};  // whose cells it is made of; empty: of none
+};
+
 struct EmittedDesign {
   EmittedFiles files;
   int latency = 0;       // clock cycles from an input to its output; 0: no clock
@@ -60,7 +70,9 @@ struct EmittedDesign {
   // What the text was written from, where that is not the graph itself: output codes of rows of
   // input codes.
   std::function<std::vector<int64_t>(const std::vector<int64_t>& rows)> run = {};
-  std::vector<std::string> signals;  // of every node, for read-back; empty: the style has none
+  bool cells = false;                // has instances of its target's modules
+  std::vector<std::string> signals;  // of every node, for read-back; empty: it is not one graph
+  std::vector<GraphModule> modules = {};  // those of its modules that are one
 };
 
 struct EmitterRecord {

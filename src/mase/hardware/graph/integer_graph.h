@@ -129,6 +129,11 @@ struct IntegerOpRecord {
   // The right-hand side of the node's assignment. Empty: the emitter handles it (input, register).
   std::function<std::string(const IntegerContext&, const std::vector<VerilogOperand>&)> verilog =
       {};
+  // Statements that drive the node's wire, for operations made of a family's cells; names of their
+  // own begin with `parts`. Such a node has no right-hand side.
+  std::function<std::string(const IntegerContext&, const std::string& name,
+                            const std::string& parts, const std::vector<VerilogOperand>&)>
+      cells = {};
   // The same in C++, with the functions of cpp_header.cpp.
   std::function<std::string(const IntegerContext&, const std::vector<std::string>&)> cpp = {};
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "mase/formats/few_digits.h"
+#include "mase/hardware/carry/carry_chains.h"
 #include "mase/hardware/cost/bill.h"
 #include "mase/hardware/cost/bit_times.h"
 #include "mase/hardware/cost/estimate.h"
@@ -57,11 +58,12 @@ std::optional<RoundedRelu> rounded_relu(const IntegerGraph& graph, const Integer
 }  // namespace
 
 bool is_adder(const IntegerNode& node) {
-  return node.op->name == "add" || node.op->name == "subtract";
+  return node.op->name == "add" || node.op->name == "subtract" || node.op->name == "chain";
 }
 
 int64_t adder_count(const IntegerNode& node) {
-  if (node.op->name != "linear_sum") return is_adder(node);
+  if (node.op->name != "linear_sum")
+    return is_adder(node) ? static_cast<int64_t>(node.inputs.size()) - 1 : 0;
   int64_t digits = node.numbers[1] != 0;
   for (size_t k = 2; k < node.numbers.size(); ++k) digits += signed_digit_count(node.numbers[k]);
   return std::max<int64_t>(0, digits - 1);
@@ -109,7 +111,9 @@ std::vector<double> arrival_times(const IntegerGraph& graph) {
 GraphCost cost_of(const IntegerGraph& graph) {
   GraphCost cost;
   const std::vector<int> bits = bits_read(graph);
-  for (size_t i = 0; i < graph.nodes.size(); ++i) add_cost(cost, graph, graph.nodes[i], bits[i]);
+  const std::vector<char> inside = tables_in_chains(graph);
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (!inside[i]) add_cost(cost, graph, graph.nodes[i], bits[i]);
   for (const double time : last_bit_times(graph))
     cost.levels = std::max(cost.levels, time + pin_levels);
   return cost;
@@ -119,10 +123,11 @@ std::vector<GraphCost> cost_by_layer(const IntegerGraph& graph) {
   std::vector<GraphCost> costs(graph.layers.size());
   const std::vector<double> times = last_bit_times(graph);
   const std::vector<int> bits = bits_read(graph);
+  const std::vector<char> inside = tables_in_chains(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (graph.nodes[i].layer < 0) continue;
     GraphCost& cost = costs[static_cast<size_t>(graph.nodes[i].layer)];
-    add_cost(cost, graph, graph.nodes[i], bits[i]);
+    if (!inside[i]) add_cost(cost, graph, graph.nodes[i], bits[i]);
     cost.levels = std::max(cost.levels, times[i]);
   }
   // Of a layer itself: what it adds to the layers before it.
@@ -206,8 +211,28 @@ IntegerGraph tables_where_cheaper(const IntegerGraph& graph, const IntegerGraph&
 
 namespace {
 
+// The fewest tables of those that are no later than the sums were, else the earliest.
+IntegerGraph cheapest_chains(const IntegerGraph& graph, double delay_weight) {
+  const double latest = estimate(graph).levels;
+  std::optional<IntegerGraph> best;
+  Estimate least;
+  for (const double times : {1.0, 2.0, 4.0, 8.0, 16.0}) {
+    IntegerGraph next = with_carry_chains(graph, {.delay_weight = times * delay_weight});
+    const Estimate cost = estimate(next);
+    const bool in_time = cost.levels <= latest, was_in_time = least.levels <= latest;
+    const bool better = in_time != was_in_time ? in_time
+                        : in_time              ? cost.luts < least.luts
+                                               : cost.levels < least.levels;
+    if (best && !better) continue;
+    best = std::move(next);
+    least = cost;
+  }
+  return std::move(*best);
+}
+
 // One way through the optimisers.
-Optimized optimized_with(const IntegerGraph& graph, const CmvmOptions& search, bool tables) {
+Optimized optimized_with(const IntegerGraph& graph, const CmvmOptions& search,
+                         const OptimizeOptions& options) {
   Optimized result{graph, {}};
   const auto step = [&](const std::string& pass, IntegerGraph next) {
     OptimizeStep entry{pass, cost_of(result.graph), {}};
@@ -220,13 +245,18 @@ Optimized optimized_with(const IntegerGraph& graph, const CmvmOptions& search, b
   const IntegerGraph plain = result.graph;
   step("share_additions", share_additions(plain, search));
   step("merge_equal", merge_equal(result.graph));
-  if (!tables) return result;
+  const auto finish = [&] {
+    if (options.carry_chains)
+      step("carry_chains", cheapest_chains(result.graph, search.delay_weight));
+    return std::move(result);
+  };
+  if (!options.tables) return finish();
   const IntegerGraph mixed = tables_where_cheaper(plain, result.graph);
-  if (cost_of(mixed).table_luts <= cost_of(plain).table_luts) return result;  // none was chosen
+  if (cost_of(mixed).table_luts <= cost_of(plain).table_luts) return finish();  // none was chosen
   IntegerGraph next = merge_equal(share_additions(mixed, search));
   const Estimate now = estimate(result.graph), then = estimate(next);
   if (then.luts < now.luts && then.levels <= now.levels) step("neuron_tables", std::move(next));
-  return result;
+  return finish();
 }
 
 }  // namespace
@@ -243,8 +273,7 @@ Optimized optimize(const IntegerGraph& graph, const OptimizeOptions& options) {
   std::optional<Optimized> best;
   double least = INFINITY;
   for (const double weight : weights) {
-    Optimized next =
-        optimized_with(graph, {options.effort, options.seed, weight, budget}, options.tables);
+    Optimized next = optimized_with(graph, {options.effort, options.seed, weight, budget}, options);
     const Estimate cost = estimate(next.graph);
     const double worth = cost.luts * std::sqrt(std::max(1.0, cost.levels));
     if (best && worth >= least) continue;

@@ -19,7 +19,8 @@ struct OptimizeOptions {
   // How much a late result counts, see cmvm.h; nothing: some weights are tried, and the graph with
   // the smallest product of LUTs and the root of its levels is kept.
   std::optional<double> delay_weight = {};
-  bool tables = true;  // neurons that read few bits may become truth tables
+  bool tables = true;         // neurons that read few bits may become truth tables
+  bool carry_chains = false;  // sums become explicit chains at the end
 };
 
 bool is_adder(const IntegerNode& node);

@@ -20,6 +20,7 @@
 #include "mase/hardware/graph/linear_form.h"
 #include "mase/hardware/optimize/cmvm.h"
 #include "mase/hardware/optimize/optimize.h"
+#include "mase/hardware/optimize/same_sums.h"
 #include "mase/hardware/optimize/small_sums.h"
 
 namespace mase {
@@ -319,33 +320,6 @@ std::vector<IntegerId> grouped_roots(IntegerBuilder& builder, const std::vector<
   return result;
 }
 
-// Every head, rebuilt from the adders as they were written, is the sum it was: same roots, same
-// factors, same constant. This holds for all inputs.
-void check_heads(const IntegerGraph& before, const std::vector<LinearForm>& forms,
-                 const std::vector<char>& is_head, const IntegerGraph& after,
-                 const std::vector<IntegerId>& renamed) {
-  std::vector<std::vector<size_t>> heads(after.nodes.size());  // of every node
-  for (size_t i = 0; i < before.nodes.size(); ++i)
-    if (is_head[i]) heads[static_cast<size_t>(renamed[i])].push_back(i);
-  const auto wanted_form = [&](size_t head) {
-    LinearForm wanted{{}, forms[head].constant};
-    for (const auto& [root, factor] : forms[head].terms) {
-      // Exact intervals may show that a root has one value only.
-      const IntegerNode& now = after.at(renamed[static_cast<size_t>(root)]);
-      if (now.op->name == "constant")
-        wanted.constant += factor * now.numbers[0];
-      else
-        wanted.terms.emplace_back(renamed[static_cast<size_t>(root)], factor);
-    }
-    std::sort(wanted.terms.begin(), wanted.terms.end());
-    return wanted;
-  };
-  visit_linear_forms(after, [&](size_t i, const LinearForm& written) {
-    for (const size_t head : heads[i])
-      MASE_CHECK(written == wanted_form(head), "the sum %{} is another one", head);
-  });
-}
-
 }  // namespace
 
 double sharing_work(const IntegerGraph& graph) {
@@ -457,7 +431,7 @@ IntegerGraph share_additions(const IntegerGraph& graph, const CmvmOptions& optio
     if (level > written_depth) write_products(level);
     written_depth = level;
   }
-  check_heads(graph, forms, is_head, builder.graph(), renamed);
+  require_same_sums(forms, is_head, builder.graph(), renamed);
   IntegerGraph result = builder.graph();
   for (const IntegerId output : graph.outputs) {
     const LinearForm& form = forms[static_cast<size_t>(output)];

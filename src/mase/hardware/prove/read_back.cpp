@@ -2,6 +2,7 @@
 #include "mase/hardware/prove/read_back.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <set>
@@ -72,6 +73,8 @@ class Reader {
     // Equal modulo 2^width, and the interval fits the width: equal.
     switch (wires_.compare(index, form)) {
       case ProvedWires::Sum::not_affine:
+        // Made of cells: all values of its operands, which are proved sums themselves.
+        if (graph_.nodes[index].op->logic) return check_table(index, form);
         return "is not built from additions of what it should be";
       case ProvedWires::Sum::other:
         return "adds up to another sum";
@@ -143,13 +146,22 @@ class Reader {
     size_t widest = 0;
     for (const IntegerId id : node.inputs) {
       const NetBits& wire = wires_.bits(static_cast<size_t>(id));
-      if (wire.size() == 1) place(wire[0]);
-      widest = std::max(widest, wire.size());
+      if (wire.size() == 1 && !node.op->affine) place(wire[0]);
     }
+    // Bits of a sum that have the same weight stand side by side.
+    std::vector<size_t> lift(node.inputs.size(), 0);
+    if (node.op->affine) {
+      const AffineRule rule = node.op->rule(context_of(graph_, node));
+      for (size_t i = 0; i < lift.size(); ++i)
+        lift[i] = static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(rule.factors[i])));
+    }
+    for (size_t i = 0; i < lift.size(); ++i)
+      widest = std::max(widest, lift[i] + wires_.bits(static_cast<size_t>(node.inputs[i])).size());
     for (size_t k = widest; k-- > 0;)
-      for (const IntegerId id : node.inputs)
-        if (const NetBits& wire = wires_.bits(static_cast<size_t>(id)); k < wire.size())
-          place(wire[k]);
+      for (size_t i = 0; i < lift.size(); ++i)
+        if (const NetBits& wire = wires_.bits(static_cast<size_t>(node.inputs[i]));
+            k >= lift[i] && k - lift[i] < wire.size())
+          place(wire[k - lift[i]]);
     NetEvaluator<DecisionBits> evaluator(netlist_, {diagram});
     for (const auto& [bit, variable] : order) evaluator.set(bit, diagram.variable(variable));
     std::vector<LogicWord> operands;

@@ -125,14 +125,19 @@ std::string function_text(const StreamStage& stage, const std::string& module, i
       extended({name + "_out", result.range}, 0, 0, stage.out.width));
 }
 
-EmittedFiles function_files(const StreamStage& stage, const std::string& module) {
-  const EmitterRecord& unrolled = Registry<EmitterRecord>::instance().get("unrolled");
-  EmittedFiles files;
-  for (size_t f = 0; f < stage.graphs.size(); ++f) {
-    const EmitOptions options{fmt::format("{}_f{}", module, f), Value(Dict{{"valid", false}})};
-    files.merge(unrolled.emit(stage.graphs[f], options).files);  // rtl/NAME.sv
-  }
-  return files;
+void StageText::add(const IntegerGraph& graph, const std::string& name) {
+  EmittedDesign design = Registry<EmitterRecord>::instance()
+                             .get("unrolled")
+                             .emit(graph, {name, Value(Dict{{"valid", false}})});
+  files.merge(design.files);
+  modules.push_back({name, graph, std::move(design.signals)});
+}
+
+StageText function_modules(const StreamStage& stage, const std::string& module) {
+  StageText text;
+  for (size_t f = 0; f < stage.graphs.size(); ++f)
+    text.add(stage.graphs[f], fmt::format("{}_f{}", module, f));
+  return text;
 }
 
 std::string stage_head(const std::string& remarks, const std::string& module, int bits_in,

@@ -17,11 +17,16 @@ extern const char* const skid_buffer_text;
 extern const char* const fifo_text;
 extern const char* const elements_text;
 
-// A stage with the modules of its functions and sums, by path.
-EmittedFiles vector_stage_files(const StreamStage& stage, const StagePlan& plan,
-                                const std::string& module, Multipliers multipliers);
-EmittedFiles window_stage_files(const StreamStage& stage, const StagePlan& plan,
-                                const std::string& module);
+// A stage's text, and the modules of its functions and sums, which are graphs.
+struct StageText {
+  EmittedFiles files;
+  std::vector<GraphModule> modules;
+  void add(const IntegerGraph& graph, const std::string& name);
+};
+StageText vector_stage_text(const StreamStage& stage, const StagePlan& plan,
+                            const std::string& module, Multipliers multipliers);
+StageText window_stage_text(const StreamStage& stage, const StagePlan& plan,
+                            const std::string& module);
 
 // Shared by both.
 int index_bits(int64_t count);  // of a number below `count`
@@ -31,7 +36,7 @@ std::string element_text(const std::string& name, int index, int width, bool is_
 // Instance NAME of a function of sum_LANE; its result is NAME_y.
 std::string function_text(const StreamStage& stage, const std::string& module, int function,
                           int lane, const std::string& name);
-EmittedFiles function_files(const StreamStage& stage, const std::string& module);
+StageText function_modules(const StreamStage& stage, const std::string& module);
 // Ports of a stage; what it says of itself stands above.
 std::string stage_head(const std::string& remarks, const std::string& module, int bits_in,
                        int bits_out);

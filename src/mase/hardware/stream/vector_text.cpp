@@ -369,11 +369,12 @@ class VectorWriter {
 
 }  // namespace
 
-EmittedFiles vector_stage_files(const StreamStage& stage, const StagePlan& plan,
-                                const std::string& module, Multipliers multipliers) {
-  EmittedFiles files = function_files(stage, module);
-  files[fmt::format("rtl/{}.sv", module)] = VectorWriter(stage, plan, module, multipliers).text();
-  return files;
+StageText vector_stage_text(const StreamStage& stage, const StagePlan& plan,
+                            const std::string& module, Multipliers multipliers) {
+  StageText text = function_modules(stage, module);
+  text.files[fmt::format("rtl/{}.sv", module)] =
+      VectorWriter(stage, plan, module, multipliers).text();
+  return text;
 }
 
 }  // namespace mase

@@ -339,18 +339,11 @@ class WindowWriter {
 
 }  // namespace
 
-EmittedFiles window_stage_files(const StreamStage& stage, const StagePlan& plan,
-                                const string& module) {
-  EmittedFiles files = function_files(stage, module);
-  if (plan.products) {
-    const EmitOptions options{module + "_sums", Value(Dict{{"valid", false}})};
-    files.merge(Registry<EmitterRecord>::instance()
-                    .get("unrolled")
-                    .emit(plan.products->graph, options)
-                    .files);
-  }
-  files[fmt::format("rtl/{}.sv", module)] = WindowWriter(stage, plan, module).text();
-  return files;
+StageText window_stage_text(const StreamStage& stage, const StagePlan& plan, const string& module) {
+  StageText text = function_modules(stage, module);
+  if (plan.products) text.add(plan.products->graph, module + "_sums");
+  text.files[fmt::format("rtl/{}.sv", module)] = WindowWriter(stage, plan, module).text();
+  return text;
 }
 
 }  // namespace mase

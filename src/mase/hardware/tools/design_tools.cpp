@@ -10,6 +10,7 @@
 #include "mase/base/temporary_folder.h"
 #include "mase/hardware/emit/design.h"
 #include "mase/hardware/emit/design_folder.h"
+#include "mase/hardware/emit/target.h"
 #include "mase/hardware/tools/tool.h"
 
 namespace mase {
@@ -20,6 +21,18 @@ namespace fs = std::filesystem;
 // Rows times bytes of the sources from which Verilator's compile time pays: Icarus takes the longer
 // for a row the larger the design is, and 2,000 rows of one of 600 kB are minutes.
 constexpr double verilator_from = 1e9;
+
+// Counted as one cell, a table with two outputs is two on paths: what its lower output does not
+// depend on (a compressor's carry) leads nowhere.
+constexpr const char* table_pairs =
+    "(* techmap_celltype = \"LUT6_2\" *)\n"
+    "module table_pair (output O6, output O5, input I0, I1, I2, I3, I4, I5);\n"
+    "  parameter [63:0] INIT = 0;\n"
+    "  localparam WITHOUT_I3 = INIT[7:0] == INIT[15:8] && INIT[23:16] == INIT[31:24];\n"
+    "  LUT6 #(.INIT(INIT)) upper (.O(O6), .I0(I0), .I1(I1), .I2(I2), .I3(I3), .I4(I4), .I5(I5));\n"
+    "  LUT5 #(.INIT(INIT[31:0])) lower (.O(O5), .I0(I0), .I1(I1), .I2(I2),\n"
+    "                                   .I3(WITHOUT_I3 ? 1'b0 : I3), .I4(I4));\n"
+    "endmodule\n";
 
 void must_work(const ToolResult& result, const std::string& what) {
   if (result.exit_code == 0) return;
@@ -53,20 +66,59 @@ int64_t number_after(const std::string& text, const std::string& word) {
 
 }  // namespace
 
-ReadBack prove_folder(const Design& design, const std::string& folder) {
-  require_tool("yosys");
+// Models of a target's cells, if there are any: " cells.sv" beside the sources.
+static std::string written_models(const std::string& target, const std::string& work) {
+  if (target.empty()) return "";
+  const TargetRecord& record = Registry<TargetRecord>::instance().get(target, "target");
+  if (!record.models) return "";
+  write_file_atomically(work + "/cells.sv", record.models());
+  return " cells.sv";
+}
+
+Netlist module_netlist(const std::string& folder, const std::string& module,
+                       const std::string& target) {
   const WorkFolder apart(folder, "proof");
   const std::string& work = apart.path();
-  const std::string& top = design.options.top;
-  copy_sources(folder, work);
+  const std::vector<std::string> sources = copy_sources(folder, work);
+  const std::string models = written_models(target, work);
   must_work(run_tool({"yosys", "-q", "-p",
-                      fmt::format("read_verilog -sv rtl/{0}.sv; hierarchy -top {0}; proc; "
+                      fmt::format("read_verilog -sv {1}{2}; hierarchy -top {0}; proc; "
                                   "flatten; write_json netlist.json",
-                                  top)},
+                                  module, join(sources, " "), models)},
                      work),
             "yosys");
   const std::string path = work + "/netlist.json";
-  return read_back(design.graph, design.emitted, netlist_from(read_json(path), top, path));
+  return netlist_from(read_json(path), module, path);
+}
+
+ReadBack prove_folder(const Design& design, const std::string& folder) {
+  require_tool("yosys");
+  return read_back(design.graph, design.emitted,
+                   module_netlist(folder, design.options.top,
+                                  design.emitted.cells ? design.options.target : ""));
+}
+
+bool same_by_sat(const std::string& folder, const std::string& other, const std::string& module,
+                 const std::string& target) {
+  const WorkFolder apart(folder, "sat");
+  const std::string& work = apart.path();
+  const std::string models = written_models(target, work);
+  const auto read = [&](const char* name, const std::string& from) {
+    std::vector<std::string> sources = copy_sources(from, fmt::format("{}/{}", work, name));
+    for (std::string& source : sources) source = fmt::format("{}/{}", name, source);
+    return fmt::format(
+        "design -reset; read_verilog -sv {2}{3}; hierarchy -top {1}; proc; flatten; opt_clean; "
+        "rename {1} {0}; design -stash {0}; ",
+        name, module, join(sources, " "), models);
+  };
+  const ToolResult result =
+      run_tool({"yosys", "-q", "-p",
+                read("gold", folder) + read("gate", other) +
+                    "design -copy-from gold gold; design -copy-from gate gate; "
+                    "miter -equiv -flatten gold gate both; hierarchy -top both; "
+                    "sat -timeout 60 -verify -prove trigger 0 -tempinduct both"},
+               work);
+  return result.exit_code == 0;
 }
 
 std::string quicker_simulator(int64_t rows, int64_t bytes) {
@@ -101,7 +153,7 @@ Simulation simulate_folder(const std::string& folder, const std::string& simulat
   const std::string& work = plain ? plain->path() : apart.path();
   write_file_atomically(work + "/vectors.hex", text);
   write_file_atomically(work + "/bench.sv", testbench_of(design));
-  std::vector<std::string> sources = copy_sources(folder, work);
+  std::vector<std::string> sources = copy_plain_sources(design, work);
   sources.insert(sources.begin(), "bench.sv");
   std::vector<std::string> command;
   if (result.simulator == "iverilog") {
@@ -167,10 +219,11 @@ Synthesis synthesize_folder(const std::string& folder) {
   Synthesis result;
   // Paths end at registers: without them the longest path lies between two.
   result.flow = "synth_xilinx -family xcup -flatten";
+  write_file_atomically(work + "/pairs.v", table_pairs);
   const ToolResult run =
       run_tool({"yosys", "-q", "-p",
                 fmt::format("read_verilog -sv {2}; {1} -top {0}; tee -o stat.txt stat; "
-                            "delete t:FD*; tee -o ltp.txt ltp",
+                            "delete t:FD*; techmap -map pairs.v t:LUT6_2; tee -o ltp.txt ltp",
                             design.top, result.flow, join(copy_sources(folder, work), " "))},
                work);
   must_work(run, "yosys");
@@ -188,7 +241,10 @@ Synthesis synthesize_folder(const std::string& folder) {
     if (starts_with(cell, "MUXF")) result.muxes += count;
     if (starts_with(cell, "FD")) result.registers += count;
     if (starts_with(cell, "DSP")) result.dsps += count;
-    if (starts_with(cell, "RAM")) result.memories += count;
+    if (starts_with(cell, "RAMB36")) result.blocks += static_cast<double>(count);
+    if (starts_with(cell, "RAMB18")) result.blocks += 0.5 * static_cast<double>(count);
+    if (starts_with(cell, "RAM") && !starts_with(cell, "RAMB")) result.memories += count;
+    if (starts_with(cell, "SRL")) result.shifts += count;
   }
   result.levels = std::max<int64_t>(0, number_after(read_text_file(work + "/ltp.txt"), "length="));
   note_result(folder, "synthesis.json", to_value(result));
@@ -207,6 +263,7 @@ Value to_value(const Synthesis& synthesis) {
               {"carries", synthesis.carries}, {"inverters", synthesis.inverters},
               {"muxes", synthesis.muxes},     {"registers", synthesis.registers},
               {"dsps", synthesis.dsps},       {"memories", synthesis.memories},
+              {"blocks", synthesis.blocks},   {"shifts", synthesis.shifts},
               {"levels", synthesis.levels}};
 }
 

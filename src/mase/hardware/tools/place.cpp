@@ -101,7 +101,7 @@ Placement place_folder(const std::string& folder, const std::string& part_name) 
   const ToolResult built =
       run_tool({"yosys", "-q", "-p",
                 fmt::format("read_verilog -sv {} placed.sv; {} -top placed -json placed.json",
-                            join(copy_sources(folder, work), " "), part.synthesis)},
+                            join(copy_plain_sources(design, work), " "), part.synthesis)},
                work);
   if (built.exit_code != 0) throw Error("yosys", last_error(built.output));
   std::vector<std::string> command = {*program};

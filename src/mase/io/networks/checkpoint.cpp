@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mase/base/text.h"
+#include "mase/io/gguf/gguf_file.h"
 #include "mase/io/networks/checkpoint_file.h"
 #include "mase/io/networks/safetensors.h"
 #include "mase/io/onnx/file/read_model.h"
@@ -28,6 +29,8 @@ constexpr std::pair<CheckpointType, const char*> names[] = {
 CheckpointType family_of(const std::string& path, std::span<const std::byte> bytes) {
   if (looks_like_zip(bytes)) return is_mz(bytes) ? CheckpointType::mz : CheckpointType::pt;
   if (looks_like_legacy_torch(bytes)) return CheckpointType::pt;
+  // A folder in one file, by other names.
+  if (looks_like_gguf(bytes)) return CheckpointType::hf;
   if (looks_like_safetensors(bytes)) return CheckpointType::safetensors;
   constexpr size_t tar_mark = 257;
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -41,7 +44,7 @@ CheckpointType family_of(const std::string& path, std::span<const std::byte> byt
   if (ends_with(lower_case(path), ".onnx") || onnx::looks_like_model(bytes))
     return CheckpointType::onnx;
   throw Error(path, "is no checkpoint we know",
-              "give a .ckpt, .pt, .pth, .safetensors, .mz or .onnx file, or a folder with "
+              "give a .ckpt, .pt, .pth, .safetensors, .mz, .onnx or .gguf file, or a folder with "
               "config.json and safetensors");
 }
 
@@ -186,12 +189,14 @@ Checkpoint load(const std::string& path, std::optional<CheckpointType> type,
   if (type && (torch ? CheckpointType::pt : *type) != family)
     throw Error(path,
                 fmt::format("is {}, not of type {}",
-                            family == CheckpointType::pt
-                                ? "a PyTorch file"
+                            family == CheckpointType::pt ? "a PyTorch file"
+                            : family == CheckpointType::hf
+                                ? "a GGUF file"
                                 : fmt::format("a .{} file", checkpoint_type_name(family)),
                             checkpoint_type_name(*type)),
                 "leave --load-type out and the kind is found out from the content");
   if (family == CheckpointType::onnx) return read_onnx(path, limits, network_needed, input_shapes);
+  if (family == CheckpointType::hf) return read_gguf(file, limits, network_needed);
   if (family == CheckpointType::mz) return read_mz(file->bytes(), file, path, limits);
   if (family == CheckpointType::pt)
     return read_torch_checkpoint(file, type, limits, network_needed);

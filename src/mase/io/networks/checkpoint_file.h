@@ -16,6 +16,10 @@ Checkpoint read_mz(std::span<const std::byte> bytes, std::shared_ptr<const void>
 // initialisers and `contents` describe it; what cannot be imported is told there.
 Checkpoint read_onnx(const std::string& path, const ReadLimits& limits, bool network_needed,
                      const std::vector<Shape>& input_shapes);
+// The file's own names and settings (models/gguf.h says what network they are). For looking into,
+// `contents` also says which number types the tensors have.
+Checkpoint read_gguf(const std::shared_ptr<const MappedFile>& file, const ReadLimits& limits,
+                     bool network_needed);
 Checkpoint read_hf_folder(const std::string& folder, const ReadLimits& limits);
 
 // JSON becomes about a hundred bytes a value: what a text could claim is charged before it is read.

@@ -24,18 +24,27 @@ std::vector<Wanted> wanted_tensors(Graph& graph) {
   return all;
 }
 
-// Networks that are themselves called "model" keep the prefix that a wrapper would have added.
+// Networks that are themselves called "model" keep the prefix that a wrapper would have added: the
+// end of what was removed with which most names are wanted.
 std::string best_prefix(const std::vector<Wanted>& wanted, const Checkpoint& checkpoint) {
-  if (checkpoint.prefix.empty()) return "";
   std::map<std::string_view, bool> names;
   for (const auto& [name, tensor] : checkpoint.tensors) names[name] = true;
-  size_t plain = 0, prefixed = 0;
-  for (const Wanted& item : wanted) {
-    plain += names.count(item.name);
-    if (starts_with(item.name, checkpoint.prefix))
-      prefixed += names.count(std::string_view(item.name).substr(checkpoint.prefix.size()));
+  std::string best;
+  size_t most = 0, at = checkpoint.prefix.size();
+  for (;;) {
+    const std::string end = checkpoint.prefix.substr(at);
+    size_t count = 0;
+    for (const Wanted& item : wanted)
+      if (starts_with(item.name, end))
+        count += names.count(std::string_view(item.name).substr(end.size()));
+    if (count > most) {
+      most = count;
+      best = end;
+    }
+    if (at < 2) return best;
+    const size_t dot = checkpoint.prefix.rfind('.', at - 2);
+    at = dot == std::string::npos ? 0 : dot + 1;
   }
-  return prefixed > plain ? checkpoint.prefix : "";
 }
 
 // PyTorch counts batches since 1.0 only, and loads older files without the count.

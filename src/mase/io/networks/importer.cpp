@@ -31,6 +31,10 @@ const ImporterRecord* find_importer(const std::string& path, const std::string& 
   // Several kinds of file may begin alike, or share a suffix: together they may say which it is.
   for (const ImporterRecord* record : by_content)
     if (has_suffix(*record)) return record;
+  // Of those that share a suffix the ones that know their own files by sight have seen it.
+  if (by_name.size() > 1)
+    std::erase_if(by_name,
+                  [](const ImporterRecord* record) { return record->recognizes != nullptr; });
   return by_name.size() == 1 ? by_name[0] : nullptr;
 }
 

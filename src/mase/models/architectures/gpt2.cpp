@@ -46,12 +46,35 @@ void build(HfNetwork& net) {
   net.finish_causal(head, net.layer_norm(base + "ln_f", x, eps), base + "wte.weight", vocabulary);
 }
 
+GgufNames gguf_names() {
+  const std::string layer = "transformer.h.#.";
+  return {.architecture = "gpt2",
+          .keys = {{"block_count", "n_layer"},
+                   {"embedding_length", "n_embd"},
+                   {"feed_forward_length", "n_inner"},
+                   {"attention.head_count", "n_head"},
+                   {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+                   {"context_length", "n_positions"}},
+          .tensors = {{"token_embd", "transformer.wte"},
+                      {"position_embd", "transformer.wpe"},
+                      {"output_norm", "transformer.ln_f"},
+                      {"output", "lm_head"},
+                      {"blk.#.attn_norm", layer + "ln_1"},
+                      {"blk.#.ffn_norm", layer + "ln_2"},
+                      {"blk.#.attn_qkv", layer + "attn.c_attn"},
+                      {"blk.#.attn_output", layer + "attn.c_proj"},
+                      {"blk.#.ffn_up", layer + "mlp.c_fc"},
+                      {"blk.#.ffn_down", layer + "mlp.c_proj"}},
+          .turned = {"blk.#.attn_qkv", "blk.#.attn_output", "blk.#.ffn_up", "blk.#.ffn_down"}};
+}
+
 const Register<ArchitectureRecord> registered{
     {.name = "gpt2",
      .summary = "decoders with learned positions and one product for queries, keys and values",
      .inputs = {"input_ids", "attention_mask", "position_ids"},
      .causal = true,
-     .build = build}};
+     .build = build,
+     .gguf = gguf_names()}};
 
 }  // namespace
 }  // namespace mase::gpt2_architecture

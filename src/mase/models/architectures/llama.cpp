@@ -15,7 +15,8 @@ const Register<ArchitectureRecord> registered{
      .summary = "decoders with rotary positions, RMS norms and gated layers",
      .inputs = {"input_ids", "attention_mask", "position_ids"},
      .causal = true,
-     .build = build}};
+     .build = build,
+     .gguf = llama_gguf_names("llama", true)}};
 
 }  // namespace
 }  // namespace mase::llama_architecture

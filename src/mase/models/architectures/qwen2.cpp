@@ -12,7 +12,8 @@ const Register<ArchitectureRecord> registered{
      .summary = "Llama's layers, with biases of queries, keys and values",
      .inputs = {"input_ids", "attention_mask", "position_ids"},
      .causal = true,
-     .build = build}};
+     .build = build,
+     .gguf = llama_gguf_names("qwen2")}};
 
 }  // namespace
 }  // namespace mase::qwen2_architecture

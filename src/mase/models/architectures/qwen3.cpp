@@ -16,7 +16,8 @@ const Register<ArchitectureRecord> registered{
      .summary = "Llama's layers, with norms of queries and keys",
      .inputs = {"input_ids", "attention_mask", "position_ids"},
      .causal = true,
-     .build = build}};
+     .build = build,
+     .gguf = llama_gguf_names("qwen3")}};
 
 }  // namespace
 }  // namespace mase::qwen3_architecture

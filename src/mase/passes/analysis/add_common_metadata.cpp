@@ -2,6 +2,7 @@
 // add_common_metadata: MASE's type and op of every node, and type, precision, shape and dtype of
 // every argument, parameter and result. Shapes are inferred, and values (on request) come from
 // evaluation mode, so that batch-norm statistics stay what they were.
+#include "mase/base/fields.h"
 #include "mase/base/tensor_text.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
@@ -51,7 +52,7 @@ Value arguments_of(const Graph& graph, const Node& node, const std::vector<Shape
     args.set(input_name(i), std::move(entry));
   }
   if (call.module) {
-    for (const auto& [name, tensor] : numeric_tensors(*call.module)) {
+    for (const auto& [name, tensor] : call.module->parameters) {
       Dict entry = parameter_entry(tensor);
       if (add_value) entry.set("value", Symbol{tensor_text(tensor)});
       args.set(name, std::move(entry));
@@ -102,14 +103,8 @@ const Register<PassRecord> registered{{
     .aliases = {"add_common_metadata_analysis_pass"},
     .summary = "Types, precisions, shapes and dtypes of every argument and result",
     .schema = {{
-        {.name = "batch_size",
-         .type = FieldType::integer,
-         .help = "batch size of the shapes; the caller's if not given",
-         .minimum = 1},
-        {.name = "add_value",
-         .type = FieldType::boolean,
-         .default_value = false,
-         .help = "store the values of one batch too"},
+        integer_field("batch_size", "batch size of the shapes; the caller's if not given").from(1),
+        boolean_field("add_value", "store the values of one batch too", false),
     }},
     .run = run,
 }};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // add_pruning_metadata: how sparse weights and activations are, layer by layer, into the software
 // metadata and a table.
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/metadata.h"
@@ -71,11 +72,7 @@ const Register<PassRecord> registered{{
                 "add_natural_sparsity_metadata_analysis_pass"},
     .summary = "How many weights and activations of linear layers are zero",
     .schema = {{
-        {.name = "num_samples",
-         .type = FieldType::integer,
-         .default_value = 256,
-         .help = "rows on which activations are counted",
-         .minimum = 1},
+        integer_field("num_samples", "rows on which activations are counted", 256).from(1),
     }},
     .run = run,
 }};

@@ -10,6 +10,7 @@
 // Average bits count the width alone: the fraction bits are part of it.
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/passes/compare.h"
 #include "mase/passes/costs.h"
@@ -77,7 +78,7 @@ const Register<PassRecord> registered{{
     .help = "EBOPs are per sample; everything else is for one batch.",
     .schema = {{
         batch_size_field(),
-        {.name = "file_name", .type = FieldType::text, .help = "write the result as JSON too"},
+        text_field("file_name", "write the result as JSON too"),
     }},
     .run = run,
 }};

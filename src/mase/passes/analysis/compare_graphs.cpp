@@ -3,6 +3,7 @@
 // changed layer what became of its weights and outputs on real data, and the accuracy of both.
 #include <optional>
 
+#include "mase/base/fields.h"
 #include "mase/base/figure.h"
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
@@ -94,12 +95,8 @@ const Register<PassRecord> registered{{
         "SQNR is the power of the original output over the power of the difference. Saturated is\n"
         "the share of operand values beyond the limits of their format.",
     .schema = {{
-        {.name = "num_samples",
-         .type = FieldType::integer,
-         .default_value = 1024,
-         .help = "how many rows the outputs are compared on",
-         .minimum = 1,
-         .maximum = 1000000},
+        integer_field("num_samples", "how many rows the outputs are compared on", 1024)
+            .between(1, 1000000),
     }},
     .run = run,
 }};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // draw_graph: the graph as an SVG picture, laid out by Graphviz where it is installed.
+#include "mase/base/fields.h"
 #include "mase/passes/drawing.h"
 #include "mase/passes/output.h"
 
@@ -30,15 +31,8 @@ const Register<PassRecord> registered{{
     .summary = "The graph as an SVG picture",
     .help = "A file name that ends in .dot gets Graphviz' own language instead.",
     .schema = {{
-        {.name = "file_name",
-         .type = FieldType::text,
-         .default_value = "mase_graph.svg",
-         .help = "where the picture goes"},
-        {.name = "layout",
-         .type = FieldType::text,
-         .default_value = "auto",
-         .help = "who places the boxes",
-         .choices = {"auto", "dot", "builtin"}},
+        text_field("file_name", "where the picture goes", "mase_graph.svg"),
+        text_field("layout", "who places the boxes", "auto", {"auto", "dot", "builtin"}),
     }},
     .run = run,
 }};

@@ -3,6 +3,7 @@
 // software metadata. Activations stream through batch by batch; each row is one sample.
 #include <map>
 
+#include "mase/base/fields.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/metadata.h"
 #include "mase/passes/observe.h"
@@ -153,31 +154,13 @@ const Register<PassRecord> registered{{
             "nodes' software metadata; report_node_meta_param prints them.",
     .schema = {{
         by_field(),
-        {.name = "target_weight_nodes",
-         .type = FieldType::list,
-         .help = "nodes whose parameters and buffers are profiled"},
-        {.name = "target_activation_nodes",
-         .type = FieldType::list,
-         .help = "nodes whose inputs are profiled"},
-        {.name = "weight_statistics",
-         .type = FieldType::table,
-         .help = "a table of arguments per statistic"},
-        {.name = "activation_statistics",
-         .type = FieldType::table,
-         .help = "a table of arguments per statistic"},
-        {.name = "num_samples",
-         .type = FieldType::integer,
-         .default_value = 32,
-         .help = "how many rows run through the network",
-         .minimum = 1},
-        {.name = "profile_input_activation",
-         .type = FieldType::boolean,
-         .default_value = true,
-         .help = "profile what goes into the chosen nodes"},
-        {.name = "profile_output_activation",
-         .type = FieldType::boolean,
-         .default_value = false,
-         .help = "profile what comes out of them"},
+        list_field("target_weight_nodes", "nodes whose parameters and buffers are profiled"),
+        list_field("target_activation_nodes", "nodes whose inputs are profiled"),
+        table_field("weight_statistics", "a table of arguments per statistic"),
+        table_field("activation_statistics", "a table of arguments per statistic"),
+        integer_field("num_samples", "how many rows run through the network", 32).from(1),
+        boolean_field("profile_input_activation", "profile what goes into the chosen nodes", true),
+        boolean_field("profile_output_activation", "profile what comes out of them", false),
         {.name = "input_generator",
          .help = "MASE's argument; the samples are those of the data set named beside it"},
     }},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // report_graph: the graph as torch.fx prints it, how many nodes of each kind it has, and its
 // layers, to the terminal or to a file.
+#include "mase/base/fields.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/output.h"
 
@@ -38,9 +39,7 @@ const Register<PassRecord> registered{{
     .help = "placeholder: an input. get_attr: a parameter fetched by name. call_function: a free\n"
             "function. call_method: a method of a value. call_module: a layer. output: the result.",
     .schema = {{
-        {.name = "file_name",
-         .type = FieldType::text,
-         .help = "write the report to this file instead of the terminal"},
+        text_field("file_name", "write the report to this file instead of the terminal"),
     }},
     .run = run,
 }};

@@ -3,6 +3,7 @@
 // pprint prints them.
 #include <algorithm>
 
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/metadata.h"
@@ -74,7 +75,7 @@ const Register<PassRecord> registered{{
          .default_value = List{Value("all")},
          .help = "which metadata: all, common, hardware, software",
          .check = check_which},
-        {.name = "save_path", .type = FieldType::text, .help = "write the table to this file too"},
+        text_field("save_path", "write the table to this file too"),
     }},
     .run = run,
 }};

@@ -3,6 +3,7 @@
 // also as CSV. Functions count as changed too, which MASE misses.
 #include <map>
 
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/compare.h"
@@ -68,13 +69,8 @@ const Register<PassRecord> registered{{
     .aliases = {"summarize_quantization_analysis_pass"},
     .summary = "What quantising changed: a table per node and a histogram per type",
     .schema = {{
-        {.name = "save_dir",
-         .type = FieldType::text,
-         .help = "folder for quantize_table.csv and quantize_histogram.csv"},
-        {.name = "show_nodes",
-         .type = FieldType::boolean,
-         .default_value = false,
-         .help = "print the table of nodes too"},
+        text_field("save_dir", "folder for quantize_table.csv and quantize_histogram.csv"),
+        boolean_field("show_nodes", "print the table of nodes too", false),
     }},
     .run = run,
 }};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/base/random.h"
 #include "mase/base/tensor_text.h"
 #include "mase/ir/evaluate.h"
@@ -172,17 +173,10 @@ const Register<PassRecord> registered{{
     .aliases = {"verify_quantization_analysis_pass"},
     .summary = "Proof that quantised operands lie on their format's grid",
     .schema = {{
-        {.name = "num_samples",
-         .type = FieldType::integer,
-         .default_value = 256,
-         .help = "how many rows the activations are checked on",
-         .minimum = 1,
-         .maximum = 1000000},
-        {.name = "show",
-         .type = FieldType::integer,
-         .default_value = 1,
-         .help = "for how many layers weights, input and outputs are printed",
-         .minimum = 0},
+        integer_field("num_samples", "how many rows the activations are checked on", 256)
+            .between(1, 1000000),
+        integer_field("show", "for how many layers weights, input and outputs are printed", 1)
+            .from(0),
     }},
     .run = run,
 }};

@@ -2,6 +2,7 @@
 // histogram: counts in equal bins between the least and the largest value, or given limits.
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/passes/statistics/statistic.h"
 #include "mase/passes/statistics/value_sketch.h"
 
@@ -66,21 +67,10 @@ const Register<StatisticRecord> registered{{
     .help =
         "Above four million values a value may fall into the neighbouring bin if it lies within\n"
         "a share of 2^-12 of the edge.",
-    .schema = {{device_field(),
-                dims_field(),
-                abs_field(),
-                {.name = "bins",
-                 .type = FieldType::integer,
-                 .default_value = 64,
-                 .help = "how many bins",
-                 .minimum = 1,
-                 .maximum = 65536},
-                {.name = "min",
-                 .type = FieldType::number,
-                 .help = "lower limit; the least value if not given"},
-                {.name = "max",
-                 .type = FieldType::number,
-                 .help = "upper limit; the largest value if not given"}}},
+    .schema = {{device_field(), dims_field(), abs_field(),
+                integer_field("bins", "how many bins", 64).between(1, 65536),
+                number_field("min", "lower limit; the least value if not given"),
+                number_field("max", "upper limit; the largest value if not given")}},
     .make = [](const Value& args) { return std::make_unique<Histogram>(args); },
 }};
 

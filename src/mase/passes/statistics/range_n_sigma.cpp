@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // range_n_sigma: mean minus and plus a number of standard deviations. `var_mode` is accepted; both
 // modes give the unbiased deviation here (MASE's default mode fails).
+#include "mase/base/fields.h"
 #include "mase/passes/statistics/moments.h"
 #include "mase/passes/statistics/statistic.h"
 
@@ -45,19 +46,10 @@ class RangeNSigma : public GroupedStatistic {
 const Register<StatisticRecord> registered{{
     .name = "range_n_sigma",
     .summary = "Mean plus and minus a number of standard deviations",
-    .schema = {{device_field(),
-                dims_field(),
-                abs_field(),
-                {.name = "var_mode",
-                 .type = FieldType::text,
-                 .default_value = "online",
-                 .help = "accepted for MASE's sake; both give the unbiased deviation",
-                 .choices = {"online", "precise"}},
-                {.name = "num_sigma",
-                 .type = FieldType::number,
-                 .default_value = 3,
-                 .help = "how many standard deviations",
-                 .minimum = 0}}},
+    .schema = {{device_field(), dims_field(), abs_field(),
+                text_field("var_mode", "accepted for MASE's sake; both give the unbiased deviation",
+                           "online", {"online", "precise"}),
+                number_field("num_sigma", "how many standard deviations", 3).from(0)}},
     .make = [](const Value& args) { return std::make_unique<RangeNSigma>(args); },
 }};
 

@@ -3,6 +3,7 @@
 // counted by their leading bits; the result then carries `relative_error`, which bounds it.
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/passes/statistics/statistic.h"
 #include "mase/passes/statistics/value_sketch.h"
 
@@ -60,21 +61,10 @@ const Register<StatisticRecord> registered{{
     .help =
         "Exact (linear interpolation) up to memory_mb of values, then with a relative error of\n"
         "at most 2^-12 in constant memory.",
-    .schema = {{device_field(),
-                dims_field(),
-                abs_field(),
-                {.name = "quantile",
-                 .type = FieldType::number,
-                 .default_value = 0.975,
-                 .help = "the upper share; the lower one is 1 - q",
-                 .minimum = 0,
-                 .maximum = 1},
-                {.name = "memory_mb",
-                 .type = FieldType::number,
-                 .default_value = 32,
-                 .help = "values kept exactly, in megabytes",
-                 .minimum = 0.001,
-                 .maximum = 4096}}},
+    .schema =
+        {{device_field(), dims_field(), abs_field(),
+          number_field("quantile", "the upper share; the lower one is 1 - q", 0.975).between(0, 1),
+          number_field("memory_mb", "values kept exactly, in megabytes", 32).between(0.001, 4096)}},
     .make = [](const Value& args) { return std::make_unique<RangeQuantile>(args); },
 }};
 

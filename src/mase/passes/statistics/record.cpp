@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // record: the samples themselves, one after another. It keeps everything, so it is bounded.
+#include "mase/base/fields.h"
 #include "mase/passes/statistics/statistic.h"
 
 namespace mase::record_statistic {
@@ -52,11 +53,8 @@ class Recorder : public Statistic {
 const Register<StatisticRecord> registered{{
     .name = "record",
     .summary = "All samples, joined along their first dimension",
-    .schema = {{device_field(),
-                {.name = "add_new_dim_before_concat",
-                 .type = FieldType::boolean,
-                 .default_value = false,
-                 .help = "join along a new first dimension instead"}}},
+    .schema = {{device_field(), boolean_field("add_new_dim_before_concat",
+                                              "join along a new first dimension instead", false)}},
     .make = [](const Value& args) { return std::make_unique<Recorder>(args); },
 }};
 

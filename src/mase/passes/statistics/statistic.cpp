@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/passes/statistics/statistic.h"
+#include "mase/base/fields.h"
 
 #include <algorithm>
 
@@ -30,24 +31,15 @@ Value nested(const std::vector<double>& values, const Shape& shape, size_t dim, 
 }  // namespace
 
 Field dims_field() {
-  return {.name = "dims",
-          .type = FieldType::any,
-          .default_value = Value("all"),
-          .help = "\"all\", a list of dimensions to reduce, or \"NA\": one result per element",
-          .choices = {"all", "NA", "None", "none"},  // listed, so that "NA" is not "not given"
-          .check = check_dims};
+  FieldOf field = any_field(
+      "dims", "\"all\", a list of dimensions to reduce, or \"NA\": one result per element", "all");
+  field.choices = {"all", "NA", "None", "none"};  // listed, so that "NA" is not "not given"
+  return std::move(field).checked(check_dims);
 }
 
-Field device_field() {
-  return {.name = "device", .type = FieldType::text, .help = "accepted for MASE's sake; no effect"};
-}
+Field device_field() { return text_field("device", "accepted for MASE's sake; no effect"); }
 
-Field abs_field() {
-  return {.name = "abs",
-          .type = FieldType::boolean,
-          .default_value = false,
-          .help = "take absolute values first"};
-}
+Field abs_field() { return boolean_field("abs", "take absolute values first", false); }
 
 Dims Dims::from(const Value& value) {
   Dims dims;

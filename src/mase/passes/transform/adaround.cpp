@@ -9,6 +9,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "mase/base/fields.h"
 #include "mase/passes/weight_method.h"
 
 namespace mase::adaround_pass {
@@ -99,24 +100,10 @@ const Register<PassRecord> registered{{
     .pass_kind = PassKind::transform,
     .summary = "Learned roundings of weights, up or down (AdaRound)",
     .help = "Runs behind quantize. Layer by layer, on the second moments of the inputs.",
-    .schema = weight_method_schema({{.name = "steps",
-                                     .type = FieldType::integer,
-                                     .default_value = 500,
-                                     .help = "steps of Adam",
-                                     .minimum = 1,
-                                     .maximum = 1000000},
-                                    {.name = "learning_rate",
-                                     .type = FieldType::number,
-                                     .default_value = 0.02,
-                                     .help = "of Adam",
-                                     .minimum = 0,
-                                     .maximum = 10},
-                                    {.name = "lambda",
-                                     .type = FieldType::number,
-                                     .default_value = 10,
-                                     .help = "how strongly roundings are made to decide",
-                                     .minimum = 0,
-                                     .maximum = 1e9}}),
+    .schema = weight_method_schema(
+        {integer_field("steps", "steps of Adam", 500).between(1, 1000000),
+         number_field("learning_rate", "of Adam", 0.02).between(0, 10),
+         number_field("lambda", "how strongly roundings are made to decide", 10).between(0, 1e9)}),
     .run = run,
     .tolerance = -1,
 }};

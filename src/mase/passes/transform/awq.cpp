@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/formats/given.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
@@ -89,17 +90,15 @@ const Register<PassRecord> registered{{
     .help = "Exact in real arithmetic, and checked. Runs behind quantize; clip_search or gptq may "
             "follow. A place that gets worse on held-out rows is left as it was.",
     .schema = scaling_method_schema(
-        {{.name = "ratios",
-          .type = FieldType::list,
-          .default_value = default_ratios(),
-          .help = "powers of the inputs' mean magnitude that are tried",
-          .check = [](const Value& value) -> std::optional<std::string> {
-            if (value.as_list().empty()) return "expected at least one number";
-            for (const Value& ratio : value.as_list())
-              if (!ratio.is_number() || !(ratio.as_double() >= 0) || ratio.as_double() > 1)
-                return "expected numbers from 0 to 1";
-            return {};
-          }}}),
+        {list_field("ratios", "powers of the inputs' mean magnitude that are tried",
+                    default_ratios())
+             .checked([](const Value& value) -> std::optional<std::string> {
+               if (value.as_list().empty()) return "expected at least one number";
+               for (const Value& ratio : value.as_list())
+                 if (!ratio.is_number() || !(ratio.as_double() >= 0) || ratio.as_double() > 1)
+                   return "expected numbers from 0 to 1";
+               return {};
+             })}),
     .run = run,
     .tolerance = -1,
 }};

@@ -4,6 +4,7 @@
 //   b' = b - (mean of the layer's results - mean of the same without number formats)
 #include <algorithm>
 
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
@@ -109,9 +110,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
 
 Schema schema() {
   Schema result{{by_field(),
-                 {.name = "target_nodes",
-                  .type = FieldType::list,
-                  .help = "which layers; all quantised products if not given"}}};
+                 list_field("target_nodes", "which layers; all quantised products if not given")}};
   for (Field& field : calibration_fields()) result.fields.push_back(std::move(field));
   return result;
 }

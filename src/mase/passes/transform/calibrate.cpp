@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/metadata.h"
@@ -330,21 +331,15 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
 }
 
 Field width_field(const char* operand) {
-  return {.name = fmt::format("{}_width", operand),
-          .type = FieldType::integer,
-          .default_value = 8,
-          .help = fmt::format("bits of {}", operand),
-          .minimum = 2,
-          .maximum = 32};
+  return integer_field(fmt::format("{}_width", operand), fmt::format("bits of {}", operand), 8)
+      .between(2, 32);
 }
 
 Field granularity_field(const char* operand, const char* groups) {
-  return {.name = fmt::format("{}_granularity", operand),
-          .type = FieldType::text,
-          .default_value = "tensor",
-          .help = fmt::format("what gets fraction bits of its own: all of {}, {}, or each value",
-                              operand, groups),
-          .choices = {"tensor", "row", "element"}};
+  return text_field(fmt::format("{}_granularity", operand),
+                    fmt::format("what gets fraction bits of its own: all of {}, {}, or each value",
+                                operand, groups),
+                    "tensor", {"tensor", "row", "element"});
 }
 
 const Register<PassRecord> registered{{
@@ -354,44 +349,23 @@ const Register<PassRecord> registered{{
     .summary = "Chooses fraction bits from the values operands take",
     .schema = {{
         by_field(),
-        {.name = "target_nodes",
-         .type = FieldType::list,
-         .help = "what is calibrated; all layers that multiply by a weight if not given"},
-        {.name = "method",
-         .type = FieldType::text,
-         .default_value = "mse",
-         .help = "how a range is chosen",
-         .choices = {"min_max", "quantile", "n_sigma", "mse", "kl"}},
+        list_field("target_nodes",
+                   "what is calibrated; all layers that multiply by a weight if not given"),
+        text_field("method", "how a range is chosen", "mse",
+                   {"min_max", "quantile", "n_sigma", "mse", "kl"}),
         width_field("data_in"),
         width_field("weight"),
         width_field("bias"),
         granularity_field("data_in", "each feature"),
         granularity_field("weight", "each output's row"),
         granularity_field("bias", "each output"),
-        {.name = "quantile",
-         .type = FieldType::number,
-         .default_value = 0.999,
-         .help = "share of values inside the range (method quantile)",
-         .minimum = 0.5,
-         .maximum = 1},
-        {.name = "num_sigma",
-         .type = FieldType::number,
-         .default_value = 4,
-         .help = "standard deviations inside the range (method n_sigma)",
-         .minimum = 0.1},
-        {.name = "num_samples",
-         .type = FieldType::integer,
-         .default_value = 1024,
-         .help = "rows that run through the network",
-         .minimum = 1},
-        {.name = "file_name",
-         .type = FieldType::text,
-         .default_value = "calibrated.toml",
-         .help = "where the choice is written"},
-        {.name = "apply",
-         .type = FieldType::boolean,
-         .default_value = false,
-         .help = "quantise with the choice at once"},
+        number_field("quantile", "share of values inside the range (method quantile)", 0.999)
+            .between(0.5, 1),
+        number_field("num_sigma", "standard deviations inside the range (method n_sigma)", 4)
+            .from(0.1),
+        integer_field("num_samples", "rows that run through the network", 1024).from(1),
+        text_field("file_name", "where the choice is written", "calibrated.toml"),
+        boolean_field("apply", "quantise with the choice at once", false),
     }},
     .check = check,
     .run = run,

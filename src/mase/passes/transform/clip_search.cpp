@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/formats/given.h"
 #include "mase/passes/weight_method.h"
 
@@ -79,16 +80,14 @@ const Register<PassRecord> registered{{
     .pass_kind = PassKind::transform,
     .summary = "Weights clipped where that lowers the error of outputs",
     .schema = weight_method_schema(
-        {{.name = "shares",
-          .type = FieldType::list,
-          .default_value = List{1.0, 0.995, 0.99, 0.97, 0.95, 0.93, 0.9, 0.8, 0.7, 0.6, 0.5},
-          .help = "shares of a row's largest magnitude that are tried",
-          .check = [](const Value& value) -> std::optional<std::string> {
-            for (const Value& share : value.as_list())
-              if (!share.is_number() || !(share.as_double() > 0) || share.as_double() > 1)
-                return "expected numbers above 0 and up to 1";
-            return {};
-          }}}),
+        {list_field("shares", "shares of a row's largest magnitude that are tried",
+                    List{1.0, 0.995, 0.99, 0.97, 0.95, 0.93, 0.9, 0.8, 0.7, 0.6, 0.5})
+             .checked([](const Value& value) -> std::optional<std::string> {
+               for (const Value& share : value.as_list())
+                 if (!share.is_number() || !(share.as_double() > 0) || share.as_double() > 1)
+                   return "expected numbers above 0 and up to 1";
+               return {};
+             })}),
     .run = run,
     .tolerance = -1,
 }};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // freeze: the parameters of chosen layers are no longer trained (or are again).
+#include "mase/base/fields.h"
 #include "mase/passes/pass.h"
 #include "mase/passes/select.h"
 
@@ -39,13 +40,8 @@ const Register<PassRecord> registered{{
     .summary = "Keeps the parameters of layers out of training",
     .schema = {{
         by_field(),
-        {.name = "target_nodes",
-         .type = FieldType::list,
-         .help = "the layers; all of them if not given"},
-        {.name = "frozen",
-         .type = FieldType::boolean,
-         .default_value = true,
-         .help = "false: train them again"},
+        list_field("target_nodes", "the layers; all of them if not given"),
+        boolean_field("frozen", "false: train them again", true),
     }},
     .check = check,
     .run = run,

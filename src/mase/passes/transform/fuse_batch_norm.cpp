@@ -9,6 +9,7 @@
 #include <cmath>
 #include <vector>
 
+#include "mase/base/fields.h"
 #include "mase/formats/number_type.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/learned.h"
@@ -125,11 +126,10 @@ const Register<PassRecord> registered{{
     .pass_kind = PassKind::transform,
     .summary = "Batch-norms folded into the linear layers before them",
     .help = "Outputs in evaluation mode change by rounding only. Quantise after fusing.",
-    .schema = {.fields = {{.name = "quantized",
-                           .type = FieldType::boolean,
-                           .default_value = false,
-                           .help = "fold quantised layers too; their formats then round other "
-                                   "weights, so train on"}}},
+    .schema = {.fields = {boolean_field("quantized",
+                                        "fold quantised layers too; their formats then round other "
+                                        "weights, so train on",
+                                        false)}},
     .run = run,
     .tolerance = 1e-4,
 }};

@@ -2,6 +2,7 @@
 // gptq: chooses the roundings of quantised weights column by column, each making good the errors of
 // those before it on calibration rows (Frantar et al., 2023). Any number format; its scales are
 // those of the weights before (static groups), so that inference needs no order of columns.
+#include "mase/base/fields.h"
 #include "mase/passes/gptq_solver.h"
 #include "mase/passes/weight_method.h"
 
@@ -43,24 +44,14 @@ const Register<PassRecord> registered{{
     .summary = "Roundings of weights that make good each other's errors (GPTQ)",
     .help = "Runs behind quantize, on every quantised linear layer and convolution. A layer whose "
             "error on held-out rows would rise is left as it was.",
-    .schema =
-        weight_method_schema({{.name = "order",
-                               .type = FieldType::text,
-                               .default_value = "activation",
-                               .help = "columns with the largest inputs first, or as they stand",
-                               .choices = {"activation", "natural"}},
-                              {.name = "damping",
-                               .type = FieldType::number,
-                               .default_value = 0.01,
-                               .help = "share of the mean diagonal that is added to the diagonal",
-                               .minimum = 0,
-                               .maximum = 1e6},
-                              {.name = "block_columns",
-                               .type = FieldType::integer,
-                               .default_value = 128,
-                               .help = "columns whose feedback to later ones is added at once",
-                               .minimum = 1,
-                               .maximum = 65536}}),
+    .schema = weight_method_schema(
+        {text_field("order", "columns with the largest inputs first, or as they stand",
+                    "activation", {"activation", "natural"}),
+         number_field("damping", "share of the mean diagonal that is added to the diagonal", 0.01)
+             .between(0, 1e6),
+         integer_field("block_columns", "columns whose feedback to later ones is added at once",
+                       128)
+             .between(1, 65536)}),
     .run = run,
     .tolerance = -1,
 }};

@@ -4,6 +4,7 @@
 // layer stay, and so does its number format: a rounded base with adapters in float is QLoRA.
 #include <algorithm>
 
+#include "mase/base/fields.h"
 #include "mase/base/text.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/lora.h"
@@ -134,37 +135,20 @@ const Register<PassRecord> registered{{
         "  targets = [\"query\", \"value\"]\n"
         "Parameters are named as PEFT does: LAYER.lora_A.weight, LAYER.lora_B.weight.",
     .schema = {{
-        {.name = "rank",
-         .type = FieldType::integer,
-         .default_value = 8,
-         .help = "rows of A and columns of B",
-         .minimum = 1,
-         .maximum = 65536},
-        {.name = "alpha",
-         .type = FieldType::number,
-         .help = "the adapter counts alpha / rank times; rank if not given"},
-        {.name = "lora_alpha", .type = FieldType::number, .help = "PEFT's name of alpha"},
-        {.name = "dropout",
-         .type = FieldType::number,
-         .help = "share of the adapter's inputs that training leaves out",
-         .minimum = 0,
-         .maximum = 0.999},
-        {.name = "lora_dropout",
-         .type = FieldType::number,
-         .help = "PEFT's name of dropout",
-         .minimum = 0,
-         .maximum = 0.999},
+        integer_field("rank", "rows of A and columns of B", 8).between(1, 65536),
+        number_field("alpha", "the adapter counts alpha / rank times; rank if not given"),
+        number_field("lora_alpha", "PEFT's name of alpha"),
+        number_field("dropout", "share of the adapter's inputs that training leaves out")
+            .between(0, 0.999),
+        number_field("lora_dropout", "PEFT's name of dropout").between(0, 0.999),
         by_field(),
-        {.name = "targets",
-         .type = FieldType::any,
-         .help = "a text or a list of them; all linear layers if not given. By name the end of a "
-                 "path will do: \"query\""},
-        {.name = "base",
-         .type = FieldType::text,
-         .default_value = "frozen",
-         .help = "what happens to everything else: frozen, or kept (only the adapted layers are "
-                 "frozen)",
-         .choices = {"frozen", "kept"}},
+        any_field("targets",
+                  "a text or a list of them; all linear layers if not given. By name the end of a "
+                  "path will do: \"query\""),
+        text_field("base",
+                   "what happens to everything else: frozen, or kept (only the adapted layers are "
+                   "frozen)",
+                   "frozen", {"frozen", "kept"}),
     }},
     .check = check,
     .run = run,

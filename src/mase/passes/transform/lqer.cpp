@@ -9,6 +9,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
@@ -253,21 +254,12 @@ const Register<PassRecord> registered{{
     .help = "Runs behind quantize. Two thin linear layers beside each, named as adapters are "
             "(LAYER.lora_A, LAYER.lora_B), so that training can go on with them.",
     .schema = weight_method_schema(
-        {{.name = "rank",
-          .type = FieldType::integer,
-          .default_value = 8,
-          .help = "rows of A and columns of B",
-          .minimum = 1,
-          .maximum = 65536},
-         {.name = "measure",
-          .type = FieldType::text,
-          .default_value = "moments",
-          .help = "what an error weighs: moments of the inputs, their magnitudes, or nothing",
-          .choices = {"moments", "magnitudes", "none"}},
-         {.name = "format",
-          .type = FieldType::table,
-          .default_value = Dict{{"name", "mxint"}, {"weight_width", 8}},
-          .help = "number format of A and B: {name = \"NA\"} for none"}}),
+        {integer_field("rank", "rows of A and columns of B", 8).between(1, 65536),
+         text_field("measure",
+                    "what an error weighs: moments of the inputs, their magnitudes, or nothing",
+                    "moments", {"moments", "magnitudes", "none"}),
+         table_field("format", "number format of A and B: {name = \"NA\"} for none",
+                     Dict{{"name", "mxint"}, {"weight_width", 8}})}),
     .run = run,
     .tolerance = -1,
 }};

@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // prune: sets the least important weights of products to zero and keeps a mask, so that
-// retraining leaves them there. Exactly the asked share is removed: round(sparsity * n) values (or
-// channels), ties broken by index. `activation` removes input features: a masked input is the same
-// as a zeroed column of weights, so it becomes part of the same mask.
+// retraining leaves them there. What is least important says a criterion (criterion.h). Exactly the
+// asked share is removed: round(sparsity * n) values (or channels, or blocks), ties broken by
+// index; criteria that work in parts (rows, blocks of columns) keep the share in each of them.
+// `activation` removes input features: a masked input is the same as a zeroed column of weights, so
+// it becomes part of the same mask.
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
 
+#include "mase/base/fields.h"
 #include "mase/base/random.h"
 #include "mase/base/table.h"
+#include "mase/base/text.h"
+#include "mase/engine/program.h"
 #include "mase/formats/groups.h"
 #include "mase/ir/layer_text.h"
+#include "mase/passes/criterion.h"
+#include "mase/passes/format_error.h"
 #include "mase/passes/metadata.h"
 #include "mase/passes/observe.h"
 #include "mase/passes/output.h"
 #include "mase/passes/select.h"
+#include "mase/passes/weight_method.h"
 
 namespace mase::prune_pass {
 namespace {
@@ -32,32 +40,52 @@ struct Layer {
   NodeId id = -1;
   Grouping outputs, inputs;  // of the weight, by channel
   std::vector<Item> weight_items, input_items;
+  std::vector<int64_t> units;  // the item of every value
   Tensor mask;
+  double heldout = -1;  // error of its results on held-out rows, where inputs were looked at
 };
 
+std::optional<std::string> known_criterion(const Value& name) {
+  const auto& criteria = Registry<CriterionRecord>::instance();
+  if (criteria.find(name.as_string())) return {};
+  return "choose one of: " + join(criteria.names(), ", ");
+}
+
 const Schema settings = {{
-    {.name = "sparsity",
-     .type = FieldType::number,
-     .default_value = 0.0,
-     .help = "share that is set to zero",
-     .minimum = 0,
-     .maximum = 1},
-    {.name = "scope",
-     .type = FieldType::text,
-     .default_value = "local",
-     .help = "the share holds in each layer, or over all of them",
-     .choices = {"local", "global"}},
-    {.name = "granularity",
-     .type = FieldType::text,
-     .default_value = "elementwise",
-     .help = "single values, or whole output channels",
-     .choices = {"elementwise", "channel"}},
-    {.name = "method",
-     .type = FieldType::text,
-     .default_value = "l1-norm",
-     .help = "what is removed first: the smallest, or any",
-     .choices = {"l1-norm", "l1", "random"}},
+    number_field("sparsity", "share that is set to zero", 0.0).between(0, 1),
+    text_field("scope", "the share holds in each layer, or over all of them", "local",
+               {"local", "global"}),
+    text_field("granularity",
+               "single values, whole output channels, blocks, or n of every m values of a row",
+               "elementwise", {"elementwise", "channel", "block", "n:m"}),
+    text_field("method", "what is removed first: a criterion (ch --info criterion)", "l1-norm")
+        .checked(known_criterion),
+    integer_field("n", "granularity n:m: values that are kept of every m", 2).between(0, 1024),
+    integer_field("m", "granularity n:m: values beside each other in a row", 4).between(1, 1024),
+    list_field("block_size", "granularity block: rows and columns of the weight as a matrix",
+               List{4, 4})
+        .checked([](const Value& value) -> std::optional<std::string> {
+          const List& sizes = value.as_list();
+          const bool good =
+              sizes.size() == 2 && std::all_of(sizes.begin(), sizes.end(), [](const Value& size) {
+                return size.is_int() && size.as_int() > 0 && size.as_int() < 1 << 20;
+              });
+          return good ? std::optional<std::string>() : "expected two sizes above 0";
+        }),
 }};
+
+const CriterionRecord& criterion_of(const Value& options) {
+  return Registry<CriterionRecord>::instance().get(options["method"].as_string());
+}
+
+Sparsity sparsity_of(const Value& options) {
+  Sparsity sparsity{options["sparsity"].as_double()};
+  if (options["granularity"].as_string() == "n:m") {
+    sparsity.n = options["n"].as_int();
+    sparsity.m = options["m"].as_int();
+  }
+  return sparsity;
+}
 
 // The weights a node's layer multiplies by; none if it calls no such layer.
 std::vector<std::string> weights_of(const Graph& graph, const Node& node) {
@@ -92,16 +120,56 @@ std::vector<NodeId> targets(const Graph& graph, const Value& args, const std::st
   return nodes;
 }
 
+// What a criterion cannot do.
+void check_weight_options(const Graph& graph, const std::vector<NodeId>& nodes,
+                          const Value& options, const std::string& path, Problems& problems) {
+  const CriterionRecord& criterion = criterion_of(options);
+  const std::string& granularity = options["granularity"].as_string();
+  const bool global = options["scope"].as_string() == "global";
+  const auto refuse = [&](const std::string& cause, const std::string& remedy) {
+    problems.add(Error(options.position(), path + ".weight", cause, remedy));
+  };
+  if (granularity == "n:m") {
+    if (global) refuse("n of every m is a share of every layer", "leave out scope");
+    if (options["n"].as_int() > options["m"].as_int())
+      refuse(fmt::format("{} of every {} cannot be kept", options["n"].as_int(),
+                         options["m"].as_int()),
+             "give an n up to m");
+    if (options["sparsity"].as_double() > 0)
+      refuse("n:m says the share already", "leave out sparsity");
+  }
+  if (criterion.solve && (global || (granularity != "elementwise" && granularity != "n:m")))
+    refuse(fmt::format("{} removes single values of one layer after another", criterion.name),
+           "take scope local, and granularity elementwise or n:m");
+  if (criterion.needs_inputs)
+    for (const NodeId id : nodes)
+      if (const std::string why = no_product_reason(graph, graph.node(id)); !why.empty())
+        refuse(fmt::format("{} cannot judge '{}': {}", criterion.name, graph.node(id).name, why),
+               "leave it out of target_nodes, or take another method");
+}
+
 void check(const Graph& graph, const Value& args, const std::string& path, Problems& problems) {
   const size_t before = problems.errors().size();
-  for (const char* kind : {"weight", "activation"})
-    if (!args[kind].is_null()) validate(args[kind], settings, path + "." + kind, problems);
+  Value weight;
+  for (const char* kind : {"weight", "activation"}) {
+    if (args[kind].is_null()) continue;
+    const Value options = validate(args[kind], settings, path + "." + kind, problems);
+    if (std::string(kind) == "weight") weight = options;
+  }
   if (args["weight"].is_null() && args["activation"].is_null())
     problems.add(Error(args.position(), path, "nothing says what to prune",
                        "add a table [" + path + ".weight] with a sparsity"));
   const std::vector<NodeId> nodes = targets(graph, args, path, problems);
   if (nodes.empty() && problems.errors().size() == before)
     problems.add(Error(args.position(), path, "there is no layer with a weight to prune"));
+  const Value& of_inputs = args["activation"]["method"];
+  if (of_inputs.is_string() && !(of_inputs == Value("l1-norm")) && !(of_inputs == Value("l1")) &&
+      !(of_inputs == Value("random")))
+    problems.add(Error(of_inputs.position(), path + ".activation.method",
+                       "input features are ranked by magnitude or at random",
+                       "give l1-norm or random"));
+  if (!weight.is_null() && problems.errors().size() == before)
+    check_weight_options(graph, nodes, weight, path, problems);
   const Value& granularity = args["weight"]["granularity"];
   const bool channels = granularity.is_string() && granularity.as_string() == "channel";
   if (channels || !args["activation"].is_null())
@@ -137,21 +205,168 @@ void choose_all(const std::vector<Layer>& layers, std::vector<Item> Layer::*item
   if (!all.empty()) choose(std::move(all), sparsity, drop);
 }
 
-std::vector<Item> weight_items(const Tensor& weight, const Grouping& outputs, size_t layer,
-                               const Value& options, Random& random) {
-  const bool channel = options["granularity"].as_string() == "channel";
-  const bool chance = options["method"].as_string() == "random";
+// The item that every value of the weight belongs to: itself, its channel, its block.
+std::vector<int64_t> units_of(const Tensor& weight, const Grouping& outputs, const Value& options) {
+  const std::string& granularity = options["granularity"].as_string();
+  std::vector<int64_t> units(static_cast<size_t>(weight.numel()));
+  if (granularity == "channel") {
+    for (int64_t g = 0; g < outputs.groups; ++g)
+      outputs.for_each(g, [&](int64_t at) { units[static_cast<size_t>(at)] = g; });
+  } else if (granularity == "block") {
+    const List& sizes = options["block_size"].as_list();
+    const int64_t columns = weight.numel() / std::max<int64_t>(1, weight.dim(0)),
+                  high = sizes[0].as_int(), wide = sizes[1].as_int(),
+                  across = (columns + wide - 1) / wide;
+    for (int64_t at = 0; at < weight.numel(); ++at)
+      units[static_cast<size_t>(at)] = at / columns / high * across + at % columns / wide;
+  } else {
+    std::iota(units.begin(), units.end(), int64_t{0});
+  }
+  return units;
+}
+
+std::vector<Item> items_of(const Layer& layer, size_t index,
+                           const std::vector<double>& importance) {
   std::vector<Item> items;
-  const float* values = weight.data<float>();
-  for (int64_t i = 0; i < (channel ? outputs.groups : weight.numel()); ++i) {
-    double importance = 0;
-    if (channel)
-      outputs.for_each(i, [&](int64_t at) { importance += std::abs(values[at]); });
-    else
-      importance = std::abs(values[i]);
-    items.push_back({layer, i, chance ? random.uniform() : importance});
+  for (size_t at = 0; at < importance.size(); ++at) {
+    const int64_t unit = layer.units[at];
+    while (static_cast<int64_t>(items.size()) <= unit)
+      items.push_back({index, static_cast<int64_t>(items.size()), 0});
+    items[static_cast<size_t>(unit)].importance += importance[at];
   }
   return items;
+}
+
+// Gradients of the mean cross-entropy over the samples, by parameter.
+std::map<std::string, Tensor> loss_gradients(const Graph& graph, const PassContext& context,
+                                             int64_t most_rows) {
+  if (context.samples.numel() == 0 || context.labels.numel() == 0)
+    throw Error("prune", "the method needs rows with classes", "name a data set of classes");
+  const int64_t rows = std::min({context.samples.dim(0), context.labels.numel(), most_rows});
+  CompileOptions options;
+  options.training = true;
+  options.batch_size = rows_at_once(graph, std::min<int64_t>(rows, 256));
+  options.freeze_batch_norm = true;
+  options.loss = {"cross_entropy", TargetKind::classes, [](Lowering& to, Slot output, Slot target) {
+                    return to.cross_entropy(output, target, std::nullopt);
+                  }};
+  Program program = Program::compile(graph, options);
+  const Tensor x = rows_of(context.samples, 0, rows).to(DType::f32),
+               labels = rows_of(context.labels, 0, rows).to(DType::i32);
+  Batch batch;
+  batch.inputs = {x};
+  batch.target = RowTensor(labels, "target");
+  for (int64_t first = 0; first < rows; first += options.batch_size) {
+    batch.first_row = first;
+    batch.size = std::min(options.batch_size, rows - first);
+    program.forward_backward(batch, first > 0);
+  }
+  std::map<std::string, Tensor> gradients;
+  for (const ParameterView& parameter : program.parameters()) {
+    Tensor gradient(parameter.shape);
+    std::copy(parameter.gradient.begin(), parameter.gradient.end(), gradient.mutable_data<float>());
+    gradients.emplace(parameter.name, std::move(gradient));
+  }
+  return gradients;
+}
+
+// The values of the items that go.
+void mask_items(Layer& layer, const std::vector<char>& gone) {
+  float* mask = layer.mask.mutable_data<float>();
+  for (size_t at = 0; at < layer.units.size(); ++at)
+    if (gone[static_cast<size_t>(layer.units[at])]) mask[at] = 0;
+}
+
+void set_mask(Module& module, const std::string& weight, const Tensor& mask) {
+  float* values = module.find(weight)->mutable_data<float>();
+  int64_t removed = 0;
+  for (int64_t i = 0; i < mask.numel(); ++i)
+    if (mask.data<float>()[i] == 0) {
+      values[i] = 0;
+      ++removed;
+    }
+  std::erase_if(module.masks, [&](const auto& entry) { return entry.first == weight; });
+  if (removed > 0) module.masks.emplace_back(weight, mask);
+}
+
+// Chooses the masks of weights, and applies them to a graph layer after layer, so that inputs are
+// those that the layers before, already pruned, give.
+void prune_weights(Graph& graph, std::vector<Layer>& layers, const Value& options,
+                   const Value& args, PassContext& context, Random& random) {
+  const CriterionRecord& criterion = criterion_of(options);
+  const Sparsity sparsity = sparsity_of(options);
+  const bool global = options["scope"].as_string() == "global";
+  std::optional<CalibrationRows> rows;
+  if (criterion.needs_inputs) rows = calibration_rows(graph, args, context);
+  std::map<std::string, Tensor> gradients;
+  if (criterion.needs_gradients)
+    gradients =
+        loss_gradients(graph, context, args["rows"].is_null() ? 512 : args["rows"].as_int());
+  const Graph before = graph;
+  for (size_t l = 0; l < layers.size(); ++l) {
+    Layer& layer = layers[l];
+    const Tensor weight = *graph.modules().at(layer.path).find(layer.weight);
+    std::map<NodeId, ProductInputs> seen;
+    if (rows) seen = product_inputs(graph, {layer.id}, rows->seen);
+    CriterionProblem problem{weight, random};
+    if (rows) problem.inputs = &seen.at(layer.id);
+    if (criterion.needs_gradients) {
+      const auto gradient = gradients.find(tensor_name(layer.path, layer.weight));
+      if (gradient == gradients.end())
+        throw Error("prune", fmt::format("'{}' is not trained: there is no gradient", layer.node),
+                    "leave it out of target_nodes");
+      problem.gradient = &gradient->second;
+    }
+    if (criterion.solve) {
+      PrunedWeight pruned = criterion.solve(problem, sparsity);
+      if (!pruned.why.empty()) throw Error("prune", layer.node + ": " + pruned.why);
+      layer.mask = std::move(pruned.mask);
+      *graph.modules().at(layer.path).find(layer.weight) = std::move(pruned.weight);
+    } else {
+      layer.units = units_of(weight, layer.outputs, options);
+      const std::vector<double> importance = criterion.importance(problem);
+      float* mask = layer.mask.mutable_data<float>();
+      const int64_t row = weight.numel() / std::max<int64_t>(1, weight.dim(0));
+      if (sparsity.m > 0) {
+        for (const int64_t at : least_important(importance, sparsity, row)) mask[at] = 0;
+      } else if (criterion.by_rows && !global &&
+                 options["granularity"].as_string() == "elementwise") {
+        for (int64_t first = 0; first < weight.numel(); first += row)
+          for (const int64_t at : least_important(
+                   {importance.begin() + first, importance.begin() + first + row}, sparsity, row))
+            mask[first + at] = 0;
+      } else {
+        layer.weight_items = items_of(layer, l, importance);
+        std::vector<char> gone(layer.weight_items.size());
+        if (!global)
+          choose(layer.weight_items, sparsity.share,
+                 [&](const Item& item) { gone[static_cast<size_t>(item.index)] = 1; });
+        mask_items(layer, gone);
+      }
+    }
+    if (!global) set_mask(graph.modules().at(layer.path), layer.weight, layer.mask);
+    if (context.progress)
+      context.progress(static_cast<double>(l + 1) / static_cast<double>(layers.size()));
+  }
+  if (global) {
+    std::vector<std::vector<char>> gone;
+    for (const Layer& layer : layers) gone.emplace_back(layer.weight_items.size());
+    choose_all(layers, &Layer::weight_items, options,
+               [&](const Item& item) { gone[item.layer][static_cast<size_t>(item.index)] = 1; });
+    for (size_t l = 0; l < layers.size(); ++l) mask_items(layers[l], gone[l]);
+  }
+  if (!rows) return;
+  // What it costs: inputs are those of the network as it was, results the layer's by itself.
+  for (Layer& layer : layers) {
+    const std::map<NodeId, ProductInputs> held = product_inputs(before, {layer.id}, rows->heldout);
+    const ProductInputs& inputs = held.at(layer.id);
+    const Tensor& whole = *before.modules().at(layer.path).find(layer.weight);
+    set_mask(graph.modules().at(layer.path), layer.weight, layer.mask);
+    const double power = output_error(whole, Tensor(whole.shape()), inputs);
+    const double error =
+        output_error(whole, *graph.modules().at(layer.path).find(layer.weight), inputs);
+    layer.heldout = power > 0 ? error / power : error;
+  }
 }
 
 // Sum of absolute values of every input channel of the layers, on the samples.
@@ -180,6 +395,45 @@ std::map<NodeId, std::vector<double>> input_importance(const Graph& graph,
   return sums;
 }
 
+PassResult report(const std::vector<Layer>& layers, const PassContext& context) {
+  const bool judged = std::any_of(layers.begin(), layers.end(),
+                                  [](const Layer& layer) { return layer.heldout >= 0; });
+  std::vector<std::string> header = {"Layer", "Weights", "Removed", "Sparsity"};
+  if (judged) header.emplace_back("Error (held out)");
+  Table table(header);
+  const auto add = [&](std::vector<std::string> row, double error) {
+    if (judged) row.push_back(error >= 0 ? fmt::format("{:.3e}", error) : "");
+    table.add(std::move(row));
+  };
+  List rows;
+  int64_t all = 0, all_removed = 0;
+  const auto share_of = [](int64_t removed, int64_t of) {
+    return of > 0 ? static_cast<double>(removed) / static_cast<double>(of) : 0.0;
+  };
+  for (const Layer& layer : layers) {
+    const float* mask = layer.mask.data<float>();
+    const int64_t removed = std::count(mask, mask + layer.mask.numel(), 0.0f);
+    all += layer.mask.numel();
+    all_removed += removed;
+    const double share = share_of(removed, layer.mask.numel());
+    add({layer.node, with_thousands(layer.mask.numel()), with_thousands(removed),
+         fmt::format("{:.4f}", share)},
+        layer.heldout);
+    Dict row{{"node", layer.node},
+             {"weights", layer.mask.numel()},
+             {"removed", removed},
+             {"sparsity", share}};
+    if (layer.heldout >= 0) row.set("heldout_error", layer.heldout);
+    rows.push_back(std::move(row));
+  }
+  const double share = share_of(all_removed, all);
+  add({"total", with_thousands(all), with_thousands(all_removed), fmt::format("{:.4f}", share)},
+      -1);
+  print(context, table.str(TableStyle::orgtbl));
+  return {Dict{{"layers", rows}, {"weights", all}, {"removed", all_removed}, {"sparsity", share}},
+          all_removed > 0};
+}
+
 PassResult run(Graph& graph, const Value& args, PassContext& context) {
   Problems problems;
   Random random(context.seed, "prune");
@@ -204,27 +458,20 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
                   grouping(weight.shape(), {Kind::axis, product.in_axis}),
                   {},
                   {},
+                  {},
                   Tensor(weight.shape())};
       std::fill_n(layer.mask.mutable_data<float>(), layer.mask.numel(), 1.0f);
-      if (!weight_options.is_null())
-        layer.weight_items =
-            weight_items(weight, layer.outputs, layers.size(), weight_options, random);
       layers.push_back(std::move(layer));
     }
   }
-  if (!weight_options.is_null()) {
-    const bool channel = weight_options["granularity"].as_string() == "channel";
-    choose_all(layers, &Layer::weight_items, weight_options, [&](const Item& item) {
-      float* mask = layers[item.layer].mask.mutable_data<float>();
-      if (channel)
-        layers[item.layer].outputs.for_each(item.index, [&](int64_t at) { mask[at] = 0; });
-      else
-        mask[item.index] = 0;
-    });
-  }
+  std::map<NodeId, std::vector<double>> importance;  // of inputs, before anything is removed
+  if (!input_options.is_null())
+    importance = input_importance(graph, layers, context, args["num_samples"].as_int());
+  Graph changed = graph;
+  if (!weight_options.is_null())
+    prune_weights(changed, layers, weight_options, args, context, random);
   if (!input_options.is_null()) {
     const bool chance = input_options["method"].as_string() == "random";
-    const auto importance = input_importance(graph, layers, context, args["num_samples"].as_int());
     for (size_t l = 0; l < layers.size(); ++l) {
       const std::vector<double>& sums = importance.at(layers[l].id);
       for (size_t i = 0; i < sums.size(); ++i)
@@ -236,41 +483,22 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
       layers[item.layer].inputs.for_each(item.index, [&](int64_t at) { mask[at] = 0; });
     });
   }
+  for (const Layer& layer : layers)
+    set_mask(changed.modules().at(layer.path), layer.weight, layer.mask);
+  graph = std::move(changed);
+  return report(layers, context);
+}
 
-  Table table({"Layer", "Weights", "Removed", "Sparsity"});
-  List rows;
-  int64_t all = 0, all_removed = 0;
-  for (const Layer& layer : layers) {
-    Module& module = graph.modules().at(layer.path);
-    float* values = module.find(layer.weight)->mutable_data<float>();
-    int64_t removed = 0;
-    for (int64_t i = 0; i < layer.mask.numel(); ++i) {
-      if (layer.mask.data<float>()[i] != 0) continue;
-      values[i] = 0;
-      ++removed;
-    }
-    const auto old = std::find_if(module.masks.begin(), module.masks.end(),
-                                  [&](const auto& entry) { return entry.first == layer.weight; });
-    if (old != module.masks.end()) module.masks.erase(old);
-    if (removed > 0) module.masks.emplace_back(layer.weight, layer.mask);
-    all += layer.mask.numel();
-    all_removed += removed;
-    const double share = layer.mask.numel() > 0 ? static_cast<double>(removed) /
-                                                      static_cast<double>(layer.mask.numel())
-                                                : 0;
-    table.add({layer.node, with_thousands(layer.mask.numel()), with_thousands(removed),
-               fmt::format("{:.4f}", share)});
-    rows.push_back(Dict{{"node", layer.node},
-                        {"weights", layer.mask.numel()},
-                        {"removed", removed},
-                        {"sparsity", share}});
-  }
-  const double share = all > 0 ? static_cast<double>(all_removed) / static_cast<double>(all) : 0;
-  table.add(
-      {"total", with_thousands(all), with_thousands(all_removed), fmt::format("{:.4f}", share)});
-  print(context, table.str(TableStyle::orgtbl));
-  return {Dict{{"layers", rows}, {"weights", all}, {"removed", all_removed}, {"sparsity", share}},
-          all_removed > 0};
+Schema schema() {
+  Schema result{{
+      table_field("weight", "how weights are pruned"),
+      table_field("activation", "how input features are pruned"),
+      by_field(),
+      list_field("target_nodes", "the layers; all that multiply by a weight if not given"),
+      integer_field("num_samples", "rows on which input features are ranked", 256).from(1),
+  }};
+  for (Field& field : calibration_fields()) result.fields.push_back(std::move(field));
+  return result;
 }
 
 const Register<PassRecord> registered{{
@@ -279,21 +507,10 @@ const Register<PassRecord> registered{{
     .pass_kind = PassKind::transform,
     .summary = "Sets the least important weights to zero and keeps them there",
     .help = "[passes.prune.weight] sparsity, scope (local, global), granularity (elementwise,\n"
-            "channel), method (l1-norm, random); [passes.prune.activation] the same for input\n"
+            "channel, block with block_size, n:m with n and m), method (ch --info criterion);\n"
+            "[passes.prune.activation] sparsity, scope and method (l1-norm, random) of input\n"
             "features, ranked by their mean absolute value on the samples.",
-    .schema = {{
-        {.name = "weight", .type = FieldType::table, .help = "how weights are pruned"},
-        {.name = "activation", .type = FieldType::table, .help = "how input features are pruned"},
-        by_field(),
-        {.name = "target_nodes",
-         .type = FieldType::list,
-         .help = "the layers; all that multiply by a weight if not given"},
-        {.name = "num_samples",
-         .type = FieldType::integer,
-         .default_value = 256,
-         .help = "rows on which input features are ranked",
-         .minimum = 1},
-    }},
+    .schema = schema(),
     .check = check,
     .run = run,
     .tolerance = -1,

@@ -3,6 +3,7 @@
 //   Linear(16, 32) -> Linear(32, 5)  =>  Linear(16, 64) -> Linear(64, 5)
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/base/table.h"
 #include "mase/ir/layer_text.h"
 #include "mase/passes/channels.h"
@@ -14,9 +15,9 @@ namespace {
 
 const Schema layer_schema = {{
     // The labs' name for what changes; inputs follow the layers that feed them.
-    {.name = "name", .type = FieldType::text, .choices = {"output_only", "both"}},
-    {.name = "channel_multiplier", .type = FieldType::number, .minimum = 0},
-    {.name = "channels", .type = FieldType::integer, .minimum = 1},
+    text_field("name", {}, {}, {"output_only", "both"}),
+    number_field("channel_multiplier").from(0),
+    integer_field("channels").from(1),
 }};
 
 std::map<std::string, int64_t> wanted(const Graph& graph, const Value& args,
@@ -99,10 +100,8 @@ const Register<PassRecord> registered{{
             "table for each\nlayer. Layers behind them follow. A trained network keeps what it "
             "learned: channels are repeated\nand share their outgoing weights, or those with the "
             "smallest weights are left out.",
-    .schema = {.fields = {{.name = "keep_weights",
-                           .type = FieldType::boolean,
-                           .default_value = true,
-                           .help = "false: layers that change begin anew"}},
+    .schema = {.fields = {boolean_field("keep_weights", "false: layers that change begin anew",
+                                        true)},
                .open = true},
     .check = check,
     .run = run,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/passes/channel_scaling.h"
 
 namespace mase::smoothquant_pass {
@@ -45,17 +46,10 @@ const Register<PassRecord> registered{{
     .summary = "Large channels of activations moved into weights (SmoothQuant)",
     .help = "Exact in real arithmetic, and checked. Runs behind quantize, whose formats judge it: "
             "where they round a layer worse on held-out rows, it is left as it was.",
-    .schema = scaling_method_schema({{.name = "alpha",
-                                      .type = FieldType::number,
-                                      .default_value = 0.5,
-                                      .help = "0: weights are evened out, 1: activations",
-                                      .minimum = 0,
-                                      .maximum = 1},
-                                     {.name = "from",
-                                      .type = FieldType::text,
-                                      .default_value = "norms",
-                                      .help = "scale what norms give, or what any layer gives",
-                                      .choices = {"norms", "all"}}}),
+    .schema = scaling_method_schema(
+        {number_field("alpha", "0: weights are evened out, 1: activations", 0.5).between(0, 1),
+         text_field("from", "scale what norms give, or what any layer gives", "norms",
+                    {"norms", "all"})}),
     .run = run,
     .tolerance = -1,
 }};

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "mase/base/file.h"
 #include "mase/base/text.h"
@@ -138,6 +139,8 @@ class Compressor {
   const CompressSpec& spec_;
   const Observer& observer_;
   CompressTask task_;
+  std::vector<NodeId> layers_;   // that get formats
+  std::set<std::string> paths_;  // of those layers
   std::vector<CompressFormat> formats_;
   std::vector<CompressMethod> methods_;
   CompressFigures before_;
@@ -154,10 +157,13 @@ void Compressor::read_plan() {
       problems.add(error);
     }
   };
+  layers_ = compress_layers(task_.graph, spec_.leave);
+  for (const NodeId id : layers_) paths_.insert(task_.graph.node(id).target);
   for (const std::string& text : spec_.formats)
     attempt([&] {
       CompressFormat format = compress_format(text);
-      prepare_passes(task_.graph, {compress_quantize_call(task_.graph, format, spec_.leave)});
+      if (const auto call = compress_quantize_call(task_.graph, layers_, format))
+        prepare_passes(task_.graph, {*call});
       formats_.push_back(std::move(format));
     });
   for (const std::string& text : spec_.methods)
@@ -192,14 +198,15 @@ Graph Compressor::compressed(const CompressFormat& format, const CompressMethod&
   };
   take(method.before);
   PassContext quiet = task_.context;
-  run_passes(graph, {compress_quantize_call(graph, format, spec_.leave)}, quiet);
+  if (const auto call = compress_quantize_call(task_.graph, layers_, format))
+    run_passes(graph, {*call}, quiet);
   take(method.after);
   row.seconds = seconds_since(start);
   return graph;
 }
 
 void Compressor::measure(const Graph& graph, CompressRow& row) {
-  const WeightSizes sizes = weight_sizes(graph, task_.graph);
+  const WeightSizes sizes = weight_sizes(graph, task_.graph, paths_);
   row.bits =
       sizes.weights > 0 ? sizes.weight_bits / static_cast<double>(sizes.weights) : double{32};
   row.bytes = sizes.all_bits / 8;
@@ -272,12 +279,8 @@ CompressResult Compressor::run(RunFolder* folder, const CompressCalls& calls) {
     result.has_intervals = !before_.correct.empty();
     result.original = {.format = "float32", .method = "-"};
     measure(task_.graph, result.original);
-    Graph outline = task_.graph;
-    PassContext quiet = task_.context;
-    run_passes(outline, {compress_quantize_call(outline, formats_.front(), spec_.leave)}, quiet);
-    const WeightSizes sizes = weight_sizes(outline, task_.graph);
-    result.weights = sizes.weights;
-    result.layers = sizes.layers;
+    result.weights = weight_sizes(task_.graph, task_.graph, paths_).weights;
+    result.layers = static_cast<int64_t>(layers_.size());
     if (calls.finished) calls.finished(result.original, 0, all);
     // What an earlier run had beside these stays in the table.
     for (const CompressRow& row : earlier_)

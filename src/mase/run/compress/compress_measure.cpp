@@ -107,7 +107,8 @@ CompressTask text_task(const Experiment& experiment, const CompressSpec& spec,
   return task;
 }
 
-WeightSizes weight_sizes(const Graph& graph, const Graph& original) {
+WeightSizes weight_sizes(const Graph& graph, const Graph& original,
+                         const std::set<std::string>& layers) {
   WeightSizes sizes;
   for (const auto& [path, module] : graph.modules()) {
     const OpRecord* op = Registry<OpRecord>::instance().find(module.op);
@@ -115,7 +116,6 @@ WeightSizes weight_sizes(const Graph& graph, const Graph& original) {
     const std::vector<std::string> weights =
         multiplies ? operand_rules(*op).parts_of("weight") : std::vector<std::string>{};
     const bool added = !original.modules().count(path);
-    bool counted = false;
     for (const auto& [name, tensor] : module.parameters) {
       const Quantizer* quantizer = module.quantization.find(name);
       const auto all = static_cast<double>(tensor.numel());
@@ -130,13 +130,10 @@ WeightSizes weight_sizes(const Graph& graph, const Graph& original) {
       const double total = kept * bits + masks;
       sizes.all_bits += total;
       const bool is_weight = std::count(weights.begin(), weights.end(), name) > 0;
-      if (!is_weight || !(quantizer || masks > 0 || added)) continue;
+      if (!is_weight || !(layers.count(path) || added)) continue;
       sizes.weight_bits += total;
-      if (added) continue;
-      sizes.weights += tensor.numel();
-      counted = true;
+      if (!added) sizes.weights += tensor.numel();
     }
-    sizes.layers += counted;
   }
   return sizes;
 }

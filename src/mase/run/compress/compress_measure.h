@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,11 +34,12 @@ CompressTask text_task(const Experiment& experiment, const CompressSpec& spec,
                        const std::function<void()>& check_stop);
 
 struct WeightSizes {
-  int64_t weights = 0, layers = 0;  // with a number format
-  double weight_bits = 0;           // of those weights, and of layers that a method put beside them
-  double all_bits = 0;              // of every parameter
+  int64_t weights = 0;     // of these layers
+  double weight_bits = 0;  // of those weights, and of layers that a method put beside them
+  double all_bits = 0;     // of every parameter
 };
-// `original`: the network before, whose layers count as they are called there.
-WeightSizes weight_sizes(const Graph& graph, const Graph& original);
+// `layers`: paths; `original`: the network before, from which added layers are known.
+WeightSizes weight_sizes(const Graph& graph, const Graph& original,
+                         const std::set<std::string>& layers);
 
 }  // namespace mase

@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* rounding = "rtn";
 constexpr const char* training = "train";
+constexpr const char* no_format = "none";  // weights stay as they are: for methods that prune
 
 // Pieces between separators that stand in no brackets: "a=[1,2],b=3" is two.
 std::vector<std::string> split_outside(const std::string& text, char separator) {
@@ -74,6 +75,11 @@ CompressStep step_of(const std::string& text, int64_t calibration_rows) {
 CompressFormat compress_format(const std::string& text) {
   const std::string place = "--formats";
   const Named format = named(text, place);
+  if (format.name == no_format) {
+    if (!format.settings.as_dict().empty())
+      throw Error(place, fmt::format("'{}': no format has no keys", printable(text)));
+    return {text, {}};
+  }
   const FormatRecord& record = Registry<FormatRecord>::instance().get(format.name, place);
   Dict config{{"name", record.name}}, weight;
   bool of_weights = false, of_data = false;
@@ -121,8 +127,7 @@ CompressMethod compress_method(const std::string& text, int64_t calibration_rows
   return method;
 }
 
-PassCall compress_quantize_call(const Graph& graph, const CompressFormat& format,
-                                const std::vector<std::string>& leave) {
+std::vector<NodeId> compress_layers(const Graph& graph, const std::vector<std::string>& leave) {
   std::set<NodeId> left;
   if (!leave.empty()) {
     Problems problems;
@@ -131,19 +136,27 @@ PassCall compress_quantize_call(const Graph& graph, const CompressFormat& format
       left.insert(id);
     problems.throw_if_any();
   }
-  Dict args{{"by", "name"}};
-  std::set<std::string> layers;
+  std::vector<NodeId> layers;
+  std::set<std::string> paths;
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (!graph.module_of(node) || !op_of(graph, node)->multiplies_weights() || left.count(id) ||
-        !layers.insert(node.target).second)
-      continue;
-    args.set(node.name, Dict{{"config", format.config}});
+    if (graph.module_of(node) && op_of(graph, node)->multiplies_weights() && !left.count(id) &&
+        paths.insert(node.target).second)
+      layers.push_back(id);
   }
   if (layers.empty())
     throw Error(graph.name, "has no layer that multiplies by weights",
                 leave.empty() ? "" : "leave fewer out with --leave");
-  return {"quantize", std::move(args), format.text};
+  return layers;
+}
+
+std::optional<PassCall> compress_quantize_call(const Graph& graph,
+                                               const std::vector<NodeId>& layers,
+                                               const CompressFormat& format) {
+  if (format.config.is_null()) return {};
+  Dict args{{"by", "name"}};
+  for (const NodeId id : layers) args.set(graph.node(id).name, Dict{{"config", format.config}});
+  return PassCall{"quantize", std::move(args), format.text};
 }
 
 }  // namespace mase

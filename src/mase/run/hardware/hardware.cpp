@@ -11,6 +11,7 @@
 #include "mase/base/temporary_folder.h"
 #include "mase/engine/program.h"
 #include "mase/hardware/graph/interpreter.h"
+#include "mase/hardware/prove/certificate.h"
 #include "mase/hardware/tools/tool.h"
 #include "mase/io/networks/importer.h"
 #include "mase/ir/op.h"
@@ -364,18 +365,27 @@ EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compare
   };
   if (!prove) return unproved("--no-prove");
   if (!tool_exists("yosys")) return unproved("yosys is not installed (apt-get install yosys)");
-  if (result.design.emitted.signals.empty())
-    return unproved(
-        fmt::format("style {} has no proof; its text is compared by simulation only "
-                    "(ch simulate)",
-                    options.style));
   // Proved before anything is written: there is the whole folder or none.
   const TemporaryFolder apart((std::filesystem::temp_directory_path() / "mase-proof-").string());
   write_design(apart.path() + "/design", result.design.emitted.files);
-  result.proof = prove_folder(result.design, apart.path() + "/design");
-  if (!result.proof->fault.empty())
-    throw Error(folder + "/rtl", "the SystemVerilog is not the graph: " + result.proof->fault);
+  const std::vector<GraphModule> modules = graph_modules(result.design);
+  result.proof.emplace();
+  for (const CheckedModule& module : check_modules(modules, apart.path() + "/design")) {
+    if (!module.proof.fault.empty())
+      throw Error(fmt::format("{}/rtl/{}.sv", folder, module.module),
+                  "the SystemVerilog is not the graph: " + module.proof.fault);
+    result.proof->sums += module.proof.sums;
+    result.proof->functions += module.proof.functions;
+    result.proof->wires += module.proof.wires;
+    result.proof->skipped.insert(result.proof->skipped.end(), module.proof.skipped.begin(),
+                                 module.proof.skipped.end());
+  }
   result.proof_text = proof_text(*result.proof);
+  if (result.design.emitted.signals.empty())
+    result.proof_text = fmt::format(
+        "of {} modules of sums and functions: {}; what passes between them is compared "
+        "by simulation (ch simulate)",
+        modules.size(), result.proof_text);
   write(result.proof_text);
   return result;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mase/base/text.h"
+#include "mase/hardware/emit/target.h"
 #include "mase/run/hardware/hardware.h"
 
 namespace mase {
@@ -14,6 +15,12 @@ std::vector<Field> design_fields() {
        .default_value = "unrolled",
        .help = "how it is built",
        .choices = Registry<EmitterRecord>::instance().names(),
+       .group = "design"},
+      {.name = "target",
+       .type = FieldType::text,
+       .default_value = "generic",
+       .help = "the cells it is written for",
+       .choices = Registry<TargetRecord>::instance().names(),
        .group = "design"},
       {.name = "top",
        .type = FieldType::text,
@@ -84,6 +91,7 @@ std::string styles_with(const std::string& key) {
 DesignOptions design_options(const Value& values, const std::vector<std::string>& given) {
   DesignOptions options;
   options.style = values["style"].as_string();
+  options.target = values["target"].as_string();
   options.top = values["top"].as_string();
   options.levels = values["levels"].as_double();
   if (!values["delay_weight"].is_null()) options.delay_weight = values["delay_weight"].as_double();

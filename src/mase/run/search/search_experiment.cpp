@@ -8,6 +8,7 @@
 #include <set>
 
 #include "mase/base/text.h"
+#include "mase/data/token_rows.h"
 #include "mase/run/search/search_identity.h"
 #include "mase/run/search/search_kept.h"
 #include "mase/run/search/search_training.h"
@@ -200,10 +201,13 @@ void SearchExperiment::check_racing() const {
   if (!evaluator_->shares_work())
     throw Error(place, "candidates race where number formats are searched over without training",
                 "leave it out; with training, pruner = \"hyperband\" gives up early");
-  if (measured || spec_.sum_scaled ||
+  if (measured || spec_.sum_scaled || has_token_labels(*experiment_.dataset()) ||
       std::find(objectives_.begin(), objectives_.end(), "accuracy") == objectives_.end())
     throw Error(place, "candidates race for accuracy, row by row, beside figures known beforehand",
-                "make accuracy an objective of its own, and loss none");
+                has_token_labels(*experiment_.dataset())
+                    ? "leave it out: the rows are texts"
+                    : "make accuracy an objective of its own, and "
+                      "loss none");
 }
 
 // Each value of each option once: what a combination of options refuses is told before the search.

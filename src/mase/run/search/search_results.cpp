@@ -9,6 +9,7 @@
 #include "mase/base/file.h"
 #include "mase/base/table.h"
 #include "mase/base/text.h"
+#include "mase/data/token_rows.h"
 #include "mase/passes/costs.h"
 #include "mase/run/search/search_experiment.h"
 #include "mase/train/metric.h"
@@ -260,7 +261,9 @@ Value SearchExperiment::sensitivity(const Stop& stop) const {
 std::vector<TestScore> SearchExperiment::test_best(const Stop& stop) const {
   const Dataset& dataset = *experiment_.dataset();
   std::vector<TestScore> scores;
-  if (spec_.split == "test" || !dataset.classification || dataset.test.rows() == 0) return scores;
+  if (spec_.split == "test" || !dataset.classification || has_token_labels(dataset) ||
+      dataset.test.rows() == 0)
+    return scores;
   std::vector<std::vector<bool>> correct;
   size_t reference = 0;
   for (const FrontMember& member : front_) {

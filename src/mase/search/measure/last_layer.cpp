@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "mase/data/token_rows.h"
 #include "mase/engine/kernels/integer_dot.h"
 #include "mase/engine/kernels/kernels.h"
 #include "mase/formats/fixed.h"
@@ -82,7 +83,7 @@ std::optional<std::vector<float>> rounded_values(const Module& module, const std
 }
 
 std::optional<LastLayer> LastLayer::at(const Graph& graph, size_t place, const Dataset& dataset) {
-  if (!dataset.classification || !dataset.class_weights.empty() ||
+  if (!dataset.classification || has_token_labels(dataset) || !dataset.class_weights.empty() ||
       loss_for(dataset).name != "cross_entropy")
     return {};
   std::vector<NodeId> nodes;

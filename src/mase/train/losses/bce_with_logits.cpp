@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binary cross-entropy of logits, each output on its own: PyTorch's BCEWithLogitsLoss.
+#include "mase/base/fields.h"
 #include "mase/train/loss.h"
 
 namespace mase::bce_with_logits_loss {
@@ -13,13 +14,9 @@ Expr expr(const Value& options) {
 }
 
 LossRecord record() {
-  LossRecord loss = elementwise_loss("bce_with_logits", "binary cross-entropy of logits",
-                                     {{{.name = "pos_weight",
-                                        .type = FieldType::number,
-                                        .default_value = 1.0,
-                                        .help = "weight of targets that are 1",
-                                        .minimum = 0}}},
-                                     expr);
+  LossRecord loss = elementwise_loss(
+      "bce_with_logits", "binary cross-entropy of logits",
+      {{number_field("pos_weight", "weight of targets that are 1", 1.0).from(0)}}, expr);
   loss.aliases = {"bce-with-logits", "bce"};
   return loss;
 }

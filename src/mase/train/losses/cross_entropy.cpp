@@ -2,6 +2,7 @@
 // Cross-entropy of logits, PyTorch's CrossEntropyLoss: -sum_c weight_c t_c log softmax(x)_c, where
 // t is 1 at the class, or with label smoothing e (Szegedy et al., 2016) 1 - e + e / K there and
 // e / K elsewhere; the mean over the batch divides by the sum of the classes' weights.
+#include "mase/base/fields.h"
 #include "mase/train/loss.h"
 
 namespace mase::cross_entropy_loss {
@@ -23,6 +24,7 @@ Slot lower(Lowering& to, Slot output, Slot target, const Value& options) {
   std::optional<Slot> weights;
   if (!options["weight"].is_null()) weights = to.constant({classes}, weights_of(options, classes));
   if (smoothing == 0) return to.cross_entropy(output, target, weights);
+  if (to.shape(output).size() != 2) return -1;  // classes of tokens are not smoothed
   const Expr x = Expr::operand(0), t = Expr::operand(1), w = Expr::operand(2);
   const Expr wanted = t * (1 - smoothing) + smoothing / static_cast<double>(classes);
   const Slot log_probability = to.softmax(output, 1, true), own = to.one_hot(target, classes);
@@ -49,16 +51,10 @@ const Register<LossRecord> registered{{
     .name = "cross_entropy",
     .aliases = {"cross-entropy"},
     .summary = "of logits and classes",
-    .options = {{{.name = "label_smoothing",
-                  .type = FieldType::number,
-                  .default_value = 0.0,
-                  .help = "share of the target that is spread over all classes",
-                  .minimum = 0,
-                  .maximum = 1},
-                 {.name = "weight",
-                  .type = FieldType::list,
-                  .help = "of each class (default: all one)",
-                  .check = all_positive}}},
+    .options = {{number_field("label_smoothing",
+                              "share of the target that is spread over all classes", 0.0)
+                     .between(0, 1),
+                 list_field("weight", "of each class (default: all one)").checked(all_positive)}},
     .targets = {TargetKind::classes},
     .lower = lower,
 }};

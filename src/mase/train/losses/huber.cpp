@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Huber's loss (Huber, 1964), PyTorch's HuberLoss.
+#include "mase/base/fields.h"
 #include "mase/train/loss.h"
 
 namespace mase::huber_loss {
@@ -11,14 +12,9 @@ Expr expr(const Value& options) {
   return select(less(d, delta), 0.5 * (d * d), delta * (d - 0.5 * delta));
 }
 
-const Register<LossRecord> registered{
-    elementwise_loss("huber", "squared near 0, absolute from delta on",
-                     {{{.name = "delta",
-                        .type = FieldType::number,
-                        .default_value = 1.0,
-                        .help = "where the parabola becomes a line",
-                        .minimum = 1e-6}}},
-                     expr)};
+const Register<LossRecord> registered{elementwise_loss(
+    "huber", "squared near 0, absolute from delta on",
+    {{number_field("delta", "where the parabola becomes a line", 1.0).from(1e-6)}}, expr)};
 
 }  // namespace
 }  // namespace mase::huber_loss

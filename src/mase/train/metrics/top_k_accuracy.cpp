@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Top-k accuracy for one k: the label is among the k largest logits. Equal logits count against the
 // network.
+#include "mase/base/fields.h"
 #include "mase/train/metric.h"
 
 namespace mase::top_k_accuracy_metric {
@@ -22,11 +23,7 @@ double value(std::span<const double> table, int64_t columns, const Value&) {
 const Register<MetricRecord> registered{{
     .name = "top_k_accuracy",
     .summary = "share of labels among the k largest outputs; equal outputs count against it",
-    .options = {{{.name = "k",
-                  .type = FieldType::integer,
-                  .default_value = 2,
-                  .help = "outputs that may hold the label",
-                  .minimum = 1}}},
+    .options = {{integer_field("k", "outputs that may hold the label", 2).from(1)}},
     .columns = [](int64_t) -> int64_t { return 2; },
     .add = add,
     .value = value,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019). They differ in what weight
 // decay means: added to the gradient, or shrinking the weights themselves.
+#include "mase/base/fields.h"
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/train/optimizer.h"
 
@@ -22,27 +23,15 @@ void update(const Value& arguments, const UpdateStep& step) {
 
 Schema arguments(double weight_decay) {
   const auto beta = [](const char* name, double value, const char* help) {
-    return Field{.name = name,
-                 .type = FieldType::number,
-                 .default_value = value,
-                 .help = help,
-                 .minimum = 0,
-                 .maximum = 0.9999999};
+    return number_field(name, help, value).between(0, 0.9999999);
   };
   return {{
-      {.name = "weight_decay",
-       .type = FieldType::number,
-       .default_value = weight_decay,
-       .help = "pull of the weights towards zero",
-       .minimum = 0,
-       .aliases = {"weight_decay"}},
+      number_field("weight_decay", "pull of the weights towards zero", weight_decay)
+          .from(0)
+          .also({"weight_decay"}),
       beta("beta1", 0.9, "memory of the mean gradient"),
       beta("beta2", 0.999, "memory of the mean squared gradient"),
-      {.name = "eps",
-       .type = FieldType::number,
-       .default_value = 1e-8,
-       .help = "added to the denominator",
-       .minimum = 0},
+      number_field("eps", "added to the denominator", 1e-8).from(0),
   }};
 }
 

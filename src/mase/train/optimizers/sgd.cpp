@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stochastic gradient descent with momentum, Nesterov's or the plain one, and weight decay. The
 // defaults are MASE's: momentum 0.9, Nesterov's, and a cosine schedule that ends at 0.
+#include "mase/base/fields.h"
 #include "mase/engine/kernels/optimizer.h"
 #include "mase/train/optimizer.h"
 
@@ -22,27 +23,14 @@ const Register<OptimizerRecord> registered{{
     .name = "sgd",
     .summary = "Stochastic gradient descent with momentum",
     .arguments = {{
-        {.name = "weight_decay",
-         .type = FieldType::number,
-         .default_value = 0.0,
-         .help = "pull of the weights towards zero",
-         .minimum = 0,
-         .aliases = {"weight_decay"}},
-        {.name = "momentum",
-         .type = FieldType::number,
-         .default_value = 0.9,
-         .help = "share of the last update that is kept",
-         .minimum = 0,
-         .aliases = {"momentum"}},
-        {.name = "dampening",
-         .type = FieldType::number,
-         .default_value = 0.0,
-         .help = "share of the gradient that momentum leaves out"},
-        {.name = "nesterov",
-         .type = FieldType::boolean,
-         .default_value = true,
-         .help = "Nesterov's momentum",
-         .aliases = {"nesterov"}},
+        number_field("weight_decay", "pull of the weights towards zero", 0.0)
+            .from(0)
+            .also({"weight_decay"}),
+        number_field("momentum", "share of the last update that is kept", 0.9)
+            .from(0)
+            .also({"momentum"}),
+        number_field("dampening", "share of the gradient that momentum leaves out", 0.0),
+        boolean_field("nesterov", "Nesterov's momentum", true).also({"nesterov"}),
     }},
     .schedule_defaults = {{"eta_min", 0.0}},
     .state = {"momentum_buffer"},

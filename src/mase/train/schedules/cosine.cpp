@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "mase/base/fields.h"
 #include "mase/train/schedule.h"
 
 namespace mase::cosine_schedule {
@@ -27,12 +28,7 @@ std::string notice(const Value& arguments, double base) {
 const Register<ScheduleRecord> registered{{
     .name = "cosine",
     .summary = "half a cosine from the rate given down to eta_min, per epoch",
-    .arguments = {{{.name = "eta_min",
-                    .type = FieldType::number,
-                    .default_value = 1e-6,
-                    .help = "the lowest rate",
-                    .minimum = 0,
-                    .aliases = {"eta_min"}}}},
+    .arguments = {{number_field("eta_min", "the lowest rate", 1e-6).from(0).also({"eta_min"})}},
     .rate = rate,
     .notice = notice,
 }};

@@ -2,6 +2,7 @@
 // PyTorch's LinearLR: from a share of the rate up to all of it over some steps, then constant.
 #include <algorithm>
 
+#include "mase/base/fields.h"
 #include "mase/train/schedule.h"
 
 namespace mase::linear_warmup_schedule {
@@ -21,17 +22,10 @@ const Register<ScheduleRecord> registered{{
     .name = "linear-warmup",
     .aliases = {"linear"},
     .summary = "rises linearly to the rate given, then stays",
-    .arguments = {{{.name = "start_factor",
-                    .type = FieldType::number,
-                    .default_value = 1.0 / 3,
-                    .help = "share of the rate at the first step",
-                    .minimum = 0,
-                    .maximum = 1},
-                   {.name = "total_iters",
-                    .type = FieldType::integer,
-                    .default_value = 0,
-                    .help = "steps of the rise; 0: a tenth of the run",
-                    .minimum = 0}}},
+    .arguments =
+        {{number_field("start_factor", "share of the rate at the first step", 1.0 / 3)
+              .between(0, 1),
+          integer_field("total_iters", "steps of the rise; 0: a tenth of the run", 0).from(0)}},
     .rate = rate,
 }};
 

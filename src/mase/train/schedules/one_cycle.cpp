@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "mase/base/fields.h"
 #include "mase/train/schedule.h"
 
 namespace mase::one_cycle_schedule {
@@ -27,22 +28,9 @@ const Register<ScheduleRecord> registered{{
     .name = "one-cycle",
     .aliases = {"one_cycle"},
     .summary = "up to the rate given and down again, per step",
-    .arguments = {{{.name = "pct_start",
-                    .type = FieldType::number,
-                    .default_value = 0.3,
-                    .help = "share of the steps that rise",
-                    .minimum = 0,
-                    .maximum = 1},
-                   {.name = "div_factor",
-                    .type = FieldType::number,
-                    .default_value = 25.0,
-                    .help = "highest over first rate",
-                    .minimum = 1},
-                   {.name = "final_div_factor",
-                    .type = FieldType::number,
-                    .default_value = 1e4,
-                    .help = "first over last rate",
-                    .minimum = 1}}},
+    .arguments = {{number_field("pct_start", "share of the steps that rise", 0.3).between(0, 1),
+                   number_field("div_factor", "highest over first rate", 25.0).from(1),
+                   number_field("final_div_factor", "first over last rate", 1e4).from(1)}},
     .rate = rate,
 }};
 

@@ -2,6 +2,7 @@
 // PyTorch's StepLR: every step_size epochs the rate is multiplied by gamma.
 #include <cmath>
 
+#include "mase/base/fields.h"
 #include "mase/train/schedule.h"
 
 namespace mase::step_schedule {
@@ -15,18 +16,9 @@ double rate(const Value& arguments, const SchedulePosition& at) {
 const Register<ScheduleRecord> registered{{
     .name = "step",
     .summary = "drops by the factor gamma every step_size epochs",
-    .arguments = {{{.name = "step_size",
-                    .type = FieldType::integer,
-                    .default_value = 30,
-                    .help = "epochs between drops",
-                    .minimum = 1,
-                    .aliases = {"step_size"}},
-                   {.name = "gamma",
-                    .type = FieldType::number,
-                    .default_value = 0.1,
-                    .help = "factor of a drop",
-                    .minimum = 0,
-                    .aliases = {"gamma"}}}},
+    .arguments =
+        {{integer_field("step_size", "epochs between drops", 30).from(1).also({"step_size"}),
+          number_field("gamma", "factor of a drop", 0.1).from(0).also({"gamma"})}},
     .rate = rate,
 }};
 

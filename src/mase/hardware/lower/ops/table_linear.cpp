@@ -76,6 +76,11 @@ std::optional<std::vector<IntegerId>> lower(const IntegerCall& call) {
       }
       tables.push_back(call.builder.table(cell, range.low, width.frac, entries));
     }
+    // A neuron without inputs is a constant.
+    if (tables.empty()) {
+      sums.push_back(lower_sum(call.builder, {}, constant, call.node.name));
+      continue;
+    }
     const std::vector<std::vector<double>> ones(tables.size(), {1.0});
     sums.push_back(lower_linear(call.builder, tables, ones, {constant}, call.node.name)[0]);
   }
