@@ -35,6 +35,10 @@ left_out = {
     "ch import text_model.onnx": "needs a file with open sizes; tests/io has some",
     "ch import detector.onnx": "needs a file with open sizes; tests/io has some",
     "ch import sentences.onnx": "needs a file with open sizes; tests/io has some",
+    "ch compress --load mobilenet.mz": "needs a trained MobileNet",
+    "ch compress --load FOLDER": "needs a language model and long texts; tests/run has one",
+    "ch report sqlite:///": "needs a study; tests/search has some",
+    "ch train net.toml patients.csv": "tests/house/shown_commands_test.py has the table",
     "ch train lenet fashion-mnist --batch-size 64 --max-epochs 25": "takes minutes where the images are",
 }
 
@@ -81,6 +85,7 @@ def write_files(folder):
         out.write(",".join(names) + "\n")
         out.writelines(",".join(row) + "\n" for row, _ in rows[:20])
     write_npy(f"{folder}/rows.npy", 20, 16, [float(value) for row, _ in rows[:20] for value in row])
+    write_npy(f"{folder}/weights.npy", 8, 16, [dice.gauss(0, 1) for _ in range(128)])
     tensor = json.dumps({"w": {"dtype": "F32", "shape": [8, 16], "data_offsets": [0, 512]}}).encode()
     for name in ("weights.safetensors", "in.safetensors"):
         with open(f"{folder}/{name}", "wb") as out:
@@ -95,6 +100,7 @@ def write_files(folder):
             out.write(struct.pack(">4i", 2051, count, 28, 28) + dice.randbytes(count * 28 * 28))
         with open(f"{folder}/mnist/{name}-labels-idx1-ubyte", "wb") as out:
             out.write(struct.pack(">2i", 2049, count) + bytes(i % 10 for i in range(count)))
+    shutil.copytree(f"{folder}/mnist", f"{folder}/data/mnist")
     for kind in ("cats", "dogs"):
         os.makedirs(f"{folder}/photos/{kind}")
         for i in range(12):
@@ -194,7 +200,7 @@ def main():
                 if command.startswith("ch generate") and "--tokens" not in command:
                     command += " --tokens 20"
             use("batch_64" if re.search("jsc[-_]tiny|search.toml", command) else
-                "toy" if command.startswith("ch export jsc-toy") else "ten")
+                "toy" if command.startswith(("ch export jsc-toy", "ch compress jsc-toy")) else "ten")
             run(command, page)
     finally:
         shutil.rmtree(folder)

@@ -37,7 +37,7 @@ TEST(Frame, UsageErrors) {
   expect_usage_error({"trian"}, "unknown command 'trian'; did you mean 'train'?");
   expect_usage_error({"--hlep"}, "unknown option '--hlep'; did you mean '--help'?");
   expect_usage_error({"summary"},
-                     "summary: 'model' is missing; usage: ch summary MODEL; "
+                     "summary: 'model' is missing; usage: ch summary MODEL [DATASET]; "
                      "see ch summary --help");
   expect_usage_error({"summary", "jsc-toy", "--bath-size", "3"},
                      "summary: unknown option '--bath-size'; did you mean '--batch-size'?");
@@ -45,14 +45,18 @@ TEST(Frame, UsageErrors) {
                      "train: unknown option '--lr'; did you mean '--learning-rate'?");
   expect_usage_error({"train", "--epochs", "1"},
                      "train: unknown option '--epochs'; did you mean '--max-epochs'?");
-  expect_usage_error({"quantize", "weights.pt"},
-                     "quantize: too many arguments; usage: ch quantize --input ...; "
+  expect_usage_error({"quantize", "weights.pt", "more.pt"},
+                     "quantize: too many arguments; usage: ch quantize INPUT; "
                      "see ch quantize --help");
-  expect_usage_error(
-      {"quantize"},
-      "--input: is missing; the tensors: .safetensors, .pt, .ckpt, .mz, .npy or .npz");
-  expect_usage_error({"summary", "a", "b"},
-                     "summary: too many arguments; usage: ch summary MODEL; see ch summary --help");
+  expect_usage_error({"quantize"},
+                     "quantize: 'input' is missing; usage: ch quantize INPUT; "
+                     "see ch quantize --help");
+  expect_usage_error({"summary", "a", "b", "c"},
+                     "summary: too many arguments; usage: ch summary MODEL [DATASET]; "
+                     "see ch summary --help");
+  expect_usage_error({"train", "jsc-toy", "jsc", "--dataset", "jsc"},
+                     "train: too many arguments; usage: ch train [MODEL] [DATASET]; "
+                     "see ch train --help");
   expect_usage_error({"summary", "jsc-toy", "--batch-size", "x"},
                      "--batch-size: 'x' is not an integer");
   expect_usage_error({"summary", "jsc-toy", "--batch-size", "0"},
@@ -109,8 +113,8 @@ TEST(Frame, CompletionCompletes) {
 TEST(Frame, ReferenceNamesEverything) {
   const std::string reference = ch({"reference"}).out;
   for (const char* heading :
-       {"### `ch summary`", "Usage: `ch summary model [OPTIONS]`", "### `jsc-toy`", "### `linear`",
-        "### `integer`", "### `quantize`", "### `adam`"})
+       {"### `ch summary`", "Usage: `ch summary model [dataset] [OPTIONS]`", "### `jsc-toy`",
+        "### `linear`", "### `integer`", "### `quantize`", "### `adam`"})
     EXPECT_NE(reference.find(heading), std::string::npos) << heading;
 }
 
