@@ -161,7 +161,8 @@ TEST(Jets, OtherFormatsGiveTheSameRows) {
   const Dataset hdf5 = load_dataset(folder + "/a.h5", {});
   for (const char* name : {"/a.csv", "/a.arff"}) {
     const Dataset other = load_dataset(folder + name, {});
-    EXPECT_EQ(other.name, "jsc");
+    EXPECT_EQ(other.name, "a");
+    EXPECT_EQ(other.class_names, jet_class_names());
     EXPECT_TRUE(other.train.x.same_bits(hdf5.train.x)) << name;
     EXPECT_TRUE(other.test.labels.same_bits(hdf5.test.labels)) << name;
     // A checkpoint of one reads the other for prediction.

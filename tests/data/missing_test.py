@@ -3,9 +3,11 @@
 import csv
 import os
 import random
+import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 CH = os.environ["MASE_CH"]
 failures = []
@@ -80,6 +82,25 @@ with tempfile.TemporaryDirectory() as folder:
     check("missing, and was in no row" in said, "an unknown category", said)
     said = ch("train", "jsc-tiny", "jsc", "--fill-missing", folder=folder, code=2)
     check("is for tables" in said, "no table", said)
+    # Arrays have gaps too: not a number.
+    def npy(shape, kind, data):
+        head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+        return b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + head.ljust(117) + b"\n" + data
+
+    values = [[draw.gauss(i % 2, 1), float("nan") if i % 9 == 0 else 2.0] for i in range(400)]
+    with zipfile.ZipFile(f"{folder}/gaps.npz", "w") as archive:
+        archive.writestr("x.npy", npy((400, 2), "<f4", b"".join(struct.pack("<2f", *row) for row in values)))
+        archive.writestr("y.npy", npy((400,), "<i8", struct.pack("<400q", *(i % 2 for i in range(400)))))
+    said = ch("train", "net.toml", "gaps.npz", "--max-epochs", "1", folder=folder, code=2)
+    check("finite" in said, "gaps that nobody asked to fill", said)
+    ch("train", "net.toml", "gaps.npz", "--max-epochs", "1", "--fill-missing", "--project", "gaps", folder=folder)
+    for name, second in (("gap", float("nan")), ("two", 2.0)):
+        with open(f"{folder}/{name}.npy", "wb") as out:
+            out.write(npy((1, 2), "<f4", struct.pack("<2f", 0.5, second)))
+        ch("predict", "mase_output/gaps/software/training_ckpts/best.mz", "--input", f"{name}.npy", "--output",
+           f"{name}.csv", folder=folder)
+    check(open(f"{folder}/gap.csv").read() == open(f"{folder}/two.csv").read(), "a gap in an array is the median")
+
     said = ch("data", "info", "rows.csv", "--ignore", "idd", folder=folder, code=2)
     check("'id'" in said, "the nearest column", said)
 

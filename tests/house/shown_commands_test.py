@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command that README.md and docs/*.md show is run, page by page from top to bottom, in a folder that has what
-they name; what a page shows as output is compared, numbers by tolerance. Blocks of ```console are docs_test.py's."""
+"""Every command that README.md and the documentation show (but the reference, which is printed) is run, page by page
+from top to bottom, in a folder that has what they name; what a page shows as output is compared, numbers by tolerance.
+Blocks of ```console are docs_test.py's."""
 import glob
 import os
 import random
@@ -25,14 +26,16 @@ LEFT = {
     r"all-MiniLM": "downloaded by the user; tests/models/minilm_long_test.py",
     r"^train (lenet fashion-mnist|toy_convnet cifar10)": "downloaded by the user; tests/train/cifar_long_test.py",
     r"detector\.onnx|sentences\.onnx": "tests/io/onnx_command_test.py has files of open sizes",
-    r"--load FOLDER|encode FOLDER|inspect FOLDER": "tests/text and tests/models have folders of language models",
+    r"\bFOLDER\b": "tests/text and tests/models have folders of language models",
+    r"^synth ": "minutes for these designs; tests/hardware has smaller ones",
     r"\^C": "tests/hardware/interrupt_test.py",
 }
 # Shorter than shown: the words are what is tried, not the hours.
 SHORTER = [(r"--max-epochs (\d{2,}|[2-9])", "--max-epochs 2"), (r"--bits-retrain-epochs 60", "--bits-retrain-epochs 2"),
            (r"--bits-points 32", "--bits-points 3"), (r"--seeds 10", "--seeds 2"), (r"--n-trials 40", "--n-trials 6"),
            (r"^search --config (\S+)$", r"search --config \1 --n-trials 6")]
-MORE = [(r"^search jsc-10x", " --n-trials 6"), (r"^train lenet", " --max-epochs 1"), (r"^train net.toml jets", " --max-epochs 4")]
+MORE = [(r"^search jsc-10x", " --n-trials 6"), (r"^emit ", " --no-prove"), (r"^format sweep", " --rows 500"),
+        (r"^shrink ", " --rounds 1 --retrain-epochs 1"), (r"^train lenet", " --max-epochs 1"), (r"^train net.toml jets", " --max-epochs 4")]
 
 
 def write(path, text):
@@ -123,11 +126,22 @@ def make_files():
         archive.writestr("x.npy", npy((60, 28, 28), "|u1", images))
         archive.writestr("y.npy", npy((60,), "<i8", struct.pack("<60q", *(i % 10 for i in range(60)))))
     for i in range(60):
-        write(f"{made}/photos/{'cat' if i % 2 else 'dog'}/{i}.png", png(images[784 * i:784 * i + 784], 28))
+        write(f"{made}/photos/{'cats' if i % 2 else 'dogs'}/{i}.png", png(images[784 * i:784 * i + 784], 28))
     for name, count in (("train", 60), ("t10k", 30)):
         write(f"{home}/mnist/{name}-images-idx3-ubyte", struct.pack(">IIII", 2051, count, 28, 28) + images[:784 * count])
         write(f"{home}/mnist/{name}-labels-idx1-ubyte", struct.pack(">II", 2049, count) + bytes(i % 10 for i in range(count)))
     words = ["good", "bad", "film", "plot", "very"]
+    said = ch("data info jsc-sim --sim-rows 200", made).stdout
+    features = [line.split()[0] for line in said.split("\nFeature")[1].split("\n")[2:] if line.strip()]
+    write(f"{made}/data/jsc.csv", ",".join(features) + ",class\n" + "".join(
+        ",".join(f"{v:.4f}" for v in row[:16]) + "," + "gqwzt"[row[16]] + "\n" for row in rows))
+    write(f"{made}/iris.csv", "a,b,c,d,species\n" + "".join(
+        ",".join(f"{draw.gauss(i % 3 * (k + 1), 1):.3f}" for k in range(4)) + f",s{i % 3}\n" for i in range(150)))
+    shutil.copy(f"{made}/transformed.mz", f"{made}/quantised.mz")
+    said = ch("train jsc-10x jsc --load best.ckpt --config " + os.path.join(SOURCE, "configs/examples/jsc_lsq4.toml") +
+              " --max-epochs 1 --sim-rows 3000 --project learned", made)
+    assert said.returncode == 0, said.stdout + said.stderr
+    shutil.copy(f"{made}/mase_output/learned/software/training_ckpts/best.mz", f"{made}/learned.mz")
     write(f"{made}/vocab.txt", "[PAD]\n[UNK]\n" + "\n".join(words) + "\n")
     write(f"{made}/reviews.txt", "".join(" ".join(draw.choices(words, k=5)) + "\n" for _ in range(200)))
     write(f"{made}/classes.txt", "".join(f"{i % 2}\n" for i in range(200)))
@@ -203,10 +217,10 @@ used = set()
 try:
     make_files()
     wanted = os.environ.get("MASE_PAGES", "").split()
-    for page in [f"{SOURCE}/README.md", *sorted(glob.glob(f"{SOURCE}/docs/*.md"))]:
+    for page in [f"{SOURCE}/README.md", *sorted(glob.glob(f"{SOURCE}/docs/**/*.md", recursive=True))]:
         name = os.path.relpath(page, SOURCE)
         shown_here = commands(page)
-        if not shown_here or (wanted and name not in wanted):
+        if not shown_here or (wanted and name not in wanted) or "/reference/" in page or "/rationale/" in page:
             continue
         page_folder()
         for line, command, shown in shown_here:

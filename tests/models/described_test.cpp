@@ -154,6 +154,10 @@ const Broken broken[] = {
      "'batch_norm1d' is no function", "write type = \"BatchNorm1d\""},
     {"two questions", "input = [4]\n[[seq_blocks]]\ntype = \"ReLU\"\nfunction = \"relu\"\n", 2,
      "'type' and 'function' are both given", ""},
+    {"unread layer",
+     "input = [4]\n[[layers]]\nname = \"lost\"\ntype = \"ReLU\"\n[[layers]]\nname = \"kept\"\n"
+     "type = \"Tanh\"\ninputs = [\"x\"]\n",
+     2, "nothing reads its result", "name it in outputs"},
     {"unknown table", "input = [4]\n[[blocks]]\ntype = \"ReLU\"\n", 2, "unknown key 'blocks'", ""},
 };
 
@@ -243,6 +247,20 @@ TEST(Described, BrokenBlocksAreNamed) {
       std::string::npos);
   EXPECT_NE(fault("name = \"a\"\nrepeat = 2\ntimes = 3\nlayers = []").find("times"),
             std::string::npos);
+}
+
+TEST(Described, AttentionToItself) {
+  const char* text = R"(
+input = [6, 4]
+[[layers]]
+name = "attention"
+type = "MultiheadAttention"
+num_heads = 2
+batch_first = true
+)";
+  const Graph alone = network(text);
+  const Graph listed = network(text + std::string("inputs = [\"x\", \"x\", \"x\"]\n"));
+  EXPECT_EQ(alone.text(), listed.text());
 }
 
 TEST(Described, SeveralResults) {

@@ -193,11 +193,13 @@ std::vector<std::string> with_terminal(const CommandRecord& command,
         throw Error(command.name, fmt::format("unknown option '{}'", printable(word)),
                     suggestion("-" + word, known_flags(command)));
   for (const Positional& positional : command.positionals) {
-    if (dynamic_cast<const CLI::RequiredError*>(&error) &&
-        starts_with(error.what(), positional.name + " "))
+    const auto names_it = [&](const char* end) {
+      return starts_with(error.what(), positional.name + end) ||
+             starts_with(error.what(), flag_name(positional.name) + end);
+    };
+    if (dynamic_cast<const CLI::RequiredError*>(&error) && names_it(" "))
       throw Error(command.name, fmt::format("'{}' is missing", positional.name), usage(command));
-    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) &&
-        starts_with(error.what(), positional.name + ":"))
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) && names_it(":"))
       throw Error(command.name, "too many arguments", usage(command));
   }
   if (dynamic_cast<const CLI::ExtrasError*>(&error))

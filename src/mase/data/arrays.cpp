@@ -77,7 +77,7 @@ ByteImages images_of(const ArrayRows& rows, std::vector<int32_t> labels) {
 }
 
 // The floats of both parts, one behind the other.
-RawTable table_of(const ArrayData& data, const Shape& sample) {
+RawTable table_of(const ArrayData& data, const Shape& sample, bool fills) {
   RawTable table;
   const auto width = static_cast<size_t>(element_count(sample));
   table.feature_names = FeatureNames::of_places("x", sample);
@@ -92,7 +92,7 @@ RawTable table_of(const ArrayData& data, const Shape& sample) {
   if (data.test) append(*data.test);
   const float* values = all.data<float>();
   for (int64_t i = 0; i < all.numel(); ++i)
-    if (!std::isfinite(values[i]))
+    if (!std::isfinite(values[i]) && !(fills && std::isnan(values[i])))
       throw Error(data.place,
                   fmt::format("{} in sample {}", values[i], i / static_cast<int64_t>(width)),
                   "inputs must be finite numbers");
@@ -172,6 +172,11 @@ void add_sample_axis(ArrayRows& rows) {
 }
 
 Dataset array_dataset(ArrayData data, const DatasetOptions& options) {
+  for (const auto& [given, name] : {std::pair{!options.missing_values.empty(), "missing_values"},
+                                    std::pair{!options.ignore.empty(), "ignore"}})
+    if (given)
+      throw Error(name, fmt::format("is for tables, and {} has no names or words", data.place),
+                  "leave it out");
   add_sample_axis(data.train);
   check_rows(data.train, data.place);
   if (data.test) {
@@ -219,7 +224,8 @@ Dataset array_dataset(ArrayData data, const DatasetOptions& options) {
   dataset.notice = data.notice;
   dataset.classification = classification;
   dataset.class_names = data.classes;
-  RawTable table = table_of(data, sample);
+  const bool fills = options.fill_missing || (options.apply && !options.apply->fill.empty());
+  RawTable table = table_of(data, sample, fills);
   Sha256 digest;
   for (const ArrayRows* rows : {&data.train, data.test ? &*data.test : nullptr})
     if (rows) {

@@ -45,8 +45,7 @@ const DatasetRecord* find_dataset(const std::string& name_or_path) {
 
 Dataset load_dataset(const std::string& name_or_path, const DatasetOptions& options) {
   const auto& registry = Registry<DatasetRecord>::instance();
-  const DatasetRecord* const found = find_dataset(name_or_path);
-  if (found || is_array_file(name_or_path, options))
+  if (const DatasetRecord* record = find_dataset(name_or_path)) {
     for (const auto& [given, option] :
          {std::pair{options.fill_missing, "--fill-missing"},
           std::pair{!options.missing_values.empty(), "--missing-values"},
@@ -54,7 +53,6 @@ Dataset load_dataset(const std::string& name_or_path, const DatasetOptions& opti
       if (given)
         throw Error(option, fmt::format("is for tables, and {} is none", printable(name_or_path)),
                     "leave it out");
-  if (const DatasetRecord* record = found) {
     DatasetOptions checked = options;
     if (!registry.find(name_or_path)) {
       Value& path = checked.arguments[record->path_option];

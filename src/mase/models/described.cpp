@@ -273,8 +273,10 @@ class Description {
       throw Error(layer.position, layer.name, "two layers have this name",
                   "names must be unique; change one of them");
     if (layer.inputs.empty()) {
-      layer.inputs.push_back(previous_);
-      layer.input_positions.push_back(layer.position);
+      // A module of several operands takes the layer above for each: attention to itself.
+      const int count = layer.function ? 1 : std::max(1, layer.op->min_inputs);
+      layer.inputs.assign(static_cast<size_t>(count), previous_);
+      layer.input_positions.assign(static_cast<size_t>(count), layer.position);
     }
     previous_ = layer.name;
     index_[layer.name] = layers_.size();
@@ -339,7 +341,8 @@ class Description {
       throw Error(layer.position, layer.name,
                   fmt::format("'{}' takes {} input{}, got {}", layer.op->name, layer.op->min_inputs,
                               layer.op->min_inputs == 1 ? "" : "s", count),
-                  "list its inputs: inputs = [\"a\", \"b\"]");
+                  layer.op->min_inputs == 3 ? "list its inputs: inputs = [\"a\", \"b\", \"c\"]"
+                                            : "list its inputs: inputs = [\"a\", \"b\"]");
     if (layer.op->complete && !layer.function)
       layer.op->complete(layer.attributes, shapes, inputs_.outputs);
     Value attributes(layer.attributes);
@@ -413,6 +416,11 @@ class Description {
     }
     graph_.add_output(ids);
     declare_index_inputs(graph_);
+    const std::vector<std::vector<NodeId>> users = graph_.use_lists();
+    for (const Layer& layer : layers_)
+      if (users[static_cast<size_t>(known_.at(layer.name))].empty())
+        throw Error(layer.position, layer.name, "nothing reads its result",
+                    "take the layer out, or name it in outputs");
   }
 
   const Value& file_;
