@@ -113,8 +113,8 @@ TEST(Frame, CompletionCompletes) {
 TEST(Frame, ReferenceNamesEverything) {
   const std::string reference = ch({"reference"}).out;
   for (const char* heading :
-       {"### `ch summary`", "Usage: `ch summary model [OPTIONS]`", "### `jsc-toy`", "### `linear`",
-        "### `integer`", "### `quantize`", "### `adam`"})
+       {"### `ch summary`", "Usage: `ch summary model [dataset] [OPTIONS]`", "### `jsc-toy`",
+        "### `linear`", "### `integer`", "### `quantize`", "### `adam`"})
     EXPECT_NE(reference.find(heading), std::string::npos) << heading;
 }
 
