@@ -223,6 +223,7 @@ try:
         if not shown_here or (wanted and name not in wanted) or "/reference/" in page or "/rationale/" in page:
             continue
         page_folder()
+        print(name, flush=True)
         for line, command, shown in shown_here:
             reason = next((key for key in LEFT if re.search(key, command) or (shown and any(re.search(key, s) for s in shown))), None)
             if reason:
