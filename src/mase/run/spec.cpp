@@ -87,10 +87,10 @@ NetworkSpec network_spec(const Settings& settings) {
 
 std::string task_name(const std::string& given) {
   if (const TaskRecord* task = Registry<TaskRecord>::instance().find(given)) return task->name;
-  throw Error("--task",
-              fmt::format("'{}' needs a network that translates; there is none here",
-                          printable(given)),
-              "use lm, mlm, classification or regression");
+  throw Error(
+      "--task",
+      fmt::format("'{}' needs a network that translates; there is none here", printable(given)),
+      "use lm, mlm, classification or regression");
 }
 
 DataSpec data_spec(const Settings& settings) {
