@@ -5,7 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "convert.h"
-#include "mase/base/schema.h"
+#include "mase/base/fields.h"
 #include "mase/hardware/emit/design.h"
 #include "module.h"
 
@@ -19,7 +19,15 @@ struct Asked {
 };
 Asked read_options(nb::handle given, const std::string& path) {
   Schema schema{design_fields()};
-  for (Field& field : comparison_fields()) schema.fields.push_back(std::move(field));
+  schema.fields.push_back(text_field(
+      "dataset",
+      "compare with the engine on all test rows of this data set (default: the one that the "
+      "network's file names)"));
+  schema.fields.push_back(
+      integer_field("rows",
+                    "compare on so many drawn rows instead; without a data set that is the default",
+                    2000)
+          .between(2, 10000000));
   const Value typed = to_value(given, "options");
   std::vector<std::string> names;
   for (const auto& [name, value] : typed.as_dict()) names.push_back(name);
