@@ -21,6 +21,8 @@ left_out = {
     "ch view": "serves until Ctrl-C; tests/report has it",
     "./ch train jsc-tiny jsc ": "README's first lines are the launcher's; tests/house has it",
     "ch trian": "shows a mistake",
+    "ch verify": "needs Yosys; tests/hardware/certificate_test.cpp has it",
+    "ch mutate": "needs Yosys; tests/hardware/certificate_test.cpp has it",
     "ch simulate": "needs Icarus Verilog or Verilator; tests/hardware has it",
     "ch synth": "needs Yosys; tests/hardware has it",
     "ch python": "needs the Python package; tests/python has it",

@@ -7,7 +7,7 @@ import sys
 
 CH = os.environ["MASE_CH"]
 # Commands of which there is one thing to type.
-FEW = {"completion": 1, "doctor": 1, "notebook": 1, "python": 2, "reference": 2}
+FEW = {"verify": 1, "completion": 1, "doctor": 1, "notebook": 1, "python": 2, "reference": 2}
 
 
 def say(*words, **variables):

@@ -228,7 +228,7 @@ TEST(Train, MistakesAreOneClearLine) {
            {{"train", "jsc-toy", "table.csv", "--batch-size", "0"}, "--batch-size"},
            {{"train", "jsc-toy", "table.csv", "--learning-rate", "fast"}, "--learning-rate"},
            {{"train", "jsc-toy", "table.csv", "--training-optimizer", "adamm"}, "adamw"},
-           {{"train", "jsc-toy", "table.csv", "--task", "lm"}, "language"},
+           {{"train", "jsc-toy", "table.csv", "--task", "lm"}, "running_text"},
            {{"train", "jsc-toy", "table.csv", "--load-type", "pl"}, "--load"},
            {{"train", "jsc-toy", "table.csv", "--load", "nothing.ckpt"}, "nothing.ckpt"},
            {{"train", "jsc-toy", "table.csv", "--target", "kind", "--project-dir", "file"}, "file"},

@@ -31,6 +31,12 @@ std::vector<int64_t> drawn_numbers(const IntegerOpRecord& op, const std::vector<
     const int64_t low = *rc::gen::inRange<int64_t>(-3000, 3000);
     return {low, low + *rc::gen::inRange<int64_t>(0, 5000)};
   }
+  if (op.name == "chain") {
+    std::vector<int64_t> numbers = {0, *rc::gen::inRange<int64_t>(-300, 300)};
+    for (size_t k = 0; k < in.size(); ++k)
+      numbers.push_back((*rc::gen::arbitrary<bool>() ? -1 : 1) << *rc::gen::inRange(0, 5));
+    return numbers;
+  }
   RC_ASSERT(op.numbers.empty());  // a new operation: say how its numbers are drawn
   return {};
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "engine/kernel_rows.h"
 #include "mase/base/random.h"
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/program.h"
@@ -112,27 +113,24 @@ TEST(TokenLosses, ABatchInWhichNothingCountsHasNoGradient) {
 }
 
 TEST(TokenLosses, KernelsAgreeWhereSomeDoNotCount) {
+  const int64_t classes = 11, n = 37;
+  const kernels::Rows logits(classes, n, 3);
+  kernels::Rows fast(classes, n, 4), plain(classes, n, 5);
   Random random(3, "tokens");
-  const int64_t classes = 11, n = 37, stride = 48;
-  std::vector<float> logits(classes * stride), fast(classes * stride), plain(classes * stride);
-  std::vector<int32_t> labels(stride);
-  for (float& x : logits) x = static_cast<float>(random.uniform(-4, 4));
+  std::vector<int32_t> labels(static_cast<size_t>(logits.stride));
   for (int64_t i = 0; i < n; ++i)
     labels[static_cast<size_t>(i)] = static_cast<int32_t>(random.below(classes + 3)) - 3;
-  const auto one = kernels::cross_entropy(logits.data(), classes, stride, n, labels.data(), nullptr,
-                                          0.5f, fast.data());
-  const auto other = kernels::reference::cross_entropy(logits.data(), classes, stride, n,
-                                                       labels.data(), nullptr, 0.5f, plain.data());
+  const auto one = kernels::cross_entropy(logits.data, classes, logits.stride, n, labels.data(),
+                                          nullptr, 0.5f, fast.data);
+  const auto other = kernels::reference::cross_entropy(logits.data, classes, logits.stride, n,
+                                                       labels.data(), nullptr, 0.5f, plain.data);
   EXPECT_NEAR(one.loss, other.loss, 1e-4);
   EXPECT_EQ(one.correct, other.correct);
-  for (int64_t c = 0; c < classes; ++c)
-    for (int64_t i = 0; i < n; ++i) {
-      const auto at = static_cast<size_t>(c * stride + i);
-      EXPECT_NEAR(fast[at], plain[at], 1e-6);
-      if (labels[static_cast<size_t>(i)] < 0) {
-        EXPECT_EQ(fast[at], 0);
-      }
-    }
+  kernels::expect_rows(fast, plain, 1e-6, "gradient");
+  for (int64_t i = 0; i < n; ++i) {
+    if (labels[static_cast<size_t>(i)] >= 0) continue;
+    for (int64_t c = 0; c < classes; ++c) EXPECT_EQ(fast.data[c * fast.stride + i], 0);
+  }
 }
 
 }  // namespace

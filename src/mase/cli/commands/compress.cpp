@@ -57,10 +57,7 @@ const Register<CommandRecord> registered{{
         "behind the formats (gptq, awq, smoothquant, clip_search, adaround, bias_correction, "
         "lqer, ...), chained by +; rtn in a chain says where the formats come, for passes that "
         "work before them. What a method cannot do is told below the table.",
-    .positionals = {network_word(),
-                    {.name = "dataset",
-                     .help = "a data set, or the path of one",
-                     .required = false}},
+    .positionals = {network_word(), dataset_word()},
     .options = {general_options() + config_options() + data_options() + compress_options()},
     .tables = {"passes"},
     .examples =

@@ -2,6 +2,7 @@
 // ch mutate: tests ch verify by planting faults.
 #include "mase/base/table.h"
 #include "mase/cli/command.h"
+#include "mase/cli/terminal.h"
 #include "mase/hardware/prove/mutants.h"
 
 namespace mase::mutate_command {
@@ -9,8 +10,18 @@ namespace {
 
 int run(const Arguments& arguments) {
   const std::string folder = arguments["folder"].as_string();
-  const MutationReport report = plant_faults(folder, arguments["faults"].as_int(),
-                                             static_cast<uint64_t>(arguments["seed"].as_int()));
+  const int64_t count = arguments["faults"].as_int();
+  MutationReport report;
+  {
+    LiveLine live;
+    int64_t done = 0;
+    report = plant_faults(folder, count, static_cast<uint64_t>(arguments["seed"].as_int()),
+                          [&](const Mutant&) {
+                            ++done;
+                            if (live.due())
+                              live.draw(fmt::format("{} of {} faults planted", done, count));
+                          });
+  }
   Table table({"Fault", "Planted", "Refused"});
   for (const auto& [kind, counts] : report.kinds)
     table.add({kind, std::to_string(counts.second), std::to_string(counts.first)});
@@ -48,7 +59,8 @@ const Register<CommandRecord> registered{{
                   .default_value = 0,
                   .help = "of the choice among all that could be planted",
                   .minimum = 0}}},
-    .examples = {"ch mutate mase_output/hardware --faults 1000"},
+    .examples = {"ch mutate mase_output/hardware", "ch mutate mase_output/hardware --faults 1000",
+                 "ch mutate mase_output/hardware --seed 1"},
     .run = run,
 }};
 

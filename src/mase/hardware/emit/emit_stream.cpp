@@ -123,7 +123,7 @@ EmittedDesign emit(const IntegerGraph& graph, const EmitOptions& options) {
   const auto network = std::make_shared<const StreamNetwork>(stream_network(graph));
   const std::vector<StreamStage>& stages = network->stages;
   const Multipliers multipliers =
-      options.values["multipliers"].as_string() == "luts" ? Multipliers::luts : Multipliers::any;
+      options.values["multipliers"] == "luts" ? Multipliers::luts : Multipliers::any;
   const Value& cycles = options.values["cycles"];
   const StreamPlan plan =
       plan_stream(*network, cycles.is_null() ? 0 : cycles.as_int(), multipliers);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+
 #include "mase/hardware/emit/emitter.h"
 #include "mase/hardware/emit/verilog_text.h"
 
@@ -10,8 +13,8 @@ std::string stream_testbench_text(const EmittedDesign& design, const std::string
   const int in_bits = shape.in * design.input_element, out_bits = shape.out * design.output_element;
   std::string text = fmt::format(
       "// Drives {0} with the rows of vectors.hex, {1} elements at a time, and compares every\n"
-      "// element that leaves it. Both sides stall at random unless +nostall is given; what is\n"
-      "// valid must stay until it is taken.\n"
+      "// element that leaves it. Both sides stall at random, the output until all before it\n"
+      "// is full, too, unless +nostall is given; what is valid must stay until it is taken.\n"
       "`timescale 1ns / 1ps\n\n"
       "module {0}_tb;\n"
       "  logic clk = 1'b0, rst = 1'b1;\n"
@@ -23,7 +26,8 @@ std::string stream_testbench_text(const EmittedDesign& design, const std::string
       "  logic {3}held;\n  logic holding = 1'b0;\n"
       "  logic [31:0] noise = 32'h2545f491;\n"
       "  logic stalls, taken, given, ended;\n"
-      "  integer file, got, sent, beat_in, beat_out, rows, mismatches, cycles, idle, broken;\n"
+      "  integer file, got, sent, beat_in, beat_out, rows, mismatches, cycles, idle, broken, "
+      "rest;\n"
       "  string dump;\n\n"
       "  {0} dut (.clk(clk), .rst(rst), .data_in_0(in_data), .data_in_0_valid(in_valid),\n"
       "      .data_in_0_ready(in_ready), .data_out_0(out_data), .data_out_0_valid(out_valid),\n"
@@ -36,6 +40,10 @@ std::string stream_testbench_text(const EmittedDesign& design, const std::string
       "    broken = 0;\n"
       "    ended = 1'b0;\n"
       "    stalls = ~$test$plusargs(\"nostall\");\n";
+  // Until everything in front of a closed output is full, at the start and now and then: stalls of
+  // a few clock cycles never reach what is slower than they are.
+  const int64_t pause = std::min<int64_t>(4 * design.interval + 16, 20000);
+  text += fmt::format("    rest = stalls ? {} : 0;\n", pause);
   text += fmt::format(
       "    if ($value$plusargs(\"dump=%s\", dump)) begin\n"
       "      $dumpfile(dump);\n      $dumpvars(0, {}_tb);\n    end\n",
@@ -54,7 +62,9 @@ std::string stream_testbench_text(const EmittedDesign& design, const std::string
       "      // What was offered and not taken stays.\n"
       "      if (!in_valid && !ended) in_valid = !stalls || noise[0] || noise[7];\n"
       "      in_data = row_in[beat_in * {0} +: {0}];\n"
-      "      out_ready = !stalls || noise[3] || noise[12];\n"
+      "      if (rest > 0) rest = rest - 1;\n"
+      "      else if (stalls && noise[{4}:8] == 0) rest = {5};\n"
+      "      out_ready = rest == 0 && (!stalls || noise[3] || noise[12]);\n"
       "      #1;\n"
       "      taken = in_valid && in_ready;\n"
       "      given = out_valid && out_ready;\n"
@@ -90,7 +100,8 @@ std::string stream_testbench_text(const EmittedDesign& design, const std::string
       "    else $display(\"FAIL: %0d rows, %0d mismatches\", rows, mismatches + broken +\n"
       "                  (idle >= 100000 ? 1 : 0));\n"
       "    $finish;\n  end\nendmodule\n",
-      in_bits, out_bits, in_beats, out_beats);
+      in_bits, out_bits, in_beats, out_beats, 8 + std::bit_width(static_cast<uint64_t>(pause)),
+      pause);
   return text;
 }
 
