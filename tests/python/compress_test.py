@@ -52,7 +52,7 @@ class Compress(unittest.TestCase):
             self.assertEqual(figures.accuracy, result.rows[place]["value"])
         self.assertEqual([row["bits"] for row in result.front], sorted(row["bits"] for row in result.front))
         graph = mase.load(self.trained.best_checkpoint)
-        rows = np.random.default_rng(1).normal(size=(40, 16)).astype(np.float32)
+        rows = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
         held = mase.compress(graph, (rows, np.arange(40) % 3), formats=["nf4"], methods=["rtn"], progress=False)
         self.assertEqual(len(held.rows), 1)
 
