@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs every example that help texts (ch reference) show (README.md and docs/ are tests/house/shown_commands_test.py's), in a folder that
+# Runs every example that help texts (ch reference) show (README.md and docs/ are tests/house/shown_commands_long_test.py's), in a folder that
 # holds the files they speak of. Jets are a small table here, so that all of it takes seconds.
 import json
 import os
@@ -39,7 +39,7 @@ left_out = {
     "ch compress --load mobilenet.mz": "needs a trained MobileNet",
     "ch compress --load FOLDER": "needs a language model and long texts; tests/run has one",
     "ch report sqlite:///": "needs a study; tests/search has some",
-    "ch train net.toml patients.csv": "tests/house/shown_commands_test.py has the table",
+    "ch train net.toml patients.csv": "tests/house/shown_commands_long_test.py has the table",
     "ch train lenet fashion-mnist --batch-size 64 --max-epochs 25": "takes minutes where the images are",
 }
 
