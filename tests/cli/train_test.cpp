@@ -235,6 +235,7 @@ TEST(Train, MistakesAreOneClearLine) {
            {{"train", "jsc-toy", "table.csv", "--target", "kind", "--project", "../x"},
             "--project"},
            {{"train", "--resume", "nowhere"}, "run.json"},
+           {{"generate", "--load", "nothing.gguf", "--prompt", "a"}, "no such file"},
            {{"predict", "jsc-toy", "--load", "table.csv", "--input", "table.csv"}, "table.csv"},
            {{"predict", "jsc-toy", "--input", "table.csv"}, "--load"}}) {
     const RunResult result = ch(mistake.words, folder());

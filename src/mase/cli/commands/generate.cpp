@@ -7,6 +7,7 @@
 #include "mase/cli/terminal.h"
 #include "mase/models/hf.h"
 #include "mase/run/language.h"
+#include "mase/run/network.h"
 #include "mase/text/tokenizer.h"
 
 namespace mase::generate_command {
@@ -50,7 +51,10 @@ int run(const Arguments& arguments) {
   std::optional<Tokenizer> tokenizer;
   if (Tokenizer::is_in(folder)) tokenizer = Tokenizer::load(folder);
   if (settings.has("prompt")) {
-    if (!tokenizer) throw Error(folder, "has no tokenizer", "give token numbers: --input ids.npy");
+    if (!tokenizer) {
+      open_checkpoint(spec.network);  // what is not there is told first
+      throw Error(folder, "has no tokenizer", "give token numbers: --input ids.npy");
+    }
     wanted.prompt = tokenizer->ids(settings["prompt"].as_string());
   } else {
     wanted.prompt = text_tokens(folder, settings["input"].as_string());
