@@ -28,10 +28,9 @@ LEFT = {
     r"detector\.onnx|sentences\.onnx": "tests/io/onnx_command_test.py has files of open sizes",
     r"mnist --batch-size 64 --max-epochs 8|q8\.toml|lenet8|--load lenet\.ckpt":
         "MNIST is downloaded by the user; tests/hardware/stream_planes_test.cpp, tests/run/compress_test.cpp have small ones",
-    r"SmolLM2": "downloaded by the user; tests/models/smollm2_long_test.py",
+    r"SmolLM2|model\.gguf": "downloaded by the user; tests/models/smollm2_long_test.py",
     r"\bFOLDER\b": "tests/text and tests/models have folders of language models",
     r"^synth ": "minutes for these designs; tests/hardware has smaller ones",
-    r"\^C": "tests/hardware/interrupt_test.py",
 }
 # Shorter than shown: the words are what is tried, not the hours.
 SHORTER = [(r"--max-epochs (\d{2,}|[2-9])", "--max-epochs 2"), (r"--bits-retrain-epochs 60", "--bits-retrain-epochs 2"),
