@@ -40,9 +40,11 @@ const Register<CommandRecord> registered{{
         "Yosys reads each module that certificate.json names, and it is proved to be the graph "
         "that stands there, for all inputs: sums by their affine forms, other operations for all "
         "values of their operands or as functions of their bits, wires, registers, ports and clock "
-        "cycles bit by bit. Neither the network nor what optimised and wrote it takes part. Of "
-        "stream designs these are the sums and functions; how they wait for one another, buffers, "
-        "and what multiplies by weights from a memory is compared by ch simulate.",
+        "cycles bit by bit. What the operations mean is said by the library's own records; the "
+        "optimiser and what wrote the text take no part. That this graph is the network was "
+        "checked when it was emitted, and is not checked again here. Of stream designs these are "
+        "the sums and functions; how they wait for one another, buffers, and what multiplies by "
+        "weights from a memory is compared by ch simulate.",
     .positionals = {{"folder", "the folder that ch emit wrote"}},
     .examples = {"ch verify mase_output/hardware"},
     .run = run,

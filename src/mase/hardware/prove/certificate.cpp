@@ -92,7 +92,7 @@ std::vector<CheckedModule> check_folder(const std::string& folder) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(place, ignored))
     throw Error(folder.empty() ? "." : folder, "has no certificate.json",
-                "emit the design again (ch emit); designs of before have none");
+                "emit the design again (ch emit); those of earlier versions have none");
   return check_modules(certificate_from(read_json(place), place), folder);
 }
 
