@@ -14,7 +14,7 @@
 #include "mase/base/error.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::file_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -164,4 +164,4 @@ TEST(File, DirectoriesAreMadeOnce) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::file_test

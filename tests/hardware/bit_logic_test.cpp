@@ -6,7 +6,7 @@
 
 #include "mase/hardware/graph/integer_graph.h"
 
-namespace mase::test {
+namespace mase::test::bit_logic_test {
 namespace {
 
 IntegerRange drawn_range(int most_bits) {
@@ -101,4 +101,4 @@ TEST(decision_diagram, equal_functions_are_equal_and_examples_hold) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::bit_logic_test

@@ -4,7 +4,7 @@
 #include "mase/models/model.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::described_test {
 namespace {
 
 std::string write_network(const std::string& text) {
@@ -287,4 +287,4 @@ result = 1
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::described_test

@@ -14,7 +14,7 @@
 #include "mase/passes/statistics/value_sketch.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::statistics_test {
 namespace {
 
 std::unique_ptr<Statistic> make(const std::string& name, const Value& args) {
@@ -162,4 +162,4 @@ TEST(Statistics, HistogramsOfInfiniteRangesCountEveryValue) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::statistics_test

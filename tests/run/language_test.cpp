@@ -8,7 +8,7 @@
 #include "mase/models/hf.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::language_test {
 namespace {
 
 struct Text {
@@ -99,4 +99,4 @@ TEST(Language, PerplexityIsTheMeanOverAllTokens) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::language_test
