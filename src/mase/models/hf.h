@@ -64,6 +64,9 @@ struct HfOptions {
 Graph make_hf_network(const Value& config, TensorTable& tensors, const HfOptions& options,
                       const std::string& place);
 
+// An Error of one line where these tensors, as make_hf_network leaves them, are not the graph's.
+void check_hf_tensors(const Graph& graph, const TensorTable& tensors, const std::string& place);
+
 // Whether this is a graph of make_hf_network, and its config.
 bool is_hf_graph(const Graph& graph);
 const Value& hf_config(const Graph& graph);

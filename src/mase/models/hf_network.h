@@ -59,6 +59,7 @@ class HfNetwork {
   std::optional<NodeId> input(const std::string& name) const;
   int64_t tokens() const { return tokens_; }
   bool decodes() const { return options_.cached > 0; }
+  int64_t cached() const { return options_.cached; }
   // Placeholders for earlier keys and values, if this decodes.
   void begin_cache(int64_t layers, int64_t key_heads, int64_t width, bool windows);
   NodeId ones_of_mask();     // the mask as 0 and 1

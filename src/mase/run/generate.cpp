@@ -159,7 +159,8 @@ std::vector<int32_t> generate(const Graph& graph, const GenerateSpec& spec,
     if (std::find(spec.ends.begin(), spec.ends.end(), token) != spec.ends.end()) break;
     if (static_cast<int64_t>(result.size()) == spec.tokens) break;
     if (!next) {
-      next.emplace(graph, 1, prompt + spec.tokens, spec.threads);
+      // The last token is chosen and not given back.
+      next.emplace(graph, 1, prompt + spec.tokens - 1, spec.threads);
       first.keep(*next, 0);
     }
     scores = next->run(&token, at);
