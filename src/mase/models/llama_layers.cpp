@@ -21,12 +21,10 @@ void build_llama(HfNetwork& net, const LlamaVariant& variant) {
   if (!(eps > 0)) net.refuse("'rms_norm_eps' is not above 0");
   const std::string act = net.word("hidden_act", "silu");
   const Rope rope = rope_of(net.config(), each, net.tokens(), net.place());
-  if (rope.by_length && net.decodes())
+  if (rope.by_length && (net.decodes() || net.keeps()))
     net.refuse("rope of type 'dynamic' turns earlier keys again as a text grows",
                "texts are generated with other types");
-  bool windows = false;
-  for (int64_t i = 0; i < layers && variant.window; ++i) windows = windows || variant.window(i) > 0;
-  net.begin_cache(layers, key_heads, each, windows);
+  net.begin_cache(layers, key_heads, each);
   NodeId x = net.embedding(base + "embed_tokens", vocabulary, width, net.ids());
   for (int64_t i = 0; i < layers; ++i) {
     const std::string layer = fmt::format("{}layers.{}.", base, i);
