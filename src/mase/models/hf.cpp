@@ -125,6 +125,10 @@ Tensor transposed(const Tensor& matrix, const std::string& place, const std::str
   return to;
 }
 
+std::string cache_name(bool keys, int64_t layer) {
+  return fmt::format("cache.{}_{}", keys ? "key" : "value", layer);
+}
+
 Graph make_hf_network(const Value& config, TensorTable& tensors, const HfOptions& options,
                       const std::string& place) {
   if (!config.is_dict()) throw Error(place, "config.json: is no table");
@@ -207,6 +211,8 @@ Graph resized_hf_network(const Graph& graph, const HfOptions& options) {
   TensorTable tensors = hf_tensors(graph);
   Graph made = make_hf_network(hf_config(graph), tensors, options, graph.name);
   for (auto& [path, module] : made.modules()) {
+    if (options.cached > 0 && cache_name(true, 0).substr(0, path.size() + 1) == path + ".")
+      continue;
     const auto old = graph.modules().find(path);
     if (old == graph.modules().end())
       throw Error(graph.name, fmt::format("the network has no '{}' any more", printable(path)),

@@ -183,16 +183,14 @@ std::optional<NodeId> HfNetwork::input(const std::string& name) const {
   return found == inputs_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void HfNetwork::begin_cache(int64_t layers, int64_t key_heads, int64_t width, bool windows) {
+void HfNetwork::begin_cache(int64_t layers, int64_t key_heads, int64_t width) {
   if (!decodes()) return;
+  MASE_CHECK(tokens_ == 1, "a text goes on by one token, not by {}", tokens_);
   positions_ = net_.placeholder("position_ids", {tokens_}, DType::i64);
-  const Shape seen = {1, tokens_, options_.cached + tokens_};
-  bias_ = net_.placeholder("attention_bias", seen, DType::f32);
-  if (windows) inputs_["window_bias"] = net_.placeholder("window_bias", seen, DType::f32);
-  for (int64_t i = 0; i < layers; ++i)
-    for (const char* what : {"key", "value"})
-      earlier_.push_back(net_.placeholder(fmt::format("past_{}_{}", what, i),
-                                          {key_heads, options_.cached, width}, DType::f32));
+  for (int64_t i = 0; i < layers; ++i) {
+    earlier_.push_back(net_.buffer(cache_name(true, i), {key_heads, width, options_.cached}));
+    earlier_.push_back(net_.buffer(cache_name(false, i), {key_heads, options_.cached, width}));
+  }
 }
 
 NodeId HfNetwork::ones_of_mask() {
@@ -318,18 +316,17 @@ NodeId HfNetwork::attention(int64_t layer, const AttentionParts& parts) {
   std::vector<std::pair<std::string, Value>> named;
   if (decodes()) {
     const auto at = static_cast<size_t>(2 * layer);
-    kept_.insert(kept_.end(), {k, v});
-    operands[1] = net_.function("cat", {earlier_.at(at), k}, {2});
-    operands[2] = net_.function("cat", {earlier_.at(at + 1), v}, {2});
-    operands.push_back(parts.window > 0 ? inputs_.at("window_bias") : *bias_);
+    operands.insert(operands.end(), {earlier_.at(at), earlier_.at(at + 1), *positions_});
+    named.emplace_back("cached", true);
   } else {
     if (input("attention_mask")) {
       if (!bias_) bias_ = see(ones_of_mask());
       operands.push_back(*bias_);
     }
     if (parts.causal) named.emplace_back("is_causal", true);
-    if (parts.window > 0) named.emplace_back("window", parts.window);
+    if (keeps()) kept_.insert(kept_.end(), {k, v});
   }
+  if (parts.window > 0) named.emplace_back("window", parts.window);
   if (parts.scale) named.emplace_back("scale", *parts.scale);
   return join_heads(net_, net_.function("scaled_dot_product_attention", operands, {}, named));
 }
@@ -366,6 +363,11 @@ NodeId HfNetwork::vocabulary_head(const std::string& head, const std::string& ta
 
 void HfNetwork::finish_causal(HfHead head, NodeId x, const std::string& table, int64_t vocabulary) {
   if (head == HfHead::none) return finish({x});
+  if (keeps()) {
+    const Value all = Dict{{"slice", List{Value(), Value(), Value()}}},
+                last = Dict{{"slice", List{Value(-1), Value(), Value()}}};
+    x = net_.function("getitem", {x}, {Value(List{all, last})});
+  }
   if (head == HfHead::causal_lm) return finish({vocabulary_head("lm_head", table, x, vocabulary)});
   if (head == HfHead::token) {
     const std::string name = has("classifier.weight") ? "classifier" : "score";

@@ -34,9 +34,7 @@ void build_llama(HfNetwork& net, const LlamaVariant& variant) {
                     "{} tokens",
                     rope.length),
         "give such texts without mask and positions");
-  bool windows = false;
-  for (int64_t i = 0; i < layers && variant.window; ++i) windows = windows || variant.window(i) > 0;
-  net.begin_cache(layers, key_heads, each, windows);
+  net.begin_cache(layers, key_heads, each);
   NodeId x = net.embedding(base + "embed_tokens", vocabulary, width, net.ids());
   for (int64_t i = 0; i < layers; ++i) {
     const std::string layer = fmt::format("{}layers.{}.", base, i);

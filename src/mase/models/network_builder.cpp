@@ -128,6 +128,10 @@ NodeId NetworkBuilder::parameter(const std::string& tensor_name, const Shape& sh
   return known(graph_.add_constant(tensor_name, std::move(tensor), true), shape);
 }
 
+NodeId NetworkBuilder::buffer(const std::string& tensor_name, const Shape& shape) {
+  return known(graph_.add_constant(tensor_name, Tensor(shape), false), shape);
+}
+
 Graph NetworkBuilder::finish(std::vector<NodeId> results) {
   graph_.add_output(std::move(results));
   declare_index_inputs(graph_);

@@ -40,6 +40,7 @@ class NetworkBuilder {
   Graph finish(NodeId result) { return finish(std::vector<NodeId>{result}); }
   Graph finish(std::vector<NodeId> results);
 
+  NodeId buffer(const std::string& tensor_name, const Shape& shape);  // zeros
   // The usual layers.
   NodeId conv(const std::string& path, NodeId x, int64_t channels, int64_t kernel,
               int64_t stride = 1, int64_t padding = 0, bool bias = true, int64_t groups = 1);

@@ -11,6 +11,7 @@
 #include "mase/engine/program.h"
 #include "mase/io/numpy/numpy_tensors.h"
 #include "mase/models/hf.h"
+#include "mase/passes/pass.h"
 #include "mase/text/tokenizer.h"
 
 namespace mase {
@@ -262,7 +263,10 @@ Graph language_network(ExperimentSpec spec, const Observer& observer) {
   experiment.prepare();
   experiment.apply_passes();
   hf_config(experiment.graph());  // or an error
-  return experiment.graph();
+  Graph graph = experiment.graph();
+  PassContext context;
+  run_pass(graph, "pack_weights", Dict{}, context);
+  return graph;
 }
 
 }  // namespace mase
