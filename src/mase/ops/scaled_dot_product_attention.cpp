@@ -5,7 +5,7 @@
 // heads each (grouped queries, Ainslie et al., 2023). A mask is a fourth input that is added; a
 // query that it hides all keys from gives zeros, as in PyTorch from 2.5 on and in onnxruntime.
 // Number formats: query, key and value (data_in stands for all three), scores (scaled, before
-// masks) and shares, which the softmax gives.
+// masks), exponentials (of the softmax, 0 to 1) and shares, which the softmax gives.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -13,6 +13,7 @@
 
 #include "mase/base/broadcast.h"
 #include "mase/ops/elementwise.h"
+#include "mase/ops/softmax_parts.h"
 
 namespace mase::scaled_dot_product_attention_op {
 namespace {
@@ -115,7 +116,9 @@ struct Attention {
       }
     });
     shares = call.rounded(std::move(scores), "scores");
-    each_row([&](int64_t row, int64_t) { softmax(row); });
+    each_row([&](int64_t row, int64_t) { exponentials(row); });
+    shares = call.rounded(std::move(shares), "exponentials");
+    each_row([&](int64_t row, int64_t) { normalise(row); });
     taken = call.rounded(shares, "shares");
   }
 
@@ -130,11 +133,11 @@ struct Attention {
   }
 
  private:
-  // Scores to shares, in their place.
-  void softmax(int64_t row) {
+  // Of scores, in their place; zeros where nothing may be seen.
+  void exponentials(int64_t row) {
     constexpr double hidden = -std::numeric_limits<double>::infinity();
     double* weights = shares.data.data() + row * g.keys;
-    double most = hidden, sum = 0;
+    double most = hidden;
     for (int64_t j = 0; j < g.keys; ++j) {
       if (mask) weights[j] += mask->data[mask_places[static_cast<size_t>(row * g.keys + j)]];
       if (!sight.sees(row % g.length, j)) weights[j] = hidden;
@@ -142,9 +145,13 @@ struct Attention {
     }
     const bool blind =
         std::all_of(weights, weights + g.keys, [](double score) { return score == hidden; });
-    for (int64_t j = 0; j < g.keys; ++j)
-      sum += weights[j] = blind ? 0 : std::exp(weights[j] - most);
-    for (int64_t j = 0; j < g.keys && !blind; ++j) weights[j] /= sum;
+    for (int64_t j = 0; j < g.keys; ++j) weights[j] = blind ? 0 : std::exp(weights[j] - most);
+  }
+  void normalise(int64_t row) {
+    double* weights = shares.data.data() + row * g.keys;
+    double sum = 0;
+    for (int64_t j = 0; j < g.keys; ++j) sum += weights[j];
+    for (int64_t j = 0; j < g.keys && sum != 0; ++j) weights[j] /= sum;
   }
 };
 
@@ -274,7 +281,7 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
     if (mask) mask = lowering.map(Expr::operand(0) + Expr::operand(1), {*mask, operands.back()});
   }
   if (!mask || lowering.shape(*mask).empty()) {
-    scores = lowering.softmax(lowering.map(scaled, operands), -1, false);
+    scores = softmax_by_exponentials(lowering, lowering.map(scaled, operands), -1, false);
     return lowering.reshape(lowering.matmul(rounded(scores, "shares"), v), out);
   }
   // The most that a query may see of a key: below all numbers where it sees none. Its scores are
@@ -286,7 +293,8 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   };
   operands.push_back(most);
   const int place = static_cast<int>(operands.size()) - 1;
-  scores = lowering.softmax(lowering.map(unless_blind(scaled, place), operands), -1, false);
+  scores = softmax_by_exponentials(lowering, lowering.map(unless_blind(scaled, place), operands),
+                                   -1, false);
   const Slot mixed = lowering.matmul(rounded(scores, "shares"), v);
   return lowering.reshape(lowering.map(unless_blind(Expr::operand(0), 1), {mixed, most}), out);
 }
@@ -310,7 +318,8 @@ const Register<OpRecord> registered{{
     .min_inputs = 3,
     .max_inputs = 4,
     .real_inputs = {3},  // PyTorch takes a mask of bools as what may be seen
-    .operands = {"data_in", "query", "key", "value", "scores", "shares", "data_out"},
+    .operands = {"data_in", "query", "key", "value", "scores", "exponentials", "shares",
+                 "data_out"},
     .infer = infer,
     .eval = eval,
     .grad = grad,
