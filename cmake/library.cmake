@@ -53,7 +53,7 @@ compile_folders_together(mase ${MASE_SOURCES})
 # Sanitizer builds are not optimised (a third of the time to compile) but for the folders whose loops
 # the tests spend their time in.
 if(MASE_SANITIZE)
-  set(busy "^(base|engine(_primitives)?|formats|hardware_(graph|ops|optimize|prove)|ir|ops|search_(models|study|measure)|train)$")
+  set(busy "^(base|engine(_primitives)?|formats|hardware_(graph|ops|optimize|prove|verify)|ir|ops|search_(models|study|measure)|train)$")
   foreach(source ${MASE_SOURCES})
     get_source_file_property(folder ${source} UNITY_GROUP)
     if(folder MATCHES "${busy}")
