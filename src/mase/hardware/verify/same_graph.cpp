@@ -316,6 +316,8 @@ class Atoms {
       base.erase(base.begin() + static_cast<std::ptrdiff_t>(k));
     }
     if (base.empty()) return constant_form(table[0]);
+    if (base.size() > 1)
+      if (const std::optional<Form> sum = as_sum(base, table)) return *sum;
     const int64_t first = table[0];
     int64_t factor = 0;
     for (int64_t& value : table) {
@@ -340,6 +342,62 @@ class Atoms {
       ++tabulated;
     }
     return {{{entry->second, factor}}, first};
+  }
+
+  // A table that is a sum of tables, each of some of the atoms: as these. Two atoms belong together
+  // where what one of them changes depends on the other.
+  std::optional<Form> as_sum(const std::vector<int>& base, const Codes& table) {
+    const size_t count = base.size();
+    std::vector<size_t> strides, sizes, group(count);
+    for (size_t k = 0, stride = 1; k < count; ++k) {
+      strides.push_back(stride);
+      sizes.push_back(static_cast<size_t>(atoms_[static_cast<size_t>(base[k])].count()));
+      stride *= sizes[k];
+      group[k] = k;
+    }
+    const auto without = [&](size_t i, size_t k) {
+      return i - i / strides[k] % sizes[k] * strides[k];
+    };
+    for (size_t j = 0; j < count; ++j)
+      for (size_t k = j + 1; k < count; ++k) {
+        if (group[j] == group[k]) continue;
+        for (size_t i = 0; i < table.size(); ++i) {
+          const size_t less = without(i, j);
+          if (exact_sum(table[i], -table[less]) ==
+              exact_sum(table[without(i, k)], -table[without(less, k)]))
+            continue;
+          const size_t from = group[k], to = group[j];
+          for (size_t& one : group)
+            if (one == from) one = to;
+          break;
+        }
+      }
+    if (std::all_of(group.begin(), group.end(), [&](size_t one) { return one == group[0]; }))
+      return {};
+    Form total = constant_form(table[0]);
+    for (size_t g = 0; g < count; ++g) {
+      std::vector<int> own;
+      std::vector<size_t> places;
+      size_t tuples = 1;
+      for (size_t k = 0; k < count; ++k) {
+        if (group[k] != g) continue;
+        own.push_back(base[k]);
+        places.push_back(k);
+        tuples *= sizes[k];
+      }
+      if (own.empty()) continue;
+      Codes part;
+      for (size_t i = 0; i < tuples; ++i) {
+        size_t at = 0, rest = i;
+        for (const size_t k : places) {
+          at += rest % sizes[k] * strides[k];
+          rest /= sizes[k];
+        }
+        part.push_back(exact_sum(table[at], -table[0]));
+      }
+      total = combined({total, as_form(std::move(own), std::move(part))}, {1, 1}, 0);
+    }
+    return total;
   }
 
   // A function that does nothing but multiply and add is no atom of its own.
