@@ -54,7 +54,7 @@ Compared compare_with_engine(const HardwareNetwork& network, const HardwareSpec&
 
 struct EmitResult {
   Design design;
-  std::optional<ReadBack> proof;
+  std::optional<ModuleProof> proof;
   std::string proof_text;  // what was proved, or why nothing was
   OverflowReport overflow;
 };
