@@ -121,7 +121,7 @@ TEST(neuron_tables, the_style_simulates_and_is_proved) {
     }
     EXPECT_EQ(simulate_folder(folder, "cpp", "").mismatches, 0);
     if (tool_exists("yosys")) {
-      const ReadBack proof = prove_folder(design, folder);
+      const ModuleProof proof = prove_folder(design, folder);
       EXPECT_EQ(proof.fault, "");
       EXPECT_TRUE(proof.proved());
     }

@@ -149,7 +149,7 @@ TEST(rounding_grid, the_systemverilog_agrees_on_every_code) {
       EXPECT_EQ(result.rows, operand.range.high - operand.range.low + 1);
     }
     if (tool_exists("yosys")) {
-      const ReadBack proof = prove_folder(design, folder);
+      const ModuleProof proof = prove_folder(design, folder);
       EXPECT_EQ(proof.fault, "");
       EXPECT_TRUE(proof.proved());
     }

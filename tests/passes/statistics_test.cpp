@@ -39,6 +39,16 @@ void expect_near(const Value& ours, const Value& theirs, const std::string& plac
   }
 }
 
+// Nobody said what to measure: the layers are, and nothing is shown as measured that was not.
+TEST(Statistics, WithoutAConfigurationLayersAreMeasured) {
+  const test::RunResult result =
+      test::ch({"pass", "profile_statistics", "jsc-tiny", "--json"}, test::source_path(""));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* word :
+       {"seq_blocks_2", "weight", "range_min_max", "variance_precise", "data_in_0"})
+    EXPECT_NE(result.out.find(word), std::string::npos) << word;
+}
+
 TEST(Statistics, EqualTheReference) {
   const TensorTable table = load_safetensors(test::golden_path("passes/statistics.safetensors"));
   const std::map<std::string, Tensor> tensors(table.begin(), table.end());
