@@ -153,6 +153,33 @@ Graph make_hf_network(const Value& config, TensorTable& tensors, const HfOptions
   return net.take();
 }
 
+void check_hf_tensors(const Graph& graph, const TensorTable& tensors, const std::string& place) {
+  std::map<std::string, Shape> wanted;
+  for (const auto& [name, tensor] : state_dict(graph)) wanted[name] = tensor.shape();
+  std::string first;
+  size_t count = 0;
+  const auto tell = [&](const std::string& cause) {
+    if (count++ == 0) first = cause;
+  };
+  for (const auto& [name, tensor] : tensors) {
+    const auto own = wanted.find(name);
+    if (own == wanted.end())
+      tell(fmt::format("'{}' is in the file only", printable(name)));
+    else if (own->second != tensor.shape())
+      tell(fmt::format("'{}' is {} in the file and {} in the network", printable(name),
+                       shape_text(tensor.shape()), shape_text(own->second)));
+    if (own != wanted.end()) wanted.erase(own);
+  }
+  for (const auto& [name, shape] : wanted)
+    tell(fmt::format("'{}' {} is in no file", printable(name), shape_text(shape)));
+  if (count == 0) return;
+  throw Error(
+      place,
+      fmt::format("the tensors are not those of the network that config.json describes: {}{}",
+                  first, count > 1 ? fmt::format(", and {} more", count - 1) : ""),
+      "--load-partial takes the tensors that fit and says which");
+}
+
 bool is_hf_graph(const Graph& graph) {
   const Value* notes = graph.meta.find("hf");
   return notes && notes->is_dict() && (*notes)["config"].is_dict();

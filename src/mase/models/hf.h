@@ -67,6 +67,9 @@ struct HfOptions {
 Graph make_hf_network(const Value& config, TensorTable& tensors, const HfOptions& options,
                       const std::string& place);
 
+// An Error of one line where these tensors, as make_hf_network leaves them, are not the graph's.
+void check_hf_tensors(const Graph& graph, const TensorTable& tensors, const std::string& place);
+
 // The buffer of a layer's cache: keys [heads, width, positions], values [heads, positions, width].
 std::string cache_name(bool keys, int64_t layer);
 

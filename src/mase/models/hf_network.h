@@ -59,6 +59,7 @@ class HfNetwork {
   std::optional<NodeId> input(const std::string& name) const;
   int64_t tokens() const { return tokens_; }
   bool decodes() const { return options_.cached > 0; }
+  int64_t cached() const { return options_.cached; }
   bool keeps() const { return options_.keeps; }
   // Buffers for earlier keys and values, if this decodes.
   void begin_cache(int64_t layers, int64_t key_heads, int64_t width);

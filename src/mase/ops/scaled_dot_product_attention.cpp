@@ -7,15 +7,17 @@
 // With `cached` q, k and v are those of one new token, behind them stand a cache of keys
 // [heads, E, P] and values [heads, P, F], and the token's position [N, 1]: what the cache has
 // before that position is seen with the new token itself, which a program then keeps in it. Number
-// formats: query, key and value (data_in stands for all three), scores (scaled, before masks) and
-// shares, which the softmax gives.
+// formats: query, key and value (data_in stands for all three), scores (scaled, before masks),
+// exponentials (of the softmax, 0 to 1) and shares, which the softmax gives.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "mase/base/broadcast.h"
 #include "mase/ops/elementwise.h"
+#include "mase/ops/softmax_parts.h"
 
 namespace mase::scaled_dot_product_attention_op {
 namespace {
@@ -139,7 +141,9 @@ struct Attention {
       }
     });
     shares = call.rounded(std::move(scores), "scores");
-    each_row([&](int64_t row, int64_t) { softmax(row); });
+    each_row([&](int64_t row, int64_t) { exponentials(row); });
+    shares = call.rounded(std::move(shares), "exponentials");
+    each_row([&](int64_t row, int64_t) { normalise(row); });
     taken = call.rounded(shares, "shares");
   }
 
@@ -154,11 +158,11 @@ struct Attention {
   }
 
  private:
-  // Scores to shares, in their place.
-  void softmax(int64_t row) {
+  // Of scores, in their place; zeros where nothing may be seen.
+  void exponentials(int64_t row) {
     constexpr double hidden = -std::numeric_limits<double>::infinity();
     double* weights = shares.data.data() + row * g.keys;
-    double most = hidden, sum = 0;
+    double most = hidden;
     for (int64_t j = 0; j < g.keys; ++j) {
       if (mask) weights[j] += mask->data[mask_places[static_cast<size_t>(row * g.keys + j)]];
       if (!sight.sees(row % g.length, j)) weights[j] = hidden;
@@ -166,9 +170,13 @@ struct Attention {
     }
     const bool blind =
         std::all_of(weights, weights + g.keys, [](double score) { return score == hidden; });
-    for (int64_t j = 0; j < g.keys; ++j)
-      sum += weights[j] = blind ? 0 : std::exp(weights[j] - most);
-    for (int64_t j = 0; j < g.keys && !blind; ++j) weights[j] /= sum;
+    for (int64_t j = 0; j < g.keys; ++j) weights[j] = blind ? 0 : std::exp(weights[j] - most);
+  }
+  void normalise(int64_t row) {
+    double* weights = shares.data.data() + row * g.keys;
+    double sum = 0;
+    for (int64_t j = 0; j < g.keys; ++j) sum += weights[j];
+    for (int64_t j = 0; j < g.keys && sum != 0; ++j) weights[j] /= sum;
   }
 };
 
@@ -212,12 +220,17 @@ Array eval_cached(const OpCall& call) {
         scores.data[static_cast<size_t>(h * count + j)] = score * g.scale;
       }
     Array shares = call.rounded(std::move(scores), "scores");
+    const auto row_of = [&](int64_t h) { return shares.data.data() + h * count; };
     for (int64_t h = 0; h < g.heads; ++h) {
-      double* row = shares.data.data() + h * count;
+      double* row = row_of(h);
       const double most = *std::max_element(row, row + count);
-      double sum = 0;
-      for (int64_t j = 0; j < count; ++j) sum += row[j] = std::exp(row[j] - most);
-      for (int64_t j = 0; j < count; ++j) row[j] /= sum;
+      for (int64_t j = 0; j < count; ++j) row[j] = std::exp(row[j] - most);
+    }
+    shares = call.rounded(std::move(shares), "exponentials");
+    for (int64_t h = 0; h < g.heads; ++h) {
+      double* row = row_of(h);
+      const double sum = std::accumulate(row, row + count, 0.0);
+      for (int64_t j = 0; j < count && sum != 0; ++j) row[j] /= sum;
     }
     const Array taken = call.rounded(std::move(shares), "shares");
     for (int64_t h = 0; h < g.heads; ++h)
@@ -369,7 +382,7 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
     if (mask) mask = lowering.map(Expr::operand(0) + Expr::operand(1), {*mask, operands.back()});
   }
   if (!mask || lowering.shape(*mask).empty()) {
-    scores = lowering.softmax(lowering.map(scaled, operands), -1, false);
+    scores = softmax_by_exponentials(lowering, lowering.map(scaled, operands), -1, false);
     return lowering.reshape(lowering.matmul(rounded(scores, "shares"), v), out);
   }
   // The most that a query may see of a key: below all numbers where it sees none. Its scores are
@@ -381,7 +394,8 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   };
   operands.push_back(most);
   const int place = static_cast<int>(operands.size()) - 1;
-  scores = lowering.softmax(lowering.map(unless_blind(scaled, place), operands), -1, false);
+  scores = softmax_by_exponentials(lowering, lowering.map(unless_blind(scaled, place), operands),
+                                   -1, false);
   const Slot mixed = lowering.matmul(rounded(scores, "shares"), v);
   return lowering.reshape(lowering.map(unless_blind(Expr::operand(0), 1), {mixed, most}), out);
 }
@@ -410,7 +424,8 @@ const Register<OpRecord> registered{{
     .max_inputs = 6,
     .index_inputs = {5},
     .real_inputs = {3},  // PyTorch takes a mask of bools as what may be seen
-    .operands = {"data_in", "query", "key", "value", "scores", "shares", "data_out"},
+    .operands = {"data_in", "query", "key", "value", "scores", "exponentials", "shares",
+                 "data_out"},
     .infer = infer,
     .eval = eval,
     .grad = grad,

@@ -197,7 +197,8 @@ std::vector<int32_t> generate(const Graph& graph, const GenerateSpec& spec,
   const auto seconds = [start = std::chrono::steady_clock::now()] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  Continuation decoder(graph, spec.prompt, prompt + spec.tokens, spec.threads);
+  // The last token is chosen and not given back.
+  Continuation decoder(graph, spec.prompt, prompt + spec.tokens - 1, spec.threads);
   if (times) times->prompt = seconds();
   Random random(spec.seed, "generate");
   std::vector<int32_t> result;

@@ -24,6 +24,11 @@ struct Perplexity {
 Perplexity perplexity(const Graph& graph, const std::vector<int32_t>& ids, int64_t length,
                       int threads, const Observer& observer = {});
 
+// The same one layer after the other, for all windows: what each gives is kept, and only its own
+// weights are widened and in memory. As the folder or .gguf file says, without passes.
+Perplexity layered_perplexity(const NetworkSpec& spec, const std::vector<int32_t>& ids,
+                              int64_t length, int threads, const Observer& observer = {});
+
 struct GenerateSpec {
   std::vector<int32_t> prompt;
   int64_t tokens = 64;     // at most so many new ones

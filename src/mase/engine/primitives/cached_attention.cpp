@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "mase/engine/kernels/parallel.h"
 #include "mase/engine/lowerer.h"
@@ -19,8 +20,9 @@ namespace {
 
 struct CachedAttentionPayload {
   double scale = 1;
-  int64_t window = 0;                                    // 0: all
-  const Quantizer *scores = nullptr, *shares = nullptr;  // what those are rounded to
+  int64_t window = 0;  // 0: all
+  // What those are rounded to.
+  const Quantizer *scores = nullptr, *exponentials = nullptr, *shares = nullptr;
 };
 
 Slot lower(Lowerer& to, const Value& attributes, const std::vector<Slot>& operands) {
@@ -28,10 +30,10 @@ Slot lower(Lowerer& to, const Value& attributes, const std::vector<Slot>& operan
     if (!to.is_batch(operands[i]) || to.shape(operands[i])[0] != 1) return -1;
   if (!to.is_fixed(operands[3]) || !to.is_fixed(operands[4]) || !to.is_batch(operands[5]))
     return -1;
-  CachedAttentionPayload payload{attributes["scale"].as_double(), attributes["window"].as_int(),
-                                 nullptr, nullptr};
+  CachedAttentionPayload payload{attributes["scale"].as_double(), attributes["window"].as_int()};
   if (to.node()) {
     payload.scores = to.format_of("scores");
+    payload.exponentials = to.format_of("exponentials");
     payload.shares = to.format_of("shares");
   }
   Primitive primitive{.payload = payload};
@@ -54,6 +56,17 @@ int64_t position_of(float given, int64_t positions, const std::string& place) {
   if (!(given >= 0 && given < static_cast<float>(positions)) || given != std::floor(given))
     throw Error(place, fmt::format("position {} in a cache of {}", given, positions));
   return static_cast<int64_t>(given);
+}
+
+// The halves of a softmax, where what it sums up has a number format.
+void exponentials(float* row, int64_t count) {
+  const float most = *std::max_element(row, row + count);
+  for (int64_t j = 0; j < count; ++j) row[j] = std::exp(row[j] - most);
+}
+
+void normalise(float* row, int64_t count) {
+  const float sum = std::accumulate(row, row + count, 0.0f);
+  for (int64_t j = 0; j < count && sum != 0; ++j) row[j] /= sum;
 }
 
 std::optional<Step> vectors(Plan& plan, Primitive& p) {
@@ -94,7 +107,13 @@ std::optional<Step> vectors(Plan& plan, Primitive& p) {
       });
       const Shape whole = {1, s.heads, 1, count};
       if (own.scores) own.scores->quantize(weights, weights, whole);
-      for (int64_t h = 0; h < s.heads; ++h) kernels::share_out(head_of(h), count);
+      if (own.exponentials) {
+        for (int64_t h = 0; h < s.heads; ++h) exponentials(head_of(h), count);
+        own.exponentials->quantize(weights, weights, whole);
+        for (int64_t h = 0; h < s.heads; ++h) normalise(head_of(h), count);
+      } else {
+        for (int64_t h = 0; h < s.heads; ++h) kernels::share_out(head_of(h), count);
+      }
       if (own.shares) own.shares->quantize(weights, weights, whole);
       kernels::for_each_piece(s.heads, parts, [&](int64_t h) {
         kernels::cached_mix(s, h, head_of(h), cached_values, begin, end, result + h * s.result);
