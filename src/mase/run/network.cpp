@@ -158,6 +158,12 @@ std::optional<Graph> described_graph(const Checkpoint& checkpoint, const std::st
   const Value& ours = checkpoint.contents.is_dict() ? checkpoint.contents["mase"] : Value();
   const Value& description = ours.is_dict() ? ours["graph"] : ours;
   if (!description.is_dict() || !description["modules"].is_dict()) return {};
+  for (const auto& [module, entry] : description["modules"].as_dict())
+    if (entry.is_dict() && entry["unfinished"].is_string())
+      throw Error(path,
+                  fmt::format("holds a network in the middle of its training: of {}, {}",
+                              printable(module), printable(entry["unfinished"].as_string())),
+                  "finish it with ch train --resume RUN, whose networks can be loaded");
   std::map<std::string, const Tensor*> given;
   for (const auto& [name, tensor] : checkpoint.tensors) given[name] = &tensor;
   for (const auto& [module, entry] : description["modules"].as_dict())
@@ -382,6 +388,7 @@ Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& c
     network.graph = make_hf_network(weights.contents, weights.tensors, options, spec.load);
     for (const std::string& note : hf_notes(network.graph)) observer.warning(note);
     if (options.classify) draw_head(network.graph, weights.tensors, spec, observer);
+    if (!spec.load_partial) check_hf_tensors(network.graph, weights.tensors, spec.load);
   } else {
     network.graph = make_model(model_to_build(spec, checkpoint, network.notes, observer), inputs);
   }
