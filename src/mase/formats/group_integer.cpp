@@ -34,7 +34,9 @@ Quantizer make(const Value& config) {
   RunRule rule;
   rule.width = type.width;
   rule.per_group = type.affine ? 2 : 1;
-  rule.shared_bits = 32.0 + (type.affine ? type.width : 0);
+  rule.scale = scale_format(config);
+  rule.shared_bits =
+      (rule.scale ? rule.scale->bits_per_value({1}) : 32.0) + (type.affine ? type.width : 0);
   for (size_t i = 0; i < steps.size(); ++i) {
     rule.given.push_back(steps[i]);
     if (!type.affine) continue;
@@ -79,7 +81,7 @@ const Register<FormatRecord> registered{{
     .summary = "integers with a scale for every so many values of a row",
     .help = "What low-bit language models use: 4 bits in groups of 64. Symmetric, or affine with a "
             "zero point. A row is all that stands behind dimension 0.",
-    .schema = {{width_field(1, 16, "bits of a code"), group_size_field(),
+    .schema = {{width_field(1, 16, "bits of a code"), group_size_field(), scale_format_field(),
                 boolean_field("affine", "use a zero point, so that the range need not be symmetric",
                               false),
                 given_field(

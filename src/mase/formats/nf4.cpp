@@ -39,6 +39,8 @@ uint32_t nearest(double share) {
 Quantizer make(const Value& config) {
   RunRule rule;
   rule.width = 4;
+  rule.scale = scale_format(config);
+  if (rule.scale) rule.shared_bits = rule.scale->bits_per_value({1});
   rule.given = given_numbers(config["step"]);
   rule.find = [](const float* in, int64_t count) {
     float largest = 0;
@@ -62,7 +64,7 @@ const Register<FormatRecord> registered{{
     .name = "nf4",
     .class_suffix = "NF4",
     .summary = "sixteen quantiles of a normal distribution times a group's largest magnitude",
-    .schema = {{group_size_field(),
+    .schema = {{group_size_field(), scale_format_field(),
                 given_field(
                     "step", "the largest magnitudes themselves, one per group",
                     [](double step) { return std::isfinite(step) && step >= 0; },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/formats/runs.h"
 #include "mase/base/fields.h"
+#include "mase/formats/elementwise.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,8 +31,20 @@ struct RunGroups {
       for (int64_t at = 0; at < row; at += size)
         visit(group++, start + at, std::min(size, row - at));
   }
+  // No scale of something becomes that of nothing.
+  double rounded_scale(double scale) const {
+    const auto in = static_cast<float>(scale);
+    float out = 0;
+    rule.scale->quantize(&in, &out, {1});
+    if (in > 0 && out <= 0 && rule.scale->smallest_positive) return *rule.scale->smallest_positive;
+    return out;
+  }
   std::vector<double> numbers(size_t group, const float* in, int64_t count) const {
-    if (rule.given.empty()) return rule.find(in, count);
+    if (rule.given.empty()) {
+      std::vector<double> found = rule.find(in, count);
+      if (rule.scale) found[0] = rounded_scale(found[0]);
+      return found;
+    }
     const size_t first = rule.given.size() == rule.per_group ? 0 : group * rule.per_group;
     return {rule.given.begin() + static_cast<std::ptrdiff_t>(first),
             rule.given.begin() + static_cast<std::ptrdiff_t>(first + rule.per_group)};
@@ -39,6 +52,14 @@ struct RunGroups {
 };
 
 }  // namespace
+
+std::vector<int32_t> run_groups(const Shape& shape, int64_t size) {
+  std::vector<int32_t> groups(static_cast<size_t>(element_count(shape)));
+  RunGroups{{}, size}.each(shape, [&](size_t group, int64_t first, int64_t count) {
+    std::fill_n(groups.begin() + first, count, static_cast<int32_t>(group));
+  });
+  return groups;
+}
 
 Quantizer run_quantizer(RunRule given, int64_t size) {
   const auto own = std::make_shared<const RunGroups>(RunGroups{std::move(given), size});
@@ -92,6 +113,28 @@ Quantizer run_quantizer(RunRule given, int64_t size) {
            own->rule.shared_bits * static_cast<double>(own->count(shape)) / values;
   };
   return q;
+}
+
+Field scale_format_field() {
+  return table_field("scale_format",
+                     "a number format of the scales themselves: {name = \"minifloat_ieee\", "
+                     "width = 8, exponent_width = 4}; float32 if not given");
+}
+
+QuantizerPtr scale_format(const Value& config) {
+  const Value& table = config["scale_format"];
+  if (table.is_null()) return {};
+  if (!table["name"].is_string())
+    throw config_error(config, "scale_format", "names no number format",
+                       "write {name = \"minifloat_ieee\", ...}");
+  Value keys = Dict{};
+  for (const auto& [key, value] : table.as_dict())
+    if (key != "name") keys.dict().set(key, value);
+  QuantizerPtr scale = make_quantizer(table["name"].as_string(), keys, "scale_format");
+  if (!scale->elementwise || scale->learned || scale->quantize_drawn)
+    throw config_error(config, "scale_format", "scales are rounded one by one",
+                       "take a format without scales of its own, and without learning or chance");
+  return scale;
 }
 
 Field group_size_field() {
