@@ -16,8 +16,8 @@ using Lanes = hn::CappedTag<float, 16>;
 using Eight = hn::CappedTag<float, 8>;
 
 template <class D>
-HWY_INLINE void add_entries_by(D d, const TableExtent& shape, const float* tables, const float* start,
-                               const uint8_t* codes, int64_t rows, float* out) {
+HWY_INLINE void add_entries_by(D d, const TableExtent& shape, const float* tables,
+                               const float* start, const uint8_t* codes, int64_t rows, float* out) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t row = 0; row < rows; ++row) {
     const uint8_t* const code = codes + row * shape.inputs;
@@ -30,8 +30,8 @@ HWY_INLINE void add_entries_by(D d, const TableExtent& shape, const float* table
   }
 }
 
-void AddEntries(const TableExtent& shape, const float* tables, const float* start, const uint8_t* codes,
-                int64_t rows, float* out) {
+void AddEntries(const TableExtent& shape, const float* tables, const float* start,
+                const uint8_t* codes, int64_t rows, float* out) {
   if (shape.pad % 16 == 0)
     add_entries_by(Lanes(), shape, tables, start, codes, rows, out);
   else
@@ -187,8 +187,8 @@ HWY_AFTER_NAMESPACE();
 namespace mase::table_lanes {
 
 HWY_EXPORT(AddEntries);
-void add_entries(const TableExtent& shape, const float* tables, const float* start, const uint8_t* codes,
-                 int64_t rows, float* out) {
+void add_entries(const TableExtent& shape, const float* tables, const float* start,
+                 const uint8_t* codes, int64_t rows, float* out) {
   HWY_DYNAMIC_DISPATCH(AddEntries)(shape, tables, start, codes, rows, out);
 }
 

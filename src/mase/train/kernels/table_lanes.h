@@ -20,8 +20,8 @@ struct TableExtent {
 };
 
 // out[row] = start + sum over inputs of tables[input][code of the row]
-void add_entries(const TableExtent& shape, const float* tables, const float* start, const uint8_t* codes,
-                 int64_t rows, float* out);
+void add_entries(const TableExtent& shape, const float* tables, const float* start,
+                 const uint8_t* codes, int64_t rows, float* out);
 // sums[input][code of the row] += g[row]
 void add_by_code(const TableExtent& shape, const float* g, const uint8_t* codes, int64_t rows,
                  float* sums);
