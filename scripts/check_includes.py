@@ -31,6 +31,9 @@ ALLOWED = {
     "cli": {"base", "text", "formats", "ir", "ops", "engine", "passes", "io", "models", "data", "train",
             "report", "search", "hardware", "run"},
 }
+# Folders inside these that stand alone: beside themselves they include only what is named. The checker of
+# designs shares nothing with what writes them.
+ALONE = {"hardware/verify": ("mase/base/",)}
 # Headers that only the file's own folder and the named ones may see: heavy to compile.
 HEAVY = re.compile(r"#include <(toml\+\+/|nlohmann/json\.hpp|CLI/|rapidcheck)")
 
@@ -123,6 +126,10 @@ def main():
             match = re.match(r'#include "mase/(\w+)/', line)
             if match and match[1] != folder and match[1] not in ALLOWED[folder]:
                 faults.append(f"{path}:{number}: {folder} must not include {match[1]}")
+            own_folder = str(path.parent.relative_to(source))
+            if own_folder in ALONE and match and not line.startswith(
+                    tuple(f'#include "{allowed}' for allowed in (*ALONE[own_folder], f"mase/{own_folder}/"))):
+                faults.append(f"{path}:{number}: {own_folder} stands alone: {line}")
             if line.startswith('#include "') and not re.match(r'#include "(mase|hwy|support)/', line):
                 faults.append(f"{path}:{number}: write the path from src: {line}")
         code = re.sub(r'//.*|"(?:[^"\\]|\\.)*"', "", text)

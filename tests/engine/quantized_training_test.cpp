@@ -14,7 +14,7 @@
 #include "support/random_tensor.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::quantized_training_test {
 namespace {
 
 using test::random_tensor;
@@ -368,4 +368,4 @@ TEST(QuantizedTraining, WideFormatsBackwardChangeLittle) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::quantized_training_test

@@ -5,7 +5,7 @@
 #include "mase/formats/format.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::integer_test {
 namespace {
 
 float round_one(const Quantizer& q, float x) {
@@ -76,4 +76,4 @@ TEST(Integer, WidthFromOneTo64) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::integer_test

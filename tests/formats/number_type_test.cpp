@@ -14,7 +14,7 @@
 #include "mase/formats/packing.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::number_type_test {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -368,4 +368,4 @@ TEST(NumberType, EveryConfigHasOneOrAReason) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::number_type_test

@@ -17,7 +17,7 @@
 #include "mase/hardware/graph/interpreter.h"
 #include "mase/hardware/tools/tool.h"
 
-namespace mase::test {
+namespace mase::test::carry_test {
 namespace {
 
 // What a plan says, bit by bit, for one set of operands.
@@ -136,8 +136,8 @@ IntegerGraph drawn_chains(int count) {
   return builder.finish();
 }
 
-ReadBack proof_of(const IntegerGraph& graph,
-                  const std::function<void(EmittedFiles&)>& change = {}) {
+ModuleProof proof_of(const IntegerGraph& graph,
+                     const std::function<void(EmittedFiles&)>& change = {}) {
   Design design;
   design.options.target = "xcup";
   design.graph = graph;
@@ -157,11 +157,11 @@ ReadBack proof_of(const IntegerGraph& graph,
 TEST(carry, chains_are_what_they_should_be_for_all_inputs) {
   if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";
   const IntegerGraph graph = drawn_chains(60);
-  const ReadBack cells = proof_of(graph);
+  const ModuleProof cells = proof_of(graph);
   EXPECT_EQ(cells.fault, "");
   EXPECT_TRUE(cells.skipped.empty());
-  EXPECT_EQ(cells.functions, 60);
-  const ReadBack plain = proof_of(graph, [](EmittedFiles& files) {
+  EXPECT_EQ(cells.functions + cells.diagrams, 60);
+  const ModuleProof plain = proof_of(graph, [](EmittedFiles& files) {
     for (const auto& [name, text] :
          Registry<TargetRecord>::instance().get("xcup", "").plain_modules())
       files["rtl/" + name + ".sv"] = text;
@@ -247,7 +247,7 @@ TEST(carry, a_pipeline_of_chains_is_proved) {
   EXPECT_GT(design.emitted.latency, 1);
   const std::string folder = temporary_folder() + "/design";
   write_design(folder, design_files(design, random_rows(design.graph, 20, 1), {}));
-  const ReadBack proof = prove_folder(design, folder);
+  const ModuleProof proof = prove_folder(design, folder);
   EXPECT_EQ(proof.fault, "");
   EXPECT_TRUE(proof.skipped.empty());
   // A folder's tools know its target.
@@ -265,4 +265,4 @@ TEST(carry, targets_are_refused_where_they_mean_nothing) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::carry_test

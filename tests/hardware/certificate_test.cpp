@@ -17,7 +17,7 @@
 #include "mase/hardware/tools/tool.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::certificate_test {
 namespace {
 
 using testing::HasSubstr;
@@ -32,6 +32,10 @@ IntegerGraph sums() {
     builder.output(builder.clamp(builder.relu(sum), 0, 63));
   }
   return builder.finish();
+}
+
+std::vector<CheckedModule> check_folder(const std::string& folder) {
+  return check_modules(folder_claims(folder), folder);
 }
 
 std::string written(const IntegerGraph& graph, const DesignOptions& options) {
@@ -56,6 +60,8 @@ TEST(certificate, a_folder_alone_is_proved_in_every_style) {
     const std::vector<CheckedModule> modules = check_folder(written(sums(), options));
     ASSERT_EQ(modules.size(), 1u) << options.style;
     EXPECT_TRUE(modules[0].proof.proved()) << options.style << modules[0].proof.fault;
+    EXPECT_EQ(modules[0].proof.network.answer, SameGraph::Answer::same)
+        << options.style << modules[0].proof.network.reason;
   }
   // A stream's sums and functions, whole windows and digit by digit.
   const IntegerGraph planes = lower(plane_networks()[0].second).graph;
@@ -120,4 +126,4 @@ TEST(certificate, faults_are_of_every_kind_and_the_same_for_a_seed) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::certificate_test

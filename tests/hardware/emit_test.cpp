@@ -14,7 +14,7 @@
 #include "mase/hardware/optimize/pipeline.h"
 #include "mase/hardware/tools/tool.h"
 
-namespace mase::test {
+namespace mase::test::emit_test {
 namespace {
 
 struct Emitted {
@@ -97,7 +97,7 @@ TEST(emit, read_back_proves_and_names_faults) {
   if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";
   for (const char* name : {"w4_toy", "hgq_64_32_32_small"}) {
     const Emitted design = emitted(name, {});
-    const ReadBack proof = prove_folder(design.design, design.folder);
+    const ModuleProof proof = prove_folder(design.design, design.folder);
     EXPECT_EQ(proof.fault, "");
     EXPECT_TRUE(proof.proved());
     EXPECT_GT(proof.sums, 100);
@@ -116,7 +116,7 @@ TEST(emit, read_back_proves_and_names_faults) {
 }
 
 // What Yosys reads of a graph's text.
-ReadBack proof_of(IntegerBuilder& builder) {
+ModuleProof proof_of(IntegerBuilder& builder) {
   Design design;
   design.graph = builder.finish();
   design.emitted = emit_unrolled(design.graph, {"top", Dict{{"valid", false}}});
@@ -133,7 +133,7 @@ TEST(emit, read_back_sees_through_zeros_between_bits) {
                   c = builder.input({0, 3}, -2, "c");
   const IntegerId gap = builder.add(a, 0, b, 2);
   builder.output(builder.add(gap, 0, c, 2, true, 1));
-  const ReadBack proof = proof_of(builder);
+  const ModuleProof proof = proof_of(builder);
   EXPECT_EQ(proof.fault, "");
   EXPECT_TRUE(proof.proved());
 }
@@ -146,7 +146,7 @@ TEST(emit, read_back_knows_bits_that_stand_in_several_wires) {
                   c = builder.input({0, 7}, -4, "c");
   builder.output(builder.add(b, 0, a, 2));
   builder.output(builder.add(a, 0, c, 2));
-  const ReadBack proof = proof_of(builder);
+  const ModuleProof proof = proof_of(builder);
   EXPECT_EQ(proof.fault, "");
   EXPECT_TRUE(proof.proved());
 }
@@ -162,7 +162,7 @@ TEST(emit, read_back_knows_signs_between_bits) {
     if (summed) a = builder.add(a, 0, c, 0);
     builder.output(builder.add(a, 0, b, 5, true, 1));
     if (!summed) builder.output(c);
-    const ReadBack proof = proof_of(builder);
+    const ModuleProof proof = proof_of(builder);
     EXPECT_EQ(proof.fault, "") << summed;
     EXPECT_TRUE(proof.proved());
   }
@@ -223,7 +223,7 @@ TEST(emit, read_back_proves_functions_of_many_bits) {
     design.emitted = emit_unrolled(design.graph, {"top", Dict{{"valid", false}}});
     const std::string folder = temporary_folder() + "/design", path = folder + "/rtl/top.sv";
     write_design(folder, design_files(design, random_rows(design.graph, 16, 0), {}));
-    const ReadBack proof = prove_folder(design, folder);
+    const ModuleProof proof = prove_folder(design, folder);
     EXPECT_EQ(proof.fault, "") << one.from;
     EXPECT_TRUE(proof.proved()) << one.from;
     std::string text = read(path);
@@ -278,4 +278,4 @@ TEST(emit, the_cpp_header_is_the_same_function_and_sees_faults) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::emit_test

@@ -11,7 +11,7 @@
 #include "mase/hardware/emit/design.h"
 #include "mase/hardware/tools/tool.h"
 
-namespace mase::test {
+namespace mase::test::neuron_tables_test {
 namespace {
 
 // Two layers of sums over a few values each, rounded to a few bits, some with signs.
@@ -121,7 +121,7 @@ TEST(neuron_tables, the_style_simulates_and_is_proved) {
     }
     EXPECT_EQ(simulate_folder(folder, "cpp", "").mismatches, 0);
     if (tool_exists("yosys")) {
-      const ReadBack proof = prove_folder(design, folder);
+      const ModuleProof proof = prove_folder(design, folder);
       EXPECT_EQ(proof.fault, "");
       EXPECT_TRUE(proof.proved());
     }
@@ -134,4 +134,4 @@ TEST(neuron_tables, the_style_simulates_and_is_proved) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::neuron_tables_test

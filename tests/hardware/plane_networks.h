@@ -17,18 +17,34 @@ struct Layer {
   Dict attributes;
 };
 
+// A layer "add" adds what so many layers before it gave ("back"; before the first: the input) to
+// what the last one gave.
 inline Graph network_of(const Shape& sample, const std::vector<Layer>& layers) {
   NetworkBuilder network("windows", {.sample_shape = sample, .outputs = 3, .seed = 5}, sample, 3);
-  NodeId x = network.input();
-  for (size_t i = 0; i < layers.size(); ++i)
-    x = network.module(fmt::format("seq_blocks.{}", i), layers[i].op, layers[i].attributes, x);
-  Graph graph = network.finish(x);
+  std::vector<NodeId> given = {network.input()};
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Layer& layer = layers[i];
+    if (layer.op == "add")
+      given.push_back(network.function(
+          "add",
+          {given.back(),
+           given[given.size() - 1 - static_cast<size_t>(layer.attributes.at("back").as_int())]}));
+    else
+      given.push_back(network.module(fmt::format("seq_blocks.{}", i), layer.op, layer.attributes,
+                                     given.back()));
+  }
+  Graph graph = network.finish(given.back());
   PassContext context;
   context.original = &graph;
   Dict quantize{{"by", "type"}, {"default", Dict{{"config", Dict{{"name", "NA"}}}}}};
   for (const char* type : {"linear", "conv1d", "conv2d"})
     if (std::any_of(layers.begin(), layers.end(), [&](const Layer& l) { return l.op == type; }))
       quantize.set(type, Dict{{"config", same_keys("integer", {{"width", 6}, {"frac_width", 3}})}});
+  if (std::any_of(layers.begin(), layers.end(),
+                  [](const Layer& l) { return l.attributes.contains("rounded"); }))
+    quantize.set(
+        "add", Dict{{"config",
+                     Dict{{"name", "integer"}, {"data_in_width", 6}, {"data_in_frac_width", 3}}}});
   run_passes(graph, pass_calls(Value(Dict{{"quantize", quantize}}), "passes"), context);
   return graph;
 }
@@ -81,6 +97,33 @@ inline const std::vector<std::pair<std::string, Graph>>& plane_networks() {
     list.emplace_back(
         "no layer on a vector",
         network_of({2, 4, 5}, {conv(2, 3, {{"kernel_size", 2}, {"stride", 3}}), relu}));
+    // The skip has what the layer's own input rounds away.
+    list.emplace_back("residual block",
+                      network_of({1, 6, 6}, {conv(1, 2, {{"kernel_size", 3}, {"padding", 1}}),
+                                             relu,
+                                             conv(2, 2, {{"kernel_size", 3}, {"padding", 1}}),
+                                             relu,
+                                             conv(2, 2, {{"kernel_size", 3}, {"padding", 1}}),
+                                             {"add", {{"back", 3}}},
+                                             relu,
+                                             {"max_pool2d", {{"kernel_size", 2}}},
+                                             flat,
+                                             head}));
+    list.emplace_back("two skips",
+                      network_of({2, 4, 4}, {conv(2, 2, {{"kernel_size", 1}}),
+                                             conv(2, 2, {{"kernel_size", 3}, {"padding", 1}}),
+                                             {"add", {{"back", 1}}},
+                                             relu,
+                                             conv(2, 2, {{"kernel_size", 1}}),
+                                             {"add", {{"back", 4}, {"rounded", true}}},
+                                             flat,
+                                             head}));
+    list.emplace_back("residual vectors", network_of({5}, {{"linear", {{"out_features", 4}}},
+                                                           relu,
+                                                           {"linear", {{"out_features", 4}}},
+                                                           relu,
+                                                           {"add", {{"back", 2}}},
+                                                           head}));
     list.emplace_back("sequence", network_of({4, 3}, {{"linear", {{"out_features", 5}}},
                                                       relu,
                                                       {"linear", {{"out_features", 2}}}}));

@@ -17,7 +17,7 @@
 #include "mase/passes/pass.h"
 #include "mase/run/hardware/hardware.h"
 
-namespace mase::test {
+namespace mase::test::rounding_grid_test {
 namespace {
 
 struct GridFormat {
@@ -149,7 +149,7 @@ TEST(rounding_grid, the_systemverilog_agrees_on_every_code) {
       EXPECT_EQ(result.rows, operand.range.high - operand.range.low + 1);
     }
     if (tool_exists("yosys")) {
-      const ReadBack proof = prove_folder(design, folder);
+      const ModuleProof proof = prove_folder(design, folder);
       EXPECT_EQ(proof.fault, "");
       EXPECT_TRUE(proof.proved());
     }
@@ -201,4 +201,4 @@ TEST(rounding_grid, the_engine_and_the_integers_of_a_network_agree_on_every_code
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::rounding_grid_test

@@ -14,7 +14,7 @@
 #include "mase/hardware/tools/tool.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::table_cells_test {
 namespace {
 
 // Of six to ten bits: drawn entries; entries that few of the bits decide; halves that are constant
@@ -48,8 +48,8 @@ IntegerGraph drawn_tables() {
   return builder.finish();
 }
 
-ReadBack proof_of(const IntegerGraph& graph,
-                  const std::function<void(EmittedFiles&)>& change = {}) {
+ModuleProof proof_of(const IntegerGraph& graph,
+                     const std::function<void(EmittedFiles&)>& change = {}) {
   const TargetRecord& target = Registry<TargetRecord>::instance().get("xcup", "");
   Design design;
   design.options.target = "xcup";
@@ -68,10 +68,10 @@ ReadBack proof_of(const IntegerGraph& graph,
 TEST(TableCells, EveryEntryIsThere) {
   if (!tool_exists("yosys")) GTEST_SKIP() << "yosys is not installed";
   const IntegerGraph graph = drawn_tables();
-  const ReadBack cells = proof_of(graph);
+  const ModuleProof cells = proof_of(graph);
   EXPECT_EQ(cells.fault, "");
   EXPECT_TRUE(cells.skipped.empty());
-  const ReadBack plain = proof_of(graph, [](EmittedFiles& files) {
+  const ModuleProof plain = proof_of(graph, [](EmittedFiles& files) {
     for (const auto& [name, text] : plain_table_modules()) files["rtl/" + name + ".sv"] = text;
   });
   EXPECT_EQ(plain.fault, "");
@@ -106,4 +106,4 @@ TEST(TableCells, EqualFunctionsAreOne) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::table_cells_test

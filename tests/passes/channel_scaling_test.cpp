@@ -14,7 +14,7 @@
 #include "mase/passes/weight_method.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::channel_scaling_test {
 namespace {
 
 std::map<std::string, Tensor> tensors_of(const std::string& name) {
@@ -332,4 +332,4 @@ TEST(ChannelScaling, LeavesALayerAloneWhereItGetsWorse) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::channel_scaling_test

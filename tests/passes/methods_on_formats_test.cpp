@@ -11,7 +11,7 @@
 #include "mase/run/network.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::methods_on_formats_test {
 namespace {
 
 struct Network {
@@ -196,4 +196,4 @@ TEST(MethodsOnFormats, RunOrRefuseInOneLine) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::methods_on_formats_test

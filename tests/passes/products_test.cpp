@@ -9,7 +9,7 @@
 #include "mase/passes/pass.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::products_test {
 namespace {
 
 constexpr int64_t channels = 4, outputs = 6, size = 5;
@@ -151,4 +151,4 @@ TEST(Products, NumbersPerChannelInAConvolution) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::products_test

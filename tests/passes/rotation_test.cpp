@@ -11,7 +11,7 @@
 #include "mase/run/network.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::rotation_test {
 namespace {
 
 double from_orthogonal(const Matrix& q, int64_t n) {
@@ -174,4 +174,4 @@ TEST(Rotation, NothingToRotateIsSaid) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::rotation_test

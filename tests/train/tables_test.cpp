@@ -16,7 +16,7 @@
 #include "mase/train/weightless/weightless_network.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::tables_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -252,4 +252,4 @@ TEST(weightless, a_rule_of_a_few_bits_is_found_and_the_graph_is_the_network) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::tables_test

@@ -77,7 +77,7 @@ Field exponent_width() {
 }
 
 Field width() {
-  Field field = width_field(2, 23, "bits of a value: sign and magnitude, exponent not counted");
+  Field field = width_field(2, 32, "bits of a value: sign and magnitude, exponent not counted");
   field.required = false;
   field.default_value = 12;
   return field;

@@ -24,11 +24,14 @@ Block parse(const Value& config) {
   element.mantissa = width - element.exponent - 1;
   element.bias =
       element_bias(element.exponent, static_cast<int>(config["exponent_bias_width"].as_int()));
-  if (element.mantissa < 0)
+  const bool by_reference = config["rounding"].as_string() == reference_rounding;
+  if (element.mantissa < 0 && !by_reference)
     throw config_error(config, "exponent_width",
                        fmt::format("an exponent of {} bits leaves no room in a word of {} bits",
                                    element.exponent, width),
-                       fmt::format("give at most {}, or a wider word", width - 1));
+                       fmt::format("give at most {}, a wider word, or rounding = \"reference\" for "
+                                   "MASE's numbers",
+                                   width - 1));
   Block type;
   type.element = element;
   type.scale_bits = static_cast<int>(config["exponent_bias_width"].as_int());
@@ -46,7 +49,9 @@ TypeOrReason type(const Value& config) {
 }
 
 Quantizer by_reference(const Value& config) {
-  const Block like = parse(config);
+  Block like = parse(config);
+  const Float element = std::get<Float>(like.element);
+  std::get<Float>(like.element).mantissa = std::max(0, element.mantissa);
   const auto largest_bias = static_cast<float>((1 << like.scale_bits) - 1);
   return reference_block_quantizer(
       like, {.shared =
@@ -54,7 +59,7 @@ Quantizer by_reference(const Value& config) {
                    return std::clamp(std::floor(rounded_log2(largest)), 0.0f, largest_bias);
                  },
              .element =
-                 [element = std::get<Float>(like.element)](float bias, float x) {
+                 [element](float bias, float x) {
                    return reference_minifloat_ieee(x, element.exponent, element.mantissa,
                                                    static_cast<int>(bias));
                  }});
@@ -70,7 +75,7 @@ const Register<FormatRecord> registered{{
     .name = "block_minifloat",
     .class_suffix = "BlockMinifloat",
     .summary = "small floats with a shared exponent bias per block",
-    .schema = {{width_field(2, 23, "bits of a value: sign, exponent, mantissa"),
+    .schema = {{width_field(2, 32, "bits of a value: sign, exponent, mantissa"),
                 exponent_width_field(1, 22), exponent_bias_width_field(),
                 block_size_field(List{Value(16)}), skip_first_dim_field(), rounding_field(true)}},
     .type = type,

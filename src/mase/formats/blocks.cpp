@@ -24,9 +24,16 @@ Coding element_coding(const Block& type) {
   return coding_of(float_codes(std::get<Log>(type.element)));
 }
 
+// A value of single precision has so many bits behind its leading one: with as many in the largest
+// of a block, rounding moves it no more.
+constexpr int most_precision = 22;
+
 // Whether single precision holds the value of every code of an element, with room to compute.
 bool all_elements_fit(const Block& type) {
-  if (const Float* element = std::get_if<Float>(&type.element)) return element->exponent < 8;
+  if (const Fixed* fixed = std::get_if<Fixed>(&type.element))
+    return fixed->width - 1 <= most_precision;
+  if (const Float* element = std::get_if<Float>(&type.element))
+    return element->exponent < 8 && element->exponent + element->mantissa <= most_precision;
   const Log* element = std::get_if<Log>(&type.element);
   return !element || element->width - 1 < 8;
 }
@@ -191,20 +198,25 @@ BlockSpec block_spec(const Block& type) {
   if (const Fixed* fixed = std::get_if<Fixed>(&type.element)) {
     spec.whole = true;
     spec.element.mantissa = 0;
+    // What is not above it, where it has more bits than single precision.
     spec.element.largest = static_cast<float>(largest_code(*fixed));
+    if (spec.element.largest > largest_code(*fixed))
+      spec.element.largest = std::nextafter(spec.element.largest, 0.0f);
     spec.element.rounding = fixed->rounding;
     point = fixed->frac;
     precision = fixed->width - 2;
   } else if (const Float* element = std::get_if<Float>(&type.element)) {
     spec.whole = false;
     spec.element = float_spec(*element);
+    if (element->mantissa > most_precision + 1)  // single precision has rounded it up
+      spec.element.largest = std::nextafter(spec.element.largest, 0.0f);
     spec.element.has_infinity = false;  // elements saturate
     precision = element->mantissa;
   } else {
     spec.whole = false;
     spec.element = float_spec(std::get<Log>(type.element));
   }
-  spec.carry_bits = type.carry ? precision : -1;
+  spec.carry_bits = type.carry && precision <= most_precision ? precision : -1;
   spec.offset = std::ilogb(spec.element.largest);
   spec.least = type.least - point;
   spec.most = type.most - point;
@@ -218,8 +230,9 @@ int element_bias(int exponent_width, int bias_width) {
 }
 
 Quantizer block_quantizer(const Block& type) {
-  const auto format =
-      std::make_shared<const Blocks>(Blocks{type, block_spec(type), element_coding(type)});
+  const bool fit = all_elements_fit(type);
+  const auto format = std::make_shared<const Blocks>(
+      Blocks{type, block_spec(type), fit ? element_coding(type) : Coding{}});
   Quantizer q;
   q.quantize = [format](const float* in, float* out, const Shape& shape) {
     quantize_blocks(format->spec, format->blocking(shape), in, out);
@@ -232,10 +245,10 @@ Quantizer block_quantizer(const Block& type) {
           out[i] = block_value(block_element(format->spec, exponent, in[i]), exponent);
     });
   };
-  if (all_elements_fit(type))
+  if (fit)
     add_codes(q, format);
   else
-    q.quantize = q.reference;  // elements near the largest float: vectors would overflow
+    q.quantize = q.reference;  // vectors would overflow, or have too few bits
   return q;
 }
 

@@ -15,7 +15,9 @@ const OpRecord& find_op(const std::string& name, const std::string& place) {
     if (op->class_name == name) return *op;
     known.push_back(op->class_name);
   }
-  throw Error(place, fmt::format("unknown op '{}'", printable(name)), suggestion(name, known));
+  const bool any_near = !nearest_names(name, known, 1).empty();
+  throw Error(place, fmt::format("unknown op '{}'", printable(name)),
+              any_near ? suggestion(name, known) : "ch --info op lists what there is");
 }
 
 OperandRules operand_rules(const OpRecord& op) {

@@ -164,6 +164,7 @@ Design make_design(const IntegerGraph& lowered, const DesignOptions& options) {
                                                                .delay_weight = options.delay_weight,
                                                                .carry_chains = target.cells});
     if (options.argmax && own_passes) optimized.graph = with_argmax(optimized.graph);
+    design.network = options.argmax && own_passes ? with_argmax(lowered) : design.graph;
     design.trace = std::move(optimized.trace);
     design.graph =
         options.levels > 0 ? pipeline(optimized.graph, options.levels) : std::move(optimized.graph);
@@ -245,7 +246,7 @@ std::vector<GraphModule> graph_modules(const Design& design) {
   if (!design.emitted.signals.empty())
     modules.push_back({design.options.top, design.graph, design.emitted.signals,
                        design.emitted.latency, design.emitted.valid,
-                       design.emitted.cells ? design.options.target : ""});
+                       design.emitted.cells ? design.options.target : "", design.network});
   return modules;
 }
 

@@ -11,7 +11,7 @@
 #include "mase/hardware/emit/emitter.h"
 #include "mase/hardware/graph/integer_graph.h"
 #include "mase/hardware/optimize/optimize.h"
-#include "mase/hardware/prove/read_back.h"
+#include "mase/hardware/verify/check_module.h"
 
 namespace mase {
 
@@ -29,6 +29,8 @@ struct DesignOptions {
 
 struct Design {
   IntegerGraph graph;  // as emitted
+  // As lowered, with what finds the class; none: the emitted one is it.
+  std::optional<IntegerGraph> network = {};
   std::vector<OptimizeStep> trace;
   EmittedDesign emitted;
   DesignOptions options;
@@ -59,8 +61,9 @@ EmittedFiles design_files(const Design& design, const DesignRows& rows, const Di
 // if it is one of ours (it has a manifest.json).
 void write_design(const std::string& folder, const EmittedFiles& files);
 
-// Reads rtl/TOP.sv with Yosys and proves it to be the graph. Needs the folder.
-ReadBack prove_folder(const Design& design, const std::string& folder);
+// Has Yosys read rtl/TOP.sv, and proves it to be the graph and this to be the network. Needs the
+// folder.
+ModuleProof prove_folder(const Design& design, const std::string& folder);
 
 struct Simulation {
   std::string simulator;

@@ -7,10 +7,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mase/hardware/emit/emitter.h"
-#include "mase/hardware/prove/netlist.h"
+#include "mase/hardware/verify/netlist.h"
 
 namespace mase {
 
@@ -43,6 +44,9 @@ std::string testbench_of(const DesignFolder& folder);
 // `target`: whose cells these are made of; empty: of none.
 Netlist module_netlist(const std::string& folder, const std::string& module,
                        const std::string& target);
+// The same of one module alone, with these parameters; its instances are left as they are.
+Netlist control_netlist(const std::string& folder, const std::string& module,
+                        const std::vector<std::pair<std::string, std::string>>& parameters);
 // Whether the SAT solver of Yosys proves a module of two folders to be the same function once its
 // registers are filled, `latency` clock cycles on; false: not, or not in a minute.
 bool same_by_sat(const std::string& folder, const std::string& other, const std::string& module,

@@ -51,6 +51,8 @@ struct GraphModule {
   int latency = 0;
   bool valid = false;
   std::string target = {};  // whose cells it is made of; empty: of none
+  // What it was made from, nothing optimised; none: the graph itself.
+  std::optional<IntegerGraph> network = {};
 };
 
 struct EmittedDesign {

@@ -22,6 +22,7 @@ const Register<TargetRecord> registered{{
     .modules = [] { return joined(carry_modules(), table_modules()); },
     .plain_modules = [] { return joined(plain_carry_modules(), plain_table_modules()); },
     .models = [] { return carry_cell_models() + table_cell_models(); },
+    .library = "+/xilinx/cells_sim.v",
 }};
 
 }  // namespace

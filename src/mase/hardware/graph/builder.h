@@ -75,6 +75,11 @@ class IntegerBuilder {
                    std::optional<IntegerGraph::Sliding> sliding = {}) {
     graph_.linear.push_back({layer_, inputs, outputs, std::move(sliding)});
   }
+  // It adds these values to those, or takes them from those, one by one.
+  void note_sum(const std::vector<IntegerId>& inputs, const std::vector<IntegerId>& others,
+                const std::vector<IntegerId>& outputs) {
+    graph_.linear.push_back({layer_, inputs, outputs, {}, others});
+  }
   void name(IntegerId a, const std::string& name);
   // A narrower interval that the caller has proved.
   void narrow(IntegerId a, const IntegerRange& range);

@@ -13,7 +13,6 @@
 
 #include "mase/base/registry.h"
 #include "mase/hardware/kernels/lanes.h"
-#include "mase/hardware/prove/bit_logic.h"
 
 namespace mase {
 
@@ -61,6 +60,8 @@ struct IntegerGraph {
     int layer = -1;
     std::vector<IntegerId> inputs, outputs;
     std::optional<Sliding> sliding = {};
+    // Added to (or taken from) the inputs one by one: what stands beside each of them.
+    std::vector<IntegerId> others = {};
   };
   std::vector<LinearLayer> linear = {};
 
@@ -122,10 +123,6 @@ struct IntegerOpRecord {
   // The result for every value of the operands' bits, the first operand's lowest: written as
   // look-up tables, and read back by trying them all.
   std::function<std::vector<int64_t>(const IntegerContext&)> entries = {};
-  // What it means bit by bit, for reading back operations of many bits; empty: all values of the
-  // operands are tried.
-  std::function<LogicWord(const IntegerContext&, BitLogic&, const std::vector<LogicWord>&)> logic =
-      {};
   // The right-hand side of the node's assignment. Empty: the emitter handles it (input, register).
   std::function<std::string(const IntegerContext&, const std::vector<VerilogOperand>&)> verilog =
       {};

@@ -129,8 +129,16 @@ class GraphLowering {
     return result;
   }
 
-  // The hardware's inputs: whatever codes the format has.
+  // The hardware's inputs: whatever codes the format has. What several read in one format are the
+  // same inputs.
   std::vector<IntegerId> source(const Node& node, NodeId from, const QuantizerPtr& format) {
+    for (size_t s = 0; s < given_.size(); ++s) {
+      const LoweredNetwork::Source& known = result_.sources[s];
+      if (known.node == from && known.quantizer->format == format->format &&
+          known.quantizer->config == format->config && !format->learned &&
+          !known.quantizer->learned)
+        return given_[s];
+    }
     const size_t count = features_of(from);
     const std::string& name = graph_.node(from).name;
     InputCodes codes = input_codes_of(*format, count, node.name);
@@ -142,6 +150,7 @@ class GraphLowering {
       result.push_back(input);
     }
     result_.sources.push_back({from, format, std::move(codes.fracs), codes.sign_bits});
+    given_.push_back(result);
     return result;
   }
 
@@ -170,6 +179,7 @@ class GraphLowering {
   const Graph& graph_;
   IntegerBuilder builder_;
   LoweredNetwork result_;
+  std::vector<std::vector<IntegerId>> given_;  // of every source
   // With the features they are of, before those that nothing needs are gone.
   std::vector<std::pair<IntegerId, LoweredNetwork::Wrapping>> wrapping_;
   std::vector<Shape> shapes_;

@@ -71,17 +71,6 @@ IntegerOpRecord record() {
     return chain_delay(width - plan.first) + (plan.second < width ? 1 : 0);
   };
   record.times = times;
-  record.logic = [](const IntegerContext& c, BitLogic& logic, const auto& in) {
-    LogicWord sum = logic.constant(c.number(1));
-    for (size_t k = 0; k < in.size(); ++k) {
-      const int64_t factor = c.number(k + first_factor);
-      LogicWord term = factor < 0 ? logic.negated(in[k]) : in[k];
-      const size_t shift = static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(factor)));
-      term.bits.insert(term.bits.begin(), shift, DecisionDiagram::never);
-      sum = logic.sum(sum, term);
-    }
-    return sum;
-  };
   record.cells = carry_cells_text;
   return record;
 }

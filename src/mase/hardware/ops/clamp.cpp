@@ -109,8 +109,6 @@ const Register<IntegerOpRecord> registered{{
     .frac = [](const IntegerContext& c) { return c.fracs[0]; },
     .luts = [](const IntegerContext& c) { return c.node.range.width() + 1; },
     .delay = [](const IntegerContext&) { return 1.5; },
-    .logic = [](const IntegerContext& c, BitLogic& logic,
-                const auto& in) { return logic.limited(in[0], c.number(0), c.number(1)); },
     .verilog = clamp_text,
     .cpp =
         []([[maybe_unused]] const IntegerContext& c, [[maybe_unused]] const auto& v) {
@@ -142,10 +140,6 @@ const Register<IntegerOpRecord> relu{{
           if (!operands[0].empty())
             for (double& time : bits) time = std::max(time, operands[0].back());
           return bits;
-        },
-    .logic =
-        [](const IntegerContext&, BitLogic& logic, const auto& in) {
-          return logic.choose(logic.sign(in[0]), logic.constant(0), in[0]);
         },
     .verilog = relu_text,
     .cpp = []([[maybe_unused]] const IntegerContext& c,

@@ -62,15 +62,6 @@ const Register<IntegerOpRecord> registered{{
           }
           return result;
         },
-    .logic =
-        [](const IntegerContext& c, BitLogic& logic, const auto& in) {
-          LogicWord result;
-          for (size_t k = 0; k < in.size(); ++k) {
-            const LogicWord part = logic.extended(in[k], static_cast<size_t>(c.number(k)));
-            result.bits.insert(result.bits.end(), part.bits.begin(), part.bits.end());
-          }
-          return result;
-        },
     .verilog =
         [](const IntegerContext& c, const auto& operands) {
           std::vector<std::string> parts;

@@ -33,10 +33,6 @@ const Register<IntegerOpRecord> registered{{
     .frac = [](const IntegerContext& c) { return c.fracs[0]; },
     .luts = [](const IntegerContext& c) { return c.node.range.width(); },
     .delay = [](const IntegerContext& c) { return chain_delay(c.node.range.width()); },
-    .logic =
-        [](const IntegerContext&, BitLogic& logic, const auto& in) {
-          return logic.choose(logic.sign(in[0]), logic.negated(in[0]), in[0]);
-        },
     .verilog = verilog,
     .cpp = [](const IntegerContext&,
               const auto& v) { return fmt::format("{0} < 0 ? -{0} : {0}", v[0]); },

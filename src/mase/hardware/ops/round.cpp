@@ -28,33 +28,6 @@ int64_t round_zero(int64_t value, int64_t drop) {
   return value < 0 ? -((-value) >> drop) : value >> drop;
 }
 
-// What is dropped, as a plain number.
-LogicWord dropped(const LogicWord& a, BitLogic& logic, size_t drop) {
-  return {logic.extended(a, drop).bits, false};
-}
-
-LogicWord even_logic(BitLogic& logic, const LogicWord& a, size_t drop) {
-  const LogicWord below = logic.sliced(a, drop), rest = dropped(a, logic, drop),
-                  half = logic.constant(int64_t{1} << (drop - 1));
-  DecisionDiagram& diagram = logic.diagram();
-  const Decision odd = below.bits.empty() ? DecisionDiagram::never : below.bits[0];
-  const Decision more = logic.less(half, rest), less = logic.less(rest, half);
-  const Decision up = diagram.either(more, diagram.both(diagram.inverse(less), odd));
-  return logic.sum(below, {{up}, false});
-}
-
-LogicWord away_logic(BitLogic& logic, const LogicWord& a, size_t drop) {
-  const LogicWord half = logic.constant(int64_t{1} << (drop - 1));
-  return logic.choose(logic.sign(a),
-                      logic.negated(logic.sliced(logic.sum(logic.negated(a), half), drop)),
-                      logic.sliced(logic.sum(a, half), drop));
-}
-
-LogicWord zero_logic(BitLogic& logic, const LogicWord& a, size_t drop) {
-  return logic.choose(logic.sign(a), logic.negated(logic.sliced(logic.negated(a), drop)),
-                      logic.sliced(a, drop));
-}
-
 std::string bit(const VerilogOperand& operand, int index) {
   return extended(operand, 0, index, index + 1);
 }
@@ -93,10 +66,9 @@ std::string zero_text(const IntegerContext& c, const std::vector<VerilogOperand>
 }
 
 using Function = int64_t (*)(int64_t, int64_t);
-using Logic = LogicWord (*)(BitLogic&, const LogicWord&, size_t);
 
 IntegerOpRecord record(const std::string& name, const std::string& summary, Function function,
-                       Logic logic, decltype(IntegerOpRecord::verilog) verilog) {
+                       decltype(IntegerOpRecord::verilog) verilog) {
   IntegerOpRecord result{
       .name = name,
       .summary = summary,
@@ -114,11 +86,6 @@ IntegerOpRecord record(const std::string& name, const std::string& summary, Func
       .frac = [](const IntegerContext& c) { return c.fracs[0] - static_cast<int>(c.number(0)); },
       .verilog = std::move(verilog),
   };
-  if (logic)
-    result.logic = [logic](const IntegerContext& c, BitLogic& bits,
-                           const std::vector<LogicWord>& in) {
-      return logic(bits, in[0], static_cast<size_t>(c.number(0)));
-    };
   result.cpp = [name](const IntegerContext& c, const std::vector<std::string>& v) {
     const int64_t drop = c.number(0), half = int64_t{1} << (drop - 1);
     if (name == "floor") return fmt::format("down({}, {})", v[0], drop);
@@ -156,17 +123,17 @@ IntegerOpRecord record(const std::string& name, const std::string& summary, Func
 }
 
 const Register<IntegerOpRecord> registered{
-    record("floor", "a 2^-drop rounded down: a slice", floor_shift, nullptr,
+    record("floor", "a 2^-drop rounded down: a slice", floor_shift,
            [](const IntegerContext& c, const auto& operands) {
              const int drop = static_cast<int>(c.number(0));
              return extended(operands[0], 0, drop, drop + std::max(1, c.node.range.width()));
            })};
 const Register<IntegerOpRecord> even{
-    record("round_even", "a 2^-drop to nearest, ties to even", round_even, even_logic, even_text)};
-const Register<IntegerOpRecord> away{record(
-    "round_away", "a 2^-drop to nearest, ties away from zero", round_away, away_logic, away_text)};
+    record("round_even", "a 2^-drop to nearest, ties to even", round_even, even_text)};
+const Register<IntegerOpRecord> away{
+    record("round_away", "a 2^-drop to nearest, ties away from zero", round_away, away_text)};
 const Register<IntegerOpRecord> zero{
-    record("round_zero", "a 2^-drop toward zero", round_zero, zero_logic, zero_text)};
+    record("round_zero", "a 2^-drop toward zero", round_zero, zero_text)};
 
 }  // namespace
 }  // namespace mase::round_integer_op

@@ -87,10 +87,6 @@ const Register<IntegerOpRecord> registered{{
     .frac = [](const IntegerContext&) { return 0; },
     .luts = compare_luts,
     .delay = [](const IntegerContext& c) { return 1 + (c.ranges[0].width() + 7) / 8; },
-    .logic =
-        [](const IntegerContext&, BitLogic& logic, const auto& in) {
-          return LogicWord{{logic.less(in[0], in[1])}, false};
-        },
     .verilog = compare_text,
     .cpp =
         []([[maybe_unused]] const IntegerContext& c, [[maybe_unused]] const auto& v) {
@@ -115,8 +111,6 @@ const Register<IntegerOpRecord> select{{
     .frac = [](const IntegerContext& c) { return c.fracs[1]; },
     .luts = select_luts,
     .delay = [](const IntegerContext&) { return 1; },
-    .logic = [](const IntegerContext&, BitLogic& logic,
-                const auto& in) { return logic.choose(logic.any(in[0]), in[1], in[2]); },
     .verilog =
         [](const IntegerContext& c, const auto& operands) {
           const int width = std::max(1, c.node.range.width());

@@ -1,83 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/hardware/prove/certificate.h"
 
-#include <algorithm>
+#include <bit>
 #include <filesystem>
+#include <set>
 
 #include "mase/base/file.h"
 #include "mase/hardware/emit/design_folder.h"
 #include "mase/hardware/tools/tool.h"
+#include "mase/hardware/verify/token_flow.h"
 
 namespace mase {
-namespace {
-
-constexpr int64_t most_latency = 1 << 16;
-
-EmittedDesign ports_of(const GraphModule& module) {
-  EmittedDesign design;
-  design.latency = module.latency;
-  design.clocked = module.latency > 0;
-  design.valid = module.valid;
-  for (const IntegerId id : module.graph.inputs)
-    design.input_bits += std::max(1, module.graph.at(id).range.width());
-  for (const IntegerId id : module.graph.outputs)
-    design.output_bits += std::max(1, module.graph.at(id).range.width());
-  design.signals = module.signals;
-  return design;
-}
-
-}  // namespace
 
 Value certificate_of(const std::vector<GraphModule>& modules) {
   List list;
-  for (const GraphModule& module : modules)
-    list.push_back(Dict{{"module", module.name},
-                        {"latency_cycles", module.latency},
-                        {"valid", module.valid},
-                        {"target", module.target},
-                        {"graph", to_text(module.graph)},
-                        {"signals", Value::of(module.signals)}});
+  for (const GraphModule& module : modules) {
+    Dict one{{"module", module.name},          {"latency_cycles", module.latency},
+             {"valid", module.valid},          {"target", module.target},
+             {"graph", to_text(module.graph)}, {"signals", Value::of(module.signals)}};
+    if (module.network) one.set("network", to_text(*module.network));
+    list.push_back(std::move(one));
+  }
   return Dict{{"modules", std::move(list)}};
 }
 
-std::vector<GraphModule> certificate_from(const Value& certificate, const std::string& place) {
-  std::vector<GraphModule> modules;
-  const auto refuse = [&](const std::string& cause) {
-    throw Error(place, cause, "emit the design again (ch emit)");
-  };
-  for (const Value& one : certificate["modules"].as_list("modules")) {
-    GraphModule module;
-    module.name = one["module"].as_string("module");
-    if (!is_module_name(module.name))
-      refuse(fmt::format("'{}' is no name of a module", printable(module.name)));
-    const int64_t latency = one["latency_cycles"].as_int("latency_cycles");
-    if (latency < 0 || latency > most_latency)
-      refuse(fmt::format("latency_cycles of {} is {}", module.name, latency));
-    module.latency = static_cast<int>(latency);
-    module.valid = one["valid"].as_bool("valid");
-    module.target = one["target"].as_string("target");
-    module.graph = integer_graph_from_text(one["graph"].as_string("graph"), place);
-    verify(module.graph);
-    for (const Value& name : one["signals"].as_list("signals"))
-      module.signals.push_back(name.as_string("signals"));
-    if (module.signals.size() != module.graph.nodes.size())
-      refuse(fmt::format("{} has {} signals for {} nodes", module.name, module.signals.size(),
-                         module.graph.nodes.size()));
-    modules.push_back(std::move(module));
-  }
-  if (modules.empty()) refuse("names no module");
-  return modules;
-}
-
-std::vector<CheckedModule> check_modules(const std::vector<GraphModule>& modules,
+std::vector<CheckedModule> check_modules(const std::vector<ModuleClaim>& claims,
                                          const std::string& folder) {
   require_tool("yosys");
   std::vector<CheckedModule> results;
-  for (const GraphModule& module : modules) {
-    CheckedModule result{module.name, module.graph.nodes.size(), {}};
+  for (const ModuleClaim& claim : claims) {
+    CheckedModule result{claim.name, claim.graph.nodes.size(), {}};
     try {
-      result.proof = read_back(module.graph, ports_of(module),
-                               module_netlist(folder, module.name, module.target));
+      result.proof = check_module(claim, module_netlist(folder, claim.name, claim.target));
     } catch (const Error& error) {
       if (error.cause() == "was interrupted") throw;
       result.proof.fault = error.what();
@@ -87,13 +41,95 @@ std::vector<CheckedModule> check_modules(const std::vector<GraphModule>& modules
   return results;
 }
 
-std::vector<CheckedModule> check_folder(const std::string& folder) {
+namespace {
+
+std::string certificate_path(const std::string& folder) {
   const std::string place = (std::filesystem::path(folder) / "certificate.json").string();
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(place, ignored))
     throw Error(folder.empty() ? "." : folder, "has no certificate.json",
                 "emit the design again (ch emit); those of earlier versions have none");
-  return check_modules(certificate_from(read_json(place), place), folder);
+  return place;
+}
+
+}  // namespace
+
+std::vector<ModuleClaim> folder_claims(const std::string& folder) {
+  const std::string place = certificate_path(folder);
+  return module_claims(read_json(place), place);
+}
+
+std::optional<CheckedFlow> check_flow(const Value& claimed, const std::string& folder) {
+  if (claimed.is_null()) return {};
+  require_tool("yosys");
+  const std::string place = folder + "/manifest.json";
+  const FlowClaim flow = flow_claim(claimed, place);
+  for (const FlowStage& stage : flow.stages)
+    if (!is_module_name(stage.module)) throw Error(place, "a stage's name is none of a module");
+  if (!is_module_name(flow.top)) throw Error(place, "the top's name is none of a module");
+  CheckedFlow result;
+  const auto note = [&](const std::string& module, const ControlProof& proof) {
+    result.states += proof.states;
+    if (!proof.fault.empty() && result.fault.empty()) {
+      result.module = module;
+      result.fault = proof.fault;
+    }
+    if (!proof.unknown.empty()) result.open.push_back(module + ": " + proof.unknown);
+  };
+  const auto checked = [&](const std::string& module, const auto& check) {
+    try {
+      note(module, check());
+    } catch (const Error& error) {
+      if (error.cause() == "was interrupted") throw;
+      note(module, {0, error.what(), ""});
+    }
+  };
+  std::set<int64_t> depths, parts;
+  for (const FlowStage& stage : flow.stages) {
+    checked(stage.module, [&] {
+      return check_stage_control(control_netlist(folder, stage.module, {}), stage.schedule);
+    });
+    ++result.stages;
+    for (const FlowEdge& edge : stage.sources) {
+      depths.insert(edge.depth);
+      result.queues += edge.parts > 1 ? 2 : 1;
+      if (edge.parts == 1) continue;
+      depths.insert(2);
+      parts.insert(edge.parts);
+    }
+  }
+  for (const int64_t depth : depths)
+    checked(depth == 2 ? "skid_buffer" : "fifo", [&] {
+      if (depth == 2)
+        return check_queue(control_netlist(folder, "skid_buffer", {{"DATA_WIDTH", "2"}}), 2);
+      const int bits = std::bit_width(static_cast<uint64_t>(depth - 1));
+      return check_queue(control_netlist(folder, "fifo",
+                                         {{"DATA_WIDTH", "1"},
+                                          {"DEPTH", std::to_string(depth)},
+                                          {"INDEX_WIDTH", std::to_string(bits)},
+                                          {"LAST", fmt::format("{}'d{}", bits, depth - 1)}}),
+                         depth);
+    });
+  for (const int64_t count : parts)
+    checked("elements", [&] {
+      const int bits = std::bit_width(static_cast<uint64_t>(count - 1));
+      return check_parts(control_netlist(folder, "elements",
+                                         {{"DATA_WIDTH", "1"},
+                                          {"COUNT", std::to_string(count)},
+                                          {"INDEX_WIDTH", std::to_string(bits)},
+                                          {"LAST", fmt::format("{}'d{}", bits, count - 1)}}),
+                         count);
+    });
+  checked(flow.top, [&] {
+    return ControlProof{0, wiring_fault(flow, control_netlist(folder, flow.top, {})), ""};
+  });
+  note(flow.top, {0, flow_fault(flow), ""});
+  return result;
+}
+
+Value folder_flow(const std::string& folder) {
+  const Value manifest = read_json((std::filesystem::path(folder) / "manifest.json").string());
+  return manifest.is_dict() ? manifest["flow"] : Value{};
 }
 
 }  // namespace mase

@@ -65,40 +65,48 @@ struct Way {
 };
 using Ways = std::vector<std::map<int, Way>>;
 
-// What the stage may take at once if so many elements come.
+// What the stage may take at once of so many elements.
 std::vector<int> taken(const StreamStage& stage, int given) {
-  if (stage.windows)
-    return given == stage.channels() ? std::vector<int>{given} : std::vector<int>{};
   std::vector<int> result;
   for (const int before : divisors(given))
     if (stage.inputs() % before == 0) result.push_back(before);
   return result;
 }
 
-Ways find_ways(const std::vector<StreamStage>& stages, int64_t cycles, Multipliers multipliers) {
+// Whether it takes what the stage before it gives at once, however many elements that are: neither
+// a position of a plane, nor what others read too.
+bool follows(const StreamNetwork& network, size_t k) {
+  const StreamSource& source = network.stages[k].sources[0];
+  return source.stage < 0 ? k == 0 && !network.whole_inputs && !network.stages[0].windows
+                          : !network.stages[static_cast<size_t>(source.stage)].whole;
+}
+
+Ways find_ways(const StreamNetwork& network, int64_t cycles, Multipliers multipliers) {
+  const std::vector<StreamStage>& stages = network.stages;
   Ways ways(stages.size() + 1);
-  if (stages[0].windows)
-    ways[0][stages[0].channels()] = {};
-  else
+  if (follows(network, 0))
     for (const int p : divisors(stages[0].inputs())) ways[0][p] = {};
+  else
+    ways[0][network.channels] = {};
   for (size_t k = 0; k < stages.size(); ++k) {
     const StreamStage& stage = stages[k];
     const StageWidths widths(stage, multipliers);
-    const bool plane_before = k > 0 && stages[k - 1].windows;
-    for (const auto& [given, way] : ways[k])
-      for (const int before : plane_before ? taken(stage, given) : std::vector<int>{given})
+    for (const auto& [last, way] : ways[k]) {
+      const int given = follows(network, k) ? last : stage.sources[0].count;
+      std::vector<int> befores = {stage.windows ? stage.channels() : given};
+      if (!stage.windows && !follows(network, k)) befores = taken(stage, given);
+      for (const int before : befores)
         for (const int after :
-             stage.windows ? std::vector<int>{stage.outputs()} : divisors(stage.outputs())) {
+             stage.whole ? std::vector<int>{stage.outputs()} : divisors(stage.outputs())) {
           if (!stage.windows &&
               static_cast<int64_t>(stage.inputs() / before) * (stage.outputs() / after) > cycles)
             continue;
-          if (k + 1 < stages.size() && stages[k + 1].windows && after != stages[k + 1].channels())
-            continue;
           const double area =
               way.area + (stage.windows ? 0 : stage_area(stage, widths, before, after));
-          const auto [entry, fresh] = ways[k + 1].try_emplace(after, Way{area, before, given});
-          if (!fresh && area < entry->second.area) entry->second = {area, before, given};
+          const auto [entry, fresh] = ways[k + 1].try_emplace(after, Way{area, before, last});
+          if (!fresh && area < entry->second.area) entry->second = {area, before, last};
         }
+    }
     if (ways[k + 1].empty())
       throw Error("--cycles", fmt::format("no row every {} cycles", cycles), "give more cycles");
   }
@@ -144,24 +152,30 @@ void cost_vector(const StreamStage& stage, StagePlan& plan, Multipliers multipli
 
 // Depths with which no stage ever waits for a buffer longer than the rows allow: what waits when
 // none is limited, then as little as keeps the interval.
-void find_buffers(const std::vector<StreamStage>& stages, StreamPlan& plan, int64_t wanted) {
-  const StreamTiming free = run_timing(stages, plan.stages, wanted, true);
-  for (size_t k = 1; k < stages.size(); ++k)
-    plan.stages[k].buffer = std::max<int64_t>(2, free.most[k]);
+void find_buffers(const StreamNetwork& network, StreamPlan& plan, int64_t wanted) {
+  const StreamTiming free = run_timing(network, plan.stages, wanted, true);
+  std::vector<std::pair<int64_t*, int64_t>> buffers;
+  for (size_t k = 0; k < plan.stages.size(); ++k)
+    for (size_t i = 0; i < plan.stages[k].buffers.size(); ++i) {
+      // Alone before the first stage nothing has to wait.
+      if (network.stages[k].sources[i].stage < 0 && !network.whole_inputs) continue;
+      buffers.emplace_back(&plan.stages[k].buffers[i], free.most[k][i]);
+    }
+  for (const auto& [depth, most] : buffers) *depth = std::max<int64_t>(2, most);
   const auto keeps_up = [&] {
-    return run_timing(stages, plan.stages, 0, false).interval <= wanted;
+    return run_timing(network, plan.stages, 0, false).interval <= wanted;
   };
   if (!keeps_up()) return;
-  for (size_t k = 1; k < stages.size(); ++k) {
-    int64_t low = 2, high = plan.stages[k].buffer;  // high keeps up
+  for (const auto& [depth, most] : buffers) {
+    int64_t low = 2, high = *depth;  // high keeps up
     while (low < high) {
-      plan.stages[k].buffer = (low + high) / 2;
+      *depth = (low + high) / 2;
       if (keeps_up())
-        high = plan.stages[k].buffer;
+        high = *depth;
       else
-        low = plan.stages[k].buffer + 1;
+        low = *depth + 1;
     }
-    plan.stages[k].buffer = high;
+    *depth = high;
   }
 }
 
@@ -171,7 +185,7 @@ int64_t default_cycles(const StreamNetwork& network) {
   int64_t cycles = 0;
   for (const StreamStage& stage : network.stages)
     if (stage.windows) cycles = std::max(cycles, WindowScan(*stage.windows).positions());
-  return cycles == 0 ? 64 : cycles;
+  return cycles <= 1 ? 64 : cycles;
 }
 
 StreamPlan plan_stream(const StreamNetwork& network, int64_t cycles, Multipliers multipliers) {
@@ -187,7 +201,7 @@ StreamPlan plan_stream(const StreamNetwork& network, int64_t cycles, Multipliers
                               printable(stage.name), least),
                   fmt::format("give at least {}", default_cycles(network)));
   }
-  const Ways ways = find_ways(stages, cycles, multipliers);
+  const Ways ways = find_ways(network, cycles, multipliers);
   StreamPlan plan;
   const auto best =
       std::min_element(ways.back().begin(), ways.back().end(),
@@ -201,6 +215,15 @@ StreamPlan plan_stream(const StreamNetwork& network, int64_t cycles, Multipliers
     plan.stages[k].after = after;
     after = way.given;
   }
+  plan.given = after;
+  for (size_t k = 0; k < stages.size(); ++k)
+    for (const StreamSource& source : stages[k].sources) {
+      const bool alone = source.stage < 0 ? !network.whole_inputs : follows(network, k);
+      plan.stages[k].given.push_back(!alone             ? source.count
+                                     : source.stage < 0 ? plan.given
+                                                        : plan.stages[k - 1].after);
+      plan.stages[k].buffers.push_back(2);
+    }
   plan.latency = 1;
   for (size_t k = 0; k < stages.size(); ++k) {
     const StreamStage& stage = stages[k];
@@ -222,18 +245,21 @@ StreamPlan plan_stream(const StreamNetwork& network, int64_t cycles, Multipliers
     plan.interval = std::max(plan.interval, own.cycles);
   }
   if (planes) {
-    find_buffers(stages, plan, plan.interval);
-    const StreamTiming timing = run_timing(stages, plan.stages, 0, false);
+    find_buffers(network, plan, plan.interval);
+    const StreamTiming timing = run_timing(network, plan.stages, 0, false);
+    MASE_CHECK(!timing.stuck, "a stream that comes to no end");
     plan.interval = timing.interval;
     plan.latency = timing.latency;
   }
   for (size_t k = 0; k < stages.size(); ++k) {
     StagePlan& own = plan.stages[k];
-    const int64_t beat = (k == 0 ? own.before : plan.stages[k - 1].after) * stages[k].in.width;
-    if (own.buffer > 2)
-      own.memory_bits += own.buffer * beat;
-    else if (planes)
-      own.registers += 2 * beat;
+    for (size_t i = 0; i < own.buffers.size(); ++i) {
+      const int64_t beat = own.given[i] * stages[k].in.width;
+      if (own.buffers[i] > 2)
+        own.memory_bits += own.buffers[i] * beat;
+      else if (planes)
+        own.registers += 2 * beat;
+    }
     plan.luts += own.luts;
     plan.dsps += own.dsps;
     plan.registers += own.registers;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a network's stages share clock cycles: what passes between them at once, how the sums of each
 // are made, and the buffers between them, from a model of every stage's handshakes that is run
-// clock cycle by clock cycle.
+// clock cycle by clock cycle. What several stages read, all of them take in the same clock cycle; a
+// stage that reads two takes both at once.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +33,17 @@ struct StagePlan {
   int before = 1, after = 1;
   std::optional<WindowProducts> products = {};  // of a stage over windows, if it has sums
   int64_t cycles = 0;                           // for a row, if nothing stalls
-  int64_t buffer = 2;                           // beats that may wait before it
-  double luts = 0;                              // what Yosys makes of it, by a model
-  int64_t dsps = 0, registers = 0;              // multiplier blocks, bits
-  int64_t memory_bits = 0;                      // rows, lines and weights in memories
+  // Of each source: elements of a beat that comes, and how many beats may wait.
+  std::vector<int> given = {};
+  std::vector<int64_t> buffers = {};
+  double luts = 0;                  // what Yosys makes of it, by a model
+  int64_t dsps = 0, registers = 0;  // multiplier blocks, bits
+  int64_t memory_bits = 0;          // rows, lines and weights in memories
 };
 
 struct StreamPlan {
   std::vector<StagePlan> stages;
+  int given = 1;         // elements of a beat of the inputs
   int64_t interval = 0;  // cycles between rows, by the run of the model
   int64_t latency = 0;   // from a row's first beat to its last result, nothing stalled
   double area = 0;       // what it was chosen by: multipliers, sums and tables of weights
@@ -56,9 +60,10 @@ StreamPlan plan_stream(const StreamNetwork& network, int64_t cycles,
 // cycle. With `interval` 0 rows are offered at once, else so many cycles apart.
 struct StreamTiming {
   int64_t interval = 0, latency = 0;
-  std::vector<int64_t> most;  // beats that waited before every stage
+  std::vector<std::vector<int64_t>> most;  // beats that waited before every stage, by source
+  bool stuck = false;                      // buffers are too small for what goes side by side
 };
-StreamTiming run_timing(const std::vector<StreamStage>& stages, const std::vector<StagePlan>& plans,
+StreamTiming run_timing(const StreamNetwork& network, const std::vector<StagePlan>& plans,
                         int64_t interval, bool unlimited);
 
 }  // namespace mase

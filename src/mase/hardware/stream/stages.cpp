@@ -42,45 +42,122 @@ void each_tap(const Sliding& s, int64_t result, const Visit& visit) {
     }
 }
 
-// Finds the stages of a graph, one layer after another. `stream_` are the values that the next
-// stage is given, in their order; -1 for those that nothing reads.
+// What a layer reads of one source: values position by position, the channels of each.
+struct ReadValues {
+  std::vector<IntegerId> values;  // -1 for those that nothing reads
+  StreamSource source;
+};
+
+// Finds the stages of a graph in the order of its layers. `stream_` are the values that the stage
+// at hand is given, in their order; -1 for those that nothing reads.
 class StageFinder {
  public:
   explicit StageFinder(const IntegerGraph& graph) : graph_(graph) {}
 
   StreamNetwork run() {
     if (graph_.linear.empty()) refuse_stream(graph_, "it has no linear layers");
+    find_sources();
     begin();
     for (size_t k = 0; k < graph_.linear.size(); ++k) add_stage(k);
     std::vector<StreamStage>& stages = network_.stages;
-    for (size_t k = stages.size(); k-- > 1;)
-      if (stages[k].largest && stages[k - 1].windows) move_before_largest(stages[k - 1], stages[k]);
-    for (size_t k = 1; k < stages.size(); ++k) {
-      stages[k].in = stages[k - 1].out;
-      if (stages[k].largest && does_nothing(stages[k].graphs)) stages[k].out = stages[k].in;
+    for (size_t k = stages.size(); k-- > 1;) {
+      const int before = stages[k].sources[0].stage;
+      if (stages[k].largest && before >= 0 && stages[whole(before)].windows &&
+          readers_of(stages, before).size() == 1)
+        move_before_largest(stages[whole(before)], stages[k]);
+    }
+    const ElementType inputs = stages[0].in;
+    for (StreamStage& stage : stages) {
+      stage.in = given_type(stage, stages, inputs);
+      if (stage.largest && does_nothing(stage.graphs)) stage.out = stage.in;
     }
     return std::move(network_);
   }
 
  private:
+  // One list of operands of a layer, or the network's outputs.
+  struct Reader {
+    size_t layer = 0, operand = 0;
+    const std::vector<IntegerId>* values = nullptr;
+    bool slides = false, adds = false, ends = false;
+  };
+
   const std::string& name_of(const LinearLayer& layer) const {
     return graph_.layers[whole(layer.layer)];
   }
 
-  // The order of the network's inputs.
-  void begin() {
-    const LinearLayer& first = graph_.linear[0];
-    stream_ = graph_.inputs;
-    for (const IntegerId id : first.inputs)
-      if (id >= 0 && std::find(stream_.begin(), stream_.end(), id) == stream_.end())
-        refuse_stream(graph_,
-                      fmt::format("{} does not read the inputs as they are", name_of(first)));
-    if (first.sliding) {
-      if (first.inputs.size() != stream_.size())
-        refuse_stream(graph_, fmt::format("{} does not read all inputs", name_of(first)));
-      stream_ = first.inputs;
+  // Of both sources what holds all.
+  static ElementType given_type(const StreamStage& stage, const std::vector<StreamStage>& stages,
+                                const ElementType& inputs) {
+    std::vector<IntegerRange> ranges;
+    for (const StreamSource& source : stage.sources)
+      ranges.push_back((source.stage < 0 ? inputs : stages[whole(source.stage)].out).range());
+    return element_of(ranges);
+  }
+
+  // Which stage's sums, or the inputs (-1), values are made of; the first one says it.
+  int source_of(const std::vector<IntegerId>& values, const std::string& reader) const {
+    for (const IntegerId value : values) {
+      std::vector<IntegerId> open = {value};
+      std::map<IntegerId, bool> seen;
+      while (!open.empty()) {
+        const IntegerId at = open.back();
+        open.pop_back();
+        if (at < 0 || !seen.emplace(at, true).second) continue;
+        if (const auto owner = owners_.find(at); owner != owners_.end()) return owner->second;
+        if (!graph_.at(at).op->evaluate) return -1;
+        for (const IntegerId input : graph_.at(at).inputs) open.push_back(input);
+      }
     }
-    network_.input_order = places_in(stream_, graph_.inputs);
+    refuse_stream(graph_, fmt::format("what {} reads is constant", reader));
+  }
+
+  // Who reads the inputs (at 0) and every stage (behind it).
+  void find_sources() {
+    const size_t count = graph_.linear.size();
+    readers_.resize(count + 1);
+    for (size_t k = 0; k < count; ++k) {
+      const LinearLayer& layer = graph_.linear[k];
+      const bool adds = !layer.others.empty();
+      size_t operand = 0;
+      for (const std::vector<IntegerId>* list : {&layer.inputs, &layer.others})
+        if (!list->empty())
+          readers_[whole(source_of(*list, name_of(layer)) + 1)].push_back(
+              {k, operand++, list, layer.sliding.has_value(), adds, false});
+      reads_.emplace_back(operand);
+      for (const IntegerId sum : layer.outputs)
+        if (sum >= 0) owners_.emplace(sum, static_cast<int>(k));
+    }
+    const int last = source_of(graph_.outputs, "the output");
+    if (last != static_cast<int>(count) - 1)
+      refuse_stream(graph_, "its results are not those of its last layer");
+    readers_.back().push_back({count, 0, &graph_.outputs, false, false, true});
+    for (size_t k = 0; k + 1 < readers_.size(); ++k)
+      if (readers_[k + 1].empty())
+        refuse_stream(graph_,
+                      fmt::format("nothing reads what {} computes", name_of(graph_.linear[k])));
+  }
+
+  // The order of the network's inputs: that of a layer with windows, if one reads them.
+  void begin() {
+    std::vector<IntegerId> order = graph_.inputs;
+    network_.channels = static_cast<int>(order.size());
+    for (const Reader& reader : readers_[0])
+      if (reader.slides) {
+        order = *reader.values;
+        network_.channels = static_cast<int>(graph_.linear[reader.layer].sliding->channels);
+      }
+    network_.input_order = places_in(order, graph_.inputs);
+    network_.whole_inputs = readers_[0].size() > 1 || readers_[0][0].adds;
+    for (const Reader& reader : readers_[0]) {
+      const std::string& name = name_of(graph_.linear[reader.layer]);
+      if (reader.slides && *reader.values != order)
+        refuse_stream(graph_, fmt::format("{} does not read all inputs in their order", name));
+      for (const IntegerId id : *reader.values)
+        if (id >= 0 && std::find(order.begin(), order.end(), id) == order.end())
+          refuse_stream(graph_, fmt::format("{} does not read the inputs as they are", name));
+      reads_[reader.layer][reader.operand] = {order, {-1, 0, network_.channels}};
+    }
   }
 
   // Which of `list` every value is; equal ones in their order.
@@ -99,22 +176,66 @@ class StageFinder {
     return result;
   }
 
+  // A sum of two values as windows of one position over the channels of both.
+  LinearLayer summed(const LinearLayer& layer, const std::vector<ReadValues>& read) const {
+    const size_t channels = whole(read[0].source.count), all = read[0].values.size();
+    if (read[1].values.size() != all || whole(read[1].source.count) != channels)
+      refuse_stream(graph_, fmt::format("{} adds planes of different sizes", name_of(layer)));
+    LinearLayer result = layer;
+    result.others.clear();
+    result.inputs.clear();
+    const auto positions = static_cast<int64_t>(all / channels);
+    std::map<IntegerId, size_t> places;
+    for (size_t k = 0; k < all; ++k) places.emplace(read[0].values[k], k);
+    for (size_t p = 0; p < all / channels; ++p)
+      for (const ReadValues& one : read)
+        for (size_t c = 0; c < channels; ++c) result.inputs.push_back(one.values[p * channels + c]);
+    result.outputs.assign(all, -1);
+    for (size_t k = 0; k < layer.outputs.size(); ++k) {
+      const auto place = places.find(layer.inputs[k]);
+      if (place == places.end())
+        refuse_stream(graph_, fmt::format("{} adds constants", name_of(layer)));
+      result.outputs[place->second] = layer.outputs[k];
+    }
+    const auto one = static_cast<int64_t>(channels);
+    result.sliding = Sliding{.channels = 2 * one,
+                             .results = one,
+                             .size = {1, positions},
+                             .kernel = {1, 1},
+                             .stride = {1, 1},
+                             .before = {0, 0},
+                             .after = {0, 0},
+                             .dilation = {1, 1},
+                             .result = {1, positions}};
+    return result;
+  }
+
   void add_stage(size_t k) {
-    const LinearLayer& layer = graph_.linear[k];
+    LinearLayer layer = graph_.linear[k];
     StreamStage stage;
     stage.name = name_of(layer);
+    const std::vector<ReadValues>& read = reads_[k];
+    if (!layer.others.empty()) {
+      layer = summed(graph_.linear[k], read);
+      stream_ = layer.inputs;
+    } else {
+      stream_ = read.at(0).values;
+    }
+    for (const ReadValues& one : read) stage.sources.push_back(one.source);
     stage.windows = layer.sliding;
     stage.largest = layer.sliding && layer.sliding->largest;
     if (stage.windows && layer.inputs.size() != stream_.size())
       refuse_stream(graph_, fmt::format("{} reads {} values of {}", stage.name, layer.inputs.size(),
                                         stream_.size()));
-    const LinearLayer* const next = k + 1 < graph_.linear.size() ? &graph_.linear[k + 1] : nullptr;
     std::map<IntegerId, size_t> sums;
     for (size_t o = 0; o < layer.outputs.size(); ++o)
       if (layer.outputs[o] >= 0) sums.try_emplace(layer.outputs[o], o);
     if (sums.empty()) refuse_stream(graph_, fmt::format("{} has constant outputs", stage.name));
-    const std::vector<IntegerId> ends = stage.windows ? plane_ends(stage, layer, sums, next)
-                                                      : vector_ends(stage, layer, sums, next);
+    const std::vector<Reader>& readers = readers_[k + 1];
+    stage.whole = stage.windows || readers.size() > 1 || readers[0].adds || readers[0].slides ||
+                  readers[0].layer != k + 1;
+    const std::vector<IntegerId> ends = stage.windows ? plane_ends(stage, layer, sums, readers)
+                                                      : vector_ends(stage, layer, sums, readers);
     std::vector<IntegerRange> in_ranges, out_ranges;
     for (const IntegerId id : stream_) {
       if (id < 0) continue;
@@ -129,19 +250,38 @@ class StageFinder {
     // Functions may have wider results than single features.
     for (const IntegerGraph& function : stage.graphs)
       out_ranges.push_back(function.at(function.outputs[0]).range);
-    stage.in = network_.stages.empty() ? element_of(in_ranges) : network_.stages.back().out;
+    stage.in = element_of(in_ranges);
     stage.out = element_of(out_ranges);
     network_.stages.push_back(std::move(stage));
-    stream_ = ends;
-    if (!next) network_.output_order = places_in(ends, graph_.outputs);
   }
 
-  // A layer on a vector: what is read of it, in the reader's order.
+  // What a reader is given of stage k: so many of its results' elements from the first on.
+  void give(size_t k, const Reader& reader, std::vector<IntegerId> values, size_t first,
+            size_t count) {
+    if (reader.ends) {
+      network_.output_order = places_in(values, graph_.outputs);
+      return;
+    }
+    reads_[reader.layer][reader.operand] = {
+        std::move(values), {static_cast<int>(k), static_cast<int>(first), static_cast<int>(count)}};
+  }
+
+  // A layer on a vector: what is read of it, in the readers' order.
   std::vector<IntegerId> vector_ends(StreamStage& stage, const LinearLayer& layer,
                                      const std::map<IntegerId, size_t>& sums,
-                                     const LinearLayer* next) {
-    std::vector<IntegerId> ends = next ? next->inputs : graph_.outputs;
-    if (next && !next->sliding) ends.erase(std::remove(ends.begin(), ends.end(), -1), ends.end());
+                                     const std::vector<Reader>& readers) {
+    const size_t k = network_.stages.size();
+    std::vector<IntegerId> ends;
+    for (const Reader& reader : readers) {
+      std::vector<IntegerId> own = *reader.values;
+      if (!reader.ends && !reader.slides && !reader.adds)
+        own.erase(std::remove(own.begin(), own.end(), -1), own.end());
+      // Lists that stand there already are given once.
+      const auto known = std::search(ends.begin(), ends.end(), own.begin(), own.end());
+      const auto first = static_cast<size_t>(known - ends.begin());
+      if (known == ends.end()) ends.insert(ends.end(), own.begin(), own.end());
+      give(k, reader, own, first, own.size());
+    }
     if (ends.empty())
       refuse_stream(graph_, fmt::format("nothing that {} computes is read", stage.name));
     std::vector<StageFunction> wanted;
@@ -162,33 +302,47 @@ class StageFinder {
     return ends;
   }
 
-  // A layer over windows: all channels at every position, whether they are read there or not.
-  std::vector<IntegerId> plane_ends(StreamStage& stage, const LinearLayer& layer,
-                                    const std::map<IntegerId, size_t>& sums,
-                                    const LinearLayer* next) {
-    const Sliding& s = *stage.windows;
-    const size_t positions = whole(s.result[0] * s.result[1]);
-    MASE_CHECK(layer.outputs.size() == positions * whole(s.results), "{} sums",
-               layer.outputs.size());
-    // Of every channel that is read, and of every position: the value.
-    std::vector<std::vector<IntegerId>> channels;
+  // Of every channel of a plane that a reader wants, and of every position: the value.
+  std::vector<std::vector<IntegerId>> channels_of(const StreamStage& stage,
+                                                  const std::map<IntegerId, size_t>& sums,
+                                                  const Reader& reader, size_t positions) {
     std::vector<IntegerId> read;
-    if (next && next->sliding)
-      read = next->inputs;
-    else if (!next && graph_.outputs.size() % positions == 0)
-      read = lies_by_position(sums, graph_.outputs, whole(s.results), positions)
+    if (reader.slides)
+      read = *reader.values;
+    else if (reader.ends && graph_.outputs.size() % positions == 0)
+      read = lies_by_position(sums, graph_.outputs, whole(stage.windows->results), positions)
                  ? graph_.outputs
                  : by_position(graph_.outputs,
                                static_cast<int64_t>(graph_.outputs.size() / positions));
-    if (!read.empty()) {
-      if (read.size() % positions != 0)
-        refuse_stream(graph_, fmt::format("what {} computes at {} positions is read as {} values",
-                                          stage.name, positions, read.size()));
-      channels.assign(read.size() / positions, std::vector<IntegerId>(positions, -1));
-      for (size_t k = 0; k < read.size(); ++k)
-        channels[k % channels.size()][k / channels.size()] = read[k];
-    } else {
-      channels = channels_read(stage, sums, next ? next->inputs : graph_.outputs, positions);
+    if (read.empty()) return channels_read(stage, sums, *reader.values, positions);
+    if (read.size() % positions != 0)
+      refuse_stream(graph_, fmt::format("what {} computes at {} positions is read as {} values",
+                                        stage.name, positions, read.size()));
+    std::vector<std::vector<IntegerId>> channels(read.size() / positions,
+                                                 std::vector<IntegerId>(positions, -1));
+    for (size_t k = 0; k < read.size(); ++k)
+      channels[k % channels.size()][k / channels.size()] = read[k];
+    return channels;
+  }
+
+  // A layer over windows: all channels at every position, whether they are read there or not.
+  std::vector<IntegerId> plane_ends(StreamStage& stage, const LinearLayer& layer,
+                                    const std::map<IntegerId, size_t>& sums,
+                                    const std::vector<Reader>& readers) {
+    const Sliding& s = *stage.windows;
+    const size_t positions = whole(s.result[0] * s.result[1]), k = network_.stages.size();
+    MASE_CHECK(layer.outputs.size() == positions * whole(s.results), "{} sums",
+               layer.outputs.size());
+    std::vector<std::vector<IntegerId>> channels;
+    for (const Reader& reader : readers) {
+      const std::vector<std::vector<IntegerId>> own = channels_of(stage, sums, reader, positions);
+      const auto known = std::search(channels.begin(), channels.end(), own.begin(), own.end());
+      const auto first = static_cast<size_t>(known - channels.begin());
+      if (known == channels.end()) channels.insert(channels.end(), own.begin(), own.end());
+      std::vector<IntegerId> values;
+      for (size_t p = 0; p < positions; ++p)
+        for (const std::vector<IntegerId>& channel : own) values.push_back(channel[p]);
+      give(k, reader, std::move(values), first, own.size());
     }
     std::vector<StageFunction> wanted;
     std::vector<size_t> used;  // of the sums' channels
@@ -318,6 +472,9 @@ class StageFinder {
   }
 
   const IntegerGraph& graph_;
+  std::map<IntegerId, int> owners_;             // of sums: the stage
+  std::vector<std::vector<Reader>> readers_;    // of the inputs, then of every stage
+  std::vector<std::vector<ReadValues>> reads_;  // of every layer: its operands
   std::vector<IntegerId> stream_;
   StreamNetwork network_;
 };
@@ -413,7 +570,43 @@ int StreamStage::sum_width() const {
   return signed_width(-most, most);
 }
 
+std::vector<std::pair<size_t, size_t>> readers_of(const std::vector<StreamStage>& stages,
+                                                  int source) {
+  std::vector<std::pair<size_t, size_t>> readers;
+  for (size_t k = 0; k < stages.size(); ++k)
+    for (size_t i = 0; i < stages[k].sources.size(); ++i)
+      if (stages[k].sources[i].stage == source) readers.emplace_back(k, i);
+  return readers;
+}
+
 StreamNetwork stream_network(const IntegerGraph& graph) { return StageFinder(graph).run(); }
+
+namespace {
+
+// What a stage is given: its sources' elements position by position.
+std::vector<int64_t> gathered(const StreamNetwork& network, const StreamStage& stage,
+                              const std::vector<std::vector<int64_t>>& given, size_t rows) {
+  const auto elements = [&](const StreamSource& source) {
+    return whole(source.stage < 0 ? network.channels
+                                  : network.stages[whole(source.stage)].outputs());
+  };
+  const StreamSource& first = stage.sources[0];
+  const std::vector<int64_t>& all = given[whole(first.stage + 1)];
+  if (stage.sources.size() == 1 && whole(first.count) == elements(first)) return all;
+  std::vector<int64_t> result;
+  const size_t positions = all.size() / rows / elements(first);
+  for (size_t p = 0; p < positions; ++p)
+    for (const StreamSource& source : stage.sources) {
+      const auto from =
+          given[whole(source.stage + 1)].begin() +
+          static_cast<std::ptrdiff_t>((p * elements(source) + whole(source.first)) * rows);
+      result.insert(result.end(), from,
+                    from + static_cast<std::ptrdiff_t>(whole(source.count) * rows));
+    }
+  return result;
+}
+
+}  // namespace
 
 std::vector<int64_t> run_stages(const StreamNetwork& network, const std::vector<int64_t>& rows) {
   const size_t in = network.input_order.size(), out = network.output_order.size();
@@ -422,14 +615,15 @@ std::vector<int64_t> run_stages(const StreamNetwork& network, const std::vector<
   std::vector<int64_t> results(count * out);
   for (size_t first = 0; first < count; first += block) {
     const size_t own = std::min(block, count - first);
-    std::vector<int64_t> codes(own * in);
+    std::vector<std::vector<int64_t>> given(1, std::vector<int64_t>(own * in));
     for (size_t k = 0; k < in; ++k)
       for (size_t row = 0; row < own; ++row)
-        codes[k * own + row] = rows[(first + row) * in + whole(network.input_order[k])];
-    for (const StreamStage& stage : network.stages) codes = run_stage(stage, codes, own);
+        given[0][k * own + row] = rows[(first + row) * in + whole(network.input_order[k])];
+    for (const StreamStage& stage : network.stages)
+      given.push_back(run_stage(stage, gathered(network, stage, given, own), own));
     for (size_t k = 0; k < out; ++k)
       for (size_t row = 0; row < own; ++row)
-        results[(first + row) * out + whole(network.output_order[k])] = codes[k * own + row];
+        results[(first + row) * out + whole(network.output_order[k])] = given.back()[k * own + row];
   }
   return results;
 }

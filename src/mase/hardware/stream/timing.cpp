@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "mase/hardware/stream/plan.h"
@@ -116,11 +117,22 @@ class VectorModel final : public StageModel {
   Finish finish_;
 };
 
-// A stage with the buffers before it: positions, and elements of them where it takes fewer.
-struct Place {
+// What stands between a source and a stage: positions, and elements of them where the stage takes
+// fewer at once.
+struct Edge {
   Buffer buffer, elements;
   int64_t choices = 1, choice = 0;
-  std::unique_ptr<StageModel> stage;
+  bool valid() const { return choices > 1 ? elements.valid() : buffer.valid(); }
+  void clock(bool put, bool given) {
+    bool taken = given;
+    if (choices > 1) {
+      const bool chosen = buffer.valid() && elements.ready();
+      elements.clock(chosen, given);
+      taken = chosen && ++choice == choices;
+      if (taken) choice = 0;
+    }
+    buffer.clock(put, taken);
+  }
 };
 
 }  // namespace
@@ -135,54 +147,72 @@ WindowScan::WindowScan(const IntegerGraph::Sliding& s) {
   }
 }
 
-StreamTiming run_timing(const std::vector<StreamStage>& stages, const std::vector<StagePlan>& plans,
+StreamTiming run_timing(const StreamNetwork& network, const std::vector<StagePlan>& plans,
                         int64_t interval, bool unlimited) {
   constexpr int64_t rows = 6;
-  std::vector<Place> places(stages.size());
+  const std::vector<StreamStage>& stages = network.stages;
+  std::vector<std::unique_ptr<StageModel>> models;
+  std::vector<std::vector<Edge>> edges(stages.size());
+  std::vector<std::vector<Edge*>> behind(stages.size() + 1);  // the inputs, then every stage
+  int64_t patience = 1000;                                    // cycles in which nothing moves
   for (size_t k = 0; k < stages.size(); ++k) {
-    Place& place = places[k];
-    place.buffer.depth = unlimited ? int64_t{1} << 40 : plans[k].buffer;
-    const int given = k == 0 ? plans[0].before : plans[k - 1].after;
-    place.choices = given / plans[k].before;
+    for (size_t i = 0; i < stages[k].sources.size(); ++i) {
+      Edge edge;
+      edge.buffer.depth = unlimited ? int64_t{1} << 40 : plans[k].buffers[i];
+      edge.choices = stages[k].sources.size() == 1 ? plans[k].given[i] / plans[k].before : 1;
+      edges[k].push_back(edge);
+    }
+    for (size_t i = 0; i < edges[k].size(); ++i)
+      behind[static_cast<size_t>(stages[k].sources[i].stage + 1)].push_back(&edges[k][i]);
     if (stages[k].windows)
-      place.stage = std::make_unique<WindowModel>(stages[k], plans[k]);
+      models.push_back(std::make_unique<WindowModel>(stages[k], plans[k]));
     else
-      place.stage = std::make_unique<VectorModel>(stages[k], plans[k]);
+      models.push_back(std::make_unique<VectorModel>(stages[k], plans[k]));
+    patience += 4 * plans[k].cycles;
   }
-  const int64_t beats_in = stages.front().row_inputs() / plans.front().before,
+  const int64_t beats_in =
+                    static_cast<int64_t>(network.input_order.size()) / plans.front().given.front(),
                 beats_out = stages.back().row_outputs() / plans.back().after;
-  int64_t sent = 0, received = 0;
+  int64_t sent = 0, received = 0, idle = 0;
   std::vector<int64_t> ends;
   StreamTiming timing;
+  const auto ready = [&](size_t source) {
+    return std::all_of(behind[source].begin(), behind[source].end(),
+                       [](const Edge* edge) { return edge->buffer.ready(); });
+  };
   for (int64_t cycle = 0; received < rows * beats_out; ++cycle) {
-    MASE_CHECK(cycle < int64_t{1} << 32, "a stream that comes to no end");
+    if (idle > patience + interval) {
+      timing.stuck = true;
+      timing.interval = std::numeric_limits<int64_t>::max();
+      return timing;
+    }
     // Whether each buffer has place is known before anything moves.
-    std::vector<char> ready(places.size() + 1, 1), valid(places.size());
-    for (size_t k = 0; k < places.size(); ++k) {
-      ready[k] = places[k].buffer.ready();
-      valid[k] = places[k].choices > 1 ? places[k].elements.valid() : places[k].buffer.valid();
+    const bool offered = sent < rows * beats_in && sent / beats_in * interval <= cycle;
+    std::vector<char> given(stages.size() + 1), taken(stages.size());
+    given[0] = offered && ready(0);
+    for (size_t k = 0; k < stages.size(); ++k) {
+      const bool all = std::all_of(edges[k].begin(), edges[k].end(),
+                                   [](const Edge& edge) { return edge.valid(); });
+      const Transfer moved = models[k]->clock(all, ready(k + 1));
+      taken[k] = moved.taken;
+      given[k + 1] = moved.given;
     }
-    bool put = sent < rows * beats_in && sent / beats_in * interval <= cycle && ready[0];
-    sent += put;
-    for (size_t k = 0; k < places.size(); ++k) {
-      Place& place = places[k];
-      const Transfer moved = place.stage->clock(valid[k], ready[k + 1]);
-      bool taken = moved.taken;
-      if (place.choices > 1) {
-        const bool chosen = place.buffer.valid() && place.elements.ready();
-        place.elements.clock(chosen, moved.taken);
-        taken = chosen && ++place.choice == place.choices;
-        if (taken) place.choice = 0;
-      }
-      place.buffer.clock(put, taken);
-      put = moved.given;
-    }
-    received += put;
-    if (put && received % beats_out == 0) ends.push_back(cycle + 1);
+    bool any = false;
+    for (size_t k = 0; k < stages.size(); ++k)
+      for (size_t i = 0; i < edges[k].size(); ++i)
+        edges[k][i].clock(given[static_cast<size_t>(stages[k].sources[i].stage + 1)], taken[k]);
+    for (const char one : given) any = any || one;
+    sent += given[0];
+    received += given.back();
+    idle = any ? 0 : idle + 1;
+    if (given.back() && received % beats_out == 0) ends.push_back(cycle + 1);
   }
   timing.latency = ends.front();
   timing.interval = (ends.back() - ends[1]) / (rows - 2);
-  for (const Place& place : places) timing.most.push_back(place.buffer.most);
+  for (const std::vector<Edge>& own : edges) {
+    timing.most.emplace_back();
+    for (const Edge& edge : own) timing.most.back().push_back(edge.buffer.most);
+  }
   return timing;
 }
 

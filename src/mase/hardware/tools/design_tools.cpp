@@ -11,6 +11,7 @@
 #include "mase/hardware/emit/design.h"
 #include "mase/hardware/emit/design_folder.h"
 #include "mase/hardware/emit/target.h"
+#include "mase/hardware/prove/certificate.h"
 #include "mase/hardware/tools/tool.h"
 
 namespace mase {
@@ -82,22 +83,42 @@ Netlist module_netlist(const std::string& folder, const std::string& module,
   // A module without cells has no instances: the others need not be read.
   std::vector<std::string> sources = copy_sources(folder, work);
   if (target.empty()) sources = {fmt::format("rtl/{}.sv", module)};
-  const std::string models = written_models(target, work);
+  std::string cells;
+  if (!target.empty())
+    cells = fmt::format("read_verilog -lib {}; ",
+                        Registry<TargetRecord>::instance().get(target, "target").library);
   must_work(run_tool({"yosys", "-q", "-p",
-                      fmt::format("read_verilog -sv {1}{2}; hierarchy -top {0}; proc; "
-                                  "flatten; write_json netlist.json",
-                                  module, join(sources, " "), models)},
+                      fmt::format("{2}read_verilog -sv {1}; hierarchy -top {0}; proc; flatten; "
+                                  "write_json netlist.json",
+                                  module, join(sources, " "), cells)},
                      work),
             "yosys");
   const std::string path = work + "/netlist.json";
   return netlist_from(read_json(path), module, path);
 }
 
-ReadBack prove_folder(const Design& design, const std::string& folder) {
-  require_tool("yosys");
-  return read_back(design.graph, design.emitted,
-                   module_netlist(folder, design.options.top,
-                                  design.emitted.cells ? design.options.target : ""));
+Netlist control_netlist(const std::string& folder, const std::string& module,
+                        const std::vector<std::pair<std::string, std::string>>& parameters) {
+  const WorkFolder apart(folder, "control");
+  const std::string& work = apart.path();
+  copy_sources(folder, work);
+  std::string set;
+  for (const auto& [name, value] : parameters) set += fmt::format("-set {} {} ", name, value);
+  if (!set.empty()) set = fmt::format("chparam {}{}; ", set, module);
+  must_work(run_tool({"yosys", "-q", "-p",
+                      fmt::format("read_verilog -sv rtl/{0}.sv; {1}hierarchy -top {0}; proc; "
+                                  "opt_expr -mux_undef; opt_clean; write_json netlist.json",
+                                  module, set)},
+                     work),
+            "yosys");
+  const std::string path = work + "/netlist.json";
+  return netlist_from(read_json(path), module, path);
+}
+
+ModuleProof prove_folder(const Design& design, const std::string& folder) {
+  const std::vector<ModuleClaim> claims =
+      module_claims(certificate_of(graph_modules(design)), folder);
+  return check_modules({claims.back()}, folder)[0].proof;
 }
 
 bool same_by_sat(const std::string& folder, const std::string& other, const std::string& module,

@@ -146,20 +146,41 @@ std::vector<std::string> trusted_base() {
   return {
       "comparisons: the engine and the interpreter of integers, on the rows that are named",
       "proofs: how Yosys reads SystemVerilog (read_verilog, proc, flatten), and the checker that "
-      "holds its netlist to the graph in graph.txt",
+      "holds its netlist and the network's own graph to certificate.json",
       "simulations: the simulator, and the rows of sim/vectors.hex"};
 }
 
-std::string proof_text(const ReadBack& proof) {
+std::string proof_text(const ModuleProof& proof) {
   std::string text = fmt::format(
       "Yosys reads the same graph, for all inputs: {} sums by their affine forms, {} functions by "
-      "all values of their operands, {} slices and registers by their bits; every port in its "
-      "order, every path with the same number of registers",
-      proof.sums, proof.functions, proof.wires);
+      "all values of their operands and {} as functions of their bits, {} slices and registers by "
+      "their bits; every port in its order, every path with the same number of registers",
+      proof.sums, proof.functions, proof.diagrams, proof.wires);
   if (!proof.skipped.empty())
     text += fmt::format("; {} functions have too many operand bits and were only simulated: {}",
                         proof.skipped.size(), join(proof.skipped, ", "));
+  if (proof.network.answer == SameGraph::Answer::same)
+    text += fmt::format(
+        "; that graph is the network's own, for all inputs: the same sums of {} functions that are "
+        "known by all their values and {} by what they do to which sums",
+        proof.network.tabulated, proof.network.by_form);
+  else if (proof.network.answer == SameGraph::Answer::unknown)
+    text += fmt::format("; that it is the network's own was compared on rows only: {}",
+                        proof.network.reason);
   return text;
+}
+
+// How the stages of a stream wait for one another.
+std::string flow_text(const std::optional<CheckedFlow>& flow) {
+  if (!flow) return "how they wait for one another is compared by simulation (ch simulate)";
+  if (!flow->fault.empty())
+    throw Error(flow->module, "does not wait for others as it should: " + flow->fault);
+  if (!flow->proved())
+    return "how they wait for one another is compared by simulation: " + join(flow->open, "; ");
+  return fmt::format(
+      "no queue overflows and no row ever stops, whoever stalls: {} stages and {} queues in all {} "
+      "states of their control, and what connects them",
+      flow->stages, flow->queues, flow->states);
 }
 
 // A batch norm behind a rounded layer has no exact integers: it goes into the layer's weights,
@@ -203,6 +224,17 @@ void freeze_scales(Graph& graph, const Observer& observer) {
 
 }  // namespace
 
+void make_integers(HardwareNetwork& hardware, const Observer& observer) {
+  fold_batch_norms(hardware, observer);
+  freeze_scales(hardware.network, observer);
+  hardware.lowered = lower(hardware.network);
+  if (const std::vector<std::string> left = layers_in_software(hardware.network);
+      !left.empty() && observer.log)
+    observer.log(LogLevel::warning,
+                 fmt::format("not quantised, so not in hardware and in none of its figures: {}",
+                             join(left, ", ")));
+}
+
 HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& observer) {
   HardwareNetwork result;
   const std::string& path = spec.network.load;
@@ -238,14 +270,7 @@ HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& 
       }
     }
   }
-  fold_batch_norms(result, observer);
-  freeze_scales(result.network, observer);
-  result.lowered = lower(result.network);
-  if (const std::vector<std::string> left = layers_in_software(result.network);
-      !left.empty() && observer.log)
-    observer.log(LogLevel::warning,
-                 fmt::format("not quantised, so not in hardware and in none of its figures: {}",
-                             join(left, ", ")));
+  make_integers(result, observer);
   return result;
 }
 
@@ -370,22 +395,28 @@ EmitResult emit_hardware(const HardwareNetwork& network, const Compared& compare
   write_design(apart.path() + "/design", result.design.emitted.files);
   const std::vector<GraphModule> modules = graph_modules(result.design);
   result.proof.emplace();
-  for (const CheckedModule& module : check_modules(modules, apart.path() + "/design")) {
+  const std::vector<ModuleClaim> claims = module_claims(certificate_of(modules), folder);
+  for (const CheckedModule& module : check_modules(claims, apart.path() + "/design")) {
     if (!module.proof.fault.empty())
       throw Error(fmt::format("{}/rtl/{}.sv", folder, module.module),
                   "the SystemVerilog is not the graph: " + module.proof.fault);
     result.proof->sums += module.proof.sums;
     result.proof->functions += module.proof.functions;
+    result.proof->diagrams += module.proof.diagrams;
     result.proof->wires += module.proof.wires;
+    if (module.proof.network.answer != SameGraph::Answer::not_asked)
+      result.proof->network = module.proof.network;
     result.proof->skipped.insert(result.proof->skipped.end(), module.proof.skipped.begin(),
                                  module.proof.skipped.end());
   }
   result.proof_text = proof_text(*result.proof);
   if (result.design.emitted.signals.empty())
     result.proof_text = fmt::format(
-        "of {} modules of sums and functions: {}; what passes between them is compared "
-        "by simulation (ch simulate)",
-        modules.size(), result.proof_text);
+        "of {} modules of sums and functions: {}; {}; what multiplies by weights from a memory and "
+        "what lines keep is compared by simulation (ch simulate)",
+        modules.size(), result.proof_text,
+        flow_text(
+            check_flow(Value(result.design.emitted.facts)["flow"], apart.path() + "/design")));
   write(result.proof_text);
   return result;
 }

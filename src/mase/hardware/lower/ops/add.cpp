@@ -17,6 +17,7 @@ std::vector<IntegerId> summed(const IntegerCall& call, bool subtract) {
     result.push_back(builder.add(a[i], frac - builder.at(a[i]).frac, b[i],
                                  frac - builder.at(b[i]).frac, subtract));
   }
+  builder.note_sum(a, b, result);
   return result;
 }
 

@@ -16,6 +16,7 @@ struct Imported {
   Graph graph;
   std::vector<std::string> notes = {};  // what became of the model that its reader should know
   Properties properties = {};           // what a file of ours says beside the graph
+  std::string about = {};               // and its notes_property
   std::vector<Element> elements = {};   // of the outputs, as the nodes give them
 };
 

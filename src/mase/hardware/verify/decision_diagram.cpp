@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/hardware/prove/decision_diagram.h"
+#include "mase/hardware/verify/decision_diagram.h"
 
 #include <algorithm>
 #include <climits>

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "mase/base/text.h"
-#include "mase/hardware/prove/decision_diagram.h"
-#include "mase/hardware/prove/netlist.h"
+#include "mase/hardware/verify/decision_diagram.h"
+#include "mase/hardware/verify/netlist.h"
 
 namespace mase {
 
@@ -61,10 +61,11 @@ class NetEvaluator {
     }
     known_[bit] = Bits::never;  // a loop ends here
     const NetCell& cell = netlist_.cells[static_cast<size_t>(driver->second.first)];
-    const std::vector<Bit> result = evaluate(cell);
-    const NetBits& out = cell.port("Y");
-    for (size_t i = 0; i < out.size() && i < result.size(); ++i)
-      if (out[i] >= 0) known_[out[i]] = result[i];
+    if (cell.type[0] != '$') {
+      evaluate_part(cell);
+    } else {
+      drive(cell, "Y", evaluate(cell));
+    }
     return known_[bit];
   }
 
@@ -95,6 +96,67 @@ class NetEvaluator {
     Bit result = Bits::always;
     for (const Bit value : values) result = bits_.both(result, value);
     return result;
+  }
+
+  void drive(const NetCell& cell, const char* port, const Word& values) {
+    const NetBits& out = cell.port(port);
+    for (size_t i = 0; i < out.size() && i < values.size(); ++i)
+      if (out[i] >= 0) known_[out[i]] = values[i];
+  }
+
+  // The entry of a table that the inputs name, the first one lowest.
+  Bit entry(uint64_t table, const Word& inputs) {
+    Word entries;
+    for (size_t k = 0; k < size_t{1} << inputs.size(); ++k)
+      entries.push_back((table >> k & 1) != 0 ? Bits::always : Bits::never);
+    for (const Bit input : inputs) {
+      for (size_t k = 0; 2 * k + 1 < entries.size(); ++k)
+        entries[k] = bits_.choose(input, entries[2 * k + 1], entries[2 * k]);
+      entries.resize(entries.size() / 2);
+    }
+    return entries[0];
+  }
+
+  // Cells of AMD's parts from the 7 series on, as their library guides describe them: LUT1 to LUT6
+  // look INIT up by I5 to I0; LUT6_2 has in O5 the lower half by I4 to I0; CARRY4 adds as
+  // O = S ^ carry, CO = S ? carry : DI; MUXF7 and MUXF8 choose I1 where S; INV turns over.
+  void evaluate_part(const NetCell& cell) {
+    const std::string& type = cell.type;
+    const auto init = static_cast<uint64_t>(parameter(cell, "INIT"));
+    const auto single = [&](const char* port) {
+      const Word all = word(cell, port);
+      if (all.size() != 1) fault = fmt::format("a {} without {}", type, port);
+      return all.size() == 1 ? all[0] : Bits::never;
+    };
+    const bool pair = type == "LUT6_2";
+    if (pair ||
+        (type.size() == 4 && starts_with(type, "LUT") && type[3] >= '1' && type[3] <= '6')) {
+      static const char* const names[] = {"I0", "I1", "I2", "I3", "I4", "I5"};
+      Word inputs;
+      for (int k = 0; k < type[3] - '0'; ++k) inputs.push_back(single(names[k]));
+      drive(cell, pair ? "O6" : "O", {entry(init, inputs)});
+      inputs.resize(std::min<size_t>(inputs.size(), 5));
+      if (pair) drive(cell, "O5", {entry(init & 0xffffffff, inputs)});
+    } else if (type == "CARRY4") {
+      const Word s = word(cell, "S"), di = word(cell, "DI");
+      // One of both is the constant 0; a one that comes in may come by either.
+      Bit carry = bits_.either(single("CI"), single("CYINIT"));
+      if (s.size() != 4 || di.size() != 4) fault = "a CARRY4 without four bits";
+      Word sums, carries;
+      for (size_t k = 0; k < std::min(s.size(), di.size()); ++k) {
+        sums.push_back(bits_.differ(s[k], carry));
+        carry = bits_.choose(s[k], carry, di[k]);
+        carries.push_back(carry);
+      }
+      drive(cell, "O", sums);
+      drive(cell, "CO", carries);
+    } else if (type == "MUXF7" || type == "MUXF8") {
+      drive(cell, "O", {bits_.choose(single("S"), single("I1"), single("I0"))});
+    } else if (type == "INV") {
+      drive(cell, "O", {bits_.inverse(single("I"))});
+    } else {
+      fault = fmt::format("a cell of type {}", type);
+    }
   }
 
   Word bitwise(const std::string& type, const Word& a, const Word& b) {
@@ -129,6 +191,7 @@ class NetEvaluator {
     if (type == "$lt") return less;
     if (type == "$ge") return bits_.inverse(less);
     if (type == "$eq") return bits_.inverse(differs);
+    if (type == "$ne") return differs;
     const Bit more = bits_.both(differs, bits_.inverse(less));
     return type == "$gt" ? more : bits_.inverse(more);
   }
@@ -167,17 +230,41 @@ class NetEvaluator {
       a.resize(width);
       return added(a, b, type == "$sub");
     }
-    if (type == "$lt" || type == "$gt" || type == "$le" || type == "$ge" || type == "$eq") {
+    if (type == "$lt" || type == "$gt" || type == "$le" || type == "$ge" || type == "$eq" ||
+        type == "$ne") {
       if (a_signed || b_signed) fault = "a comparison with signs";
       const size_t size = std::max(a.size(), b.size());
       extend(a, size, false);
       extend(b, size, false);
       return single(compared(type, a, b));
     }
+    if (type == "$neg") {
+      extend(a, width, a_signed);
+      a.resize(width);
+      return added(Word(width, Bits::never), a, true);
+    }
+    if (type == "$shift" && b_signed) return shifted(a, b, width);
     if (type == "$shiftx" || type == "$shr" || type == "$shift")
       return single(chosen(a, b, width, b_signed));
     fault = fmt::format("a cell of type {}", type);
     return single(Bits::never);
+  }
+
+  // y[i] = a[i + b], zero beside it; b has a sign.
+  Word shifted(const Word& a, const Word& b, size_t width) {
+    Word result(width, Bits::never);
+    const auto is = [&](int64_t number) {
+      Bit same = Bits::always;
+      for (size_t k = 0; k < b.size(); ++k)
+        same = bits_.both(
+            same, (number >> std::min<size_t>(k, 63) & 1) != 0 ? b[k] : bits_.inverse(b[k]));
+      return same;
+    };
+    for (size_t i = 0; i < width; ++i)
+      for (size_t k = 0; k < a.size(); ++k)
+        result[i] = bits_.either(
+            result[i], bits_.both(is(static_cast<int64_t>(k) - static_cast<int64_t>(i)), a[k]));
+    return result;
   }
 
   // A choice from constants: y = a[b].

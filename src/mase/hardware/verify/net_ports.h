@@ -4,19 +4,17 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "mase/hardware/emit/emitter.h"
-#include "mase/hardware/prove/netlist.h"
+#include "mase/hardware/verify/module_claim.h"
+#include "mase/hardware/verify/netlist.h"
 
 namespace mase {
 
 // What is wrong; empty: nothing. Checked are the names, directions and widths of all ports; that
 // each input of the graph is its slice of in_data and each slice of out_data its output, in their
 // order; that from in_data to every bit of out_data each path has as many registers, all on the
-// rising edge of clk, as the design says; and that out_valid is in_valid as many cycles later,
-// cleared by rst. `names` are the emitted signals of all nodes.
-std::string port_fault(const IntegerGraph& graph, const EmittedDesign& design,
-                       const std::vector<std::string>& names, const Netlist& netlist);
+// rising edge of clk, as is claimed; and that out_valid is in_valid as many cycles later, cleared
+// by rst.
+std::string port_fault(const ModuleClaim& claim, const Netlist& netlist);
 
 }  // namespace mase

@@ -10,9 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "mase/hardware/graph/integer_graph.h"
-#include "mase/hardware/graph/linear_form.h"
-#include "mase/hardware/prove/netlist.h"
+#include "mase/hardware/verify/checked_graph.h"
+#include "mase/hardware/verify/netlist.h"
 
 namespace mase {
 
@@ -23,7 +22,7 @@ __extension__ typedef unsigned __int128 Wide;
 // A root's value, or these bits as a plain number: the same bits are the same number, whichever
 // wires they stand in.
 struct WireVariable {
-  IntegerId node;
+  CheckedId node;
   NetBits bits;
   auto operator<=>(const WireVariable&) const = default;
 };
@@ -44,40 +43,40 @@ struct AffineText {
 
 class ProvedWires {
  public:
-  ProvedWires(const IntegerGraph& graph, const Netlist& netlist)
+  ProvedWires(const CheckedGraph& graph, const Netlist& netlist)
       : graph_(graph), netlist_(netlist), bits_(graph.nodes.size()) {}
 
-  int width_of(size_t index) const { return std::max(1, graph_.nodes[index].range.width()); }
+  int width_of(size_t index) const { return graph_.wire_width(static_cast<CheckedId>(index)); }
   void set_bits(size_t index, NetBits bits) { bits_[index] = std::move(bits); }
   const NetBits& bits(size_t index) const { return bits_[index]; }
 
   // Whether a node's bits add up to this, by the netlist's additions and what is known.
   enum class Sum { same, other, not_affine };
-  Sum compare(size_t index, const LinearForm& form);
+  Sum compare(size_t index, const CheckedForm& form);
 
   // From now on the node's bits stand for it; the second and third: it is known to be that.
   void remember(size_t index);
-  void remember_form(size_t index, const LinearForm& form);
-  void remember_same(size_t index, IntegerId source);
+  void remember_form(size_t index, const CheckedForm& form);
+  void remember_same(size_t index, CheckedId source);
 
  private:
   struct BitSum;
 
-  AffineText value_of(IntegerId id) const;
-  AffineText lowest(IntegerId id, int count) const;
+  AffineText value_of(CheckedId id) const;
+  AffineText lowest(CheckedId id, int count) const;
   std::optional<AffineText> meaning(const NetBits& bits, int depth) const;
-  int take_slice(const NetBits& bits, int at, const std::vector<std::pair<IntegerId, int>>& places,
+  int take_slice(const NetBits& bits, int at, const std::vector<std::pair<CheckedId, int>>& places,
                  AffineText& total) const;
   int take_cell(const NetBits& bits, int at, int depth, AffineText& total) const;
   void add_bits(BitSum& sum, const AffineText& text, Wide times) const;
   bool is_zero(const AffineText& difference, int width) const;
 
-  const IntegerGraph& graph_;
+  const CheckedGraph& graph_;
   const Netlist& netlist_;
   std::vector<NetBits> bits_;
-  std::map<NetBit, std::vector<std::pair<IntegerId, int>>> places_;  // in wires that are proved
-  std::map<IntegerId, AffineText> values_;                           // of sums, in terms of roots
-  std::map<NetBits, IntegerId> plain_;  // wires without sign, by their bits
+  std::map<NetBit, std::vector<std::pair<CheckedId, int>>> places_;  // in wires that are proved
+  std::map<CheckedId, AffineText> values_;                           // of sums, in terms of roots
+  std::map<NetBits, CheckedId> plain_;  // wires without sign, by their bits
 };
 
 }  // namespace mase

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/hardware/prove/net_ports.h"
+#include "mase/hardware/verify/net_ports.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
+
+#include "mase/base/text.h"
 
 namespace mase::net_ports {
 namespace {
@@ -13,27 +15,33 @@ constexpr int not_yet = -2;    // on the way
 
 class Ports {
  public:
-  Ports(const IntegerGraph& graph, const EmittedDesign& design,
-        const std::vector<std::string>& names, const Netlist& netlist)
-      : graph_(graph), design_(design), names_(names), netlist_(netlist) {}
+  Ports(const ModuleClaim& claim, const Netlist& netlist)
+      : claim_(claim), graph_(claim.graph), names_(claim.signals), netlist_(netlist) {}
 
   std::string fault() {
     fault_ = wrong_ports();
     if (fault_.empty()) fault_ = wrong_slices("in_data", graph_.inputs);
     if (fault_.empty()) fault_ = wrong_slices("out_data", graph_.outputs);
     if (fault_.empty()) check_cycles();
-    if (fault_.empty() && design_.valid) fault_ = wrong_valid();
+    if (fault_.empty() && claim_.valid) fault_ = wrong_valid();
     return fault_;
   }
 
  private:
   const NetBits& bits(const std::string& port) const { return netlist_.ports.at(port).bits; }
 
+  int bits_of(const std::vector<CheckedId>& ids) const {
+    int bits = 0;
+    for (const CheckedId id : ids) bits += graph_.wire_width(id);
+    return bits;
+  }
+
   std::string wrong_ports() const {
     std::map<std::string, std::pair<bool, int>> wanted = {
-        {"in_data", {true, design_.input_bits}}, {"out_data", {false, design_.output_bits}}};
-    if (design_.clocked) wanted["clk"] = {true, 1};
-    if (design_.valid) {
+        {"in_data", {true, bits_of(graph_.inputs)}},
+        {"out_data", {false, bits_of(graph_.outputs)}}};
+    if (claim_.latency > 0) wanted["clk"] = {true, 1};
+    if (claim_.valid) {
       wanted["rst"] = wanted["in_valid"] = {true, 1};
       wanted["out_valid"] = {false, 1};
     }
@@ -56,13 +64,13 @@ class Ports {
   }
 
   // Codes side by side, the first one lowest.
-  std::string wrong_slices(const std::string& port, const std::vector<IntegerId>& ids) const {
+  std::string wrong_slices(const std::string& port, const std::vector<CheckedId>& ids) const {
     const NetBits& all = bits(port);
     size_t at = 0;
     for (size_t k = 0; k < ids.size(); ++k) {
       const std::string& name = names_[static_cast<size_t>(ids[k])];
       const auto wire = netlist_.wires.find(name);
-      const size_t width = static_cast<size_t>(std::max(1, graph_.at(ids[k]).range.width()));
+      const auto width = static_cast<size_t>(graph_.wire_width(ids[k]));
       if (wire == netlist_.wires.end() || wire->second.size() != width)
         return fmt::format("{}: no wire of {} bits", name, width);
       if (at + width > all.size() || !std::equal(wire->second.begin(), wire->second.end(),
@@ -75,7 +83,7 @@ class Ports {
 
   bool on_our_clock(const NetCell& cell) const {
     const auto polarity = cell.parameters.find("CLK_POLARITY");
-    return design_.clocked && cell.port("CLK") == bits("clk") &&
+    return claim_.latency > 0 && cell.port("CLK") == bits("clk") &&
            polarity != cell.parameters.end() && polarity->second == 1;
   }
 
@@ -93,10 +101,15 @@ class Ports {
       const int before = cycle_of(cell.port("D").at(static_cast<size_t>(driver->second.second)));
       return cycles_[bit] = before == any_cycle ? any_cycle : before + 1;
     }
-    for (const NetBit one : cell.port("Y")) cycles_[one] = not_yet;
+    const std::vector<std::string>& results = results_of(cell.type);
+    const auto is_result = [&](const std::string& name) {
+      return std::find(results.begin(), results.end(), name) != results.end();
+    };
+    for (const std::string& result : results)
+      for (const NetBit one : cell.port(result)) cycles_[one] = not_yet;
     int cycle = any_cycle;
     for (const auto& [name, operand] : cell.ports) {
-      if (name == "Y" || name == "Q") continue;
+      if (is_result(name)) continue;
       for (const NetBit one : operand) {
         const int own = cycle_of(one);
         if (own == any_cycle) continue;
@@ -107,7 +120,8 @@ class Ports {
         cycle = own;
       }
     }
-    for (const NetBit one : cell.port("Y")) cycles_[one] = cycle;
+    for (const std::string& result : results)
+      for (const NetBit one : cell.port(result)) cycles_[one] = cycle;
     return cycle;
   }
 
@@ -121,9 +135,9 @@ class Ports {
     const NetBits& out = bits("out_data");
     for (size_t k = 0; k < out.size() && fault_.empty(); ++k)
       if (const int cycle = cycle_of(out[k]);
-          cycle != any_cycle && cycle != design_.latency && fault_.empty())
+          cycle != any_cycle && cycle != claim_.latency && fault_.empty())
         fault_ = fmt::format("out_data[{}] is {} clock cycles after the input, not {}", k, cycle,
-                             design_.latency);
+                             claim_.latency);
   }
 
   std::optional<const NetCell*> driver_of(NetBit bit, const char* type) const {
@@ -138,10 +152,10 @@ class Ports {
   // register(rst ? 0 : register(rst ? 0 : ... in_valid)), one for each clock cycle.
   std::string wrong_valid() const {
     NetBit bit = bits("out_valid").at(0);
-    for (int cycle = 0; cycle < design_.latency; ++cycle) {
+    for (int cycle = 0; cycle < claim_.latency; ++cycle) {
       const auto stage = driver_of(bit, "$dff");
       if (!stage || !on_our_clock(**stage))
-        return fmt::format("out_valid has {} registers, not {}", cycle, design_.latency);
+        return fmt::format("out_valid has {} registers, not {}", cycle, claim_.latency);
       const NetBit next = (*stage)->port("D").at(place_of(bit));
       const auto choice = driver_of(next, "$mux");
       if (!choice || (*choice)->port("S") != bits("rst") ||
@@ -151,11 +165,11 @@ class Ports {
     }
     return bit == bits("in_valid").at(0)
                ? ""
-               : fmt::format("out_valid is not in_valid {} clock cycles later", design_.latency);
+               : fmt::format("out_valid is not in_valid {} clock cycles later", claim_.latency);
   }
 
-  const IntegerGraph& graph_;
-  const EmittedDesign& design_;
+  const ModuleClaim& claim_;
+  const CheckedGraph& graph_;
   const std::vector<std::string>& names_;
   const Netlist& netlist_;
   std::map<NetBit, int> cycles_;
@@ -167,9 +181,8 @@ class Ports {
 
 namespace mase {
 
-std::string port_fault(const IntegerGraph& graph, const EmittedDesign& design,
-                       const std::vector<std::string>& names, const Netlist& netlist) {
-  return net_ports::Ports(graph, design, names, netlist).fault();
+std::string port_fault(const ModuleClaim& claim, const Netlist& netlist) {
+  return net_ports::Ports(claim, netlist).fault();
 }
 
 }  // namespace mase

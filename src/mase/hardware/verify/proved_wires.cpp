@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/hardware/prove/proved_wires.h"
+#include "mase/hardware/verify/proved_wires.h"
 
 #include <set>
 
@@ -20,14 +20,14 @@ int take_bits(const NetBits& bits, int at, int count, AffineText& total) {
 // Where a bit stands in wires that are proved already.
 void ProvedWires::remember(size_t index) {
   if (!graph_.nodes[index].range.is_signed())
-    plain_.try_emplace(bits_[index], static_cast<IntegerId>(index));
+    plain_.try_emplace(bits_[index], static_cast<CheckedId>(index));
   for (size_t k = 0; k < bits_[index].size(); ++k)
     if (bits_[index][k] >= 0)
-      places_[bits_[index][k]].push_back({static_cast<IntegerId>(index), static_cast<int>(k)});
+      places_[bits_[index][k]].push_back({static_cast<CheckedId>(index), static_cast<int>(k)});
 }
 
 // The value of a proved wire in terms of roots.
-AffineText ProvedWires::value_of(IntegerId id) const {
+AffineText ProvedWires::value_of(CheckedId id) const {
   AffineText text;
   const auto known = values_.find(id);
   if (known != values_.end()) return known->second;
@@ -36,7 +36,7 @@ AffineText ProvedWires::value_of(IntegerId id) const {
 }
 
 // The value of a wire's lowest bits.
-AffineText ProvedWires::lowest(IntegerId id, int count) const {
+AffineText ProvedWires::lowest(CheckedId id, int count) const {
   AffineText text;
   if (count == 0) return text;
   const NetBits& wire = bits_[static_cast<size_t>(id)];
@@ -74,11 +74,11 @@ std::optional<AffineText> ProvedWires::meaning(const NetBits& bits, int depth) c
 
 // A slice of a proved wire, with its sign repeated above it if it has one and ends the vector.
 int ProvedWires::take_slice(const NetBits& bits, int at,
-                            const std::vector<std::pair<IntegerId, int>>& places,
+                            const std::vector<std::pair<CheckedId, int>>& places,
                             AffineText& total) const {
   const int size = static_cast<int>(bits.size());
   int best = 0, best_rank = 0;
-  IntegerId best_id = -1;
+  CheckedId best_id = -1;
   int best_from = 0;
   for (const auto& [id, from] : places) {
     const NetBits& wire = bits_[static_cast<size_t>(id)];
@@ -174,7 +174,7 @@ bool ProvedWires::is_zero(const AffineText& difference, int width) const {
   const Wide mask = (Wide{1} << (scale_bits + width)) - 1;
   BitSum sum;
   add_bits(sum, difference, 1);
-  const auto replaced = [&](IntegerId id) {
+  const auto replaced = [&](CheckedId id) {
     const NetBits& bits = bits_[static_cast<size_t>(id)];
     for (size_t k = 0; k < bits.size(); ++k) {
       if (bits[k] < 0 || places_.at(bits[k]).front().first != id) continue;
@@ -190,17 +190,17 @@ bool ProvedWires::is_zero(const AffineText& difference, int width) const {
       return;
     }
   };
-  std::set<IntegerId> sums;
+  std::set<CheckedId> sums;
   for (const auto& [bit, factor] : sum.factors)
     if (const auto place = places_.find(bit); place != places_.end())
-      if (const IntegerId id = place->second.front().first; values_.count(id)) sums.insert(id);
+      if (const CheckedId id = place->second.front().first; values_.count(id)) sums.insert(id);
   for (auto id = sums.rbegin(); id != sums.rend(); ++id) replaced(*id);
   return sum.known && (sum.constant & mask) == 0 &&
          std::all_of(sum.factors.begin(), sum.factors.end(),
                      [&](const auto& entry) { return (entry.second & mask) == 0; });
 }
 
-ProvedWires::Sum ProvedWires::compare(size_t index, const LinearForm& form) {
+ProvedWires::Sum ProvedWires::compare(size_t index, const CheckedForm& form) {
   const std::optional<AffineText> found = meaning(bits_[index], 0);
   if (!found) return Sum::not_affine;
   AffineText difference = *found;
@@ -213,15 +213,15 @@ ProvedWires::Sum ProvedWires::compare(size_t index, const LinearForm& form) {
   return is_zero(difference, width_of(index)) ? Sum::same : Sum::other;
 }
 
-void ProvedWires::remember_form(size_t index, const LinearForm& form) {
+void ProvedWires::remember_form(size_t index, const CheckedForm& form) {
   AffineText value;
   for (const auto& [root, factor] : form.terms) value.terms[{root, {}}] = Big{factor} << scale_bits;
   value.constant = Big{form.constant} << scale_bits;
-  values_[static_cast<IntegerId>(index)] = std::move(value);
+  values_[static_cast<CheckedId>(index)] = std::move(value);
 }
 
-void ProvedWires::remember_same(size_t index, IntegerId source) {
-  values_[static_cast<IntegerId>(index)] = value_of(source);
+void ProvedWires::remember_same(size_t index, CheckedId source) {
+  values_[static_cast<CheckedId>(index)] = value_of(source);
 }
 
 }  // namespace mase

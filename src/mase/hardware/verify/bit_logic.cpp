@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/hardware/prove/bit_logic.h"
+#include "mase/hardware/verify/bit_logic.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers whose bits are functions of other bits: what operations on integers mean, bit by bit, for
-// all values at once. Operations' records say it with these words (`logic`), and reading back
-// compares it with what a netlist does.
+// all values at once. Meanings are said with these words, and held to what a netlist does.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "mase/hardware/prove/decision_diagram.h"
+#include "mase/hardware/verify/decision_diagram.h"
 
 namespace mase {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/hardware/prove/read_back.h"
+#include "mase/hardware/verify/check_module.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,10 +8,11 @@
 #include <set>
 
 #include "mase/base/text.h"
-#include "mase/hardware/graph/linear_form.h"
-#include "mase/hardware/prove/net_evaluator.h"
-#include "mase/hardware/prove/net_ports.h"
-#include "mase/hardware/prove/proved_wires.h"
+#include "mase/hardware/verify/bit_logic.h"
+#include "mase/hardware/verify/meanings.h"
+#include "mase/hardware/verify/net_evaluator.h"
+#include "mase/hardware/verify/net_ports.h"
+#include "mase/hardware/verify/proved_wires.h"
 
 namespace mase {
 namespace {
@@ -19,39 +20,23 @@ namespace {
 constexpr int most_operand_bits = 25;  // 2^25 values, 64 at a time
 constexpr int few_operand_bits = 8;    // all values of these are tried at once
 
-class Reader {
+class ModuleChecker {
  public:
-  Reader(const IntegerGraph& graph, const std::vector<std::string>& names, const Netlist& netlist)
-      : graph_(graph),
-        names_(names),
+  ModuleChecker(const ModuleClaim& claim, const Netlist& netlist)
+      : graph_(claim.graph),
+        names_(claim.signals),
         netlist_(netlist),
         simulator_(netlist),
-        wires_(graph, netlist) {}
+        wires_(claim.graph, netlist) {}
 
-  ReadBack run() {
-    const std::vector<LinearForm> forms = linear_forms(graph_);
-    for (size_t i = 0; i < graph_.nodes.size() && result_.fault.empty(); ++i) {
-      const IntegerNode& node = graph_.nodes[i];
-      if (!find_wire(i)) break;
-      if (!node.op->evaluate) {
-        wires_.remember(i);
-        continue;
-      }
-      std::string fault;
-      if (node.op->name == "register")
-        fault = check_register(i);
-      else if (node.op->entries)
-        fault = check_table(i, forms[i]);
-      else if (node.op->affine)
-        fault = check_sum(i, forms[i]);
-      else if (node.op->name == "floor" || node.op->name == "wrap")
-        fault = check_slice(i);
-      else
-        fault = check_function(i);
-      if (!fault.empty())
-        result_.fault = fmt::format("{} ({}): {}", names_[i], node.op->name, fault);
+  ModuleProof run() {
+    visit_forms(graph_, [&](size_t i, const CheckedForm& form) {
+      if (!result_.fault.empty() || !find_wire(i)) return;
+      if (graph_.nodes[i].op)
+        if (const std::string fault = check_node(i, form); !fault.empty())
+          result_.fault = fmt::format("{} ({}): {}", names_[i], graph_.nodes[i].op->name, fault);
       wires_.remember(i);
-    }
+    });
     return std::move(result_);
   }
 
@@ -69,30 +54,32 @@ class Reader {
     return true;
   }
 
-  std::string check_sum(size_t index, const LinearForm& form) {
-    // Equal modulo 2^width, and the interval fits the width: equal.
-    switch (wires_.compare(index, form)) {
-      case ProvedWires::Sum::not_affine:
-        // Made of cells: all values of its operands, which are proved sums themselves.
-        if (graph_.nodes[index].op->logic) return check_table(index, form);
-        return "is not built from additions of what it should be";
-      case ProvedWires::Sum::other:
-        return "adds up to another sum";
-      case ProvedWires::Sum::same:
-        break;
-    }
-    if (!graph_.nodes[index].range.contains(range_of(form, graph_)))
-      return "its sum does not fit its width";
-    wires_.remember_form(index, form);
-    ++result_.sums;
-    return "";
+  std::string check_node(size_t index, const CheckedForm& form) {
+    const CheckedNode& node = graph_.nodes[index];
+    if (node.op->name == "register") return check_register(index);
+    if (node.op->sum) return check_sum(index, form);
+    return node.op->is_slice ? check_slice(index) : check_function(index);
   }
 
-  // A table is tried with all values; one that is a sum is known by its form from then on.
-  std::string check_table(size_t index, const LinearForm& form) {
-    std::string fault = check_function(index);
-    if (fault.empty() && graph_.nodes[index].op->affine) wires_.remember_form(index, form);
-    return fault;
+  std::string check_sum(size_t index, const CheckedForm& form) {
+    // Equal modulo 2^width, and the interval fits the width: equal.
+    const ProvedWires::Sum found = wires_.compare(index, form);
+    if (found == ProvedWires::Sum::same) {
+      if (!graph_.nodes[index].range.contains(interval_of(form, graph_)))
+        return "its sum does not fit its width";
+      ++result_.sums;
+    } else {
+      // Tables, cells, or a fault: by the values of its operands, which are proved already.
+      const size_t left_out = result_.skipped.size();
+      const std::string fault = check_function(index);
+      if (!fault.empty()) return fault;
+      if (result_.skipped.size() > left_out) {
+        if (found == ProvedWires::Sum::other) return "adds up to another sum";
+        return "";
+      }
+    }
+    wires_.remember_form(index, form);
+    return "";
   }
 
   std::string check_register(size_t index) {
@@ -114,17 +101,20 @@ class Reader {
   }
 
   std::string check_slice(size_t index) {
-    const IntegerNode& node = graph_.nodes[index];
+    const CheckedNode& node = graph_.nodes[index];
     const size_t source = static_cast<size_t>(node.inputs[0]);
     const NetBits& from = wires_.bits(source);
-    const size_t drop = node.op->name == "floor" ? static_cast<size_t>(node.numbers[0]) : 0;
+    const bool wraps = node.op->name == "wrap";
+    // Bits above those it keeps are no bits of the operand.
+    if (wraps && width_of(index) > node.numbers[0]) return check_function(index);
+    const size_t drop = wraps ? 0 : static_cast<size_t>(node.numbers[0]);
     const bool sign = graph_.nodes[source].range.is_signed();
     for (size_t k = 0; k < wires_.bits(index).size(); ++k) {
       const NetBit wanted = drop + k < from.size() ? from[drop + k] : sign ? from.back() : net_zero;
       if (wires_.bits(index)[k] != wanted) return fmt::format("bit {} is another one", k);
     }
     // A wrap with fewer bits than it says would drop some that are needed.
-    if (node.op->name == "wrap") {
+    if (wraps) {
       const int width = static_cast<int>(node.numbers[0]);
       if (width_of(index) < std::min(width, width_of(source))) return "has too few bits";
     }
@@ -135,7 +125,7 @@ class Reader {
   // As functions of the operands' bits, for operations that say what they mean so. Nothing if these
   // grow too large.
   std::optional<std::string> check_logic(size_t index) {
-    const IntegerNode& node = graph_.nodes[index];
+    const CheckedNode& node = graph_.nodes[index];
     BitLogic logic;
     DecisionDiagram& diagram = logic.diagram();
     // Single bits choose and come first; the bits of words take turns, the highest first.
@@ -144,16 +134,17 @@ class Reader {
       if (bit >= 0) order.try_emplace(bit, static_cast<int>(order.size()));
     };
     size_t widest = 0;
-    for (const IntegerId id : node.inputs) {
+    for (const CheckedId id : node.inputs) {
       const NetBits& wire = wires_.bits(static_cast<size_t>(id));
-      if (wire.size() == 1 && !node.op->affine) place(wire[0]);
+      if (wire.size() == 1 && !node.op->sum) place(wire[0]);
     }
     // Bits of a sum that have the same weight stand side by side.
     std::vector<size_t> lift(node.inputs.size(), 0);
-    if (node.op->affine) {
-      const AffineRule rule = node.op->rule(context_of(graph_, node));
+    if (node.op->sum) {
+      const SumMeaning sum = node.op->sum(node);
       for (size_t i = 0; i < lift.size(); ++i)
-        lift[i] = static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(rule.factors[i])));
+        if (sum.factors[i] != 0)
+          lift[i] = static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(sum.factors[i])));
     }
     for (size_t i = 0; i < lift.size(); ++i)
       widest = std::max(widest, lift[i] + wires_.bits(static_cast<size_t>(node.inputs[i])).size());
@@ -167,8 +158,8 @@ class Reader {
     std::vector<LogicWord> operands;
     // Operands are proved already: values beyond their intervals never come.
     Decision possible = DecisionDiagram::always;
-    for (const IntegerId id : node.inputs) {
-      const IntegerRange& range = graph_.at(id).range;
+    for (const CheckedId id : node.inputs) {
+      const Interval& range = graph_.at(id).range;
       LogicWord word{{}, range.is_signed()};
       for (const NetBit bit : wires_.bits(static_cast<size_t>(id))) {
         if (bit == net_unknown) return "an operand has an unknown bit";
@@ -177,8 +168,8 @@ class Reader {
       possible = diagram.both(possible, logic.within(word, range.low, range.high));
       operands.push_back(std::move(word));
     }
-    const LogicWord wanted = logic.extended(
-        node.op->logic(context_of(graph_, node), logic, operands), wires_.bits(index).size());
+    const LogicWord wanted =
+        logic.extended(logic_of(node, logic, operands), wires_.bits(index).size());
     for (size_t k = 0; k < wanted.bits.size(); ++k) {
       const Decision fault = diagram.both(
           possible, diagram.differ(wanted.bits[k], evaluator.get(wires_.bits(index)[k])));
@@ -186,27 +177,35 @@ class Reader {
       if (diagram.is_full()) return {};
       if (fault == DecisionDiagram::never) continue;
       const std::vector<bool> example = diagram.example(fault, static_cast<int>(order.size()));
-      std::vector<std::string> codes;
+      std::vector<int64_t> codes;
       for (size_t i = 0; i < operands.size(); ++i) {
         int64_t code = 0;
         const LogicWord all = logic.extended(operands[i], 63);
         for (size_t bit = 0; bit < all.bits.size(); ++bit)
           code |= static_cast<int64_t>(diagram.value(all.bits[bit], example)) << bit;
-        codes.push_back(std::to_string(operands[i].is_signed ? code << 1 >> 1 : code));
+        codes.push_back(operands[i].is_signed && (code >> 62 & 1) != 0
+                            ? code - (int64_t{1} << 62) - (int64_t{1} << 62)
+                            : code);
       }
-      return fmt::format("bit {} differs for {}", k, join(codes, ", "));
+      return fmt::format("bit {} differs for {}", k, codes_text(codes));
     }
-    ++result_.functions;
+    ++result_.diagrams;
     return "";
+  }
+
+  static std::string codes_text(const std::vector<int64_t>& codes) {
+    std::vector<std::string> texts;
+    for (const int64_t code : codes) texts.push_back(std::to_string(code));
+    return join(texts, ", ");
   }
 
   // Every value of the operands.
   std::string check_function(size_t index) {
-    const IntegerNode& node = graph_.nodes[index];
-    std::vector<IntegerId> operands = node.inputs;
+    const CheckedNode& node = graph_.nodes[index];
+    const std::vector<CheckedId>& operands = node.inputs;
     int bits = 0;
-    for (const IntegerId id : operands) bits += width_of(static_cast<size_t>(id));
-    if (node.op->logic && bits > few_operand_bits)
+    for (const CheckedId id : operands) bits += width_of(static_cast<size_t>(id));
+    if ((node.op->logic || node.op->sum) && bits > few_operand_bits)
       if (const std::optional<std::string> fault = check_logic(index)) return *fault;
     if (bits > most_operand_bits) {
       result_.skipped.push_back(names_[index]);
@@ -236,9 +235,9 @@ class Reader {
     return "";
   }
 
-  std::string try_values(size_t index, const std::vector<IntegerId>& operands,
+  std::string try_values(size_t index, const std::vector<CheckedId>& operands,
                          const std::vector<std::vector<int64_t>>& batch) {
-    const IntegerNode& node = graph_.nodes[index];
+    const CheckedNode& node = graph_.nodes[index];
     simulator_.clear();
     // Operands are proved already: codes that contradict a constant bit of theirs, or give one net
     // two values, never come.
@@ -265,27 +264,32 @@ class Reader {
     if (!simulator_.fault.empty()) return simulator_.fault;
     for (size_t lane = 0; lane < batch.size(); ++lane) {
       if ((possible >> lane & 1) == 0) continue;
-      const int64_t wanted = node.op->evaluate(batch[lane].data(), node);
+      const int64_t wanted = value_of(node, batch[lane].data());
       for (size_t bit = 0; bit < results.size(); ++bit)
         if ((results[bit] >> lane & 1) != static_cast<uint64_t>(wanted >> bit & 1))
-          return fmt::format("differs for {}, where it should be {}", batch[lane][0], wanted);
+          return fmt::format("differs for {}, where it should be {}", codes_text(batch[lane]),
+                             wanted);
     }
     return "";
   }
 
-  const IntegerGraph& graph_;
+  const CheckedGraph& graph_;
   const std::vector<std::string>& names_;
   const Netlist& netlist_;
   NetSimulator simulator_;
-  ReadBack result_;
+  ModuleProof result_;
   ProvedWires wires_;
 };
 
 }  // namespace
 
-ReadBack read_back(const IntegerGraph& graph, const EmittedDesign& design, const Netlist& netlist) {
-  ReadBack result = Reader(graph, design.signals, netlist).run();
-  if (result.fault.empty()) result.fault = port_fault(graph, design, design.signals, netlist);
+ModuleProof check_module(const ModuleClaim& claim, const Netlist& netlist) {
+  ModuleProof result = ModuleChecker(claim, netlist).run();
+  if (result.fault.empty()) result.fault = port_fault(claim, netlist);
+  if (!claim.network) return result;
+  result.network = same_graph(*claim.network, claim.graph);
+  if (result.fault.empty() && result.network.answer == SameGraph::Answer::different)
+    result.fault = "its graph is not the network: " + result.network.reason;
   return result;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module as Yosys reads it (write_json after proc and flatten): named wires and cells of its word
-// library. What they compute: net_evaluator.h.
+// A module as Yosys writes it (write_json): named wires, cells of its word library or of a family
+// of parts. What they compute: net_evaluator.h.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,11 @@ inline constexpr NetBit net_zero = -1, net_one = -2, net_unknown = -3;
 using NetBits = std::vector<NetBit>;  // lowest first
 
 struct NetCell {
-  std::string type;
+  std::string type, name;
   std::map<std::string, NetBits> ports;
   std::map<std::string, int64_t> parameters;
 
   const NetBits& port(const std::string& name) const;
-  bool has(const std::string& name) const { return ports.count(name) > 0; }
 };
 
 struct NetPort {
@@ -35,8 +34,14 @@ struct Netlist {
   std::map<std::string, NetPort> ports;
   std::map<std::string, NetBits> wires;
   std::vector<NetCell> cells;
-  std::map<NetBit, std::pair<int, int>> driver;  // bit -> cell and place in its output
+  // Bit -> cell, and its place in the port that drives it.
+  std::map<NetBit, std::pair<int, int>> driver;
+
+  const NetCell* driver_of(NetBit bit) const;
 };
+
+// Which ports of a cell of this type are results.
+const std::vector<std::string>& results_of(const std::string& cell);
 
 Netlist netlist_from(const Value& json, const std::string& top, const std::string& place);
 
