@@ -39,7 +39,7 @@ TEST(table_lanes, entries_are_added_as_plain_loops_do) {
     Random random(static_cast<uint64_t>(pad), "lanes");
     const int64_t inputs = 5, codes = 16, rows = 37;
     const std::vector<int> live = {0, 2, 4};
-    const table_lanes::Shape shape{inputs, codes, pad, live};
+    const table_lanes::TableExtent shape{inputs, codes, pad, live};
     const Floats tables = drawn(random, inputs * codes * pad), start = drawn(random, pad),
                  g = drawn(random, rows * pad);
     std::vector<uint8_t> code(static_cast<size_t>(rows * inputs));
