@@ -344,9 +344,7 @@ TEST(NumberType, EveryConfigHasOneOrAReason) {
     const Quantizer& q = *item.quantizer;
     EXPECT_NE(q.type.has_value(), !q.untyped.empty()) << item.text();
     if (!q.type) {
-      const std::set<std::string> untyped = {
-          "affine", "binary_residual", "bipolar",  "group_integer",
-          "nf4",    "scaled_float",    "truncated"};
+      const std::set<std::string> untyped = {"binary_residual", "bipolar", "nf4"};
       EXPECT_TRUE(item.by_reference() || item.stochastic() || untyped.count(item.format))
           << item.text();
       continue;

@@ -74,7 +74,7 @@ Slot Lowerer::quantized(Slot slot, const Quantization& quantization, const std::
   const Quantizer* quantizer = quantization.find(operand);
   if (!quantizer) return slot;
   // What rounds blocks, draws or learns a number sees the tensor in the order its shape says.
-  if (!quantizer->elementwise || quantizer->learned || quantizer->quantize_drawn) slot = flat(slot);
+  if (!quantizer->elementwise || quantizer->learned || quantizer->stochastic) slot = flat(slot);
   Primitive primitive{.in = {slot}, .payload = QuantizePayload{quantizer}};
   if (quantizer->learned) {
     const auto number = parameters_.find(path_ + "." + operand + "_" + quantizer->learned->name);
@@ -85,7 +85,7 @@ Slot Lowerer::quantized(Slot slot, const Quantization& quantization, const std::
   const auto same = [&](const Rounded& one) { return one.quantizer == quantizer; };
   // Layers side by side (q, k and v) each bring a quantiser of their own that does the same.
   const auto equal = [&](const Rounded& one) {
-    return !quantizer->quantize_drawn && quantizer->config.is_dict() &&
+    return !quantizer->stochastic && quantizer->config.is_dict() &&
            one.quantizer->format == quantizer->format && one.quantizer->config == quantizer->config;
   };
   const auto find = [&](const auto& fits) {
@@ -153,7 +153,7 @@ void check_rounding_inside(const Module& module, const std::string& node, bool t
     };
     if (quantizer->learned)
       refuse(fmt::format("learn {}_{}", operand, quantizer->learned->name), "give the number");
-    if (training && quantizer->gradient)
+    if (training && quantizer->has_gradient())
       refuse("clip gradients", fmt::format("leave out {}_ste", operand));
   }
 }

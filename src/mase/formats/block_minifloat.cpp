@@ -45,10 +45,10 @@ TypeOrReason type(const Value& config) {
   return NumberType{parsed};
 }
 
-Quantizer by_reference(const Value& config) {
+Rounder by_reference(const Value& config) {
   const Block like = parse(config);
   const auto largest_bias = static_cast<float>((1 << like.scale_bits) - 1);
-  return reference_block_quantizer(
+  return reference_blocks(
       like, {.shared =
                  [largest_bias](float largest) {
                    return std::clamp(std::floor(rounded_log2(largest)), 0.0f, largest_bias);

@@ -11,8 +11,9 @@
 #include <optional>
 
 #include "mase/base/fields.h"
-#include "mase/formats/elementwise.h"
+#include "mase/formats/config.h"
 #include "mase/formats/fixed.h"
+#include "mase/formats/format.h"
 
 namespace mase::integer_format {
 namespace {

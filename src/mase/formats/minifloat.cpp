@@ -35,9 +35,9 @@ TypeOrReason type(const Value& config) {
 }
 
 template <bool hidden_bit>
-Quantizer by_reference(const Value& config) {
+Rounder by_reference(const Value& config) {
   const Float f = parse(config, hidden_bit);
-  return reference_quantizer({f}, [f](float x) {
+  return reference_rounder({f}, [f](float x) {
     return hidden_bit ? reference_minifloat_ieee(x, f.exponent, f.mantissa, f.bias)
                       : reference_minifloat_denorm(x, f.exponent, f.mantissa, f.bias);
   });

@@ -6,6 +6,7 @@
 #include "mase/base/fields.h"
 #include "mase/formats/blocks.h"
 #include "mase/formats/floating.h"
+#include "mase/formats/format.h"
 
 namespace mase::mx_format {
 namespace {
