@@ -7,7 +7,6 @@
 
 #include "mase/base/fields.h"
 #include "mase/formats/config.h"
-#include "mase/formats/format.h"
 #include "mase/formats/given.h"
 
 namespace mase::affine_format {
@@ -65,6 +64,7 @@ const Register<FormatRecord> registered{{
     }()},
     .type = [](const Value& config) -> TypeOrReason { return parse(config); },
     .precision = [](const Value& config) { return std::vector<int64_t>{config["width"].as_int()}; },
+    .adapt = adapt_sign,
     .ladder =
         [](double largest) {
           std::vector<Value> configs;

@@ -8,7 +8,6 @@
 
 #include "mase/base/fields.h"
 #include "mase/formats/config.h"
-#include "mase/formats/format.h"
 #include "mase/formats/kernels/threshold.h"
 #include "mase/formats/rounding.h"
 

@@ -92,6 +92,7 @@ const Register<FormatRecord> registered{{
     .type = type,
     .make = by_reference,
     .precision = precision,
+    .adapt = adapt_batch,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const int width : {2, 3, 4, 5, 6, 8})

@@ -76,6 +76,7 @@ const Register<FormatRecord> registered{{
     .type = type,
     .make = by_reference,
     .precision = precision,
+    .adapt = adapt_batch,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const auto& [width, exponent] : {std::pair{4, 2}, {6, 3}, {8, 4}})

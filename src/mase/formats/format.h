@@ -34,6 +34,14 @@ struct Quantizer : Rounder {
 // The number type of a config, or why it stands for none.
 using TypeOrReason = std::variant<NumberType, std::string>;
 
+// What a tensor is where a format is used: it may decide keys that the config leaves open.
+struct OperandUse {
+  bool activation = true;  // a result of a layer, with a batch in front; else a parameter
+  bool positive = false;   // it has no negative values
+  // Its dimension of features, and the one that its product sums up; none: the last.
+  std::optional<int64_t> features = {}, summed = {};
+};
+
 struct FormatRecord {
   static constexpr const char* kind = "format";
   std::string name;
@@ -47,6 +55,8 @@ struct FormatRecord {
   std::function<TypeOrReason(const Value& config)> type = {};
   std::function<Rounder(const Value& config)> make = {};
   std::function<std::vector<int64_t>(const Value& config)> precision = {};  // see Quantizer
+  // Sets keys that this use decides. Empty: none. Configs are not validated yet.
+  std::function<void(Dict& config, const OperandUse& use)> adapt = {};
   // Configs over the format's range of widths, narrowest first, fit for values up to `largest` in
   // magnitude: what `ch format sweep` tries. Empty: the default config alone.
   std::function<std::vector<Value>(double largest)> ladder = {};

@@ -6,7 +6,6 @@
 
 #include "mase/base/fields.h"
 #include "mase/formats/config.h"
-#include "mase/formats/format.h"
 #include "mase/formats/given.h"
 #include "mase/formats/scaled.h"
 

@@ -13,7 +13,6 @@
 
 #include "mase/base/fields.h"
 #include "mase/formats/config.h"
-#include "mase/formats/format.h"
 #include "mase/formats/given.h"
 #include "mase/formats/learned.h"
 #include "mase/formats/reference_rules.h"
@@ -142,6 +141,7 @@ const Register<FormatRecord> registered{{
     .type = type,
     .make = [](const Value& config) { return reference_scaled(*parse(config).as<Scaled>()); },
     .precision = [](const Value& config) { return std::vector<int64_t>{config["width"].as_int()}; },
+    .adapt = adapt_sign,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const int width : {2, 3, 4, 5, 6, 8}) configs.push_back(Dict{{"width", width}});

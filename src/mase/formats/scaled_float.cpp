@@ -8,7 +8,6 @@
 
 #include "mase/base/fields.h"
 #include "mase/formats/config.h"
-#include "mase/formats/format.h"
 #include "mase/formats/given.h"
 
 namespace mase::scaled_float_format {

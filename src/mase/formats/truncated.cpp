@@ -9,7 +9,6 @@
 
 #include "mase/base/fields.h"
 #include "mase/formats/config.h"
-#include "mase/formats/format.h"
 
 namespace mase::truncated_format {
 namespace {
@@ -67,6 +66,7 @@ const Register<FormatRecord> registered{{
                 ste_field()}},
     .type = [](const Value& config) -> TypeOrReason { return parse(config); },
     .precision = [](const Value& config) { return std::vector<int64_t>{config["width"].as_int()}; },
+    .adapt = adapt_sign,
     .ladder =
         [](double largest) {
           std::vector<Value> configs;

@@ -139,6 +139,8 @@ struct OpRecord {
   std::vector<std::string> unsigned_operands = {};  // MASE: relu's data_in takes the unsigned range
   // A layer of several products: `weight` stands for these parameters, each rounded by itself.
   std::map<std::string, std::vector<std::string>> operand_parts = {};
+  // Operands whose product sums up another dimension than their last.
+  std::map<std::string, int64_t> summed_axes = {};
 
   ElementRule element = ElementRule::promoted;
   std::vector<ScalarAttribute> scalars = {};  // attributes that a promoted element depends on
