@@ -209,10 +209,6 @@ Rounder Block::rounder(const Granularity& granularity) const {
     return block_value(block_element(spec, exponent_of(run), x), exponent_of(run));
   };
   if (!all_elements_fit(*this)) {  // elements near the largest float: vectors would overflow
-    rounder.round = [one = rounder.one](const GroupRun& run, const float* in, float* out,
-                                        size_t count) {
-      for (size_t i = 0; i < count; ++i) out[i] = one(run, in[i], 0);
-    };
     return rounder;
   }
   rounder.round = [spec](const GroupRun& run, const float* in, float* out, size_t count) {

@@ -64,10 +64,6 @@ QuantizerPtr few_digits_quantizer(std::vector<FewDigits> values) {
                                                        limit.low, limit.high)),
                    -limit.frac));
   };
-  result.round = [one = result.one](const GroupRun& run, const float* in, float* out,
-                                    size_t count) {
-    for (size_t i = 0; i < count; ++i) out[i] = one(run, in[i], 0);
-  };
   return std::make_shared<const Quantizer>(std::move(result));
 }
 

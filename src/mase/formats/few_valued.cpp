@@ -55,11 +55,7 @@ void set_grouped_codes(Rounder& rounder, int bits, CodeOf code_of, Multiple mult
 // Draws take the place of the kernel.
 void draw_one_by_one(Rounder& rounder) {
   rounder.stochastic = true;
-  rounder.round = [one = rounder.one](const GroupRun& run, const float* in, float* out,
-                                      size_t count) {
-    for (size_t i = 0; i < count; ++i)
-      out[i] = one(run, in[i], run.first + static_cast<uint32_t>(i));
-  };
+  rounder.round = {};
 }
 
 bool drawn_high(float x, uint32_t key, uint32_t element) {

@@ -28,7 +28,7 @@ QuantizerPtr make_quantizer(const std::string& format, const Value& config,
     quantizer.untyped = std::get<std::string>(type);
     quantizer.clipped = clipped;
   }
-  MASE_CHECK(quantizer.round || quantizer.sweep, "format '{}' is incomplete", format);
+  MASE_CHECK(quantizer.one || quantizer.sweep, "format '{}' is incomplete", format);
   quantizer.format = record.name;
   quantizer.config = checked;
   if (record.precision) quantizer.precision = record.precision(checked);

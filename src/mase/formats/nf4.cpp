@@ -67,10 +67,6 @@ Rounder make(const Value& config) {
   rounder.one = [](const GroupRun& run, float x, uint32_t) {
     return std::isnan(x) ? x : value_of(run, code_of(run, x));
   };
-  rounder.round = [one = rounder.one](const GroupRun& run, const float* in, float* out,
-                                      size_t count) {
-    for (size_t i = 0; i < count; ++i) out[i] = one(run, in[i], 0);
-  };
   rounder.code_bits = 4;
   rounder.kept = Rounder::Kept::scale;
   rounder.to_codes = [](const GroupRun& run, const float* in, uint32_t* codes, size_t count) {

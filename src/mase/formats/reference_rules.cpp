@@ -20,11 +20,8 @@ float top_exponent(int exponent_width, int bias) {
 Rounder reference_rounder(const NumberType& like, std::function<float(float)> rule) {
   Rounder rounder = like.rounder();
   rounder.code_bits = 0;
-  rounder.one = [rule](const GroupRun&, float x, uint32_t) { return rule(x); };
-  rounder.round = [rule = std::move(rule)](const GroupRun&, const float* in, float* out,
-                                           size_t count) {
-    for (size_t i = 0; i < count; ++i) out[i] = rule(in[i]);
-  };
+  rounder.round = {};
+  rounder.one = [rule = std::move(rule)](const GroupRun&, float x, uint32_t) { return rule(x); };
   return rounder;
 }
 

@@ -60,16 +60,30 @@ void check_codes(const Rounder& rounder, const Rounder::Codes& codes, const Shap
              codes.scales.size(), codes.exponents.size(), shape_text(shape));
 }
 
+void round_run(const Rounder& rounder, const GroupRun& run, const float* in, float* out,
+               size_t count) {
+  if (rounder.round) return rounder.round(run, in, out, count);
+  for (size_t i = 0; i < count; ++i)
+    out[i] = rounder.one(run, in[i], run.first + static_cast<uint32_t>(i));
+}
+
+Rounder rule_of(const Rounder& rounder) {
+  Rounder rule;
+  rule.round = rounder.round;
+  rule.one = rounder.one;
+  return rule;
+}
+
 // Codes of rounded values, piece by piece in the first-level cache.
 template <class Encode>
 auto codes_of_rounded(const Rounder& rounder, Encode encode) {
-  return [round = rounder.round, encode = std::move(encode)](GroupRun run, const float* in,
-                                                             uint32_t* codes, size_t count) {
+  return [rule = rule_of(rounder), encode = std::move(encode)](GroupRun run, const float* in,
+                                                               uint32_t* codes, size_t count) {
     constexpr size_t most = 2048;
     float rounded[most];
     for (size_t i = 0; i < count; i += most) {
       const size_t piece = std::min(most, count - i);
-      round(run, in + i, rounded, piece);
+      round_run(rule, run, in + i, rounded, piece);
       encode(rounded, codes + i, piece);
       run.first += static_cast<uint32_t>(piece);
     }
@@ -94,11 +108,11 @@ void Rounder::quantize(const float* in, float* out, const Shape& shape, uint64_t
   GroupRun run{.draw = draw, .first = static_cast<uint32_t>(first)};
   if (elementwise) {
     if (given) run.shared = given(0);
-    round(run, in, out, static_cast<size_t>(element_count(shape)));
+    round_run(*this, run, in, out, static_cast<size_t>(element_count(shape)));
     return;
   }
   for_each_run(*this, fit, in, shape, run, [&](const GroupRun& part, int64_t at, size_t count) {
-    round(part, in + at, out + at, count);
+    round_run(*this, part, in + at, out + at, count);
   });
 }
 
@@ -120,11 +134,11 @@ void Rounder::reference(const float* in, float* out, const Shape& shape) const {
 void Rounder::quantize_part(int64_t group, const float* in, float* out, int64_t count,
                             uint64_t draw, int64_t first) const {
   const int64_t own = groups == 1 ? 0 : group;
-  round({.group = own,
-         .shared = given ? given(own) : Shared{},
-         .draw = draw,
-         .first = static_cast<uint32_t>(first)},
-        in, out, static_cast<size_t>(count));
+  const GroupRun run{.group = own,
+                     .shared = given ? given(own) : Shared{},
+                     .draw = draw,
+                     .first = static_cast<uint32_t>(first)};
+  round_run(*this, run, in, out, static_cast<size_t>(count));
 }
 
 void Rounder::gradient(const float* in, const float* grad_out, float* grad_in,

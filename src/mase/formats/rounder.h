@@ -65,7 +65,7 @@ struct Rounder {
   std::function<Shared(int64_t group)> given = {};
 
   // Rounds values of one group, `out` may be `in`; and one value, which the former is tested
-  // against. `element` is the number of the value, for what is drawn.
+  // against and may be left to. `element` is the number of the value, for what is drawn.
   std::function<void(const GroupRun& run, const float* in, float* out, size_t count)> round = {};
   std::function<float(const GroupRun& run, float x, uint32_t element)> one = {};
   bool stochastic = false;
@@ -133,7 +133,7 @@ struct Rounder {
   double bits_per_value(const Shape& shape) const;
 
  private:
-  bool sweep_only() const { return sweep && !round; }
+  bool sweep_only() const { return sweep && !one && !round; }
 };
 
 // Why a tensor of this shape cannot be rounded: numbers that do not fit its groups, an axis that it

@@ -195,10 +195,6 @@ void set_truncated(Rounder& rounder, const Scaled& type) {
             static_cast<float>(run.shared[1])) *
            static_cast<float>(run.shared[0]);
   };
-  rounder.round = [one = rounder.one](const GroupRun& run, const float* in, float* out,
-                                      size_t count) {
-    for (size_t i = 0; i < count; ++i) out[i] = one(run, in[i], 0);
-  };
 }
 
 // The ends of the range for given numbers, in the arithmetic that rounds to them.
@@ -266,6 +262,7 @@ Rounder reference_scaled(const Scaled& like) {
   const float low = like.is_signed ? -std::ldexp(1.0f, like.width - 1) : 0.0f;
   const auto high = static_cast<float>(code_range(like).high);
   rounder.sweep = {};
+  rounder.round = {};
   rounder.code_bits = 0;
   rounder.fit = [codes = std::ldexp(1.0f, like.is_signed ? like.width - 1 : like.width)](
                     const float* in, std::span<const Run> runs) {
@@ -279,10 +276,6 @@ Rounder reference_scaled(const Scaled& like) {
   rounder.one = [low, high](const GroupRun& run, float x, uint32_t) {
     const auto scale = static_cast<float>(run.shared[0]);
     return std::isnan(x) ? x : std::clamp(std::nearbyint(x * scale), low, high) / scale;
-  };
-  rounder.round = [one = rounder.one](const GroupRun& run, const float* in, float* out,
-                                      size_t count) {
-    for (size_t i = 0; i < count; ++i) out[i] = one(run, in[i], 0);
   };
   return rounder;
 }

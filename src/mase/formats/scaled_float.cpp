@@ -113,10 +113,6 @@ Rounder ScaledFloat::rounder(const Granularity& granularity) const {
   rounder.one = [type = *this, least, most](const GroupRun& run, float x, uint32_t) {
     return scaled_float_format::rounded(type, least, most, static_cast<float>(run.shared[0]), x);
   };
-  rounder.round = [one = rounder.one](const GroupRun& run, const float* in, float* out,
-                                      size_t count) {
-    for (size_t i = 0; i < count; ++i) out[i] = one(run, in[i], 0);
-  };
   return rounder;
 }
 
