@@ -39,11 +39,6 @@ std::optional<std::vector<Dim>> read_shape(const Shape& shape) {
 
 int element_rank(DType dtype) { return dtype == DType::f32 ? 2 : dtype == DType::i64 ? 1 : 0; }
 
-bool is_index(const BoundCall& call, size_t input) {
-  const auto& numbers = call.op->index_inputs;
-  return std::find(numbers.begin(), numbers.end(), input) != numbers.end();
-}
-
 // PyTorch would cut a fraction off silently.
 void check_element(const std::string& name, const Value& number, DType element) {
   if (!number.is_number() || element == DType::f32) return;

@@ -12,6 +12,9 @@
 
 namespace mase {
 
+// Whether this input of a call is whole numbers that count places.
+bool is_index(const BoundCall& call, size_t input);
+
 class BoundGraph {
  public:
   // `before`: only what stands before this node.

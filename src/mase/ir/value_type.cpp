@@ -7,14 +7,11 @@
 #include "mase/ir/typed_graph.h"
 
 namespace mase {
-namespace {
 
 bool is_index(const BoundCall& call, size_t input) {
   const auto& numbers = call.op->index_inputs;
   return std::find(numbers.begin(), numbers.end(), input) != numbers.end();
 }
-
-}  // namespace
 
 std::string Dim::text() const {
   if (is_fixed()) return std::to_string(constant);
