@@ -139,8 +139,6 @@ struct OpRecord {
   std::vector<std::string> unsigned_operands = {};  // MASE: relu's data_in takes the unsigned range
   // A layer of several products: `weight` stands for these parameters, each rounded by itself.
   std::map<std::string, std::vector<std::string>> operand_parts = {};
-  // Operands whose product sums up another dimension than their last.
-  std::map<std::string, int64_t> summed_axes = {};
 
   ElementRule element = ElementRule::promoted;
   std::vector<ScalarAttribute> scalars = {};  // attributes that a promoted element depends on
@@ -169,6 +167,8 @@ struct OpRecord {
   // validated. `outputs` is the data set's number of classes or targets; 0: not known.
   std::function<void(Dict& attributes, const std::vector<Shape>& inputs, int64_t outputs)>
       complete = {};
+  // Operands whose product sums up another dimension than their last.
+  std::map<std::string, int64_t> summed_axes = {};
 };
 
 // What a layer's table of number formats may have.

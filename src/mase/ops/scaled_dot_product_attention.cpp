@@ -311,12 +311,12 @@ const Register<OpRecord> registered{{
     .max_inputs = 4,
     .real_inputs = {3},  // PyTorch takes a mask of bools as what may be seen
     .operands = {"data_in", "query", "key", "value", "scores", "shares", "data_out"},
-    .summed_axes = {{"value", -2}},  // the sequence
     .infer = infer,
     .eval = eval,
     .grad = grad,
     .cost = cost,
     .lower = lower,
+    .summed_axes = {{"value", -2}},  // the sequence
 }};
 
 }  // namespace
