@@ -39,16 +39,22 @@ def _ids(graph: Graph, given: Any, tokenizer: Optional[Tokenizer], special: bool
 
 
 def perplexity(network: Any, text: Union[str, Sequence[int], None] = None, *, file: Any = None, length: int = 512,
-               tokenizer: Optional[Tokenizer] = None, threads: int = 1) -> Perplexity:
+               tokenizer: Optional[Tokenizer] = None, threads: int = 1, layer_by_layer: bool = False) -> Perplexity:
     """How well a network predicts the next token of a text, given as such, as token numbers, or as a file
     (a text, or a .npy of token numbers). The text is cut into windows of `length` tokens one behind the other;
-    the first token of each is not predicted.
+    the first token of each is not predicted. `layer_by_layer`: all windows go through one layer after the other,
+    so that only one layer's weights are in memory; `network` is then a folder or a .gguf file.
 
         mase.perplexity("FOLDER", file="hamlet.txt").perplexity
     """
     if (text is None) == (file is None):
         raise _native.Error("perplexity: give a text, token numbers, or file=")
-    graph = _network(network)
+    if layer_by_layer:
+        if isinstance(network, Graph):
+            raise _native.Error("perplexity: a network in memory is not measured layer by layer; name its folder")
+        is_text = isinstance(text, str) or (text is None and not path_text(file).lower().endswith(".npy"))
+        tokenizer = tokenizer or (Tokenizer(network) if is_text else None)
+    graph = None if layer_by_layer else _network(network)
     if file is not None:
         if path_text(file).lower().endswith(".npy"):
             ids = _native.text_tokens("", path_text(file))
@@ -57,6 +63,8 @@ def perplexity(network: Any, text: Union[str, Sequence[int], None] = None, *, fi
                 ids = _ids(graph, lines.read(), tokenizer, False)
     else:
         ids = _ids(graph, text, tokenizer, False)
+    if layer_by_layer:
+        return Perplexity(_native.layered_perplexity(path_text(network), ids, int(length), int(threads)))
     return Perplexity(_native.perplexity(graph._native, ids, int(length), int(threads)))
 
 

@@ -12,6 +12,18 @@
 
 namespace mase::python {
 
+namespace {
+
+nb::object dict_of(const Perplexity& result) {
+  return from_value(Dict{{"perplexity", result.value()},
+                         {"loss", result.loss()},
+                         {"predictions", result.predictions},
+                         {"tokens", result.tokens},
+                         {"windows", result.windows}});
+}
+
+}  // namespace
+
 void bind_language(nb::module_& module) {
   module.def(
       "perplexity",
@@ -21,13 +33,22 @@ void bind_language(nb::module_& module) {
           nb::gil_scoped_release unlocked;
           result = perplexity(graph, ids, length, threads);
         }
-        return from_value(Dict{{"perplexity", result.value()},
-                               {"loss", result.loss()},
-                               {"predictions", result.predictions},
-                               {"tokens", result.tokens},
-                               {"windows", result.windows}});
+        return dict_of(result);
       },
       nb::arg("graph"), nb::arg("ids"), nb::arg("length"), nb::arg("threads"));
+  module.def(
+      "layered_perplexity",
+      [](const std::string& path, const std::vector<int32_t>& ids, int64_t length, int threads) {
+        NetworkSpec spec;
+        spec.load = path;
+        Perplexity result;
+        {
+          nb::gil_scoped_release unlocked;
+          result = layered_perplexity(spec, ids, length, threads);
+        }
+        return dict_of(result);
+      },
+      nb::arg("path"), nb::arg("ids"), nb::arg("length"), nb::arg("threads"));
   module.def(
       "generate",
       [](const Graph& graph, std::vector<int32_t> prompt, int64_t tokens, double temperature,

@@ -5,25 +5,12 @@ import os
 import random
 import re
 import struct
-import subprocess
 import sys
 import tempfile
 import zlib
 
-CH = os.environ["MASE_CH"]
-failures = []
-
-
-def ch(*words, folder, code=0):
-    done = subprocess.run([CH, *words], cwd=folder, capture_output=True, text=True)
-    if done.returncode != code:
-        failures.append(f"{words}: exit code {done.returncode}\n{done.stdout[-800:]}{done.stderr[-800:]}")
-    return done.stdout + done.stderr
-
-
-def check(condition, what, text=""):
-    if not condition:
-        failures.append(f"{what}\n{text[-1500:]}")
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from commands import ch, check, end  # noqa: E402
 
 
 def table(path, rows, seed, classes=3):
@@ -132,5 +119,4 @@ with tempfile.TemporaryDirectory() as folder:
     size = os.path.getsize(f"{folder}/mase_output/many/run.json")
     check(size < 3_000_000, f"run.json of 1,500 classes has {size} bytes")
 
-print("\n\n".join(failures))
-sys.exit(1 if failures else 0)
+end()

@@ -4,25 +4,12 @@ import csv
 import os
 import random
 import struct
-import subprocess
 import sys
 import tempfile
 import zipfile
 
-CH = os.environ["MASE_CH"]
-failures = []
-
-
-def ch(*words, folder, code=0):
-    done = subprocess.run([CH, *words], cwd=folder, capture_output=True, text=True)
-    if done.returncode != code:
-        failures.append(f"{words}: exit code {done.returncode}\n{done.stdout[-800:]}{done.stderr[-800:]}")
-    return done.stdout + done.stderr
-
-
-def check(condition, what, text=""):
-    if not condition:
-        failures.append(f"{what}\n{text[-1500:]}")
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from commands import ch, check, end  # noqa: E402
 
 
 def write(path, rows):
@@ -104,5 +91,4 @@ with tempfile.TemporaryDirectory() as folder:
     said = ch("data", "info", "rows.csv", "--ignore", "idd", folder=folder, code=2)
     check("'id'" in said, "the nearest column", said)
 
-print("\n\n".join(failures))
-sys.exit(1 if failures else 0)
+end()

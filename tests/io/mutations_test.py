@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single-byte mutations of valid files, through the program: whatever byte changes, it ends with exit
-code 0 or 2, one line of complaint at most, in five seconds of processor time and 64 MB of memory
+"""Single-byte mutations of valid files, and of JSON ones every other time a value in the place of another,
+through the program: whatever changes, it ends with exit code 0 or 2, one line of complaint at most, in five seconds of processor time and 64 MB of memory
 above the file. A few of each format here; mutations_long_test.py tries 10,000.
 
     MASE_MUTATIONS=1000 MASE_FORMATS=h5,pt tests/io/mutations_test.py"""
@@ -8,6 +8,7 @@ import concurrent.futures
 import io
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -185,6 +186,7 @@ def formats():
     for end in (".json", ".safetensors"):
         shutil.copy(hardware + end, os.path.join(imported, "toy" + end))
     hf = os.path.join(SOURCE, "tests/golden/hf/tiny")
+    shards = os.path.join(SOURCE, "tests/golden/language/llama_sharded")
     hf_network = lambda own: ["summary", own]
     study = os.path.join(scratch, "study")
     searched = ["search", "jsc-tiny", "jsc-sim", "--sim-rows", "300", "--space", "bits=4,8", "--objective", "loss"]
@@ -245,6 +247,9 @@ def formats():
                            in_place_of("manifest.json", design, page)),
         "hf-config": Format(read(os.path.join(hf, "config.json")), ".json",
                             in_place_of("config.json", hf, hf_network)),
+        "hf-config-llama": Format(read(os.path.join(shards, "config.json")), ".json", in_place_of("config.json", shards, hf_network)),
+        "hf-index": Format(read(os.path.join(shards, "model.safetensors.index.json")), ".json",
+                           in_place_of("model.safetensors.index.json", shards, hf_network)),
         "dataset-toml": Format(read(os.path.join(leaves, "leaves.toml")), ".toml",
                                in_place_of("leaves.toml", leaves,
                                            lambda own: ["data", "info", os.path.join(own, "leaves.toml")])),
@@ -287,8 +292,17 @@ def attempt(form, content):
             usage.ru_maxrss << 10)
 
 
-def mutated(content, number, seed):
+VALUES = ["-1", "0", "1", "2", "3", "7", "1e308", "-1e308", "0.5", "1e-300", "9223372036854775807", "-9223372036854775808", "4294967296",
+          "1000000000", "16777216", "65536", "null", "true", "false", "[]", "{}", '""', '"x"', '"\\u0000"', "[[[[[]]]]]", '{"a": 1}']
+
+
+def mutated(content, number, seed, suffix):
     rng = random.Random(f"{seed} {number}")
+    if suffix == ".json" and number % 2:
+        places = [found.span() for found in re.finditer(rb'(?<=[:,\[ ])("(?:[^"\\]|\\.)*"|-?\d[0-9.eE+-]*|true|false|null)(?=[,\]}\s])', content)]
+        if places:
+            begin, end = rng.choice(places)
+            return content[:begin] + rng.choice(VALUES).encode() + content[end:], begin
     at = rng.randrange(len(content))
     change = rng.choice((1 << rng.randrange(8), rng.randrange(1, 256), content[at],
                          content[at] ^ 0xff))  # a bit, any byte, zero, all ones
@@ -301,7 +315,7 @@ def run_format(name, form, count):
     faults, codes, most, slowest = [], {}, 0, 0.0
 
     def one(number):
-        content, at = mutated(form.content, number, name)
+        content, at = mutated(form.content, number, name, form.suffix)
         return number, at, attempt(form, content)
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -275,7 +275,7 @@ TEST(Lqer, IsTheBestOfItsRank) {
       std::copy_n(context.samples.data<float>(), seen.numel(), seen.mutable_data<float>());
       return seen;
     }()};
-    const ProductInputs inputs = product_inputs(quantised, {quantised.outputs().front()}, rows)
+    const ProductInputs inputs = *product_inputs(quantised, {quantised.outputs().front()}, rows)
                                      .at(quantised.outputs().front());
     const auto error = [&](const Tensor& a, const Tensor& b) {
       Tensor sum = rounded;

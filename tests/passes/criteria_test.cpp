@@ -125,7 +125,7 @@ TEST(Criteria, SparseGptMakesGoodWhatItRemoves) {
           EXPECT_EQ(std::count(keeps + r * in + c, keeps + r * in + c + 4, 0.0f), 2);
       const CalibrationRows rows = calibration_rows(graph, Dict{}, context);
       const NodeId node = graph.find("fc")->id;
-      const ProductInputs inputs = product_inputs(graph, {node}, rows.seen).at(node);
+      const ProductInputs inputs = *product_inputs(graph, {node}, rows.seen).at(node);
       const double plain =
           output_error(weight, *magnitude.modules().at("fc").find("weight"), inputs);
       const double error = output_error(weight, found, inputs);

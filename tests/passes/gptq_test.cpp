@@ -291,7 +291,7 @@ TEST(Calibration, WindowsGiveThePowerOfOutputs) {
     const NodeId y = graph.add_module("conv", make_module("conv2d", attributes, 1, "conv"), {x});
     graph.add_output({y});
     const Tensor rows = drawn_rows(5, {4, 7, 7}, 1);
-    const ProductInputs inputs = product_inputs(graph, {y}, {rows}).at(y);
+    const ProductInputs inputs = *product_inputs(graph, {y}, {rows}).at(y);
     const Tensor& weight = *graph.modules().at("conv").find("weight");
     const double power =
         output_error(weight, Tensor(weight.shape()), inputs) * static_cast<double>(inputs.vectors);

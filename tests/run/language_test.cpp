@@ -27,7 +27,8 @@ struct Text {
   }
 };
 
-const char* const decoders[] = {"llama_sharded", "llama_bf16", "mistral", "qwen3", "gpt2", "opt"};
+const char* const decoders[] = {"llama_sharded", "llama_bf16", "mistral", "qwen2",
+                                "qwen3",         "gpt2",       "opt"};
 
 TEST(Language, TextsAreTransformersAndLogitsThoseOfAWholeRun) {
   for (const char* name : decoders) {
@@ -95,6 +96,17 @@ TEST(Language, PerplexityIsTheMeanOverAllTokens) {
     EXPECT_EQ(got.windows, 2);
     EXPECT_NEAR(got.loss(), sum / 32, 1e-5) << name;
     EXPECT_DOUBLE_EQ(got.value(), std::exp(got.loss()));
+    // Layer by layer it is the same, the shorter last window too.
+    NetworkSpec spec;
+    spec.load = test::golden_path("language/" + std::string(name));
+    for (const int64_t length : {17, 9}) {
+      const Perplexity whole = perplexity(text.graph, ids, length, 1),
+                       layered = layered_perplexity(spec, ids, length, 1);
+      EXPECT_EQ(layered.predictions, whole.predictions);
+      EXPECT_EQ(layered.tokens, whole.tokens);
+      EXPECT_EQ(layered.windows, whole.windows);
+      EXPECT_NEAR(layered.loss(), whole.loss(), 1e-6) << name;
+    }
   }
 }
 

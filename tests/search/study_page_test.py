@@ -5,24 +5,13 @@ import os
 import re
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 
-CH, SOURCE = os.environ["MASE_CH"], os.environ["MASE_SOURCE"]
-failures = []
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from commands import ch, check, end  # noqa: E402
 
-
-def ch(*words, folder, code=0):
-    done = subprocess.run([CH, *words], cwd=folder, capture_output=True, text=True)
-    if done.returncode != code:
-        failures.append(f"{words}: exit code {done.returncode}\n{done.stdout[-800:]}{done.stderr[-800:]}")
-    return done.stdout + done.stderr
-
-
-def check(condition, what, text=""):
-    if not condition:
-        failures.append(f"{what}\n{text[-1500:]}")
+SOURCE = os.environ["MASE_SOURCE"]
 
 
 def found_by_sqlite(path, study):
@@ -81,5 +70,4 @@ with tempfile.TemporaryDirectory() as folder:
     said = ch("report", "x", "--study", "mine", folder=folder, code=2)
     check("--study" in said, "a study of a folder", said)
 
-print("\n\n".join(failures))
-sys.exit(1 if failures else 0)
+end()

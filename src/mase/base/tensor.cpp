@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <new>
 
 namespace mase {
@@ -175,6 +176,49 @@ Tensor::Tensor(Shape shape, DType dtype, const std::byte* data, std::shared_ptr<
       data_(data),
       foreign_(true) {}
 
+struct Tensor::Packed {
+  PackedTypePtr type;
+  std::span<const std::byte> blocks;
+  std::shared_ptr<const void> owner;
+  std::once_flag once;
+  std::shared_ptr<std::byte> floats;  // made when first asked for
+
+  int64_t count() const { return static_cast<int64_t>(blocks.size()) / type->bytes; }
+};
+
+Tensor::Tensor(Shape shape, PackedTypePtr type, const std::byte* blocks,
+               std::shared_ptr<const void> owner)
+    : shape_(std::move(shape)), numel_(element_count(shape_)), packed_(std::make_shared<Packed>()) {
+  const int64_t last = shape_.empty() ? 1 : shape_.back();
+  MASE_CHECK(last % type->values == 0, "rows of {} in blocks of {}", last, type->values);
+  packed_->blocks = {blocks, static_cast<size_t>(numel_ / type->values * type->bytes)};
+  packed_->type = std::move(type);
+  packed_->owner = std::move(owner);
+}
+
+const PackedType* Tensor::packed() const { return packed_ ? packed_->type.get() : nullptr; }
+const PackedTypePtr& Tensor::packed_type() const { return packed_->type; }
+
+std::span<const std::byte> Tensor::blocks() const {
+  return packed_ ? packed_->blocks : std::span<const std::byte>();
+}
+
+std::shared_ptr<const void> Tensor::blocks_owner() const {
+  return packed_ ? packed_->owner : nullptr;
+}
+
+size_t Tensor::stored_bytes() const { return packed_ ? packed_->blocks.size() : bytes(); }
+
+const std::byte* Tensor::widened() const {
+  std::call_once(packed_->once, [&] {
+    auto floats = aligned_bytes(bytes());
+    packed_->type->widen(*packed_->type, packed_->blocks.data(), packed_->count(),
+                         reinterpret_cast<float*>(floats.get()));
+    packed_->floats = std::move(floats);
+  });
+  return packed_->floats.get();
+}
+
 Tensor Tensor::of(Shape shape, const std::vector<float>& values) {
   return of<float>(std::move(shape), std::span<const float>(values));
 }
@@ -186,6 +230,7 @@ int64_t Tensor::dim(int index) const {
 }
 
 std::byte* Tensor::mutable_raw() {
+  if (packed_) *this = to(DType::f32);
   const bool alone = !foreign_ && owner_.use_count() == 1;
   if (alone) {  // what the last other owner read, it read before it let go
     std::atomic_thread_fence(std::memory_order_acquire);
@@ -200,6 +245,12 @@ std::byte* Tensor::mutable_raw() {
 }
 
 Tensor Tensor::to(DType dtype) const {
+  if (packed_) {
+    Tensor wide(shape_);
+    packed_->type->widen(*packed_->type, packed_->blocks.data(), packed_->count(),
+                         wide.mutable_data<float>());
+    return wide.to(dtype);
+  }
   if (dtype == dtype_) return *this;
   Tensor result(shape_, dtype);
   std::byte* out = result.mutable_raw();
@@ -212,6 +263,9 @@ Tensor Tensor::to(DType dtype) const {
 
 Tensor Tensor::reshaped(Shape shape) const {
   MASE_CHECK(element_count(shape) == numel_, "{} as {}", shape_text(shape_), shape_text(shape));
+  const int64_t last = shape.empty() ? 1 : shape.back();
+  if (packed_ && last % packed_->type->values != 0)
+    return to(DType::f32).reshaped(std::move(shape));
   Tensor result = *this;
   result.shape_ = std::move(shape);
   return result;
@@ -219,12 +273,18 @@ Tensor Tensor::reshaped(Shape shape) const {
 
 double Tensor::item(int64_t index) const {
   MASE_CHECK(index >= 0 && index < numel_, "element {} of {}", index, numel_);
-  return element(data_ + static_cast<size_t>(index) * dtype_size(dtype_), dtype_);
+  return element(raw() + static_cast<size_t>(index) * dtype_size(dtype_), dtype_);
 }
 
 bool Tensor::same_bits(const Tensor& other) const {
-  return shape_ == other.shape_ && dtype_ == other.dtype_ &&
-         (bytes() == 0 || std::memcmp(data_, other.data_, bytes()) == 0);
+  if (shape_ != other.shape_ || dtype_ != other.dtype_) return false;
+  if (bytes() == 0 || (packed_ && packed_ == other.packed_)) return true;
+  if (packed_ && other.packed_ && packed_->type == other.packed_->type &&
+      std::equal(packed_->blocks.begin(), packed_->blocks.end(), other.packed_->blocks.begin(),
+                 other.packed_->blocks.end()))
+    return true;
+  if (packed_ || other.packed_) return to(dtype_).same_bits(other.to(dtype_));
+  return std::memcmp(data_, other.data_, bytes()) == 0;
 }
 
 float half_to_float(uint16_t bits) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host tensors: dtype, shape and 64-byte aligned, contiguous, row-major memory. Copies share memory
 // until one of them is written (graphs are values: copying one must be cheap). The memory may also
-// belong to a mapped file, which a write then leaves untouched.
+// belong to a mapped file, which a write then leaves untouched. A packed tensor is one of float32
+// whose numbers are kept in a file's own blocks; whoever asks for its floats gets them widened.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "mase/base/error.h"
+#include "mase/base/packed.h"
 
 namespace mase {
 
@@ -42,6 +44,9 @@ class Tensor {
   // A view of foreign memory (a mapped file); `owner` keeps it alive. Contiguous, row-major, and
   // aligned to the element size.
   Tensor(Shape shape, DType dtype, const std::byte* data, std::shared_ptr<const void> owner);
+  // A packed one: rows of whole blocks, the last dimension inside; `owner` keeps `blocks` alive.
+  Tensor(Shape shape, PackedTypePtr type, const std::byte* blocks,
+         std::shared_ptr<const void> owner);
   template <class T>
   static Tensor of(Shape shape, std::span<const T> values);
   static Tensor of(Shape shape, const std::vector<float>& values);
@@ -51,9 +56,16 @@ class Tensor {
   DType dtype() const { return dtype_; }
   int64_t numel() const { return numel_; }
   size_t bytes() const { return static_cast<size_t>(numel_) * dtype_size(dtype_); }
+  size_t stored_bytes() const;   // what it takes: the blocks of a packed one
   int64_t dim(int index) const;  // negative counts from the end
 
-  const std::byte* raw() const { return data_; }
+  // Null: not packed. Its blocks are what raw() and data() give as floats, which then stay.
+  const PackedType* packed() const;
+  const PackedTypePtr& packed_type() const;  // of a packed one
+  std::span<const std::byte> blocks() const;
+  std::shared_ptr<const void> blocks_owner() const;
+
+  const std::byte* raw() const { return packed_ ? widened() : data_; }
   std::byte* mutable_raw();  // takes a private copy first if the memory is shared
   template <class T>
   const T* data() const;
@@ -64,7 +76,8 @@ class Tensor {
     return {data<T>(), static_cast<size_t>(numel_)};
   }
 
-  Tensor to(DType dtype) const;          // converted; the same memory if nothing changes
+  // Converted; the same memory if nothing changes. Of a packed one: floats of the result's own.
+  Tensor to(DType dtype) const;
   Tensor reshaped(Shape shape) const;    // the same memory
   double item(int64_t index = 0) const;  // any dtype, as a double
   bool same_bits(const Tensor& other) const;
@@ -76,6 +89,9 @@ class Tensor {
   std::shared_ptr<const void> owner_;
   const std::byte* data_ = nullptr;
   bool foreign_ = false;
+  struct Packed;
+  std::shared_ptr<Packed> packed_;
+  const std::byte* widened() const;
 };
 
 // Conversions of the 16-bit floats, round to nearest even.
@@ -132,7 +148,7 @@ constexpr DType dtype_of<bool>() {
 template <class T>
 const T* Tensor::data() const {
   MASE_CHECK(dtype_ == dtype_of<T>(), "tensor is {}", dtype_name(dtype_));
-  return reinterpret_cast<const T*>(data_);
+  return reinterpret_cast<const T*>(raw());
 }
 
 template <class T>

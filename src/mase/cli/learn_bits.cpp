@@ -3,6 +3,7 @@
 
 #include "mase/base/figure.h"
 #include "mase/base/table.h"
+#include "mase/cli/learn_tables.h"
 #include "mase/cli/options.h"
 #include "mase/cli/train_display.h"
 #include "mase/run/hardware/learn_bits.h"
@@ -107,6 +108,10 @@ int train_and_learn_bits(const Arguments& arguments, const Settings& settings,
   RunFolder folder = resume ? std::move(*resumed) : experiment.create_folder(output, "train");
   folder.lock();
   if (observer.started) observer.started({folder.path(), "", true});
+  if (has_own_training(experiment.graph())) {
+    display.close();
+    return learn_tables_in(experiment, settings, observer, folder, log, resume);
+  }
   const LearnBitsResult result = folder.guard([&] {
     LearnBitsResult learned = learn_bits(experiment, spec, training, observer, &folder, resume);
     folder.record()["front"] = front_value(learned);

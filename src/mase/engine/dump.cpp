@@ -9,7 +9,7 @@ namespace {
 
 std::string where(const Plan& plan, int tensor) {
   const TensorInfo& info = plan.at(plan.root(tensor));
-  const char* places[] = {"", "param ", "grad ", "state "};
+  const char* places[] = {"", "param ", "grad ", "state ", "packed "};
   return fmt::format("{}{} {}+{}", places[static_cast<size_t>(info.place)],
                      plan.at(tensor).name.empty() ? "-" : plan.at(tensor).name,
                      shape_text(plan.at(tensor).shape), info.offset * sizeof(float));
@@ -35,7 +35,8 @@ std::string name_of(const Plan& plan, int tensor) {
   const TensorInfo& info = plan.at(tensor);
   if (info.view_of >= 0)
     return fmt::format("{} as {}", name_of(plan, plan.root(tensor)), shape_text(info.shape));
-  const bool stored = info.place == Place::parameter || info.place == Place::state;
+  const bool stored =
+      info.place == Place::parameter || info.place == Place::state || info.place == Place::packed;
   return stored ? info.name : fmt::format("%{}", tensor);
 }
 
@@ -46,6 +47,7 @@ std::string type_of(const Plan& plan, int tensor) {
     text += fmt::format(" rows ({}) lanes ({})", fmt::join(info.axes.rows, ", "),
                         fmt::join(info.axes.lanes, ", "));
   if (info.element != DType::f32) text += fmt::format(" {}", dtype_name(info.element));
+  if (info.packed) text += " " + info.packed->name;
   if (info.rounding) text += fmt::format(" {}", info.rounding->format);
   return text;
 }

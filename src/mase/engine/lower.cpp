@@ -7,6 +7,7 @@
 #include "mase/engine/lowerer.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
+#include "mase/formats/packed_groups.h"
 #include "mase/ir/learned.h"
 #include "mase/ir/value_type.h"
 
@@ -21,6 +22,10 @@ std::optional<Slot> Lowerer::parameter(const std::string& name) {
   const bool is_parameter = std::any_of(module_->parameters.begin(), module_->parameters.end(),
                                         [&](const auto& entry) { return entry.first == name; });
   if (!is_parameter) return found->second;
+  // Codes of this very format are rounded already.
+  const Quantizer* quantizer = module_->quantization.find(name);
+  if (quantizer && plan_.at(found->second).packed && is_packed_as(*module_->find(name), *quantizer))
+    return found->second;
   return quantized(found->second, module_->quantization, name);
 }
 
@@ -29,8 +34,16 @@ Slot Lowerer::rounded(Slot x, const std::string& operand) {
   return quantized(x, module_ ? module_->quantization : node_->quantization, operand);
 }
 
+const Quantizer* Lowerer::format_of(const std::string& operand) const {
+  return (module_ ? module_->quantization : node_->quantization).find(operand);
+}
+
 Slot Lowerer::add(const char* record, Primitive primitive, Shape shape, Layout layout, Axes axes) {
   primitive.record = &find_primitive(record);
+  for (int& operand : primitive.in) operand = widened(operand);
+  for (auto& [name, operand] : primitive.params) operand = widened(operand);
+  primitive.bias = widened(primitive.bias);
+  if (!primitive.record->takes_packed) primitive.weight = widened(primitive.weight);
   MASE_CHECK(primitive.record->payload == primitive.payload.type(), "'{}' has another payload",
              record);
   TensorInfo info;
@@ -59,6 +72,19 @@ Slot Lowerer::add(const char* record, Primitive primitive, Shape shape, Layout l
   const int out = primitive.out;
   plan_.primitives.push_back(std::move(primitive));
   return out;
+}
+
+Slot Lowerer::widened(Slot x) {
+  if (x < 0 || !plan_.at(x).packed) return x;
+  const auto found = widened_.find(x);
+  if (found != widened_.end()) return found->second;
+  const Node* const node = node_;
+  node_ = nullptr;  // it belongs to all who ask
+  const Shape shape = plan_.at(x).shape;
+  const Slot out = add("widen", {.weight = x, .payload = WidenPayload{}}, shape, Layout::fixed);
+  plan_.at(out).name = plan_.at(x).name;
+  node_ = node;
+  return widened_[x] = out;
 }
 
 Slot Lowerer::primitive(const std::string& name, const Value& attributes,
@@ -116,11 +142,16 @@ void Lowerer::add_parameters() {
       info.shape = tensor.shape();
       info.layout = Layout::fixed;
       info.constant = true;
-      info.place = trainable ? Place::parameter : Place::state;
-      size_t& used = trainable ? plan_.parameter_floats : plan_.state_floats;
-      info.offset = used;
-      used += static_cast<size_t>((tensor.numel() + 15) / 16 * 16);
       info.differentiable = trainable;
+      if (plan_.keeps_packed && tensor.packed() && tensor.shape().size() == 2) {
+        info.place = Place::packed;
+        info.packed = tensor.packed_type();
+      } else {
+        info.place = trainable ? Place::parameter : Place::state;
+        size_t& used = trainable ? plan_.parameter_floats : plan_.state_floats;
+        info.offset = used;
+        used += static_cast<size_t>((tensor.numel() + 15) / 16 * 16);
+      }
       const bool real = tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64 ||
                         tensor.dtype() == DType::f16 || tensor.dtype() == DType::bf16;
       if (!real && tensor.numel() == 1) {
@@ -248,6 +279,7 @@ void Lowerer::run() {
   node_ = nullptr;
   const auto pin = [&](int tensor) {
     MASE_CHECK(tensor >= 0, "a result is missing");
+    MASE_CHECK(!plan_.at(tensor).packed, "packed weights are no result");
     plan_.at(tensor).pinned = true;
     plan_.at(plan_.root(tensor)).pinned = true;
     return tensor;
@@ -256,11 +288,14 @@ void Lowerer::run() {
   const LossFunction& loss = plan_.options.loss;
   const bool moves = !loss || loss.target != TargetKind::classes;
   for (const NodeId id : plan_.graph().outputs()) {
-    const Slot result = plan_.node_result[static_cast<size_t>(id)];
+    const Slot result = widened(plan_.node_result[static_cast<size_t>(id)]);
     const bool tokens = !moves && is_batch(result) && shape(result).size() > 2;
     plan_.outputs.push_back(pin(tokens ? result : flat(result)));
   }
-  for (const NodeId id : plan_.options.keep) pin(plan_.node_result[static_cast<size_t>(id)]);
+  for (const NodeId id : plan_.options.keep) {
+    int& result = plan_.node_result[static_cast<size_t>(id)];
+    pin(result = widened(result));
+  }
   if (plan_.options.loss) add_loss();
 }
 

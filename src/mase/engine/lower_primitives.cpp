@@ -61,6 +61,7 @@ Axes without(const Axes& axes, const std::set<int64_t>& gone) {
 }  // namespace
 
 Slot Lowerer::view(Slot x, Shape shape, Axes axes) {
+  x = widened(x);
   TensorInfo info = plan_.at(x);
   info.shape = std::move(shape);
   info.axes = std::move(axes);
@@ -139,6 +140,13 @@ Slot Lowerer::linear(Slot x, Slot weight, std::optional<Slot> bias) {
   if (is_batch(x) && shape.size() < 2) return -1;
   shape.back() = w[0];
   const Axes axes = is_batch(x) ? product_axes(x) : Axes();
+  if (is_batch(x) && info(weight).packed)
+    return add("packed_linear",
+               {.in = {relayout(x, axes)},
+                .weight = weight,
+                .bias = bias.value_or(-1),
+                .payload = PackedLinearPayload{}},
+               shape, Layout::batch, axes);
   Primitive primitive{.in = {relayout(x, axes)},
                       .weight = weight,
                       .bias = bias.value_or(-1),
@@ -324,6 +332,9 @@ Slot Lowerer::take_rows(Slot table, Slot indices, int64_t untrained) {
   // The numbers as one row of all lanes.
   const size_t rank = shape(indices).size();
   indices = relayout(indices, Axes::sequence(rank, 0));
+  if (info(table).packed)
+    return add("packed_take", {.in = {indices}, .weight = table, .payload = PackedTakePayload{}},
+               result, Layout::batch, Axes::sequence(result.size()));
   return add("take", {.in = {indices}, .weight = table, .payload = TakePayload{untrained}}, result,
              Layout::batch, Axes::sequence(result.size()));
 }

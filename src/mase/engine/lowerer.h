@@ -64,7 +64,11 @@ class Lowerer : public Lowering {
   Slot relayout(Slot x, const Axes& axes);
   // Repeated along the lanes, so that it has this shape there; its rows stay as many.
   Slot spread(Slot x, const Shape& shape, const Axes& axes);
-  Slot flat(Slot x);  // with all features as rows; others as they are
+  const Node* node() const { return node_; }
+  // The format of the node's operand; null: it has none.
+  const Quantizer* format_of(const std::string& operand) const;
+  Slot widened(Slot x);  // a packed parameter's floats; others as they are
+  Slot flat(Slot x);     // with all features as rows; others as they are
   Slot view(Slot x, Shape shape, Axes axes);
 
  private:
@@ -84,6 +88,7 @@ class Lowerer : public Lowering {
 
   Plan& plan_;
   std::map<std::string, int> parameters_;
+  std::map<Slot, Slot> widened_;
   struct Rounded {
     const Quantizer* quantizer;
     int number;  // the learned one, or -1

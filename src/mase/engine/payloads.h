@@ -26,6 +26,10 @@ struct LinearPayload {
   bool bias_cancels = false;  // only a batch norm reads it, its bias has derivative 0
 };
 
+struct WidenPayload {};         // a packed parameter as floats
+struct PackedLinearPayload {};  // weights [out, in], as they are packed
+struct PackedTakePayload {};    // of a packed table
+
 struct ConvolutionPayload {
   Lowering::Convolution options;
   bool transposed = false;

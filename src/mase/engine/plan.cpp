@@ -80,7 +80,9 @@ int Plan::add(TensorInfo info) {
 
 int64_t Plan::row_stride(int tensor) const {
   const TensorInfo& info = at(tensor);
-  return info.layout == Layout::batch ? padded_lanes(options.batch_size * info.positions()) : 1;
+  if (info.layout != Layout::batch) return 1;
+  const int64_t lanes = options.batch_size * info.positions();
+  return lanes == 1 && options.one_position ? 1 : padded_lanes(lanes);
 }
 
 size_t Plan::floats(int tensor) const {
@@ -175,6 +177,8 @@ void to_row_major(const TensorView& view, const float* in, int64_t n, float* out
     std::copy_n(in, element_count(view.shape_for(n)), out);
   else if (view.layout == Layout::fixed)
     std::copy_n(in, view.rows, out);
+  else if (is_plain(view) && view.stride == 1)
+    std::copy_n(in, view.rows, out);
   else if (is_plain(view))
     kernels::scatter(in, view.rows, view.stride, n, out);
   else
@@ -189,7 +193,7 @@ void from_row_major(const TensorView& view, const float* in, int64_t n, float* o
       kernels::add_to(out, in, count);
     else
       std::copy_n(in, count, out);
-  } else if (is_plain(view) && !accumulate) {
+  } else if (is_plain(view) && view.stride > 1 && !accumulate) {
     kernels::gather(in, view.rows, nullptr, 0, n, out, view.stride);
   } else {
     row_major_copy(view, n, true).run(in, out, accumulate);

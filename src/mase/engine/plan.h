@@ -25,7 +25,7 @@
 namespace mase::engine {
 
 enum class Layout { batch, fixed, free };
-enum class Place { arena, parameter, gradient, state };
+enum class Place { arena, parameter, gradient, state, packed };
 
 struct TensorInfo {
   std::string name;
@@ -41,6 +41,9 @@ struct TensorInfo {
   // rounded to this one, on the quantiser's own result.
   const Quantizer* rounding = nullptr;
   int before_rounding = -1;
+  // A parameter whose numbers stay in their blocks: it has no floats, only primitives that take
+  // packed weights read it (PrimitiveRecord::takes_packed).
+  PackedTypePtr packed = {};
   bool constant = false;     // computed from parameters and buffers alone
   bool pinned = false;       // readable after a run
   NodeId node = -1;          // whose result it is
@@ -99,10 +102,12 @@ struct Run {
 using Kernel = std::function<void(const Run& run)>;
 
 struct Memory {
-  std::vector<float*> tensors;  // where each tensor begins
+  std::vector<float*> tensors;              // where each tensor begins
+  std::vector<const uint8_t*> blocks = {};  // of packed ones, whose floats are null
   std::vector<int64_t>* counters = nullptr;
   float* operator[](int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
   float* at(int tensor) const { return tensor >= 0 ? (*this)[tensor] : nullptr; }
+  const uint8_t* packed(int tensor) const { return blocks[static_cast<size_t>(tensor)]; }
 };
 
 struct Step {
@@ -148,6 +153,7 @@ struct Parameter {
 
 struct Plan {
   CompileOptions options;
+  bool keeps_packed = false;                // packed parameters stay so
   std::shared_ptr<const TypedGraph> typed;  // see analyse
   std::vector<TensorInfo> tensors;
   std::vector<Primitive> primitives;

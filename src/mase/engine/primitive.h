@@ -97,6 +97,8 @@ struct PrimitiveRecord {
   // Whether the result's values are some of the first operand's, moved: what those are rounded to,
   // these are too.
   bool moves_values = false;
+  bool any_stride = false;  // rows of one value may lie side by side (CompileOptions::one_position)
+  bool takes_packed = false;  // its weight may be packed; for all others it is widened
   // What its payload says beyond its name, for text: "+relu".
   std::function<std::string(const Plan& plan, const Primitive& primitive)> text = {};
   // Products added up in one forward run, where that is what takes the time.

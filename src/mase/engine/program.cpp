@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "mase/engine/kernels/kernels.h"
-#include "mase/engine/plan.h"
+#include "mase/engine/primitive.h"
 
 namespace mase {
 
@@ -14,6 +14,7 @@ using TypedGraphPtr = std::shared_ptr<const TypedGraph>;
 struct Program::Impl {
   CompileOptions options;  // as asked for; the plan's batch may be a slice of this one's
   engine::Plan plan;
+  bool keeps_packed = false;  // packed weights are read as they are; else all become floats
   std::shared_ptr<std::byte> parameters, gradients, state, arena;
   std::shared_ptr<std::vector<int64_t>> counters;  // integer buffers
   std::shared_ptr<uint64_t> changes;               // of parameters and buffers; shared as they are
@@ -49,6 +50,7 @@ struct Program::Impl {
     return element_count(plan.at(tensor).shape) / plan.options.batch_size;
   }
   void load(const engine::Parameter& parameter, const Tensor& tensor);
+  void bind_packed();
   Tensor store(const engine::Parameter& parameter) const;
 };
 
@@ -68,8 +70,13 @@ void Program::Impl::plan_for(const TypedGraphPtr& graph, const CompileOptions& g
 void Program::Impl::make_plan(TypedGraphPtr graph, const CompileOptions& given) {
   plan.options = given;
   plan.typed = std::move(graph);
+  plan.keeps_packed = keeps_packed;
   engine::lower(plan);
   engine::fuse(plan);
+  plan.options.one_position =
+      given.one_position && !given.training && given.batch_size == 1 &&
+      std::all_of(plan.primitives.begin(), plan.primitives.end(),
+                  [](const engine::Primitive& p) { return p.removed || p.record->any_stride; });
   engine::emit(plan);
   engine::place_tensors(plan);
 }
@@ -97,8 +104,9 @@ void Program::Impl::bind(const Impl* shared) {
   gradients = aligned_bytes(plan.options.training ? plan.parameter_floats * sizeof(float) : 0);
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     const engine::TensorInfo& info = plan.at(plan.root(static_cast<int>(i)));
-    memory.tensors.push_back(base(info.place) + info.offset);
+    memory.tensors.push_back(info.packed ? nullptr : base(info.place) + info.offset);
   }
+  bind_packed();
   memory.counters = counters.get();
   for (auto* steps : {&plan.prepare, &plan.forward, &plan.losses, &plan.backward})
     for (engine::Step& step : *steps) step.run = step.bind(memory);
@@ -113,6 +121,7 @@ void Program::Impl::bind(const Impl* shared) {
     if (!parameter.trainable) continue;
     ParameterView view;
     const engine::TensorInfo& info = plan.at(parameter.tensor);
+    if (info.packed) continue;  // no floats to look at
     view.name = parameter.name;
     view.shape = info.shape;
     const auto count = static_cast<size_t>(element_count(info.shape));
@@ -127,10 +136,24 @@ void Program::Impl::bind(const Impl* shared) {
   }
 }
 
+// Where the blocks of packed parameters are: those of the plan's own graph, which keeps them.
+void Program::Impl::bind_packed() {
+  memory.blocks.assign(plan.tensors.size(), nullptr);
+  for (const engine::Parameter& parameter : plan.parameters)
+    if (plan.at(parameter.tensor).packed)
+      memory.blocks[static_cast<size_t>(parameter.tensor)] =
+          reinterpret_cast<const uint8_t*>(plan.graph().tensor(parameter.name)->blocks().data());
+}
+
 void Program::Impl::load(const engine::Parameter& parameter, const Tensor& tensor) {
   const engine::TensorInfo& info = plan.at(parameter.tensor);
   MASE_CHECK(tensor.shape() == info.shape, "'{}' is {}, was {}", parameter.name,
              shape_text(tensor.shape()), shape_text(info.shape));
+  if (info.packed) {
+    MASE_CHECK(plan.graph().tensor(parameter.name)->same_bits(tensor),
+               "the packed '{}' is another one than the program was made with", parameter.name);
+    return;
+  }
   const Tensor values = tensor.to(DType::f32);
   std::copy_n(values.data<float>(), values.numel(), memory[parameter.tensor]);
   if (parameter.counter >= 0)
@@ -139,6 +162,7 @@ void Program::Impl::load(const engine::Parameter& parameter, const Tensor& tenso
 
 Tensor Program::Impl::store(const engine::Parameter& parameter) const {
   const engine::TensorInfo& info = plan.at(parameter.tensor);
+  if (info.packed) return *plan.graph().tensor(parameter.name);
   Tensor tensor(info.shape);
   std::copy_n(memory[parameter.tensor], tensor.numel(), tensor.mutable_data<float>());
   if (parameter.counter < 0) return tensor.to(parameter.dtype);
@@ -294,6 +318,7 @@ Program::~Program() = default;
 
 Program Program::compile(const Graph& graph, const CompileOptions& options) {
   Program program;
+  program.impl_->keeps_packed = !options.training;
   program.impl_->plan_for(engine::analyse(graph), options);
   program.impl_->bind(nullptr);
   program.load_from(graph);
@@ -301,7 +326,9 @@ Program Program::compile(const Graph& graph, const CompileOptions& options) {
 }
 
 Program Program::sharing(const CompileOptions& options) const {
+  MASE_CHECK(!impl_->keeps_packed || !options.training, "packed weights are not trained");
   Program program;
+  program.impl_->keeps_packed = impl_->keeps_packed;
   program.impl_->plan_for(impl_->plan.typed, options);
   program.impl_->bind(impl_.get());
   return program;
@@ -360,6 +387,15 @@ std::span<float> Program::buffer_memory() {
   return {impl_->base(engine::Place::state), impl_->plan.state_floats};
 }
 
+std::span<float> Program::buffer(const std::string& name) {
+  for (const engine::Parameter& parameter : impl_->plan.parameters)
+    if (parameter.name == name && !parameter.trainable)
+      return {impl_->memory[parameter.tensor],
+              static_cast<size_t>(element_count(impl_->plan.at(parameter.tensor).shape))};
+  MASE_CHECK(false, "no buffer '{}'", name);
+  return {};
+}
+
 void Program::parameters_changed() { ++*impl_->changes; }
 
 TensorTable Program::state() const {
@@ -392,6 +428,7 @@ std::string stage_text(const Graph& graph, const CompileOptions& options, Stage 
   engine::Plan plan;
   plan.options = options;
   plan.typed = engine::analyse(graph);
+  plan.keeps_packed = !options.training;
   engine::lower(plan);
   if (stage == Stage::lower) return engine::primitives_text(plan);
   engine::fuse(plan);

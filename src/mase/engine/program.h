@@ -46,6 +46,9 @@ struct CompileOptions {
   std::function<void(std::span<double> sums)> all_reduce = {};
   bool sync_batch_norm = true;
   std::vector<NodeId> keep = {};  // nodes whose results can be read after a run
+  // Inference on a batch of one: tensors whose values have one position have their features side by
+  // side, without room for other samples. For texts that go on token by token.
+  bool one_position = false;
 };
 
 // One trainable parameter as optimisers see it: flat views into the program's own memory.
@@ -90,8 +93,9 @@ class Program {
   // All values, one contiguous block, each parameter aligned to 64 bytes; what lies between them is
   // zero and has zero gradients, so an optimiser may sweep over the whole block.
   std::span<float> parameter_memory();
-  std::span<float> gradient_memory();  // laid out like the values
-  std::span<float> buffer_memory();    // running statistics and the like
+  std::span<float> gradient_memory();                // laid out like the values
+  std::span<float> buffer_memory();                  // running statistics and the like
+  std::span<float> buffer(const std::string& name);  // one of them
   // After values were written from outside, optimisers included: derived values (folded or
   // quantised weights) are computed again by the next run, of sharing programs too.
   void parameters_changed();

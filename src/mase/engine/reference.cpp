@@ -37,6 +37,12 @@ Array read_tensor(const Plan& plan, int tensor, const Memory& memory, const Run&
   const TensorView view = view_of(plan, tensor);
   Array array(view.shape_for(run.n));
   std::vector<float> values(array.data.size());
+  if (const PackedTypePtr& type = plan.at(tensor).packed) {
+    type->widen(*type, reinterpret_cast<const std::byte*>(memory.packed(tensor)),
+                static_cast<int64_t>(values.size()) / type->values, values.data());
+    array.data.assign(values.begin(), values.end());
+    return array;
+  }
   if (plan.at(tensor).element == DType::i32) {
     std::vector<int32_t> labels(values.size());
     std::memcpy(labels.data(), memory[tensor], labels.size() * sizeof(int32_t));

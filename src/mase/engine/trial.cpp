@@ -7,6 +7,7 @@
 
 #include "mase/engine/payloads.h"
 #include "mase/engine/reference.h"
+#include "mase/formats/packed_groups.h"
 
 namespace mase::engine {
 namespace {
@@ -30,6 +31,10 @@ Trial::Trial(const PrimitiveRecord& record, const Options& options)
       plan_(plan_with(options)),
       lowerer_(plan_) {
   plan_.options.batch_size = options.large ? 256 : size(1, 40, 0);
+  if (record.any_stride && !options.training && !options.large && options.seed % 4 == 1) {
+    plan_.options.batch_size = 1;
+    plan_.options.one_position = true;
+  }
   const Slot out = record.generate ? record.generate(*this) : -1;
   if (out < 0) return;
   draw_neighbours(out);
@@ -105,6 +110,29 @@ Slot Trial::parameter(const Shape& shape, Values values) {
   info.differentiable = options_.training && !values.whole;
   const Slot slot = plan_.add(std::move(info));
   values_[slot] = values;
+  return slot;
+}
+
+PackedTypePtr Trial::packed_type() {
+  const std::vector<PackedTypePtr> all = every_packed_type();
+  if (!options_.large) return all[random_.below(all.size())];
+  return *std::find_if(all.begin(), all.end(),
+                       [](const PackedTypePtr& one) { return one->form == PackedForm::q4_1; });
+}
+
+// Any codes, with steps of both signs, some of them zero or below what is normal.
+Slot Trial::packed(const Shape& shape, const PackedTypePtr& type) {
+  TensorInfo info;
+  info.name = fmt::format("p{}", plan_.tensors.size());
+  info.shape = shape;
+  info.layout = Layout::fixed;
+  info.place = Place::packed;
+  info.packed = type;
+  info.constant = true;
+  const Slot slot = plan_.add(std::move(info));
+  std::vector<uint8_t>& blocks = packed_[slot];
+  blocks.resize(static_cast<size_t>(element_count(shape) / type->values * type->bytes));
+  draw_blocks(*type, random_, 0.1, blocks);
   return slot;
 }
 
@@ -265,7 +293,7 @@ void Trial::draw_operands() {
   const Primitive& p = primitive();
   std::vector<int> tensors = p.in;
   for (const int tensor : {p.weight, p.bias})
-    if (tensor >= 0) tensors.push_back(tensor);
+    if (tensor >= 0 && !plan_.at(tensor).packed) tensors.push_back(tensor);
   const size_t own = tensors.size();
   for (const int tensor : p.epilogue.reads())  // what a rule brought
     if (plan_.at(tensor).layout == Layout::batch && values_.count(tensor))
@@ -315,8 +343,12 @@ bool Trial::prepare(const Variant& variant) {
   }
   for (size_t i = 0; i < plan_.tensors.size(); ++i) {
     const TensorInfo& info = plan_.at(plan_.root(static_cast<int>(i)));
+    const auto held = packed_.find(static_cast<int>(i));
+    memory_.blocks.push_back(held == packed_.end() ? nullptr : held->second.data());
     memory_.tensors.push_back(
-        reinterpret_cast<float*>(blocks_[static_cast<size_t>(info.place)].get()) + info.offset);
+        info.packed ? nullptr
+                    : reinterpret_cast<float*>(blocks_[static_cast<size_t>(info.place)].get()) +
+                          info.offset);
   }
   counters_.assign(plan_.counters.begin(), plan_.counters.end());
   memory_.counters = &counters_;
@@ -408,13 +440,17 @@ double Trial::multiply_adds() const {
 double Trial::bytes() const {
   double floats = static_cast<double>(ups_.size());
   for (const Operand& operand : operands_) floats += static_cast<double>(operand.values.size());
-  return floats * sizeof(float);
+  double bytes = floats * sizeof(float);
+  for (const auto& [slot, blocks] : packed_) bytes += static_cast<double>(blocks.size());
+  return bytes;
 }
 
 std::string Trial::shapes() const {
   std::vector<std::string> parts;
   for (const Operand& operand : operands_)
     parts.push_back(shape_text(plan_.at(operand.tensor).shape));
+  for (const auto& [slot, blocks] : packed_)
+    parts.push_back(shape_text(plan_.at(slot).shape) + " " + plan_.at(slot).packed->name);
   return fmt::format("{} => {}", fmt::join(parts, "; "),
                      shape_text(plan_.at(primitive().out).shape));
 }

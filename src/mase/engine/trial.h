@@ -44,6 +44,8 @@ class Trial {
   int64_t batch(int64_t large, int64_t most = 40);           // then: samples of the largest batch
   Slot activation(const Shape& sample, Values values = {});  // in a drawn layout
   Slot parameter(const Shape& shape, Values values = {});
+  PackedTypePtr packed_type();  // one of all there are; large trials: of four bits
+  Slot packed(const Shape& shape, const PackedTypePtr& type);  // drawn blocks
   // Of samples, or of each token: some of those are none.
   Slot labels(int64_t classes, const Shape& tokens = {});
   Slot rounded(Slot slot, int width, int frac);  // to fixed point
@@ -105,6 +107,7 @@ class Trial {
   Plan plan_;
   Lowerer lowerer_;
   std::map<int, Values> values_;
+  std::map<int, std::vector<uint8_t>> packed_;  // the blocks of packed operands
   std::vector<QuantizerPtr> quantizers_;
   std::vector<Operand> operands_;
   std::vector<double> ups_;  // gradients of the result

@@ -75,6 +75,30 @@ FrozenGrid::FrozenGrid(const Quantizer& quantizer, const Tensor& tensor)
     }
     return;
   }
+  if (!type && quantizer.granularity.kind == Granularity::Kind::run && quantizer.code_bits <= 12) {
+    // Every code decoded once in every group: a tensor of one value for each has the same groups.
+    group_of_ = groups_of(grouping(shape, quantizer.granularity), elements_);
+    Quantizer::Codes codes = quantizer.encode(in.data<float>(), shape);
+    const size_t groups =
+        group_of_.empty()
+            ? 0
+            : static_cast<size_t>(*std::max_element(group_of_.begin(), group_of_.end())) + 1;
+    count_ = size_t{1} << quantizer.code_bits;
+    levels_.resize(groups * count_);
+    scales_.assign(groups, 1.0);
+    own_levels_ = true;
+    codes.codes.resize(groups);
+    std::vector<float> values(groups);
+    for (size_t code = 0; code < count_; ++code) {
+      std::fill(codes.codes.begin(), codes.codes.end(), static_cast<uint32_t>(code));
+      quantizer.decode(codes, values.data(), {static_cast<int64_t>(groups), 1});
+      for (size_t g = 0; g < groups; ++g) levels_[g * count_ + code] = values[g];
+    }
+    for (size_t g = 0; g < groups; ++g)
+      std::sort(levels_.begin() + static_cast<std::ptrdiff_t>(g * count_),
+                levels_.begin() + static_cast<std::ptrdiff_t>((g + 1) * count_));
+    return;
+  }
   // Every code decoded at every place.
   constexpr int64_t most = int64_t{1} << 27;
   if (quantizer.code_bits > 16 || (elements_ << quantizer.code_bits) > most)
@@ -115,7 +139,7 @@ double FrozenGrid::level(size_t index, int64_t element) const {
     return table_[index * static_cast<size_t>(elements_) + static_cast<size_t>(element)];
   const size_t group =
       group_of_.empty() ? 0 : static_cast<size_t>(group_of_[static_cast<size_t>(element)]);
-  return levels_[index] * scales_[group];
+  return own_levels_ ? levels_[group * count_ + index] : levels_[index] * scales_[group];
 }
 
 size_t FrozenGrid::above(int64_t element, double value) const {

@@ -4,6 +4,7 @@
 // rounding) need the grid to stand still while they work, whatever the format.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,12 @@ class FrozenGrid {
   // The numbers on both sides of it; twice the same one beyond the ends and on the grid.
   std::pair<double, double> neighbours(int64_t element, double value) const;
 
+  // Of values that share a scale; where no scale comes from the tensor there is one group.
+  int64_t groups() const { return static_cast<int64_t>(std::max(steps_.size(), scales_.size())); }
+  int32_t group_of(int64_t element) const {
+    return group_of_.empty() ? 0 : group_of_[static_cast<size_t>(element)];
+  }
+
  private:
   struct Steps {
     double low = 0, high = 0, step = 1, zero = 0;
@@ -32,8 +39,9 @@ class FrozenGrid {
   size_t above(int64_t element, double value) const;  // the first level not below it
 
   std::vector<Steps> steps_;       // of groups: (k - zero) * step for whole k in [low, high]
-  std::vector<float> levels_;      // else ascending, times the scale of the group
+  std::vector<float> levels_;      // else ascending, times the scale of the group, or each group's
   std::vector<double> scales_;     // of groups
+  bool own_levels_ = false;        // each group has its own
   std::vector<float> table_;       // else every place has its own: [level][element]
   std::vector<int32_t> group_of_;  // by element; empty: one group
   int64_t elements_ = 0;

@@ -77,4 +77,49 @@ Field group_size_field() {
       .between(1, 1e9);
 }
 
+Field scale_format_field() {
+  return table_field("scale_format",
+                     "a number format of the scales themselves: {name = \"minifloat_ieee\", "
+                     "width = 8, exponent_width = 4}; float32 if not given");
+}
+
+QuantizerPtr scale_format(const Value& config) {
+  const Value& table = config["scale_format"];
+  if (table.is_null()) return {};
+  if (!table["name"].is_string())
+    throw config_error(config, "scale_format", "names no number format",
+                       "write {name = \"minifloat_ieee\", ...}");
+  Value keys = Dict{};
+  for (const auto& [key, value] : table.as_dict())
+    if (key != "name") keys.dict().set(key, value);
+  QuantizerPtr scale = make_quantizer(table["name"].as_string(), keys, "scale_format");
+  if (!scale->elementwise || scale->learned || scale->stochastic)
+    throw config_error(config, "scale_format", "scales are rounded one by one",
+                       "take a format without scales of its own, and without learning or chance");
+  return scale;
+}
+
+Rounder with_scale_format(Rounder rounder, const Value& config) {
+  const QuantizerPtr format = scale_format(config);
+  if (!format) return rounder;
+  rounder.shared_bits += format->bits_per_value({1}) - 32;
+  rounder.sweep = {};
+  const auto rounded = [format](const Rounder::Fit& fit) -> Rounder::Fit {
+    if (!fit) return {};
+    return [format, fit](const float* in, std::span<const Run> runs) {
+      Shared shared = fit(in, runs);
+      const auto scale = static_cast<float>(shared[0]);
+      float result = 0;
+      format->quantize(&scale, &result, {1});
+      // No scale of something becomes that of nothing.
+      const bool lost = scale > 0 && result <= 0 && format->smallest_positive;
+      shared[0] = lost ? *format->smallest_positive : result;
+      return shared;
+    };
+  };
+  rounder.fit = rounded(rounder.fit);
+  rounder.plain_fit = rounded(rounder.plain_fit);
+  return rounder;
+}
+
 }  // namespace mase

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "mase/base/schema.h"
-#include "mase/formats/groups.h"
+#include "mase/formats/format.h"
 
 namespace mase {
 
@@ -25,5 +24,11 @@ Granularity given_granularity(const Value& config, const std::vector<std::string
 
 // Of granularity "run".
 Field group_size_field();
+
+// The format of the scales themselves, as a config says it, and its field.
+Field scale_format_field();
+QuantizerPtr scale_format(const Value& config);
+// Scales that are found in values are rounded to that format, if there is one.
+Rounder with_scale_format(Rounder rounder, const Value& config);
 
 }  // namespace mase

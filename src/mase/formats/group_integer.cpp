@@ -45,7 +45,7 @@ const Register<FormatRecord> registered{{
     .summary = "integers with a scale for every so many values of a row",
     .help = "What low-bit language models use: 4 bits in groups of 64. Symmetric, or affine with a "
             "zero point. A row is all that stands behind dimension 0.",
-    .schema = {{width_field(1, 16, "bits of a code"), group_size_field(),
+    .schema = {{width_field(1, 16, "bits of a code"), group_size_field(), scale_format_field(),
                 boolean_field("affine", "use a zero point, so that the range need not be symmetric",
                               false),
                 given_field(
@@ -55,7 +55,12 @@ const Register<FormatRecord> registered{{
                 given_field(
                     "zero_point", "with step: the codes of zero",
                     [](double zero) { return zero == std::floor(zero); }, "a whole number")}},
-    .type = [](const Value& config) -> TypeOrReason { return parse(config); },
+    .type = [](const Value& config) -> TypeOrReason {
+      const NumberType parsed = parse(config);
+      if (scale_format(config)) return "its scales are rounded themselves";
+      return parsed;
+    },
+    .make = [](const Value& config) { return with_scale_format(parse(config).rounder(), config); },
     .precision = [](const Value& config) { return std::vector<int64_t>{config["width"].as_int()}; },
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;

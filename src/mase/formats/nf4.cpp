@@ -75,14 +75,14 @@ Rounder make(const Value& config) {
   rounder.to_values = [](const GroupRun& run, const uint32_t* codes, float* out, size_t count) {
     for (size_t i = 0; i < count; ++i) out[i] = value_of(run, codes[i]);
   };
-  return rounder;
+  return with_scale_format(std::move(rounder), config);
 }
 
 const Register<FormatRecord> registered{{
     .name = "nf4",
     .class_suffix = "NF4",
     .summary = "sixteen quantiles of a normal distribution times a group's largest magnitude",
-    .schema = {{group_size_field(),
+    .schema = {{group_size_field(), scale_format_field(),
                 given_field(
                     "step", "the largest magnitudes themselves, one per group",
                     [](double step) { return std::isfinite(step) && step >= 0; },

@@ -35,19 +35,21 @@ std::pair<std::string, std::string> numbered(const std::string& name) {
 // Rows of each head: those of its first half and of its second one take turns in the file.
 Tensor unpaired(const Tensor& tensor, int64_t heads, const std::string& place,
                 const std::string& name) {
-  const Tensor from = tensor.to(DType::f32);
-  const int64_t rows = from.shape().empty() ? 0 : from.dim(0);
-  if (heads < 1 || rows % (2 * heads) != 0)
+  const int64_t rows = tensor.shape().empty() ? 0 : tensor.dim(0);
+  if (heads < 1 || rows < 1 || rows % (2 * heads) != 0)
     throw Error(place, fmt::format("'{}' has {} rows for {} heads", printable(name), rows, heads));
-  const int64_t width = from.numel() / rows, half = rows / heads / 2;
-  Tensor to(from.shape());
-  float* out = to.mutable_data<float>();
+  const std::byte* from = tensor.packed() ? tensor.blocks().data() : tensor.raw();
+  const size_t width = tensor.stored_bytes() / static_cast<size_t>(rows);
+  const int64_t half = rows / heads / 2;
+  auto bytes = aligned_bytes(tensor.stored_bytes());
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t head = row / (2 * half), within = row % (2 * half);
     const int64_t source = head * 2 * half + 2 * (within % half) + within / half;
-    std::copy_n(from.data<float>() + source * width, width, out + row * width);
+    std::copy_n(from + static_cast<size_t>(source) * width, width,
+                bytes.get() + static_cast<size_t>(row) * width);
   }
-  return to;
+  if (tensor.packed()) return {tensor.shape(), tensor.packed_type(), bytes.get(), bytes};
+  return {tensor.shape(), tensor.dtype(), bytes.get(), bytes};
 }
 
 // The factors of frequencies that a file has as a tensor; all one: none.

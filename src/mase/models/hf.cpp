@@ -125,6 +125,10 @@ Tensor transposed(const Tensor& matrix, const std::string& place, const std::str
   return to;
 }
 
+std::string cache_name(bool keys, int64_t layer) {
+  return fmt::format("cache.{}_{}", keys ? "key" : "value", layer);
+}
+
 Graph make_hf_network(const Value& config, TensorTable& tensors, const HfOptions& options,
                       const std::string& place) {
   if (!config.is_dict()) throw Error(place, "config.json: is no table");
@@ -147,6 +151,33 @@ Graph make_hf_network(const Value& config, TensorTable& tensors, const HfOptions
     throw Error(place, fmt::format("config.json: {}", printable(error.what())));
   }
   return net.take();
+}
+
+void check_hf_tensors(const Graph& graph, const TensorTable& tensors, const std::string& place) {
+  std::map<std::string, Shape> wanted;
+  for (const auto& [name, tensor] : state_dict(graph)) wanted[name] = tensor.shape();
+  std::string first;
+  size_t count = 0;
+  const auto tell = [&](const std::string& cause) {
+    if (count++ == 0) first = cause;
+  };
+  for (const auto& [name, tensor] : tensors) {
+    const auto own = wanted.find(name);
+    if (own == wanted.end())
+      tell(fmt::format("'{}' is in the file only", printable(name)));
+    else if (own->second != tensor.shape())
+      tell(fmt::format("'{}' is {} in the file and {} in the network", printable(name),
+                       shape_text(tensor.shape()), shape_text(own->second)));
+    if (own != wanted.end()) wanted.erase(own);
+  }
+  for (const auto& [name, shape] : wanted)
+    tell(fmt::format("'{}' {} is in no file", printable(name), shape_text(shape)));
+  if (count == 0) return;
+  throw Error(
+      place,
+      fmt::format("the tensors are not those of the network that config.json describes: {}{}",
+                  first, count > 1 ? fmt::format(", and {} more", count - 1) : ""),
+      "--load-partial takes the tensors that fit and says which");
 }
 
 bool is_hf_graph(const Graph& graph) {
@@ -180,6 +211,8 @@ Graph resized_hf_network(const Graph& graph, const HfOptions& options) {
   TensorTable tensors = hf_tensors(graph);
   Graph made = make_hf_network(hf_config(graph), tensors, options, graph.name);
   for (auto& [path, module] : made.modules()) {
+    if (options.cached > 0 && cache_name(true, 0).substr(0, path.size() + 1) == path + ".")
+      continue;
     const auto old = graph.modules().find(path);
     if (old == graph.modules().end())
       throw Error(graph.name, fmt::format("the network has no '{}' any more", printable(path)),

@@ -47,9 +47,12 @@ struct HfOptions {
   // Of what it is to take, without the rows: one for each input, in the record's order, or fewer.
   std::vector<Shape> shapes = {};
   int64_t outputs = 0;  // classes; 0: as the folder says
-  // Decoding: keys and values of so many earlier positions are inputs, those of the new ones are
-  // outputs. What may be seen and where the new tokens stand is said by inputs too.
+  // Decoding, one token at a time: buffers of the graph hold keys and values of so many positions
+  // (cache_name below), and position_ids says where the new token stands.
   int64_t cached = 0;
+  // A prompt: keys and values of all positions are outputs too, of each layer in turn, and logits
+  // are those of the last token only.
+  bool keeps = false;
   // The only input are rows that hold more than token numbers: a negative one is padding, which
   // nothing attends to, and those from this on are of a second sentence and so much too large.
   std::optional<int64_t> packed = {};
@@ -63,6 +66,12 @@ struct HfOptions {
 // them. Graph::meta has "hf": the config, what was turned, and notes for the user.
 Graph make_hf_network(const Value& config, TensorTable& tensors, const HfOptions& options,
                       const std::string& place);
+
+// An Error of one line where these tensors, as make_hf_network leaves them, are not the graph's.
+void check_hf_tensors(const Graph& graph, const TensorTable& tensors, const std::string& place);
+
+// The buffer of a layer's cache: keys [heads, width, positions], values [heads, positions, width].
+std::string cache_name(bool keys, int64_t layer);
 
 // Whether this is a graph of make_hf_network, and its config.
 bool is_hf_graph(const Graph& graph);

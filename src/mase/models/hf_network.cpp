@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <numbers>
 
 #include "mase/base/text.h"
 #include "mase/models/encoder.h"
@@ -32,7 +33,12 @@ HfNetwork::HfNetwork(const ArchitectureRecord& record, const Value& config, Tens
       options_(options),
       place_(std::move(place)),
       net_(record.name, values_of(tensors), place_) {
-  for (const auto& [name, tensor] : tensors) tensors_.emplace(name, tensor);
+  std::map<std::string, int64_t> counts;
+  for (const auto& [name, tensor] : tensors) {
+    tensors_.emplace(name, tensor);
+    counts[name] = tensor.numel();
+  }
+  net_.expect(std::move(counts));
   const size_t given = std::max<size_t>(1, options.shapes.size());
   if (given > record.inputs.size())
     throw Error(
@@ -177,16 +183,14 @@ std::optional<NodeId> HfNetwork::input(const std::string& name) const {
   return found == inputs_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void HfNetwork::begin_cache(int64_t layers, int64_t key_heads, int64_t width, bool windows) {
+void HfNetwork::begin_cache(int64_t layers, int64_t key_heads, int64_t width) {
   if (!decodes()) return;
+  MASE_CHECK(tokens_ == 1, "a text goes on by one token, not by {}", tokens_);
   positions_ = net_.placeholder("position_ids", {tokens_}, DType::i64);
-  const Shape seen = {1, tokens_, options_.cached + tokens_};
-  bias_ = net_.placeholder("attention_bias", seen, DType::f32);
-  if (windows) inputs_["window_bias"] = net_.placeholder("window_bias", seen, DType::f32);
-  for (int64_t i = 0; i < layers; ++i)
-    for (const char* what : {"key", "value"})
-      earlier_.push_back(net_.placeholder(fmt::format("past_{}_{}", what, i),
-                                          {key_heads, options_.cached, width}, DType::f32));
+  for (int64_t i = 0; i < layers; ++i) {
+    earlier_.push_back(net_.buffer(cache_name(true, i), {key_heads, width, options_.cached}));
+    earlier_.push_back(net_.buffer(cache_name(false, i), {key_heads, options_.cached, width}));
+  }
 }
 
 NodeId HfNetwork::ones_of_mask() {
@@ -242,8 +246,18 @@ NodeId HfNetwork::add_positions(const std::string& path, NodeId x, int64_t rows,
 
 NodeId HfNetwork::activation(const std::string& name, NodeId x) {
   if (name == "gelu" || name == "gelu_python") return net_.function("gelu", {x});
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast")
-    return net_.function("gelu", {x}, {"tanh"});
+  for (const char* same :
+       {"gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate"})
+    if (name == same) return net_.function("gelu", {x}, {"tanh"});
+  if (name == "gelu_10") return net_.function("clamp", {net_.function("gelu", {x})}, {-10.0, 10.0});
+  if (name == "laplace") {  // Ma et al., 2022
+    constexpr double middle = 0.707107, spread = 0.282095;
+    const NodeId from = net_.function("sub", {x}, {middle});
+    const NodeId erf =
+        net_.function("erf", {net_.function("div", {from}, {spread * std::numbers::sqrt2})});
+    return net_.function("mul", {net_.function("add", {erf}, {1.0})}, {0.5});
+  }
+  if (name == "sqrtsoftplus") return net_.function("sqrt", {net_.function("softplus", {x})});
   if (name == "quick_gelu") {
     constexpr double slope = 1.702;
     return net_.function("mul",
@@ -251,11 +265,14 @@ NodeId HfNetwork::activation(const std::string& name, NodeId x) {
   }
   if (name == "relu2") return net_.function("square", {net_.function("relu", {x})});
   if (name == "swish") return net_.function("silu", {x});
-  for (const char* same : {"relu", "silu", "tanh", "sigmoid", "mish", "relu6"})
+  if (name == "linear") return x;
+  for (const char* same :
+       {"relu", "silu", "tanh", "sigmoid", "mish", "relu6", "leaky_relu", "hardswish"})
     if (name == same) return net_.function(name, {x});
   refuse(fmt::format("activation '{}' is not known", printable(name)),
-         "known: gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, quick_gelu, relu, relu2, silu, "
-         "swish, tanh, sigmoid, mish, relu6");
+         "known: gelu, gelu_10, gelu_accurate, gelu_fast, gelu_new, gelu_python, "
+         "gelu_python_tanh, gelu_pytorch_tanh, hardswish, laplace, leaky_relu, linear, mish, "
+         "quick_gelu, relu, relu2, relu6, sigmoid, silu, sqrtsoftplus, swish, tanh");
 }
 
 NodeId HfNetwork::first_token(NodeId x) {
@@ -299,18 +316,17 @@ NodeId HfNetwork::attention(int64_t layer, const AttentionParts& parts) {
   std::vector<std::pair<std::string, Value>> named;
   if (decodes()) {
     const auto at = static_cast<size_t>(2 * layer);
-    kept_.insert(kept_.end(), {k, v});
-    operands[1] = net_.function("cat", {earlier_.at(at), k}, {2});
-    operands[2] = net_.function("cat", {earlier_.at(at + 1), v}, {2});
-    operands.push_back(parts.window > 0 ? inputs_.at("window_bias") : *bias_);
+    operands.insert(operands.end(), {earlier_.at(at), earlier_.at(at + 1), *positions_});
+    named.emplace_back("cached", true);
   } else {
     if (input("attention_mask")) {
       if (!bias_) bias_ = see(ones_of_mask());
       operands.push_back(*bias_);
     }
     if (parts.causal) named.emplace_back("is_causal", true);
-    if (parts.window > 0) named.emplace_back("window", parts.window);
+    if (keeps()) kept_.insert(kept_.end(), {k, v});
   }
+  if (parts.window > 0) named.emplace_back("window", parts.window);
   if (parts.scale) named.emplace_back("scale", *parts.scale);
   return join_heads(net_, net_.function("scaled_dot_product_attention", operands, {}, named));
 }
@@ -327,10 +343,17 @@ NodeId HfNetwork::vocabulary_head(const std::string& head, const std::string& ta
                     head + ".weight", table));
     tied = false;
   }
+  // A head of its own has a bias of its own, too, where files hold two that differ.
+  const auto of_head = tensors_.find(head + ".bias"), beside = tensors_.find(bias);
+  const bool two = of_head != tensors_.end() && beside != tensors_.end() && bias != head + ".bias";
+  if (two && !tied && !of_head->second.same_bits(beside->second))
+    leave_out_unused(bias);
+  else if (two)
+    leave_out(head + ".bias");
   if (!tied) {
-    if (bias.empty()) return linear(head, x, vocabulary, false);
-    x = linear(head, x, vocabulary, false);
-    return add(x, net_.parameter(bias, {vocabulary}, 0));
+    const bool own_bias = has(head + ".bias") || bias == head + ".bias";
+    x = linear(head, x, vocabulary, own_bias);
+    return own_bias || bias.empty() ? x : add(x, net_.parameter(bias, {vocabulary}, 0));
   }
   leave_out(head + ".weight");
   std::vector<NodeId> operands = {x, net_.tensor(table)};
@@ -340,8 +363,17 @@ NodeId HfNetwork::vocabulary_head(const std::string& head, const std::string& ta
 
 void HfNetwork::finish_causal(HfHead head, NodeId x, const std::string& table, int64_t vocabulary) {
   if (head == HfHead::none) return finish({x});
+  if (keeps()) {
+    const Value all = Dict{{"slice", List{Value(), Value(), Value()}}},
+                last = Dict{{"slice", List{Value(-1), Value(), Value()}}};
+    x = net_.function("getitem", {x}, {Value(List{all, last})});
+  }
   if (head == HfHead::causal_lm) return finish({vocabulary_head("lm_head", table, x, vocabulary)});
-  if (head == HfHead::token) return finish({linear("score", x, classes("score.weight"))});
+  if (head == HfHead::token) {
+    const std::string name = has("classifier.weight") ? "classifier" : "score";
+    return finish({linear(name, x, classes(name + ".weight"))});
+  }
+  if (head == HfHead::question) return finish({linear("qa_outputs", x, 2)});
   if (head != HfHead::sequence)
     refuse("the head that 'architectures' names is not known for this family");
   x = linear("score", x, classes("score.weight"), false);

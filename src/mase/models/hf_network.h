@@ -59,8 +59,10 @@ class HfNetwork {
   std::optional<NodeId> input(const std::string& name) const;
   int64_t tokens() const { return tokens_; }
   bool decodes() const { return options_.cached > 0; }
-  // Placeholders for earlier keys and values, if this decodes.
-  void begin_cache(int64_t layers, int64_t key_heads, int64_t width, bool windows);
+  int64_t cached() const { return options_.cached; }
+  bool keeps() const { return options_.keeps; }
+  // Buffers for earlier keys and values, if this decodes.
+  void begin_cache(int64_t layers, int64_t key_heads, int64_t width);
   NodeId ones_of_mask();     // the mask as 0 and 1
   NodeId token_positions();  // given, or counted by the mask; only if has_positions()
   bool has_positions() const;

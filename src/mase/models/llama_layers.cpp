@@ -6,7 +6,10 @@
 namespace mase {
 
 void build_llama(HfNetwork& net, const LlamaVariant& variant) {
-  const std::string base = net.prefix("model.", "embed_tokens.weight");
+  // Networks that answer questions have another name in front.
+  const std::string base = net.has("transformer.embed_tokens.weight")
+                               ? "transformer."
+                               : net.prefix("model.", "embed_tokens.weight");
   const HfHead head = net.head(HfHead::causal_lm);
   const int64_t width = net.whole("hidden_size"), heads = net.whole("num_attention_heads"),
                 key_heads = net.whole_or("num_key_value_heads", heads),
@@ -21,12 +24,17 @@ void build_llama(HfNetwork& net, const LlamaVariant& variant) {
   if (!(eps > 0)) net.refuse("'rms_norm_eps' is not above 0");
   const std::string act = net.word("hidden_act", "silu");
   const Rope rope = rope_of(net.config(), each, net.tokens(), net.place());
-  if (rope.by_length && net.decodes())
-    net.refuse("rope of type 'dynamic' turns earlier keys again as a text grows",
-               "texts are generated with other types");
-  bool windows = false;
-  for (int64_t i = 0; i < layers && variant.window; ++i) windows = windows || variant.window(i) > 0;
-  net.begin_cache(layers, key_heads, each, windows);
+  if (rope.length > 0 && net.decodes() && net.cached() > rope.length)
+    net.refuse(
+        fmt::format("the rope's type turns earlier keys again behind {} tokens", rope.length),
+        "generate no more than these");
+  if (rope.length > 0 && net.has_positions() && !net.decodes() && net.tokens() > rope.length)
+    net.refuse(
+        fmt::format("how the rope's type turns depends on the positions of texts longer than "
+                    "{} tokens",
+                    rope.length),
+        "give such texts without mask and positions");
+  net.begin_cache(layers, key_heads, each);
   NodeId x = net.embedding(base + "embed_tokens", vocabulary, width, net.ids());
   for (int64_t i = 0; i < layers; ++i) {
     const std::string layer = fmt::format("{}layers.{}.", base, i);
@@ -72,6 +80,8 @@ std::function<int64_t(int64_t layer)> listed_windows(const HfNetwork& net) {
       const std::string& word = kind.as_string("layer_types");
       if (word != "full_attention" && word != "sliding_attention")
         net.refuse(fmt::format("layers of type '{}' are not known", printable(word)));
+      if (word == "sliding_attention" && !used)
+        net.refuse("'layer_types' has layers with windows and 'use_sliding_window' is false");
       each.push_back(word == "sliding_attention" ? net.whole("sliding_window") : 0);
     }
     if (static_cast<int64_t>(each.size()) != layers)

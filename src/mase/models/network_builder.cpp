@@ -46,6 +46,13 @@ void NetworkBuilder::charge(const Shape& shape, const std::string& name) {
     count *= size;
   }
   values_left_ -= count;
+  constexpr int64_t free = 1 << 12;  // heads are made anew
+  const auto known = counts_.find(name);
+  if (known != counts_.end() && count > 4 * known->second + free)
+    throw Error(place_,
+                fmt::format("'{}' has {} values, the description says {}", printable(name),
+                            known->second, shape_text(shape)),
+                "the description and the tensors do not belong together");
 }
 
 NodeId NetworkBuilder::placeholder(const std::string& name, const Shape& sample, DType element) {
@@ -119,6 +126,10 @@ NodeId NetworkBuilder::parameter(const std::string& tensor_name, const Shape& sh
   for (int64_t i = 0; values_ && i < tensor.numel(); ++i)
     values[i] = static_cast<float>(deviation * random.normal());
   return known(graph_.add_constant(tensor_name, std::move(tensor), true), shape);
+}
+
+NodeId NetworkBuilder::buffer(const std::string& tensor_name, const Shape& shape) {
+  return known(graph_.add_constant(tensor_name, Tensor(shape), false), shape);
 }
 
 Graph NetworkBuilder::finish(std::vector<NodeId> results) {

@@ -3,6 +3,7 @@
 // the input (in_channels, num_features, in_features) are filled in.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,10 @@ class NetworkBuilder {
   // not have more than `most_values`, which a file could claim.
   NetworkBuilder(const std::string& name, int64_t most_values, std::string place);
 
+  // How many values tensors of these names have: much larger ones are refused before memory is
+  // taken.
+  void expect(std::map<std::string, int64_t> counts) { counts_ = std::move(counts); }
+
   NodeId placeholder(const std::string& name, const Shape& sample, DType element);
   NodeId tensor(const std::string& tensor_name);  // of a layer that is there already
   NodeId input() const { return input_; }
@@ -35,6 +40,7 @@ class NetworkBuilder {
   Graph finish(NodeId result) { return finish(std::vector<NodeId>{result}); }
   Graph finish(std::vector<NodeId> results);
 
+  NodeId buffer(const std::string& tensor_name, const Shape& shape);  // zeros
   // The usual layers.
   NodeId conv(const std::string& path, NodeId x, int64_t channels, int64_t kernel,
               int64_t stride = 1, int64_t padding = 0, bool bias = true, int64_t groups = 1);
@@ -55,6 +61,7 @@ class NetworkBuilder {
   bool values_;
   int64_t values_left_ = -1;  // negative: as many as one likes
   std::string place_ = {};
+  std::map<std::string, int64_t> counts_ = {};
   NodeId input_ = -1;
   int64_t outputs_ = 0;
 };

@@ -99,6 +99,31 @@ void scale_as_yarn(Rope& rope, const RopeTable& table, double base, int64_t widt
   }
 }
 
+// Ding et al., 2024: a factor for each pair, others for long texts.
+void scale_as_longrope(Rope& rope, const RopeTable& table, double longest, int64_t tokens) {
+  const double length = table.positive("original_max_position_embeddings");
+  const double factor = table.find("factor") ? table.positive("factor") : longest / length;
+  if (const auto given = table.find("attention_factor"))
+    rope.scale = *given;
+  else if (factor > 1)
+    rope.scale = std::sqrt(1 + std::log(factor) / std::log(length));
+  rope.length = static_cast<int64_t>(length);
+  const char* key = static_cast<double>(tokens) > length ? "long_factor" : "short_factor";
+  const Value& factors = table.value[key];
+  if (!factors.is_list() || factors.as_list().size() != rope.frequencies.size())
+    throw Error(table.place, fmt::format("config.json: rope '{}' is no list of {} numbers", key,
+                                         rope.frequencies.size()));
+  for (size_t i = 0; i < rope.frequencies.size(); ++i) {
+    const Value& one = factors.as_list()[i];
+    if (!one.is_number() || !(one.as_double() > 0))
+      throw Error(table.place,
+                  fmt::format("config.json: rope '{}' has a factor that is no positive "
+                              "number",
+                              key));
+    rope.frequencies[i] /= static_cast<float>(one.as_double());
+  }
+}
+
 }  // namespace
 
 Rope rope_of(const Value& config, int64_t width, int64_t tokens, const std::string& place) {
@@ -127,22 +152,23 @@ Rope rope_of(const Value& config, int64_t width, int64_t tokens, const std::stri
     const double factor = table.positive("factor");
     for (float& frequency : rope.frequencies) frequency /= static_cast<float>(factor);
   } else if (kind == "dynamic") {
-    const double factor = table.positive("factor"),
-                 length = table.positive_or("original_max_position_embeddings", longest);
-    rope.by_length = true;
-    const double now = std::max(length, static_cast<double>(tokens));
+    const double factor = table.positive("factor");
+    rope.length = static_cast<int64_t>(longest);
+    const double now = std::max(longest, static_cast<double>(tokens));
     if (width > 2)
       rope.frequencies =
-          powers(base * std::pow(factor * now / length - (factor - 1),
+          powers(base * std::pow(factor * now / longest - (factor - 1),
                                  static_cast<double>(width) / static_cast<double>(width - 2)),
                  width);
+  } else if (kind == "longrope") {
+    scale_as_longrope(rope, table, longest, tokens);
   } else if (kind == "llama3") {
     scale_as_llama3(rope.frequencies, table);
   } else if (kind == "yarn") {
     scale_as_yarn(rope, table, base, width, longest);
   } else {
     throw Error(place, fmt::format("config.json: rope of type '{}' is not known", printable(kind)),
-                "known: default, linear, dynamic, llama3, yarn");
+                "known: default, linear, dynamic, llama3, longrope, yarn");
   }
   for (const float frequency : rope.frequencies)
     if (!std::isfinite(frequency))

@@ -13,7 +13,7 @@ namespace mase {
 struct Rope {
   std::vector<float> frequencies;  // one for each pair
   double scale = 1;                // of the rotated pairs
-  bool by_length = false;          // they depend on how long the text is
+  int64_t length = 0;              // texts that are longer are turned in another way; 0: none are
 };
 
 // `width` of a head; `tokens`: how long the text is, which some kinds depend on.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LayerNorm: each row normalised over its last dimensions (Ba et al., 2016).
 #include <cmath>
+#include <vector>
 
 #include "mase/base/fields.h"
 #include "mase/ir/op.h"
@@ -41,23 +42,44 @@ struct Row {
   double mean, inverse;  // 1 / sqrt(variance + eps)
 };
 
-Row statistics(const double* x, size_t size, double eps) {
-  double sum = 0, squares = 0;
-  for (size_t i = 0; i < size; ++i) sum += x[i];
-  const double mean = sum / static_cast<double>(size);
-  for (size_t i = 0; i < size; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  return {mean, 1.0 / std::sqrt(squares / static_cast<double>(size) + eps)};
+// Of every row. Mean and variance are rounded where `statistics` has a number format, the variance
+// that about the rounded mean.
+std::vector<Row> statistics(const OpCall& call, size_t size) {
+  const Array& x = *call.inputs[0];
+  Shape shape = x.shape;
+  for (size_t i = 0; i < normalized_shape(call.attributes).size(); ++i)
+    shape[shape.size() - 1 - i] = 1;
+  Array means(shape), variances(shape);
+  const double share = 1.0 / static_cast<double>(size);
+  for (size_t start = 0, r = 0; start < x.data.size(); start += size, ++r) {
+    for (size_t i = 0; i < size; ++i) means.data[r] += x.data[start + i];
+    means.data[r] *= share;
+  }
+  means = call.rounded(std::move(means), "statistics");
+  for (size_t start = 0, r = 0; start < x.data.size(); start += size, ++r) {
+    for (size_t i = 0; i < size; ++i) {
+      const double off = x.data[start + i] - means.data[r];
+      variances.data[r] += off * off;
+    }
+    variances.data[r] *= share;
+  }
+  variances = call.rounded(std::move(variances), "statistics");
+  std::vector<Row> rows;
+  for (size_t r = 0; r < means.data.size(); ++r)
+    rows.push_back(
+        {means.data[r], 1.0 / std::sqrt(variances.data[r] + call.attributes["eps"].as_double())});
+  return rows;
 }
 
 Array eval(const OpCall& call) {
   const Array& x = *call.inputs[0];
   const auto size = static_cast<size_t>(element_count(normalized_shape(call.attributes)));
-  const double eps = call.attributes["eps"].as_double();
   const Array* weight = param_of(call, "weight");
   const Array* bias = param_of(call, "bias");
+  const std::vector<Row> rows = statistics(call, size);
   Array y(x.shape);
   for (size_t start = 0; start < x.data.size(); start += size) {
-    const Row row = statistics(&x.data[start], size, eps);
+    const Row& row = rows[start / size];
     for (size_t i = 0; i < size; ++i)
       y.data[start + i] =
           (x.data[start + i] - row.mean) * row.inverse * (weight ? weight->data[i] : 1.0) +
@@ -70,11 +92,11 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   const Array& x = *call.inputs[0];
   const Shape shape = normalized_shape(call.attributes);
   const auto size = static_cast<size_t>(element_count(shape));
-  const double eps = call.attributes["eps"].as_double();
   const Array* weight = param_of(call, "weight");
+  const std::vector<Row> rows = statistics(call, size);
   Array gx(x.shape), gw(shape), gb(shape);
   for (size_t start = 0; start < x.data.size(); start += size) {
-    const Row row = statistics(&x.data[start], size, eps);
+    const Row& row = rows[start / size];
     const auto scaled = [&](size_t i) {
       return g.data[start + i] * (weight ? weight->data[i] : 1.0);
     };
@@ -106,9 +128,30 @@ std::string repr(const Value& attributes) {
 }
 
 Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>& inputs) {
-  return lowering.layer_norm(inputs[0], static_cast<int64_t>(normalized_shape(attributes).size()),
-                             lowering.parameter("weight"), lowering.parameter("bias"),
-                             attributes["eps"].as_double());
+  const auto weight = lowering.parameter("weight"), bias = lowering.parameter("bias");
+  const double eps = attributes["eps"].as_double();
+  const auto last = static_cast<int64_t>(normalized_shape(attributes).size());
+  if (lowering.rounded(inputs[0], "statistics") == inputs[0])
+    return lowering.layer_norm(inputs[0], last, weight, bias, eps);
+  std::vector<int64_t> dims;
+  for (int64_t i = 1; i <= last; ++i) dims.push_back(-i);
+  const Slot mean =
+      lowering.rounded(lowering.reduce(ReduceKind::mean, inputs[0], dims, true), "statistics");
+  const Expr x = Expr::operand(0), y = Expr::operand(1);
+  const Slot centred = lowering.map(x - y, {inputs[0], mean});
+  const Slot variance = lowering.rounded(
+      lowering.reduce(ReduceKind::mean, lowering.map(x * x, {centred}), dims, true), "statistics");
+  Expr result = x / sqrt(y + eps);
+  std::vector<Slot> operands = {centred, variance};
+  if (weight) {
+    result = result * Expr::operand(static_cast<int>(operands.size()));
+    operands.push_back(*weight);
+  }
+  if (bias) {
+    result = result + Expr::operand(static_cast<int>(operands.size()));
+    operands.push_back(*bias);
+  }
+  return lowering.map(result, operands);
 }
 
 const Register<OpRecord> registered{{
@@ -125,7 +168,7 @@ const Register<OpRecord> registered{{
         number_field("eps", "added to the variance", 1e-5).from(0),
         boolean_field("elementwise_affine", "learn a scale and a shift per element", true),
     }},
-    .operands = {"data_in", "weight", "bias", "data_out"},
+    .operands = {"data_in", "weight", "bias", "statistics", "data_out"},
     .required_operands = {"data_in"},
     .params = params,
     .infer = infer,

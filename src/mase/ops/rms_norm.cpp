@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // RMSNorm: each row divided by the root of its mean square over the last dimensions (Zhang and
-// Sennrich, 2019).
+// Sennrich, 2019). The mean square has a number format of its own where `statistics` asks for one.
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "mase/base/fields.h"
 #include "mase/ir/op.h"
@@ -39,20 +40,33 @@ struct Rows {
   }
 };
 
-double inverse_of(const double* row, size_t width, double eps) {
-  double squares = 0;
-  for (size_t i = 0; i < width; ++i) squares += row[i] * row[i];
-  return 1.0 / std::sqrt(squares / static_cast<double>(width) + eps);
+// Of every row.
+std::vector<double> inverses(const OpCall& call, const Rows& rows) {
+  const Array& x = *call.inputs[0];
+  Shape shape = x.shape;
+  for (size_t i = 0; i < normalized_shape(call.attributes).size(); ++i)
+    shape[shape.size() - 1 - i] = 1;
+  Array squares(shape);
+  for (size_t r = 0; r < rows.count; ++r) {
+    const double* row = x.data.data() + r * rows.width;
+    for (size_t i = 0; i < rows.width; ++i) squares.data[r] += row[i] * row[i];
+    squares.data[r] /= static_cast<double>(rows.width);
+  }
+  std::vector<double> result;
+  for (const double mean : call.rounded(std::move(squares), "statistics").data)
+    result.push_back(1.0 / std::sqrt(mean + eps_of(call.attributes)));
+  return result;
 }
 
 Array eval(const OpCall& call) {
   const Array& x = *call.inputs[0];
   const Array* weight = param_of(call, "weight");
   const Rows rows(call.attributes, x);
+  const std::vector<double> inverse_of = inverses(call, rows);
   Array y(x.shape);
   for (size_t r = 0; r < rows.count; ++r) {
     const double* row = x.data.data() + r * rows.width;
-    const double inverse = inverse_of(row, rows.width, eps_of(call.attributes));
+    const double inverse = inverse_of[r];
     for (size_t i = 0; i < rows.width; ++i)
       y.data[r * rows.width + i] = row[i] * inverse * (weight ? weight->data[i] : 1.0);
   }
@@ -63,11 +77,12 @@ OpGradients grad(const OpCall& call, const Array&, const Array& g) {
   const Array& x = *call.inputs[0];
   const Array* weight = param_of(call, "weight");
   const Rows rows(call.attributes, x);
+  const std::vector<double> inverse_of = inverses(call, rows);
   Array gx(x.shape), gw(normalized_shape(call.attributes));
   for (size_t r = 0; r < rows.count; ++r) {
     const double* row = x.data.data() + r * rows.width;
     const double* up = g.data.data() + r * rows.width;
-    const double inverse = inverse_of(row, rows.width, eps_of(call.attributes));
+    const double inverse = inverse_of[r];
     double sum = 0;  // of g w x
     for (size_t i = 0; i < rows.width; ++i) {
       const double w = weight ? weight->data[i] : 1.0;
@@ -89,7 +104,8 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   for (int64_t i = 1; i <= static_cast<int64_t>(normalized_shape(attributes).size()); ++i)
     dims.push_back(-i);
   const Slot squares = lowering.map(x * x, {inputs[0]});
-  const Slot mean = lowering.reduce(ReduceKind::mean, squares, dims, true);
+  const Slot mean =
+      lowering.rounded(lowering.reduce(ReduceKind::mean, squares, dims, true), "statistics");
   const Expr scaled = x / sqrt(y + eps_of(attributes));
   if (const auto weight = lowering.parameter("weight"))
     return lowering.map(scaled * Expr::operand(2), {inputs[0], mean, *weight});
@@ -106,7 +122,7 @@ const Register<OpRecord> registered{{
                      .required = true},
                     number_field("eps", "added to the mean square").from(0),
                     boolean_field("elementwise_affine", "learn a scale", true)}},
-    .operands = {"data_in", "weight", "data_out"},
+    .operands = {"data_in", "weight", "statistics", "data_out"},
     .required_operands = {"data_in"},
     .params =
         [](const Value& attributes) {

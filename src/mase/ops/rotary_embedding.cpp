@@ -3,7 +3,8 @@
 // with the position (Su et al., 2021), in the order of the halves that Llama uses. Angles are a
 // position times powers of a base, or times given frequencies; these are products of single
 // precision, with which such networks were trained. A second input [N, S] says the positions of
-// [N, .., S, d], whole numbers below `positions`; without, they are 0, 1, 2, ...
+// [N, .., S, d], whole numbers below `positions`; without, they are 0, 1, 2, ... The cosines and
+// sines have a number format of their own where `table` asks for one.
 #include <algorithm>
 #include <cmath>
 
@@ -58,7 +59,12 @@ struct Angles {
 // Turned forwards, or backwards for the gradient.
 Array turned(const OpCall& call, const Array& x, double direction) {
   const Array* places = call.inputs.size() > 1 ? call.inputs[1] : nullptr;
-  const Angles angles(call.attributes, x.shape, places);
+  Angles angles(call.attributes, x.shape, places);
+  for (std::vector<double>* table : {&angles.cosine, &angles.sine}) {
+    Array values({static_cast<int64_t>(angles.positions), static_cast<int64_t>(angles.half)});
+    values.data = std::move(*table);
+    *table = call.rounded(std::move(values), "table").data;
+  }
   Array y(x.shape);
   const size_t half = angles.half, rows = half > 0 ? x.data.size() / (2 * half) : 0;
   const auto length = static_cast<size_t>(x.shape[x.shape.size() - 2]);
@@ -87,8 +93,10 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   const Angles angles(attributes, whole, given);
   const auto half = static_cast<int64_t>(angles.half);
   const Shape shape = {static_cast<int64_t>(angles.positions), half};
-  Slot c = lowering.constant(shape, {angles.cosine.begin(), angles.cosine.end()});
-  Slot s = lowering.constant(shape, {angles.sine.begin(), angles.sine.end()});
+  Slot c = lowering.rounded(lowering.constant(shape, {angles.cosine.begin(), angles.cosine.end()}),
+                            "table");
+  Slot s =
+      lowering.rounded(lowering.constant(shape, {angles.sine.begin(), angles.sine.end()}), "table");
   if (given) {
     Shape rows(whole.size(), 1);
     rows.front() = whole.front();
@@ -119,6 +127,7 @@ const Register<OpRecord> registered{{
               .between(1, 1 << 24)}},
     .max_inputs = 2,
     .index_inputs = {1},
+    .operands = {"data_in", "table", "data_out"},
     .element = ElementRule::real,
     .infer = infer,
     .eval = [](const OpCall& call) { return turned(call, *call.inputs[0], 1); },

@@ -4,18 +4,25 @@
 // the last so many (Beltagy et al., 2020); fewer heads of k and v than of q serve several
 // heads each (grouped queries, Ainslie et al., 2023). A mask is a fourth input that is added; a
 // query that it hides all keys from gives zeros, as in PyTorch from 2.5 on and in onnxruntime.
-// Number formats: query, key and value (data_in stands for all three), scores (scaled, before
-// masks) and shares, which the softmax gives.
+// With `cached` q, k and v are those of one new token, behind them stand a cache of keys
+// [heads, E, P] and values [heads, P, F], and the token's position [N, 1]: what the cache has
+// before that position is seen with the new token itself, which a program then keeps in it. Number
+// formats: query, key and value (data_in stands for all three), scores (scaled, before masks),
+// exponentials (of the softmax, 0 to 1) and shares, which the softmax gives.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "mase/base/broadcast.h"
 #include "mase/ops/elementwise.h"
+#include "mase/ops/softmax_parts.h"
 
 namespace mase::scaled_dot_product_attention_op {
 namespace {
+
+bool is_cached(const Value& attributes) { return attributes["cached"].as_bool(); }
 
 struct Geometry {
   int64_t lead, heads, key_heads, length, keys, width, result;  // lead: what is before the heads
@@ -54,10 +61,29 @@ Geometry geometry_of(const Value& attributes, const std::vector<Shape>& inputs) 
   return g;
 }
 
+void check_cache(const Geometry& g, const std::vector<Shape>& inputs) {
+  const bool fits = inputs.size() == 6 && inputs[0].size() == 4 && g.length == 1 && g.keys == 1 &&
+                    inputs[3].size() == 3 && inputs[3].back() >= 1 &&
+                    inputs[3] == Shape{g.key_heads, g.width, inputs[3].back()} &&
+                    inputs[4] == Shape{g.key_heads, inputs[3].back(), g.result} &&
+                    inputs[5].size() == 2;
+  if (!fits)
+    throw Error("",
+                "cached attention wants q, k and v of one token, keys [heads, E, P], values "
+                "[heads, P, F] and a position for each sample");
+}
+
 Shape infer(const Value& attributes, const std::vector<Shape>& inputs) {
   const Geometry g = geometry_of(attributes, inputs);
   Shape out = inputs[0];
   out.back() = g.result;
+  if (is_cached(attributes)) {
+    check_cache(g, inputs);
+    return out;
+  }
+  if (inputs.size() > 4)
+    throw Error("",
+                fmt::format("attention takes q, k, v and a mask, got {} inputs", inputs.size()));
   if (inputs.size() > 3) {
     Shape scores = inputs[0];
     scores.back() = g.keys;
@@ -115,7 +141,9 @@ struct Attention {
       }
     });
     shares = call.rounded(std::move(scores), "scores");
-    each_row([&](int64_t row, int64_t) { softmax(row); });
+    each_row([&](int64_t row, int64_t) { exponentials(row); });
+    shares = call.rounded(std::move(shares), "exponentials");
+    each_row([&](int64_t row, int64_t) { normalise(row); });
     taken = call.rounded(shares, "shares");
   }
 
@@ -130,11 +158,11 @@ struct Attention {
   }
 
  private:
-  // Scores to shares, in their place.
-  void softmax(int64_t row) {
+  // Of scores, in their place; zeros where nothing may be seen.
+  void exponentials(int64_t row) {
     constexpr double hidden = -std::numeric_limits<double>::infinity();
     double* weights = shares.data.data() + row * g.keys;
-    double most = hidden, sum = 0;
+    double most = hidden;
     for (int64_t j = 0; j < g.keys; ++j) {
       if (mask) weights[j] += mask->data[mask_places[static_cast<size_t>(row * g.keys + j)]];
       if (!sight.sees(row % g.length, j)) weights[j] = hidden;
@@ -142,13 +170,80 @@ struct Attention {
     }
     const bool blind =
         std::all_of(weights, weights + g.keys, [](double score) { return score == hidden; });
-    for (int64_t j = 0; j < g.keys; ++j)
-      sum += weights[j] = blind ? 0 : std::exp(weights[j] - most);
-    for (int64_t j = 0; j < g.keys && !blind; ++j) weights[j] /= sum;
+    for (int64_t j = 0; j < g.keys; ++j) weights[j] = blind ? 0 : std::exp(weights[j] - most);
+  }
+  void normalise(int64_t row) {
+    double* weights = shares.data.data() + row * g.keys;
+    double sum = 0;
+    for (int64_t j = 0; j < g.keys; ++j) sum += weights[j];
+    for (int64_t j = 0; j < g.keys && sum != 0; ++j) weights[j] /= sum;
   }
 };
 
+// One new token, whose position says how much of the cache is seen.
+Array eval_cached(const OpCall& call) {
+  std::vector<Shape> shapes;
+  for (const Array* input : call.inputs) shapes.push_back(input->shape);
+  const Geometry g = geometry_of(call.attributes, shapes);
+  const Array q = call.rounded(*call.inputs[0], "query"), k = call.rounded(*call.inputs[1], "key"),
+              v = call.rounded(*call.inputs[2], "value");
+  const Array &keys = *call.inputs[3], &values = *call.inputs[4];
+  const int64_t room = keys.shape.back(), window = Sight(call.attributes).window;
+  Shape shape = q.shape;
+  shape.back() = g.result;
+  Array y(shape);
+  for (int64_t sample = 0; sample < g.lead; ++sample) {
+    const double given = call.inputs[5]->data[static_cast<size_t>(sample)];
+    if (!(given >= 0 && given < static_cast<double>(room)))
+      throw Error("", fmt::format("position {} of {}", given, room));
+    const auto position = static_cast<int64_t>(given);
+    const int64_t first = window > 0 ? std::max<int64_t>(0, position - window + 1) : 0;
+    Array scores({1, g.heads, 1, position - first + 1});
+    const int64_t count = scores.shape.back();
+    const auto key_at = [&](int64_t head, int64_t j, int64_t e) {
+      return j == position
+                 ? k.data[static_cast<size_t>((sample * g.key_heads + head) * g.width + e)]
+                 : keys.data[static_cast<size_t>((head * g.width + e) * room + j)];
+    };
+    const auto value_at = [&](int64_t head, int64_t j, int64_t f) {
+      return j == position
+                 ? v.data[static_cast<size_t>((sample * g.key_heads + head) * g.result + f)]
+                 : values.data[static_cast<size_t>((head * room + j) * g.result + f)];
+    };
+    const int64_t each = g.heads / g.key_heads;
+    for (int64_t h = 0; h < g.heads; ++h)
+      for (int64_t j = 0; j < count; ++j) {
+        double score = 0;
+        for (int64_t e = 0; e < g.width; ++e)
+          score += q.data[static_cast<size_t>((sample * g.heads + h) * g.width + e)] *
+                   key_at(h / each, first + j, e);
+        scores.data[static_cast<size_t>(h * count + j)] = score * g.scale;
+      }
+    Array shares = call.rounded(std::move(scores), "scores");
+    const auto row_of = [&](int64_t h) { return shares.data.data() + h * count; };
+    for (int64_t h = 0; h < g.heads; ++h) {
+      double* row = row_of(h);
+      const double most = *std::max_element(row, row + count);
+      for (int64_t j = 0; j < count; ++j) row[j] = std::exp(row[j] - most);
+    }
+    shares = call.rounded(std::move(shares), "exponentials");
+    for (int64_t h = 0; h < g.heads; ++h) {
+      double* row = row_of(h);
+      const double sum = std::accumulate(row, row + count, 0.0);
+      for (int64_t j = 0; j < count && sum != 0; ++j) row[j] /= sum;
+    }
+    const Array taken = call.rounded(std::move(shares), "shares");
+    for (int64_t h = 0; h < g.heads; ++h)
+      for (int64_t j = 0; j < count; ++j)
+        for (int64_t f = 0; f < g.result; ++f)
+          y.data[static_cast<size_t>((sample * g.heads + h) * g.result + f)] +=
+              taken.data[static_cast<size_t>(h * count + j)] * value_at(h / each, first + j, f);
+  }
+  return y;
+}
+
 Array eval(const OpCall& call) {
+  if (is_cached(call.attributes)) return eval_cached(call);
   const Attention attention(call);
   const Geometry& g = attention.g;
   Shape shape = call.inputs[0]->shape;
@@ -166,6 +261,7 @@ Array eval(const OpCall& call) {
 
 // Straight through every rounding.
 OpGradients grad(const OpCall& call, const Array&, const Array& up) {
+  if (is_cached(call.attributes)) throw Error("", "attention over a cache is not trained");
   const Attention attention(call);
   const Geometry& g = attention.g;
   OpGradients result;
@@ -203,7 +299,8 @@ OpGradients grad(const OpCall& call, const Array&, const Array& up) {
 }
 
 OpCost cost(const Value& attributes, const std::vector<Shape>& inputs, const Shape&) {
-  const Geometry g = geometry_of(attributes, inputs);
+  Geometry g = geometry_of(attributes, inputs);
+  if (is_cached(attributes)) g.keys = inputs[3].back();
   const int64_t macs = g.lead * g.heads * g.length * g.keys * (g.width + g.result);
   return {macs, 2 * macs + 3 * g.lead * g.heads * g.length * g.keys};
 }
@@ -215,6 +312,17 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   const auto rank = static_cast<int64_t>(shapes[0].size());
   Slot q = lowering.rounded(inputs[0], "query"), k = lowering.rounded(inputs[1], "key"),
        v = lowering.rounded(inputs[2], "value");
+  if (is_cached(attributes)) {
+    const Slot done =
+        lowering.training()
+            ? -1
+            : lowering.primitive("cached_attention",
+                                 Dict{{"scale", g.scale}, {"window", Sight(attributes).window}},
+                                 {q, k, v, inputs[3], inputs[4], inputs[5]});
+    if (done < 0)
+      throw Error("", "attention over a cache runs one text at a time, and is not trained");
+    return done;
+  }
   std::optional<Slot> mask;
   if (inputs.size() > 3) mask = inputs[3];
   Shape out = shapes[0];
@@ -274,7 +382,7 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
     if (mask) mask = lowering.map(Expr::operand(0) + Expr::operand(1), {*mask, operands.back()});
   }
   if (!mask || lowering.shape(*mask).empty()) {
-    scores = lowering.softmax(lowering.map(scaled, operands), -1, false);
+    scores = softmax_by_exponentials(lowering, lowering.map(scaled, operands), -1, false);
     return lowering.reshape(lowering.matmul(rounded(scores, "shares"), v), out);
   }
   // The most that a query may see of a key: below all numbers where it sees none. Its scores are
@@ -286,7 +394,8 @@ Slot lower(Lowering& lowering, const Value& attributes, const std::vector<Slot>&
   };
   operands.push_back(most);
   const int place = static_cast<int>(operands.size()) - 1;
-  scores = lowering.softmax(lowering.map(unless_blind(scaled, place), operands), -1, false);
+  scores = softmax_by_exponentials(lowering, lowering.map(unless_blind(scaled, place), operands),
+                                   -1, false);
   const Slot mixed = lowering.matmul(rounded(scores, "shares"), v);
   return lowering.reshape(lowering.map(unless_blind(Expr::operand(0), 1), {mixed, most}), out);
 }
@@ -306,11 +415,17 @@ const Register<OpRecord> registered{{
                     {.name = "window",
                      .type = FieldType::integer,
                      .help = "a position sees so many up to itself only",
-                     .minimum = 1}}},
+                     .minimum = 1},
+                    {.name = "cached",
+                     .type = FieldType::boolean,
+                     .default_value = false,
+                     .help = "one new token over a cache of keys and values"}}},
     .min_inputs = 3,
-    .max_inputs = 4,
+    .max_inputs = 6,
+    .index_inputs = {5},
     .real_inputs = {3},  // PyTorch takes a mask of bools as what may be seen
-    .operands = {"data_in", "query", "key", "value", "scores", "shares", "data_out"},
+    .operands = {"data_in", "query", "key", "value", "scores", "exponentials", "shares",
+                 "data_out"},
     .infer = infer,
     .eval = eval,
     .grad = grad,

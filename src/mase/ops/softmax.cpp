@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax: exp(x) / sum(exp(x)) along one dimension, shifted by the largest x so that nothing
-// overflows; and its logarithm.
+// overflows; and its logarithm. The exponentials of a softmax, numbers from 0 to 1, have a number
+// format of their own where `exponentials` asks for one; their sum is that of the rounded ones.
 #include <cmath>
 #include <limits>
 
 #include "mase/base/fields.h"
 #include "mase/ops/dimensions.h"
+#include "mase/ops/softmax_parts.h"
 
 namespace mase::softmax_ops {
 namespace {
@@ -32,18 +34,27 @@ void each_line(const Shape& shape, int64_t dim, const Visit& visit) {
 
 Array softmax_eval(const OpCall& call, bool logarithm) {
   const Array& x = *call.inputs[0];
+  const int64_t dim = chosen_dim(call.attributes, x.shape);
   Array y(x.shape);
-  each_line(x.shape, chosen_dim(call.attributes, x.shape),
-            [&](size_t start, size_t stride, size_t size) {
-              double most = -std::numeric_limits<double>::infinity(), sum = 0;
-              for (size_t i = 0; i < size; ++i) most = std::max(most, x.data[start + i * stride]);
-              for (size_t i = 0; i < size; ++i) sum += std::exp(x.data[start + i * stride] - most);
-              for (size_t i = 0; i < size; ++i) {
-                const double shifted = x.data[start + i * stride] - most;
-                y.data[start + i * stride] =
-                    logarithm ? shifted - std::log(sum) : std::exp(shifted) / sum;
-              }
-            });
+  each_line(x.shape, dim, [&](size_t start, size_t stride, size_t size) {
+    double most = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (size_t i = 0; i < size; ++i) most = std::max(most, x.data[start + i * stride]);
+    if (!logarithm) {
+      for (size_t i = 0; i < size; ++i)
+        y.data[start + i * stride] = std::exp(x.data[start + i * stride] - most);
+      return;
+    }
+    for (size_t i = 0; i < size; ++i) sum += std::exp(x.data[start + i * stride] - most);
+    for (size_t i = 0; i < size; ++i)
+      y.data[start + i * stride] = x.data[start + i * stride] - most - std::log(sum);
+  });
+  if (logarithm) return y;
+  y = call.rounded(std::move(y), "exponentials");
+  each_line(x.shape, dim, [&](size_t start, size_t stride, size_t size) {
+    double sum = 0;
+    for (size_t i = 0; i < size; ++i) sum += y.data[start + i * stride];
+    for (size_t i = 0; i < size; ++i) y.data[start + i * stride] /= sum;
+  });
   return y;
 }
 
@@ -65,6 +76,7 @@ OpRecord softmax_record(OpRecord record, bool logarithm) {
   record.mase_type = "module_related_func";
   record.attributes = {{integer_field("dim", "the dimension; PyTorch's own choice if not given")}};
   record.operands = {"data_in", "data_out"};
+  if (!logarithm) record.operands.insert(record.operands.begin() + 1, "exponentials");
   record.required_operands = {"data_in"};
   record.element = ElementRule::real;
   record.infer = [](const Value& attributes, const std::vector<Shape>& inputs) {
@@ -81,8 +93,8 @@ OpRecord softmax_record(OpRecord record, bool logarithm) {
   record.repr = [](const Value& attributes) { return "dim=" + python_repr(attributes["dim"]); };
   record.lower = [logarithm](Lowering& lowering, const Value& attributes,
                              const std::vector<Slot>& inputs) {
-    return lowering.softmax(inputs[0], chosen_dim(attributes, lowering.shape(inputs[0])),
-                            logarithm);
+    return softmax_by_exponentials(lowering, inputs[0],
+                                   chosen_dim(attributes, lowering.shape(inputs[0])), logarithm);
   };
   return record;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "mase/base/fields.h"
+#include "mase/engine/kernels/double_products.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
 #include "mase/ops/windows.h"
@@ -39,24 +40,52 @@ Windows convolution_windows(const Value& attributes, const Shape& weight) {
   return windows;
 }
 
-// Adds vectors up, a few at a time, so that a row of the matrix stays in cache.
+// Adds vectors up, many at a time.
 class Collector {
  public:
-  Collector(int64_t groups, int64_t columns) {
+  Collector(int64_t groups, int64_t columns, int threads) : threads_(threads) {
     result_.groups = groups;
     result_.columns = columns;
     const auto n = static_cast<size_t>(columns);
     result_.hessians.assign(static_cast<size_t>(groups), Matrix(n * n, 0.0));
     for (std::vector<double>* sums : {&result_.mean, &result_.mean_magnitude, &result_.largest})
       sums->assign(static_cast<size_t>(groups) * n, 0.0);
+    waiting_.resize(static_cast<size_t>(together * width()));
   }
 
-  // One vector of all groups: [groups * columns].
-  std::vector<double>& next() {
-    if (count_ == waiting_.size()) flush();
-    std::vector<double>& slot = waiting_[count_++];
-    slot.assign(result_.mean.size(), 0.0);
+  int64_t width() const { return result_.groups * result_.columns; }
+
+  // One vector of all groups: [groups * columns], zeros.
+  float* next() {
+    if (count_ == together) flush();
+    float* slot = waiting_.data() + count_++ * width();
+    std::fill_n(slot, width(), 0.0f);
     return slot;
+  }
+
+  // Vectors that lie together.
+  void add(const float* x, int64_t count) {
+    const int64_t n = result_.columns;
+    for (int64_t g = 0; g < result_.groups; ++g)
+      kernels::multiply_doubles({.rows = n,
+                                 .columns = n,
+                                 .inner = count,
+                                 .a = {.floats = x + g * n, .row = 1, .column = width()},
+                                 .b = {.floats = x + g * n, .row = width(), .column = 1},
+                                 .out = result_.hessians[static_cast<size_t>(g)].data(),
+                                 .out_row = n,
+                                 .accumulate = true,
+                                 .upper = true},
+                                threads_);
+    for (int64_t v = 0; v < count; ++v)
+      for (int64_t i = 0; i < width(); ++i) {
+        const double value = x[v * width() + i], magnitude = std::fabs(value);
+        const auto at = static_cast<size_t>(i);
+        result_.mean[at] += value;
+        result_.mean_magnitude[at] += magnitude;
+        result_.largest[at] = std::max(result_.largest[at], magnitude);
+      }
+    result_.vectors += count;
   }
 
   ProductInputs finish() {
@@ -76,36 +105,23 @@ class Collector {
   }
 
  private:
+  static constexpr int64_t together = 128;
+
   void flush() {
-    const int64_t n = result_.columns;
-    for (size_t g = 0; g < result_.hessians.size(); ++g)
-      for (int64_t i = 0; i < n; ++i) {
-        double* row = result_.hessians[g].data() + i * n;
-        for (size_t v = 0; v < count_; ++v) {
-          const double* x = waiting_[v].data() + static_cast<int64_t>(g) * n;
-          const double factor = x[i];
-          if (factor == 0) continue;
-          for (int64_t j = i; j < n; ++j) row[j] += factor * x[j];
-        }
-      }
-    for (size_t v = 0; v < count_; ++v)
-      for (size_t i = 0; i < result_.mean.size(); ++i) {
-        const double x = waiting_[v][i], magnitude = std::fabs(x);
-        result_.mean[i] += x;
-        result_.mean_magnitude[i] += magnitude;
-        result_.largest[i] = std::max(result_.largest[i], magnitude);
-      }
-    result_.vectors += static_cast<int64_t>(count_);
+    if (count_ > 0) add(waiting_.data(), count_);
     count_ = 0;
   }
 
   ProductInputs result_;
-  std::vector<std::vector<double>> waiting_ = std::vector<std::vector<double>>(32);
-  size_t count_ = 0;
+  std::vector<float> waiting_;
+  int64_t count_ = 0;
+  int threads_ = 1;
 };
 
+// One input of layers that multiply it alike.
 struct Watched {
-  NodeId node = -1, source = -1;
+  std::vector<NodeId> nodes;
+  NodeId source = -1;
   const Module* module = nullptr;
   Shape weight, out;
   int64_t every = 1, at = 0;  // of all vectors, every so many-th
@@ -117,11 +133,10 @@ bool is_convolution(const Shape& weight) { return weight.size() > 2; }
 void add_rows(Watched& layer, const Tensor& x) {
   const float* values = x.data<float>();
   const int64_t columns = layer.weight[1], vectors = x.numel() / std::max<int64_t>(1, columns);
-  for (int64_t v = 0; v < vectors; ++v) {
-    if (layer.at++ % layer.every != 0) continue;
-    std::vector<double>& to = layer.collector.next();
-    std::copy_n(values + v * columns, columns, to.begin());
-  }
+  if (layer.every == 1) return layer.collector.add(values, vectors);
+  for (int64_t v = 0; v < vectors; ++v)
+    if (layer.at++ % layer.every == 0)
+      std::copy_n(values + v * columns, columns, layer.collector.next());
 }
 
 void add_windows(Watched& layer, const Tensor& x) {
@@ -138,7 +153,7 @@ void add_windows(Watched& layer, const Tensor& x) {
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t result = 0; result < results; ++result) {
       if (layer.at++ % layer.every != 0) continue;
-      std::vector<double>& to = layer.collector.next();
+      float* to = layer.collector.next();
       for (int64_t c = 0; c < channels; ++c) {
         const float* values = x.data<float>() + (row * channels + c) * plane.positions();
         for (const auto& [tap, at] : places[static_cast<size_t>(result)])
@@ -192,6 +207,13 @@ CalibrationRows calibration_rows(const Graph& graph, const Value& args,
   return result;
 }
 
+std::vector<Tensor> few_rows(const std::vector<Tensor>& rows) {
+  std::vector<Tensor> few;
+  for (const Tensor& tensor : rows)
+    few.push_back(rows_of(tensor, 0, std::min<int64_t>(32, tensor.dim(0))));
+  return few;
+}
+
 std::string no_product_reason(const Graph& graph, const Node& node) {
   const OpRecord* op = op_of(graph, node);
   const Module* module = graph.module_of(node);
@@ -212,8 +234,20 @@ std::string no_product_reason(const Graph& graph, const Node& node) {
 
 namespace {
 
+// Of convolutions the same windows, too.
+bool multiplies_alike(const Watched& layer, NodeId source, const Module& module,
+                      const Shape& weight) {
+  if (layer.source != source ||
+      !std::equal(weight.begin() + 1, weight.end(), layer.weight.begin() + 1, layer.weight.end()))
+    return false;
+  if (!is_convolution(weight)) return true;
+  for (const char* key : {"stride", "padding", "dilation", "groups", "padding_mode"})
+    if (!(module.attributes[key] == layer.module->attributes[key])) return false;
+  return module.op == layer.module->op;
+}
+
 std::vector<Watched> watched_layers(const Graph& graph, const std::vector<NodeId>& nodes,
-                                    int64_t rows, int64_t most_vectors) {
+                                    int64_t rows, int64_t most_vectors, int threads) {
   const std::vector<Shape> shapes = infer_shapes(graph, 1);
   std::vector<Watched> layers;
   for (const NodeId id : nodes) {
@@ -221,6 +255,14 @@ std::vector<Watched> watched_layers(const Graph& graph, const std::vector<NodeId
     const Module* module = graph.module_of(node);
     const ProductInfo& product = *op_of(graph, node)->product;
     const Shape& weight = module->find(product.weight)->shape();
+    const NodeId source = graph.inputs_of(id).front();
+    const auto same = std::find_if(layers.begin(), layers.end(), [&](const Watched& layer) {
+      return multiplies_alike(layer, source, *module, weight);
+    });
+    if (same != layers.end()) {
+      same->nodes.push_back(id);
+      continue;
+    }
     const int64_t groups = product.groups_attribute.empty()
                                ? 1
                                : module->attributes[product.groups_attribute].as_int();
@@ -228,10 +270,14 @@ std::vector<Watched> watched_layers(const Graph& graph, const std::vector<NodeId
     const Shape& out = shapes[static_cast<size_t>(id)];
     const int64_t each = element_count(out) / std::max<int64_t>(1, weight[0]);
     const int64_t all = each * rows;
-    const NodeId source = graph.inputs_of(id).front();
-    layers.push_back({id, source, module, weight, out,
-                      std::max<int64_t>(1, (all + most_vectors - 1) / most_vectors), 0,
-                      Collector(groups, columns)});
+    layers.push_back({{id},
+                      source,
+                      module,
+                      weight,
+                      out,
+                      std::max<int64_t>(1, (all + most_vectors - 1) / most_vectors),
+                      0,
+                      Collector(groups, columns, threads)});
     // A stride that shares no factor with a row's positions visits all of them in turn.
     if (layers.back().every > 1 && each > 1) layers.back().every |= 1;
   }
@@ -242,34 +288,42 @@ void add_inputs(Watched& layer, const Tensor& x) {
   is_convolution(layer.weight) ? add_windows(layer, x) : add_rows(layer, x);
 }
 
-std::map<NodeId, ProductInputs> finished(std::vector<Watched>& layers) {
-  std::map<NodeId, ProductInputs> found;
-  for (Watched& layer : layers) found.emplace(layer.node, layer.collector.finish());
+InputsOfNodes finished(std::vector<Watched>& layers) {
+  InputsOfNodes found;
+  for (Watched& layer : layers) {
+    const auto inputs = std::make_shared<const ProductInputs>(layer.collector.finish());
+    for (const NodeId id : layer.nodes) found.emplace(id, inputs);
+  }
   return found;
 }
 
 }  // namespace
 
-std::map<NodeId, ProductInputs> product_inputs(const Graph& graph, const std::vector<NodeId>& nodes,
-                                               const std::vector<Tensor>& rows,
-                                               int64_t most_vectors) {
-  std::vector<Watched> layers = watched_layers(graph, nodes, rows.at(0).dim(0), most_vectors);
+InputsOfNodes product_inputs(const Graph& graph, const std::vector<NodeId>& nodes,
+                             const std::vector<Tensor>& rows, int64_t most_vectors, int threads) {
+  std::vector<Watched> layers =
+      watched_layers(graph, nodes, rows.at(0).dim(0), most_vectors, threads);
   std::vector<NodeId> sources;
   for (const Watched& layer : layers) sources.push_back(layer.source);
-  observe_nodes(graph, rows, sources, [&](NodeId source, const Tensor& result) {
-    const Tensor x = result.to(DType::f32);
-    for (Watched& layer : layers)
-      if (layer.source == source) add_inputs(layer, x);
-  });
+  observe_nodes(
+      graph, rows, sources,
+      [&](NodeId source, const Tensor& result) {
+        const Tensor x = result.to(DType::f32);
+        for (Watched& layer : layers)
+          if (layer.source == source) add_inputs(layer, x);
+      },
+      256, threads);
   return finished(layers);
 }
 
-std::map<NodeId, ProductInputs> product_inputs(const Graph& graph, const std::vector<NodeId>& nodes,
-                                               LayerStream& stream) {
+InputsOfNodes product_inputs(const Graph& graph, const std::vector<NodeId>& nodes,
+                             LayerStream& stream) {
   const NodeId source = graph.inputs_of(nodes.at(0)).front();
   const Tensor* x = stream.result(graph, source);
-  if (!x) return product_inputs(graph, nodes, stream.all_rows());
-  std::vector<Watched> layers = watched_layers(graph, nodes, stream.rows(), most_vectors_of_one);
+  if (!x)
+    return product_inputs(graph, nodes, stream.all_rows(), most_vectors_of_one, stream.threads());
+  std::vector<Watched> layers =
+      watched_layers(graph, nodes, stream.rows(), most_vectors_of_one, stream.threads());
   for (Watched& layer : layers) {
     MASE_CHECK(layer.source == source, "layers of several inputs");
     for (int64_t first = 0; first < stream.rows(); first += rows_in_piece)

@@ -8,13 +8,16 @@
 #include "mase/base/fields.h"
 #include "mase/base/random.h"
 #include "mase/base/table.h"
+#include "mase/engine/program.h"
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/learned.h"
 #include "mase/ir/op.h"
 #include "mase/passes/format_error.h"
+#include "mase/passes/observe.h"
 #include "mase/passes/output.h"
 #include "mase/passes/select.h"
+#include "mase/passes/weight_method.h"
 
 namespace mase {
 namespace {
@@ -227,6 +230,110 @@ std::string consumer_obstacle(const Graph& graph, const ScalingSite& site, const
 
 std::string number(double value) { return fmt::format("{:.3e}", value); }
 
+// Nothing but the weight of this layer is rounded, if anything is.
+bool rounds_weight_alone(const Graph& graph, NodeId id) {
+  const Module& module = *graph.module_of(graph.node(id));
+  if (!module.quantization.active()) return true;
+  const std::string& weight = op_of(graph, graph.node(id))->product->weight;
+  for (const auto& [operand, quantizer] : module.quantization.operands)
+    if (quantizer && (operand != weight || quantizer->learned)) return false;
+  return true;
+}
+
+// A layer by itself on these inputs.
+Tensor result_alone(const Graph& graph, NodeId id, const Tensor& x, int threads) {
+  const Node& node = graph.node(id);
+  Graph one;
+  const NodeId from = one.add_placeholder("x", Shape(x.shape().begin() + 1, x.shape().end()));
+  one.modules()[node.target] = *graph.module_of(node);
+  one.add_output({one.call_module(node.target, {Argument::node(from)})});
+  return run(one, {x}, threads).front();
+}
+
+// What a site's scales do to the results of its consumers: squares of differences from what the
+// network without formats gives, over their power; inputs are that network's, so errors of other
+// layers do not count. Layers that round their weights alone are judged by second moments.
+class SiteJudge {
+ public:
+  SiteJudge(const Graph& reference, const std::vector<Tensor>& rows, int threads)
+      : reference_(reference), rows_(rows, threads), threads_(threads) {}
+
+  // Goes on to this site; sites come in the order of their sources.
+  void take(const Graph& graph, const ScalingSite& site, bool with_inputs) {
+    moments_.clear();
+    whole_ = nullptr;
+    bool alone = true;
+    for (const NodeId id : site.consumers) alone = alone && rounds_weight_alone(graph, id);
+    if (alone || with_inputs) moments_ = product_inputs(reference_, site.consumers, rows_);
+    if (!alone) whole_ = rows_.result(reference_, site.source);
+    alone_ = alone;
+  }
+  const InputsOfNodes& moments() const { return moments_; }
+
+  // `scales`: of the site's channels, where `graph` has them already; empty: it has not.
+  double error(const Graph& graph, const ScalingSite& site, const std::vector<double>& scales) {
+    if (!alone_ && !whole_)
+      return format_error(reference_, graph, site.consumers, rows_.all_rows(), threads_);
+    double error = 0, power = 0;
+    for (const NodeId id : site.consumers) {
+      const Module& module = *graph.module_of(graph.node(id));
+      const std::string& name = op_of(graph, graph.node(id))->product->weight;
+      if (alone_) {
+        const Quantizer* quantizer = module.quantization.find(name);
+        if (!quantizer) continue;
+        const Tensor& plain = *reference_.module_of(reference_.node(id))->find(name);
+        Tensor used = quantize(*quantizer, *module.find(name));
+        if (!scales.empty()) {
+          Graph scaled = graph;
+          *scaled.module_of(scaled.node(id))->find(name) = std::move(used);
+          used = scaled_columns(site, scaled, id, scales, true);
+        }
+        error += output_error(plain, used, *moments_.at(id), threads_);
+        power += output_error(plain, Tensor(plain.shape()), *moments_.at(id), threads_);
+        continue;
+      }
+      constexpr int64_t piece = 64;
+      for (int64_t first = 0; first < whole_->dim(0); first += piece) {
+        const Tensor x = rows_of(*whole_, first, std::min(piece, whole_->dim(0) - first));
+        const Tensor wanted = result_alone(reference_, id, x, threads_);
+        const Tensor found = result_alone(graph, id, divided(x, site, scales), threads_);
+        for (int64_t i = 0; i < wanted.numel(); ++i) {
+          const double value = wanted.data<float>()[i], other = found.data<float>()[i];
+          error += (other - value) * (other - value);
+          power += value * value;
+        }
+      }
+    }
+    return power > 0 ? error / power : error;
+  }
+
+ private:
+  // Channels of a source, as its consumers take them, divided by their scales.
+  Tensor divided(const Tensor& x, const ScalingSite& site,
+                 const std::vector<double>& scales) const {
+    if (scales.empty()) return x;
+    const auto rank = static_cast<int64_t>(x.shape().size());
+    const int64_t axis =
+        op_of(reference_, reference_.node(site.consumers.front()))->product->channel_axis;
+    int64_t inner = 1;
+    for (int64_t i = (axis < 0 ? axis + rank : axis) + 1; i < rank; ++i) inner *= x.dim(i);
+    const int64_t length = site.channels * site.repeat;
+    Tensor result = x;
+    float* values = result.mutable_data<float>();
+    for (int64_t i = 0; i < x.numel(); ++i)
+      values[i] = static_cast<float>(values[i] /
+                                     scales[static_cast<size_t>(i / inner % length / site.repeat)]);
+    return result;
+  }
+
+  const Graph& reference_;
+  LayerStream rows_;
+  int threads_;
+  InputsOfNodes moments_;
+  const Tensor* whole_ = nullptr;
+  bool alone_ = false;
+};
+
 }  // namespace
 
 std::vector<ScalingSite> scaling_sites(const Graph& graph, Dict& left) {
@@ -383,25 +490,33 @@ PassResult scale_channels(Graph& graph, const Value& args, PassContext& context,
   Table table({"From", "To", "Before", "After", "Before (held out)", "After (held out)", ""});
   Dict layers;
   bool any = false;
+  const std::vector<NodeId>& order = graph.order();
+  std::stable_sort(sites.begin(), sites.end(), [&](const ScalingSite& a, const ScalingSite& b) {
+    return std::find(order.begin(), order.end(), a.source) <
+           std::find(order.begin(), order.end(), b.source);
+  });
+  SiteJudge seen(reference, rows.seen, context.threads),
+      heldout(reference, rows.heldout, context.threads);
   for (size_t at = 0; at < sites.size(); ++at) {
     const ScalingSite& site = sites[at];
-    std::vector<ProductInputs> inputs;
-    if (method.needs_inputs) {
-      std::map<NodeId, ProductInputs> found =
-          product_inputs(without_formats(changed), site.consumers, rows.seen);
-      for (const NodeId id : site.consumers) inputs.push_back(std::move(found.at(id)));
-    }
+    if (judged || method.needs_inputs) seen.take(changed, site, method.needs_inputs);
+    if (judged) heldout.take(changed, site, false);
+    SiteInputs inputs{{}, context.threads};
+    if (method.needs_inputs)
+      for (const NodeId id : site.consumers) inputs.of.push_back(seen.moments().at(id));
     std::string note;
     const std::vector<double> scales = method.scales(changed, site, inputs, note);
     for (const double scale : scales)
       MASE_CHECK(std::isfinite(scale) && scale > 0, "a scale of {}", scale);
     Graph tried = changed;
     apply_scales(tried, site, scales);
-    const auto error = [&](const Graph& of, const std::vector<Tensor>& on) {
-      return judged ? format_error(reference, of, site.consumers, on) : 0.0;
-    };
-    const double before = error(changed, rows.seen), held = error(changed, rows.heldout);
-    double after = error(tried, rows.seen), held_after = error(tried, rows.heldout);
+    double before = 0, held = 0, after = 0, held_after = 0;
+    if (judged) {
+      before = seen.error(changed, site, {});
+      held = heldout.error(changed, site, {});
+      after = seen.error(tried, site, scales);
+      held_after = heldout.error(tried, site, scales);
+    }
     const bool kept = held_after <= held;
     std::string what = note;
     if (kept) {
@@ -428,7 +543,8 @@ PassResult scale_channels(Graph& graph, const Value& args, PassContext& context,
       context.progress(static_cast<double>(at + 1) / static_cast<double>(sites.size()));
   }
   // Without formats nothing may have changed.
-  const double change = largest_change(reference, without_formats(changed), rows.heldout);
+  const std::vector<Tensor> some = few_rows(rows.heldout);
+  const double change = largest_change(reference, without_formats(changed), some, context.threads);
   if (!(change <= most_change))
     throw Error(
         method.name,

@@ -41,13 +41,18 @@ Tensor scaled_columns(const ScalingSite& site, const Graph& graph, NodeId consum
 void refit(Module& module);
 void apply_scales(Graph& graph, const ScalingSite& site, const std::vector<double>& scales);
 
+// Of the consumers of a site in their order, of the network without formats.
+struct SiteInputs {
+  std::vector<std::shared_ptr<const ProductInputs>> of = {};
+  int threads = 1;
+};
+
 struct ScalingMethod {
   std::string name;
   std::function<bool(const ScalingSite& site)> wants;
-  // Scales of a site, all above 0; `inputs` of its consumers in order, of the network without
-  // formats. A `note` is printed beside the layer.
+  // Scales of a site, all above 0. A `note` is printed beside the layer.
   std::function<std::vector<double>(const Graph& graph, const ScalingSite& site,
-                                    const std::vector<ProductInputs>& inputs, std::string& note)>
+                                    const SiteInputs& inputs, std::string& note)>
       scales;
   bool needs_inputs = true;
 };

@@ -19,6 +19,7 @@ struct CriterionProblem {
   Random& random;
   const ProductInputs* inputs = nullptr;  // where the criterion needs them
   const Tensor* gradient = nullptr;       // of the loss by the weight, where it needs that
+  const Tensor* movement = nullptr;       // over steps of training, where it needs that
 };
 
 // A share of all, or n of m consecutive ones of a row are kept.
@@ -37,7 +38,7 @@ struct CriterionRecord {
   std::string name;
   std::vector<std::string> aliases = {};
   std::string summary;
-  bool needs_inputs = false, needs_gradients = false;
+  bool needs_inputs = false, needs_gradients = false, needs_movement = false;
   bool by_rows = false;  // the share holds in every row of a layer
   // Of every value of the weight: the least go first.
   std::function<std::vector<double>(const CriterionProblem& problem)> importance = {};

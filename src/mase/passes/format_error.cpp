@@ -11,37 +11,19 @@
 namespace mase {
 namespace {
 
-constexpr int64_t rows_together = 256;
-
 using PairVisit =
     std::function<void(NodeId node, const Shape& shape, int64_t at, double wanted, double found)>;
 
 // visit(node, shape of one batch of results, place in it, reference's value, graph's value)
 void visit_pairs(const Graph& reference, const Graph& graph, const std::vector<NodeId>& nodes,
-                 const std::vector<Tensor>& rows, const PairVisit& visit) {
-  const int64_t all = rows.at(0).dim(0);
-  for (int64_t first = 0; first < all; first += rows_together) {
-    std::vector<Tensor> some;
-    for (const Tensor& tensor : rows)
-      some.push_back(rows_of(tensor, first, std::min(rows_together, all - first)));
-    std::map<NodeId, std::vector<float>> wanted;
-    std::map<NodeId, size_t> done;
-    observe_nodes(reference, some, nodes, [&](NodeId id, const Tensor& result) {
-      const Tensor values = result.to(DType::f32);
-      const auto span = values.values<float>();
-      wanted[id].insert(wanted[id].end(), span.begin(), span.end());
-    });
-    observe_nodes(graph, some, nodes, [&](NodeId id, const Tensor& result) {
-      const Tensor values = result.to(DType::f32);
-      const std::vector<float>& other = wanted.at(id);
-      size_t& at = done[id];
-      MASE_CHECK(at + static_cast<size_t>(values.numel()) <= other.size(), "{} results of node {}",
-                 values.numel(), id);
-      for (int64_t i = 0; i < values.numel(); ++i)
-        visit(id, values.shape(), i, other[at + static_cast<size_t>(i)], values.data<float>()[i]);
-      at += static_cast<size_t>(values.numel());
-    });
-  }
+                 const std::vector<Tensor>& rows, int threads, const PairVisit& visit) {
+  observe_both(
+      reference, graph, rows, nodes,
+      [&](NodeId id, const Tensor& wanted, const Tensor& found) {
+        for (int64_t i = 0; i < wanted.numel(); ++i)
+          visit(id, wanted.shape(), i, wanted.data<float>()[i], found.data<float>()[i]);
+      },
+      threads);
 }
 
 }  // namespace
@@ -64,9 +46,9 @@ bool has_formats(const Graph& graph) {
 }
 
 double format_error(const Graph& reference, const Graph& graph, const std::vector<NodeId>& nodes,
-                    const std::vector<Tensor>& rows) {
+                    const std::vector<Tensor>& rows, int threads) {
   double error = 0, power = 0;
-  visit_pairs(reference, graph, nodes, rows,
+  visit_pairs(reference, graph, nodes, rows, threads,
               [&](NodeId, const Shape&, int64_t, double wanted, double found) {
                 error += (found - wanted) * (found - wanted);
                 power += wanted * wanted;
@@ -75,9 +57,9 @@ double format_error(const Graph& reference, const Graph& graph, const std::vecto
 }
 
 std::vector<double> channel_bias(const Graph& reference, const Graph& graph, NodeId node,
-                                 int64_t axis, const std::vector<Tensor>& rows) {
+                                 int64_t axis, const std::vector<Tensor>& rows, int threads) {
   std::vector<double> sums, counts;
-  visit_pairs(reference, graph, {node}, rows,
+  visit_pairs(reference, graph, {node}, rows, threads,
               [&](NodeId, const Shape& shape, int64_t at, double wanted, double found) {
                 const auto rank = static_cast<int64_t>(shape.size());
                 const auto place = static_cast<size_t>(axis < 0 ? axis + rank : axis);
@@ -93,9 +75,10 @@ std::vector<double> channel_bias(const Graph& reference, const Graph& graph, Nod
   return sums;
 }
 
-double largest_change(const Graph& first, const Graph& second, const std::vector<Tensor>& rows) {
+double largest_change(const Graph& first, const Graph& second, const std::vector<Tensor>& rows,
+                      int threads) {
   double most = 0, largest = 0;
-  visit_pairs(first, second, first.outputs(), rows,
+  visit_pairs(first, second, first.outputs(), rows, threads,
               [&](NodeId, const Shape&, int64_t, double wanted, double found) {
                 most = std::max(most, std::fabs(found - wanted));
                 largest = std::max(largest, std::fabs(wanted));

@@ -17,14 +17,15 @@ bool has_formats(const Graph& graph);
 
 // Squares of differences of all these nodes' results together, over the power of the reference's.
 double format_error(const Graph& reference, const Graph& graph, const std::vector<NodeId>& nodes,
-                    const std::vector<Tensor>& rows);
+                    const std::vector<Tensor>& rows, int threads = 1);
 
 // Of each channel (an axis of a node's result; negative: from the end): mean of graph's results
 // less mean of the reference's.
 std::vector<double> channel_bias(const Graph& reference, const Graph& graph, NodeId node,
-                                 int64_t axis, const std::vector<Tensor>& rows);
+                                 int64_t axis, const std::vector<Tensor>& rows, int threads = 1);
 
 // The largest difference of outputs over the largest output of the first.
-double largest_change(const Graph& first, const Graph& second, const std::vector<Tensor>& rows);
+double largest_change(const Graph& first, const Graph& second, const std::vector<Tensor>& rows,
+                      int threads = 1);
 
 }  // namespace mase

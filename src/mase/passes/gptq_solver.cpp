@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <numeric>
 
+#include "mase/engine/kernels/double_products.h"
+#include "mase/engine/kernels/parallel.h"
+
 namespace mase {
 
 std::vector<int64_t> gptq_order(const Matrix& hessian, int64_t columns, bool activation_order) {
@@ -36,7 +39,7 @@ bool gptq_solve(std::vector<double>& weight, int64_t rows, int64_t columns, cons
     mean += factor[i * n + i] / static_cast<double>(n);
   }
   for (size_t i = 0; i < n; ++i) factor[i * n + i] += options.damping * mean;
-  if (!upper_factor_of_inverse(factor, columns)) return false;
+  if (!upper_factor_of_inverse(factor, columns, options.threads)) return false;
 
   // By rows of weights, in the order of work.
   std::vector<double> work(weight.size()), errors;
@@ -66,27 +69,40 @@ bool gptq_solve(std::vector<double>& weight, int64_t rows, int64_t columns, cons
       std::copy_n(work.begin() + static_cast<std::ptrdiff_t>(r * columns + first), width,
                   local.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(r) * width));
     errors.assign(local.size(), 0.0);
-    for (size_t i = 0; i < width; ++i) {
+    const auto step = [&](int64_t r, size_t i) {
       const size_t position = static_cast<size_t>(first) + i;
-      if (rule.begin) rule.begin(static_cast<int64_t>(position), order[position], in_place());
       const double* up = factor.data() + position * n;
-      for (int64_t r = 0; r < rows; ++r) {
-        double* row = local.data() + static_cast<size_t>(r) * width;
-        const double rounded = rule.round(r, order[position], row[i]);
-        const double error = (row[i] - rounded) / up[position];
-        for (size_t j = i; j < width; ++j) row[j] -= error * up[static_cast<size_t>(first) + j];
-        errors[static_cast<size_t>(r) * width + i] = error;
-        result[static_cast<size_t>(r) * n + position] = rounded;
-      }
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      double* rest = work.data() + static_cast<size_t>(r) * n;
+      double* row = local.data() + static_cast<size_t>(r) * width;
+      const double rounded = rule.round(r, order[position], row[i]);
+      const double error = (row[i] - rounded) / up[position];
+      for (size_t j = i + 1; j < width; ++j) row[j] -= error * up[static_cast<size_t>(first) + j];
+      errors[static_cast<size_t>(r) * width + i] = error;
+      result[static_cast<size_t>(r) * n + position] = rounded;
+    };
+    // Rows know nothing of each other, but for rules that look at all of them on the way.
+    if (rule.begin) {
       for (size_t i = 0; i < width; ++i) {
-        const double error = errors[static_cast<size_t>(r) * width + i];
-        const double* up = factor.data() + (static_cast<size_t>(first) + i) * n;
-        for (size_t j = static_cast<size_t>(last); j < n; ++j) rest[j] -= error * up[j];
+        const size_t position = static_cast<size_t>(first) + i;
+        rule.begin(static_cast<int64_t>(position), order[position], in_place());
+        for (int64_t r = 0; r < rows; ++r) step(r, i);
       }
+    } else {
+      kernels::for_each_piece(rows, options.threads, [&](int64_t r) {
+        for (size_t i = 0; i < width; ++i) step(r, i);
+      });
     }
+    if (last < columns)
+      kernels::multiply_doubles(
+          {.rows = rows,
+           .columns = columns - last,
+           .inner = last - first,
+           .a = {.doubles = errors.data(), .row = last - first},
+           .b = {.doubles = factor.data() + first * columns + last, .row = columns},
+           .out = work.data() + last,
+           .out_row = columns,
+           .factor = -1,
+           .accumulate = true},
+          options.threads);
   }
   for (int64_t r = 0; r < rows; ++r)
     for (size_t c = 0; c < n; ++c)

@@ -15,12 +15,13 @@ struct GptqOptions {
   bool activation_order = true;  // columns by descending diagonal
   double damping = 0.01;         // times the mean diagonal, added to it
   int64_t block = 128;           // columns whose feedback to later ones is added at once
+  int threads = 1;
 };
 
 // Called when the first column of a run of `block` columns of this order is reached, with the
 // weights as they are then: rules that look ahead (groups' scales, masks) use it. Optional.
 struct GptqRule {
-  // The value that stands for `value` at (row, column).
+  // The value that stands for `value` at (row, column); called from several threads.
   std::function<double(int64_t row, int64_t column, double value)> round;
   std::function<void(int64_t position, int64_t column, const std::vector<double>& weight)> begin =
       {};

@@ -46,7 +46,7 @@ class Piece {
     graph_.add_output(outputs);
   }
 
-  std::map<NodeId, Tensor> run(const std::set<NodeId>& wanted) const {
+  std::map<NodeId, Tensor> run(const std::set<NodeId>& wanted, int threads) const {
     std::map<NodeId, Tensor> results;
     std::map<NodeId, int64_t> filled;
     std::map<NodeId, NodeId> owners;  // by place; held values are handed on as they are
@@ -64,8 +64,8 @@ class Piece {
     }
     if (computed.empty()) return results;
     const int64_t rows = inputs_.at(0).dim(0);
-    run_observed(
-        graph_, inputs_, computed, rows_at_once(graph_, std::min(rows, most_rows_in_piece)),
+    observe_nodes(
+        graph_, inputs_, computed,
         [&](NodeId place, const Tensor& some) {
           const NodeId id = owners.at(place);
           Tensor& all = results[id];
@@ -76,7 +76,8 @@ class Piece {
           }
           std::copy_n(some.data<float>(), some.numel(), all.mutable_data<float>() + filled[id]);
           filled[id] += some.numel();
-        });
+        },
+        most_rows_in_piece, threads);
     return results;
   }
 
@@ -164,7 +165,7 @@ bool LayerStream::advance(const Graph& graph, size_t end, NodeId wanted) {
   if (values > most_values) return false;
   Piece piece(graph, held_, rows_);
   piece.take(keep, end);
-  held_ = piece.run(keep);
+  held_ = piece.run(keep, threads_);
   last_ = order[end - 1];
   return true;
 }

@@ -14,9 +14,11 @@ namespace mase {
 
 class LayerStream {
  public:
-  explicit LayerStream(std::vector<Tensor> rows) : rows_(std::move(rows)) {}
+  explicit LayerStream(std::vector<Tensor> rows, int threads = 1)
+      : rows_(std::move(rows)), threads_(threads) {}
 
   int64_t rows() const { return rows_.at(0).dim(0); }
+  int threads() const { return threads_; }
   const std::vector<Tensor>& all_rows() const { return rows_; }
   // The result of this node for all rows, as the graph is now. Each call goes on from the place of
   // the last one: no node up to there may have changed since, and this one lies behind it, or is
@@ -28,6 +30,7 @@ class LayerStream {
   bool advance(const Graph& graph, size_t end, NodeId wanted);
 
   std::vector<Tensor> rows_;
+  int threads_ = 1;
   std::map<NodeId, Tensor> held_;  // results that nodes behind the place take
   NodeId last_ = -1;               // the last node before the place
 };

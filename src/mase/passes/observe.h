@@ -14,7 +14,14 @@ namespace mase {
 void observe_nodes(const Graph& graph, const std::vector<Tensor>& inputs,
                    const std::vector<NodeId>& nodes,
                    const std::function<void(NodeId node, const Tensor& result)>& observe,
-                   int64_t most_rows = 256);
+                   int64_t most_rows = 256, int threads = 1);
+
+// Two graphs with nodes of the same numbers, side by side: results of both, batch by batch.
+void observe_both(const Graph& first, const Graph& second, const std::vector<Tensor>& inputs,
+                  const std::vector<NodeId>& nodes,
+                  const std::function<void(NodeId node, const Tensor& of_first,
+                                           const Tensor& of_second)>& observe,
+                  int threads = 1);
 
 // Rows first..first+count of a tensor, copied.
 Tensor rows_of(const Tensor& tensor, int64_t first, int64_t count);

@@ -27,6 +27,7 @@ struct PassContext {
   std::string base_dir = {};             // relative paths in arguments start here
   int64_t batch_size = 0;                // the caller's; reports print shapes with it
   uint64_t seed = 0;
+  int threads = 1;
   std::function<void(const std::string&)> print = {};  // text for the terminal
   std::function<void(double share)> progress = {};
   std::any plan = {};  // of the pass that runs: what its `plan` worked out

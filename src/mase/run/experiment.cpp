@@ -292,6 +292,7 @@ PassContext Experiment::pass_context(const std::string& save_dir) const {
   context.base_dir = spec_.passes.base_dir;
   context.batch_size = spec_.batch_size;
   context.seed = spec_.seed;
+  context.threads = spec_.threads;
   context.print = [this](const std::string& text) { observer_.text(text); };
   return context;
 }

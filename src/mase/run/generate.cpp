@@ -1,119 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts token by token: one program takes the prompt, another one token at a time; keys and values
-// go from the outputs of each into what the next one takes.
+// lie in buffers of the latter, which each token adds its own to.
 #include <algorithm>
-#include <cfloat>
+#include <chrono>
 #include <cmath>
 #include <numeric>
 
 #include "mase/base/random.h"
 #include "mase/engine/program.h"
+#include "mase/formats/format.h"
+#include "mase/ir/op.h"
 #include "mase/models/hf.h"
 #include "mase/run/language.h"
 
 namespace mase {
 namespace {
 
-// A program for `tokens` new positions behind up to `cached` earlier ones.
-struct NextToken {
-  Graph graph;
-  Program program;
-  int64_t tokens, cached, window;
-  std::vector<std::vector<float>> inputs;  // of each placeholder
-  std::vector<int64_t> widths;
+CompileOptions options_for(int threads) {
+  CompileOptions options;
+  options.batch_size = 1;
+  options.threads = threads;
+  options.one_position = true;
+  return options;
+}
 
-  static Program compiled(const Graph& graph, int threads) {
-    CompileOptions options;
-    options.batch_size = 1;
-    options.threads = threads;
-    return Program::compile(graph, options);
+// Runs a network on the token numbers of a row, beside which it may take where they stand.
+void run_tokens(Program& program, const Graph& graph, std::span<const int32_t> ids,
+                int64_t position) {
+  std::vector<float> numbers(ids.begin(), ids.end()), places(ids.size());
+  std::iota(places.begin(), places.end(), static_cast<float>(position));
+  Batch batch;
+  for (const NodeId id : graph.placeholders()) {
+    const bool tokens = graph.node(id).name == "input_ids";
+    batch.inputs.emplace_back(std::span<const float>(tokens ? numbers : places),
+                              static_cast<int64_t>(ids.size()));
   }
+  batch.size = 1;
+  program.forward(batch);
+}
 
-  NextToken(const Graph& whole, int64_t new_tokens, int64_t earlier, int threads)
-      : graph(resized_hf_network(whole, {.shapes = {{new_tokens}}, .cached = earlier})),
-        program(compiled(graph, threads)),
-        tokens(new_tokens),
-        cached(earlier) {
-    const Value& given = hf_config(graph)["sliding_window"];
-    window = given.is_int() ? given.as_int() : 0;
-    for (const NodeId id : graph.placeholders()) {
-      widths.push_back(element_count(graph.node(id).sample_shape));
-      inputs.emplace_back(static_cast<size_t>(widths.back()), 0.0f);
-    }
-  }
-
-  // The logits of the last of these tokens, the first of which stands at `position`.
-  std::vector<float> run(const int32_t* ids, int64_t position) {
-    size_t at = 0;
-    for (const NodeId id : graph.placeholders()) {
-      const std::string& name = graph.node(id).name;
-      std::vector<float>& values = inputs[at++];
-      if (name == "input_ids")
-        for (int64_t i = 0; i < tokens; ++i)
-          values[static_cast<size_t>(i)] = static_cast<float>(ids[i]);
-      else if (name == "position_ids")
-        for (int64_t i = 0; i < tokens; ++i)
-          values[static_cast<size_t>(i)] = static_cast<float>(position + i);
-      else if (name == "attention_bias" || name == "window_bias")
-        fill_bias(values, position, name == "window_bias" ? window : 0);
-    }
-    Batch batch;
-    for (size_t i = 0; i < inputs.size(); ++i)
-      batch.inputs.emplace_back(std::span<const float>(inputs[i]), widths[i]);
-    batch.size = 1;
-    program.forward(batch);
+// Goes on from a prompt.
+class Continuation {
+ public:
+  // `room`: positions of the whole text.
+  Continuation(const Graph& whole, const std::vector<int32_t>& prompt, int64_t room, int threads)
+      : graph_(resized_hf_network(whole, {.shapes = {{1}}, .cached = room})),
+        program_(Program::compile(graph_, options_for(threads))) {
+    const auto length = static_cast<int64_t>(prompt.size());
+    const Graph first = resized_hf_network(whole, {.shapes = {{length}}, .keeps = true});
+    Program program = Program::compile(first, options_for(threads));
     const Shape shape = program.output_shape(0);
-    std::vector<float> logits(static_cast<size_t>(element_count(shape)));
-    program.read_output(0, logits.data());
-    return {logits.end() - shape.back(), logits.end()};
+    if (shape.size() != 3 || first.outputs().size() % 2 != 1)
+      throw Error(whole.name, "the network gives no logits for every token",
+                  "give one that predicts the next token (...ForCausalLM)");
+    run_tokens(program, first, prompt, 0);
+    logits_.resize(static_cast<size_t>(shape.back()));
+    program.read_output(0, logits_.data());
+    for (size_t i = 1; i < first.outputs().size(); ++i) keep(program, static_cast<int>(i), room);
   }
 
-  // What each new token must not see: later ones, empty places, and what lies before its window.
-  void fill_bias(std::vector<float>& values, int64_t position, int64_t most) const {
-    for (int64_t i = 0; i < tokens; ++i)
-      for (int64_t j = 0; j < cached + tokens; ++j) {
-        const int64_t key = j < cached ? j : position + j - cached, own = position + i;
-        const bool there = j < cached ? j < position : key <= own;
-        const bool seen = there && (most == 0 || key > own - most);
-        values[static_cast<size_t>(i * (cached + tokens) + j)] = seen ? 0.0f : -FLT_MAX;
-      }
+  void run(int32_t token, int64_t position) {
+    run_tokens(program_, graph_, std::span(&token, 1), position);
+    program_.read_output(0, logits_.data());
+  }
+  const std::vector<float>& logits() const { return logits_; }
+
+ private:
+  // Keys or values of the prompt, [1, heads, tokens, width], into the cache.
+  void keep(const Program& program, int output, int64_t room) {
+    const Shape shape = program.output_shape(output);
+    const bool keys = output % 2 == 1;
+    std::vector<float> values(static_cast<size_t>(element_count(shape)));
+    program.read_output(output, values.data());
+    const std::span<float> cache = program_.buffer(cache_name(keys, (output - 1) / 2));
+    const int64_t heads = shape[1], tokens = shape[2], width = shape[3];
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t t = 0; t < tokens; ++t)
+        for (int64_t e = 0; e < width; ++e) {
+          const int64_t place = keys ? (h * width + e) * room + t : (h * room + t) * width + e;
+          cache[static_cast<size_t>(place)] =
+              values[static_cast<size_t>((h * tokens + t) * width + e)];
+        }
   }
 
-  // Keys and values of the new positions into the places of `to`.
-  void keep(NextToken& to, int64_t position) {
-    const size_t first = to.inputs.size() - (graph.outputs().size() - 1);
-    for (size_t i = 1; i < graph.outputs().size(); ++i) {
-      const Shape shape = program.output_shape(static_cast<int>(i));  // [1, heads, tokens, width]
-      std::vector<float> values(static_cast<size_t>(element_count(shape)));
-      program.read_output(static_cast<int>(i), values.data());
-      for (int64_t h = 0; h < shape[1]; ++h)
-        std::copy_n(values.data() + h * tokens * shape[3], tokens * shape[3],
-                    to.inputs[first + i - 1].data() + (h * to.cached + position) * shape[3]);
-    }
-  }
+  Graph graph_;
+  Program program_;
+  std::vector<float> logits_;
 };
 
+int32_t likeliest(const std::vector<float>& logits) {
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+// The likeliest first, as many as are asked for.
 int32_t chosen(const std::vector<float>& logits, const GenerateSpec& spec, Random& random) {
-  if (spec.temperature <= 0)
-    return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-  std::vector<int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
-  });
-  if (spec.top_k > 0 && spec.top_k < static_cast<int64_t>(order.size()))
-    order.resize(static_cast<size_t>(spec.top_k));
-  std::vector<double> shares;
-  const double most = static_cast<double>(logits[static_cast<size_t>(order[0])]);
+  if (spec.temperature <= 0) return likeliest(logits);
+  const auto at = [&](int32_t token) { return logits[static_cast<size_t>(token)]; };
+  const auto behind = [&](int32_t a, int32_t b) { return at(a) != at(b) ? at(a) < at(b) : a > b; };
+  const double most = static_cast<double>(at(likeliest(logits)));
+  const auto share = [&](int32_t token) {
+    return std::exp((static_cast<double>(at(token)) - most) / spec.temperature);
+  };
+  // A heap gives them in their order: no more of them are sorted than are looked at.
+  std::vector<int32_t> heap(logits.size()), order;
+  std::iota(heap.begin(), heap.end(), 0);
+  std::make_heap(heap.begin(), heap.end(), behind);
+  const auto next = [&] {
+    std::pop_heap(heap.begin(), heap.end(), behind);
+    order.push_back(heap.back());
+    heap.pop_back();
+    return share(order.back());
+  };
   double sum = 0;
-  for (const int32_t token : order) {
-    const double score = static_cast<double>(logits[static_cast<size_t>(token)]) - most;
-    shares.push_back(std::exp(score / spec.temperature));
-    sum += shares.back();
+  std::vector<double> shares;
+  if (spec.top_k > 0) {
+    while (!heap.empty() && static_cast<int64_t>(order.size()) < spec.top_k) {
+      shares.push_back(next());
+      sum += shares.back();
+    }
+    heap.clear();
+  } else {
+    for (const int32_t token : heap) sum += share(token);
   }
   double kept = 0;
   size_t count = 0;
-  while (count < shares.size() && (count == 0 || kept < spec.top_p * sum)) kept += shares[count++];
+  const double wanted = spec.top_p * sum;
+  while (count == 0 || kept < wanted) {
+    if (count == shares.size()) {
+      if (heap.empty()) break;
+      shares.push_back(next());
+    }
+    kept += shares[count++];
+  }
   double place = random.uniform() * kept;
   for (size_t i = 0; i + 1 < count; ++i)
     if ((place -= shares[i]) < 0) return order[i];
@@ -122,9 +140,43 @@ int32_t chosen(const std::vector<float>& logits, const GenerateSpec& spec, Rando
 
 }  // namespace
 
+WeightBytes weight_bytes(const Graph& graph) {
+  WeightBytes sum;
+  for (const auto& [name, tensor] : state_dict(graph)) {
+    sum.values += tensor.numel();
+    sum.bytes += static_cast<int64_t>(tensor.stored_bytes());
+    if (!tensor.packed()) continue;
+    sum.packed_values += tensor.numel();
+    sum.packed_bytes += static_cast<int64_t>(tensor.stored_bytes());
+  }
+  return sum;
+}
+
+CacheSize cache_of_token(const Graph& graph) {
+  const Graph one = resized_hf_network(graph, {.shapes = {{1}}, .cached = 1});
+  const std::vector<Shape> shapes = infer_shapes(one, 1);
+  CacheSize size;
+  for (const NodeId id : one.order()) {
+    const Node& node = one.node(id);
+    if (node.kind != NodeKind::call_function || node.target != "scaled_dot_product_attention")
+      continue;
+    const Quantization& formats = one.quantization_of(node);
+    const std::vector<NodeId> inputs = one.inputs_of(id);
+    for (const auto& [place, operand] : {std::pair(1, "key"), {2, "value"}}) {
+      const Shape& shape = shapes[static_cast<size_t>(inputs.at(static_cast<size_t>(place)))];
+      const Quantizer* format = formats.find(operand);
+      if (!format) format = formats.find("data_in");
+      size.values += element_count(shape);
+      size.bits += static_cast<double>(element_count(shape)) *
+                   (format ? format->bits_per_value(shape) : 32.0);
+    }
+  }
+  return size;
+}
+
 std::vector<int32_t> generate(const Graph& graph, const GenerateSpec& spec,
                               const std::function<bool(int32_t token)>& each,
-                              std::vector<std::vector<float>>* logits) {
+                              std::vector<std::vector<float>>* logits, GenerateTimes* times) {
   const auto prompt = static_cast<int64_t>(spec.prompt.size());
   if (prompt < 1) throw Error("--prompt", "has no tokens", "give at least one");
   if (spec.tokens < 1) return {};
@@ -142,29 +194,24 @@ std::vector<int32_t> generate(const Graph& graph, const GenerateSpec& spec,
                               "positions of the network",
                               prompt, spec.tokens, config[key].as_int()),
                   "ask for fewer");
-  NextToken first(graph, prompt, 1, spec.threads);
-  if (first.program.output_shape(0).size() != 3)
-    throw Error(graph.name, "the network gives no logits for every token",
-                "give one that predicts the next token (...ForCausalLM)");
-  // The empty place in front of the prompt is hidden: position 0 has nothing before it.
-  std::vector<float> scores = first.run(spec.prompt.data(), 0);
-  std::optional<NextToken> next;
+  const auto seconds = [start = std::chrono::steady_clock::now()] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  // The last token is chosen and not given back.
+  Continuation decoder(graph, spec.prompt, prompt + spec.tokens - 1, spec.threads);
+  if (times) times->prompt = seconds();
   Random random(spec.seed, "generate");
   std::vector<int32_t> result;
   for (int64_t at = prompt;; ++at) {
-    if (logits) logits->push_back(scores);
-    const int32_t token = chosen(scores, spec, random);
+    if (logits) logits->push_back(decoder.logits());
+    const int32_t token = chosen(decoder.logits(), spec, random);
     result.push_back(token);
     if (each && !each(token)) break;
     if (std::find(spec.ends.begin(), spec.ends.end(), token) != spec.ends.end()) break;
     if (static_cast<int64_t>(result.size()) == spec.tokens) break;
-    if (!next) {
-      next.emplace(graph, 1, prompt + spec.tokens, spec.threads);
-      first.keep(*next, 0);
-    }
-    scores = next->run(&token, at);
-    next->keep(*next, at);
+    decoder.run(token, at);
   }
+  if (times) times->tokens = seconds() - times->prompt;
   return result;
 }
 

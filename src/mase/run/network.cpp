@@ -382,6 +382,7 @@ Network make_network(const NetworkSpec& spec, const std::optional<Checkpoint>& c
     network.graph = make_hf_network(weights.contents, weights.tensors, options, spec.load);
     for (const std::string& note : hf_notes(network.graph)) observer.warning(note);
     if (options.classify) draw_head(network.graph, weights.tensors, spec, observer);
+    if (!spec.load_partial) check_hf_tensors(network.graph, weights.tensors, spec.load);
   } else {
     network.graph = make_model(model_to_build(spec, checkpoint, network.notes, observer), inputs);
   }

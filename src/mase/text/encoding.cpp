@@ -67,7 +67,18 @@ Encoding cut_encoding(const Encoding& encoding, TextSpan tokens) {
           .windows = {}};
 }
 
-void append_encoding(Encoding& to, const Encoding& from) {
+Encoding in_windows(const Encoding& encoding, size_t length, const Truncation& truncation) {
+  const std::vector<TextSpan> windows =
+      token_windows(encoding.size(), length, truncation.stride, truncation.left);
+  Encoding result = cut_encoding(encoding, windows[0]);
+  for (size_t i = 1; i < windows.size(); ++i)
+    result.windows.push_back(cut_encoding(encoding, windows[i]));
+  return result;
+}
+
+namespace {
+
+void append_tokens(Encoding& to, const Encoding& from) {
   const auto join = [](auto& list, const auto& more) {
     list.insert(list.end(), more.begin(), more.end());
   };
@@ -77,6 +88,31 @@ void append_encoding(Encoding& to, const Encoding& from) {
   join(to.special, from.special);
   join(to.offsets, from.offsets);
   join(to.sentences, from.sentences);
+}
+
+Encoding joined(const Encoding& first, const Encoding& second) {
+  Encoding result = cut_encoding(first, {0, static_cast<uint32_t>(first.size())});
+  append_tokens(result, second);
+  return result;
+}
+
+}  // namespace
+
+void append_encoding(Encoding& to, const Encoding& from) {
+  constexpr size_t most = size_t{1} << 20;
+  if ((to.windows.size() + 1) * (from.windows.size() + 1) > most)
+    throw Error("truncation",
+                fmt::format("{} windows with {} others each", to.windows.size() + 1,
+                            from.windows.size() + 1),
+                "give a larger length");
+  std::vector<Encoding> windows;
+  for (const Encoding& own : to.windows) {
+    windows.push_back(joined(own, from));
+    for (const Encoding& other : from.windows) windows.push_back(joined(own, other));
+  }
+  for (const Encoding& other : from.windows) windows.push_back(joined(to, other));
+  append_tokens(to, from);
+  to.windows = std::move(windows);
 }
 
 void pad_encodings(std::vector<Encoding>& batch, const Padding& padding) {

@@ -16,7 +16,7 @@ struct Encoding {
   std::vector<uint8_t> special;    // 1: put there by the template, or padding
   std::vector<TextSpan> offsets;   // in characters of its own sentence; special tokens have none
   std::vector<int32_t> sentences;  // 0 or 1, of which sentence; -1: special
-  std::vector<Encoding> windows;   // of a single sentence: what did not fit, one window each
+  std::vector<Encoding> windows;   // what did not fit, one window each
 
   size_t size() const { return ids.size(); }
 };
@@ -43,6 +43,10 @@ std::pair<size_t, size_t> kept_tokens(size_t first, size_t second, bool pair, in
 // The tokens [begin, end) of windows of `length` that begin `length` - `stride` apart.
 std::vector<TextSpan> token_windows(size_t tokens, size_t length, int64_t stride, bool left);
 Encoding cut_encoding(const Encoding& encoding, TextSpan tokens);
+// The first window, with the others in it.
+Encoding in_windows(const Encoding& encoding, size_t length, const Truncation& truncation);
+// Windows of both are combined, each with each: those of `to` with all of `from`, then `to` itself
+// with those of `from`.
 void append_encoding(Encoding& to, const Encoding& from);
 void pad_encodings(std::vector<Encoding>& batch, const Padding& padding);
 

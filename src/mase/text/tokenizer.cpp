@@ -231,7 +231,7 @@ Encoding Tokenizer::assembled(const Encoding* first, const Encoding* second, boo
     Encoding part;
     if (item.sequence >= 0) {
       part = item.sequence == 0 ? *first : *second;
-      part.windows.clear();
+      for (Encoding& window : part.windows) window.types.assign(window.size(), item.type);
     } else if (special) {
       part.ids = item.ids;
       part.mask.assign(item.ids.size(), 1);
@@ -254,18 +254,8 @@ Encoding Tokenizer::unpadded(std::string_view text, bool special) const {
     throw Error("truncation", fmt::format("{} tokens have no room for {} special ones",
                                           truncation->length, special_tokens(false)));
   const size_t kept = kept_tokens(whole.size(), 0, false, room, truncation->strategy).first;
-  const std::vector<TextSpan> windows =
-      token_windows(whole.size(), kept, truncation->stride, truncation->left);
-  Encoding result;
-  for (size_t i = 0; i < windows.size(); ++i) {
-    const Encoding part = cut_encoding(whole, windows[i]);
-    Encoding window = assembled(&part, nullptr, special);
-    if (i == 0)
-      result = std::move(window);
-    else
-      result.windows.push_back(std::move(window));
-  }
-  return result;
+  const Encoding cut = in_windows(whole, kept, *truncation);
+  return assembled(&cut, nullptr, special);
 }
 
 Encoding Tokenizer::encode(std::string_view text, bool special) const {
@@ -275,25 +265,23 @@ Encoding Tokenizer::encode(std::string_view text, bool special) const {
   return std::move(one[0]);
 }
 
-Encoding Tokenizer::encode(std::string_view first, std::string_view second, bool special) const {
+Encoding Tokenizer::unpadded(std::string_view first, std::string_view second, bool special) const {
   if (!parts_->processor.single.empty() && parts_->processor.pair.empty())
     throw Error("tokenizer", "has no template for two sentences", "join them to one");
-  std::vector<Encoding> pair{sentence(first, 0), sentence(second, 1)};
+  Encoding a = sentence(first, 0), b = sentence(second, 1);
   if (truncation) {
     const int64_t room =
         truncation->length - static_cast<int64_t>(special ? special_tokens(true) : 0);
-    const auto [a, b] =
-        kept_tokens(pair[0].size(), pair[1].size(), true, room, truncation->strategy);
-    const size_t kept[2] = {a, b};
-    for (size_t i = 0; i < 2; ++i) {
-      const auto size = static_cast<uint32_t>(pair[i].size()),
-                 keep = static_cast<uint32_t>(kept[i]);
-      pair[i] =
-          cut_encoding(pair[i], truncation->left ? TextSpan{size - keep, size} : TextSpan{0, keep});
-    }
+    const auto [of_a, of_b] = kept_tokens(a.size(), b.size(), true, room, truncation->strategy);
+    a = in_windows(a, of_a, *truncation);
+    b = in_windows(b, of_b, *truncation);
   }
+  return assembled(&a, &b, special);
+}
+
+Encoding Tokenizer::encode(std::string_view first, std::string_view second, bool special) const {
   std::vector<Encoding> one;
-  one.push_back(assembled(&pair[0], &pair[1], special));
+  one.push_back(unpadded(first, second, special));
   if (padding) pad_encodings(one, *padding);
   return std::move(one[0]);
 }
@@ -302,6 +290,19 @@ std::vector<Encoding> Tokenizer::encode_batch(const std::vector<std::string>& te
                                               int threads) const {
   std::vector<Encoding> batch(texts.size());
   for_each_index(texts.size(), threads, [&](size_t i) { batch[i] = unpadded(texts[i], special); });
+  if (padding) pad_encodings(batch, *padding);
+  return batch;
+}
+
+std::vector<Encoding> Tokenizer::encode_batch(const std::vector<std::string>& first,
+                                              const std::vector<std::string>& second, bool special,
+                                              int threads) const {
+  if (first.size() != second.size())
+    throw Error("tokenizer",
+                fmt::format("{} texts and {} others are no pairs", first.size(), second.size()));
+  std::vector<Encoding> batch(first.size());
+  for_each_index(first.size(), threads,
+                 [&](size_t i) { batch[i] = unpadded(first[i], second[i], special); });
   if (padding) pad_encodings(batch, *padding);
   return batch;
 }

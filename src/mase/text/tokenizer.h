@@ -49,6 +49,10 @@ class Tokenizer {
   // Padded to the batch's longest, if padding is set. `threads` 0: as many as there are.
   std::vector<Encoding> encode_batch(const std::vector<std::string>& texts, bool special = true,
                                      int threads = 0) const;
+  // Of pairs: the first text with the first of the others, ...
+  std::vector<Encoding> encode_batch(const std::vector<std::string>& first,
+                                     const std::vector<std::string>& second, bool special = true,
+                                     int threads = 0) const;
   // Ids alone, which is quicker; neither cut nor padded.
   std::vector<int32_t> ids(std::string_view text, bool special = true) const;
   std::vector<std::vector<int32_t>> ids_batch(const std::vector<std::string>& texts,
@@ -73,6 +77,7 @@ class Tokenizer {
   Encoding sentence(std::string_view text, int number) const;
   Encoding assembled(const Encoding* first, const Encoding* second, bool special) const;
   Encoding unpadded(std::string_view text, bool special) const;
+  Encoding unpadded(std::string_view first, std::string_view second, bool special) const;
 
   std::shared_ptr<const TokenizerParts> parts_;
   std::shared_ptr<Workers> workers_;

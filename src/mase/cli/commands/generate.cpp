@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ch generate: a network goes on with a text.
+#include <cmath>
 #include <cstdio>
 
 #include "mase/base/text.h"
@@ -28,6 +29,28 @@ std::vector<int32_t> ends_of(const Value& config) {
 size_t whole_characters(const std::string& text) {
   const std::string broken = "\xEF\xBF\xBD";
   return ends_with(text, broken) ? text.size() - broken.size() : text.size();
+}
+
+// To where the text does not go.
+void tell_stats(const Graph& graph, const GenerateSpec& spec, size_t tokens,
+                const GenerateTimes& times) {
+  const auto prompt = static_cast<double>(spec.prompt.size()), made = static_cast<double>(tokens);
+  const WeightBytes weights = weight_bytes(graph);
+  const double read = static_cast<double>(weights.bytes) * (made - 1) / times.tokens;
+  fmt::print(stderr, "prompt   {} tokens, {:.1f} tokens/s\n", spec.prompt.size(),
+             prompt / times.prompt);
+  if (tokens > 1)
+    fmt::print(stderr, "text     {} tokens, {:.1f} tokens/s, {:.2f} GB/s of weights\n", tokens,
+               (made - 1) / times.tokens, read / 1e9);
+  fmt::print(
+      stderr, "weights  {:.1f} MB, {:.2f} bits a value, {:.1f} % of the values packed\n",
+      static_cast<double>(weights.bytes) / 1e6,
+      8.0 * static_cast<double>(weights.bytes) / static_cast<double>(weights.values),
+      100.0 * static_cast<double>(weights.packed_values) / static_cast<double>(weights.values));
+  const CacheSize cache = cache_of_token(graph);
+  fmt::print(stderr,
+             "cache    {} values a token, {} bits in their number formats, kept as floats\n",
+             with_thousands(cache.values), with_thousands(std::llround(cache.bits)));
 }
 
 int run(const Arguments& arguments) {
@@ -66,22 +89,27 @@ int run(const Arguments& arguments) {
   const Graph graph = language_network(std::move(spec), observer);
   if (!settings["ignore_end"].as_bool()) wanted.ends = ends_of(hf_config(graph));
   std::vector<int32_t> all;
+  GenerateTimes times;
   size_t shown = 0;
   if (settings.has("prompt")) std::fputs(settings["prompt"].as_string().c_str(), stdout);
-  generate(graph, wanted, [&](int32_t token) {
-    all.push_back(token);
-    if (settings["ids"].as_bool() || !tokenizer) {
-      fmt::print("{}{}", all.size() > 1 ? " " : "", token);
-    } else {
-      const std::string text = tokenizer->decode(all, true);
-      const size_t end = std::max(shown, whole_characters(text));
-      std::fwrite(text.data() + shown, 1, end - shown, stdout);
-      shown = end;
-    }
-    std::fflush(stdout);
-    return true;
-  });
+  generate(
+      graph, wanted,
+      [&](int32_t token) {
+        all.push_back(token);
+        if (settings["ids"].as_bool() || !tokenizer) {
+          fmt::print("{}{}", all.size() > 1 ? " " : "", token);
+        } else {
+          const std::string text = tokenizer->decode(all, true);
+          const size_t end = std::max(shown, whole_characters(text));
+          std::fwrite(text.data() + shown, 1, end - shown, stdout);
+          shown = end;
+        }
+        std::fflush(stdout);
+        return true;
+      },
+      nullptr, &times);
   std::fputs("\n", stdout);
+  if (settings["stats"].as_bool()) tell_stats(graph, wanted, all.size(), times);
   return 0;
 }
 
@@ -128,6 +156,12 @@ std::vector<Field> own_options() {
        .type = FieldType::boolean,
        .default_value = false,
        .help = "go on behind the token that ends a text",
+       .group = group},
+      {.name = "stats",
+       .type = FieldType::boolean,
+       .default_value = false,
+       .help =
+           "say at the end, on the error stream, how fast it was and what weights and cache take",
        .group = group}};
 }
 

@@ -23,9 +23,15 @@ int run(const Arguments& arguments) {
   const std::string input = settings["input"].as_string(), folder = spec.network.load;
   const int threads = spec.threads;
   const std::vector<int32_t> ids = text_tokens(folder, input);
-  const Graph graph = language_network(std::move(spec), log.observer());
+  const int64_t length = settings["length"].as_int();
+  const bool layered = settings["layer_by_layer"].as_bool();
+  if (layered && !spec.passes.calls.empty())
+    throw Error("--layer-by-layer", "a network that passes change is not measured so",
+                "leave the passes out");
   const Perplexity result =
-      perplexity(graph, ids, settings["length"].as_int(), threads, log.observer());
+      layered ? layered_perplexity(spec.network, ids, length, threads, log.observer())
+              : perplexity(language_network(std::move(spec), log.observer()), ids, length, threads,
+                           log.observer());
   fmt::print(
       "perplexity {:.6g}\nloss       {:.6g}  (mean of {} predictions)\ntokens     {} in {} "
       "windows of {}\n",
@@ -49,6 +55,12 @@ std::vector<Field> own_options() {
            .help = "tokens of a window; the first of each is not predicted",
            .minimum = 2,
            .maximum = 1 << 20,
+           .group = group},
+          {.name = "layer_by_layer",
+           .type = FieldType::boolean,
+           .default_value = false,
+           .help = "all windows through one layer after the other: only one layer's weights are in "
+                   "memory",
            .group = group}};
 }
 
@@ -64,7 +76,8 @@ const Register<CommandRecord> registered{{
     .tables = {"passes"},
     .examples = {"ch perplexity FOLDER --input text.txt --length 16",
                  "ch perplexity FOLDER --input text.txt --length 16 --threads 2",
-                 "ch perplexity --load FOLDER --input text.txt --length 2048"},
+                 "ch perplexity --load FOLDER --input text.txt --length 2048",
+                 "ch perplexity --load FOLDER --input text.txt --length 16 --layer-by-layer"},
     .run = run,
 }};
 

@@ -2,6 +2,7 @@
 // ch tokenizer: texts to token ids and back, what a tokenizer is made of, and learning one.
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "mase/base/file.h"
 #include "mase/base/table.h"
@@ -41,6 +42,14 @@ std::vector<std::string> texts_of(const Arguments& arguments, const std::string&
   return arguments["words"].as_string_list("words");
 }
 
+const std::map<std::string, CutStrategy>& cut_strategies() {
+  static const std::map<std::string, CutStrategy> strategies = {
+      {"longest_first", CutStrategy::longest_first},
+      {"only_first", CutStrategy::only_first},
+      {"only_second", CutStrategy::only_second}};
+  return strategies;
+}
+
 template <class Numbers>
 List list_of(const Numbers& numbers) {
   List list;
@@ -66,19 +75,54 @@ Value described(const Tokenizer& tokenizer, const Encoding& encoding) {
   return result;
 }
 
-int encode(const Arguments& arguments, Tokenizer tokenizer) {
-  const bool special = arguments["special"].as_bool();
+// What is typed goes before what the file says.
+void set_lengths(const Arguments& arguments, Tokenizer& tokenizer) {
+  const auto& strategies = cut_strategies();
   if (!arguments["max_length"].is_null()) {
     if (!tokenizer.truncation) tokenizer.truncation.emplace();
     tokenizer.truncation->length = arguments["max_length"].as_int();
   }
+  for (const char* key : {"strategy", "stride", "cut"})
+    if (!arguments[key].is_null() && !tokenizer.truncation)
+      throw Error(fmt::format("--{}", key), "texts are not cut", "say how long: --max-length N");
+  if (!arguments["strategy"].is_null())
+    tokenizer.truncation->strategy = strategies.at(arguments["strategy"].as_string());
+  if (!arguments["stride"].is_null()) tokenizer.truncation->stride = arguments["stride"].as_int();
+  if (!arguments["cut"].is_null())
+    tokenizer.truncation->left = arguments["cut"].as_string() == "left";
+  const Value& pad = arguments["pad"];
+  for (const char* key : {"pad_to", "pad_multiple"})
+    if (!arguments[key].is_null() && pad.is_null())
+      throw Error(fmt::format("--{}", replace_all(key, "_", "-")), "nothing is filled up",
+                  "say on which side: --pad right");
+  if (pad.is_null()) return;
+  if (pad.as_string() == "none") {
+    tokenizer.padding.reset();
+    return;
+  }
+  if (!tokenizer.padding) {
+    const std::optional<int32_t> id = tokenizer.padding_id();
+    if (!id) throw Error("--pad", "the tokenizer has no token for padding");
+    tokenizer.padding = Padding{.id = *id};
+  }
+  tokenizer.padding->left = pad.as_string() == "left";
+  if (!arguments["pad_to"].is_null()) tokenizer.padding->length = arguments["pad_to"].as_int();
+  if (!arguments["pad_multiple"].is_null())
+    tokenizer.padding->multiple = arguments["pad_multiple"].as_int();
+}
+
+int encode(const Arguments& arguments, Tokenizer tokenizer) {
+  const bool special = arguments["special"].as_bool();
+  set_lengths(arguments, tokenizer);
   std::vector<std::string> texts = texts_of(arguments, "encode");
   std::vector<Encoding> encodings;
   if (arguments["pair"].as_bool()) {
     if (texts.size() % 2 != 0)
       throw Error("--pair", fmt::format("{} texts are no pairs", texts.size()));
-    for (size_t i = 0; i < texts.size(); i += 2)
-      encodings.push_back(tokenizer.encode(texts[i], texts[i + 1], special));
+    std::vector<std::string> first, second;
+    for (size_t i = 0; i < texts.size(); ++i)
+      (i % 2 == 0 ? first : second).push_back(std::move(texts[i]));
+    encodings = tokenizer.encode_batch(first, second, special);
   } else {
     encodings = tokenizer.encode_batch(texts, special);
   }
@@ -186,7 +230,8 @@ int run(const Arguments& arguments) {
   const std::string& action = arguments["action"].as_string();
   std::set<std::string> useful = {"tokenizer", "json"};
   if (action == "encode")
-    useful.insert({"words", "input", "special", "pair", "max_length"});
+    useful.insert({"words", "input", "special", "pair", "max_length", "strategy", "stride", "cut",
+                   "pad", "pad_to", "pad_multiple"});
   else if (action == "decode")
     useful.insert({"words", "input", "special"});
   else if (action == "train")
@@ -230,6 +275,33 @@ const Register<CommandRecord> registered{
                    .type = FieldType::integer,
                    .help = "cut texts to so many tokens, special ones among them",
                    .minimum = 1},
+                  {.name = "strategy",
+                   .type = FieldType::text,
+                   .help = "which text of a pair is cut",
+                   .choices = {"longest_first", "only_first", "only_second"}},
+                  {.name = "stride",
+                   .type = FieldType::integer,
+                   .help = "tokens that a window shares with the one before; --json shows all "
+                           "windows",
+                   .minimum = 0},
+                  {.name = "cut",
+                   .type = FieldType::text,
+                   .help = "the side on which texts are cut",
+                   .choices = {"left", "right"}},
+                  {.name = "pad",
+                   .type = FieldType::text,
+                   .help = "fill texts up to the longest, on this side (default: as the file says)",
+                   .choices = {"left", "right", "none"}},
+                  {.name = "pad_to",
+                   .type = FieldType::integer,
+                   .help = "fill texts up to so many tokens instead",
+                   .minimum = 1,
+                   .maximum = double(1 << 20)},
+                  {.name = "pad_multiple",
+                   .type = FieldType::integer,
+                   .help = "fill texts up to a multiple of so many tokens",
+                   .minimum = 1,
+                   .maximum = double(1 << 20)},
                   {.name = "size",
                    .type = FieldType::integer,
                    .default_value = 30000,
@@ -250,6 +322,9 @@ const Register<CommandRecord> registered{
                    .help = "print JSON"}}},
      .examples = {"ch tokenizer encode tokenizer.json 'To be, or not to be'",
                   "ch tokenizer encode vocab.txt --input lines.txt --json",
+                  "ch tokenizer encode FOLDER --pair 'a question' 'a text' --max-length 8 --stride "
+                  "2 --json",
+                  "ch tokenizer encode FOLDER --input lines.txt --max-length 64 --pad right",
                   "ch tokenizer decode tokenizer.json 384 314 12", "ch tokenizer inspect FOLDER",
                   "ch tokenizer train tokenizer.json --input text.txt --size 2000"},
      .run = run}};

@@ -9,6 +9,7 @@
 
 #include "mase/base/figure.h"
 #include "mase/cli/learn_bits.h"
+#include "mase/cli/learn_tables.h"
 #include "mase/cli/next_steps.h"
 #include "mase/cli/options.h"
 #include "mase/cli/plot_option.h"
@@ -294,7 +295,8 @@ const Register<CommandRecord> registered{{
         "is shared by all processes.",
     .positionals = {network_word(), dataset_word()},
     .options = {general_options() + config_options() + data_options() + trainer_options() +
-                own_options() + learn_bits_options() + plot_fields() + machine_options()},
+                own_options() + learn_bits_options() + learn_tables_options() + plot_fields() +
+                machine_options()},
     .tables = {"passes"},
     .examples = {"ch train jsc-tiny jsc --learning-rate 1e-2 --max-epochs 10 --project tiny",
                  "ch train --config configs/examples/jsc_toy_by_type.toml --max-epochs 2",

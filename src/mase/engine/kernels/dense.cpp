@@ -306,10 +306,10 @@ void sample_linear(const LinearShape& s, const float* w, const float* bias, cons
 
 void linear(const LinearShape& s, const float* w, const float* bias, const float* x, float* y,
             bool relu, bool accumulate) {
-  if (s.stride % 16 != 0) return reference::linear(s, w, bias, x, y, relu, accumulate);
   // What can_gather_linear takes has the same bits either way.
   if (s.n == 1 && s.in_step == 1 && s.in >= 16 && !can_gather_linear(s.out, s.in))
     return sample_linear(s, w, bias, x, y, relu, accumulate);
+  if (s.stride % 16 != 0) return reference::linear(s, w, bias, x, y, relu, accumulate);
   if (is_large(s)) {
     each_large_piece(s, [&](const ShiftedShape& shape, int64_t k, bool last) {
       shifted_linear(shape, w + k * s.in_step, bias, x + k * s.stride, y,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gather: the samples of a batch, from the caller's row-major memory to rows of lanes. In inference
 // a batch norm right behind it is done on the way.
+#include <algorithm>
+
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitives/fold.h"
 #include "mase/engine/reference.h"
@@ -46,6 +48,12 @@ Step forward(Plan& plan, Primitive& p) {
     return [=, by = kernels::Normalizer{memory.at(scale), memory.at(shift), low},
             to = memory[out]](const Run& run) {
       const Samples& from = run.inputs[source];
+      if (stride == 1) {  // one sample, whose values lie as they are wanted
+        const float* row = from.source + (from.rows ? from.rows[0] : from.first) * rows;
+        for (int64_t r = 0; r < rows; ++r)
+          to[r] = by.scale ? std::max(by.low, row[r] * by.scale[r] + by.shift[r]) : row[r];
+        return;
+      }
       kernels::gather(from.source, rows, from.rows, from.first, run.n, to, stride,
                       by.scale ? &by : nullptr);
     };
@@ -88,6 +96,7 @@ const Register<PrimitiveRecord> registered{{
             return limits->is_relu() && !p.epilogue.empty();
           return out.shape.size() == 2 && out.positions() == 1;
         },
+    .any_stride = true,
 }};
 
 }  // namespace

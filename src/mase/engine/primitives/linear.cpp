@@ -159,6 +159,7 @@ const Register<PrimitiveRecord> registered{{
           return !p.as<LinearPayload>().transposed && plan.at(p.out).shape.size() == 2 &&
                  has_plain_weights(plan, p);
         },
+    .any_stride = true,
     .text =
         [](const Plan&, const Primitive& p) {
           const auto& own = p.as<LinearPayload>();

@@ -3,6 +3,8 @@
 // symbolic derivative, summed over what an operand was broadcast to.
 #include "mase/engine/primitives/map.h"
 
+#include <algorithm>
+
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/payloads.h"
 #include "mase/engine/primitive.h"
@@ -73,6 +75,7 @@ Kernel map_kernel(const Plan& plan, std::shared_ptr<const TileProgram> program,
     std::vector<const float*> base, pointer;
     std::unique_ptr<bool[]> scalar;
     std::shared_ptr<std::byte> workspace;
+    std::vector<std::shared_ptr<std::byte>> repeated;  // operands as long as the result
   };
   auto state = std::make_shared<State>();
   state->operands = map_operands(plan, operands, out);
@@ -81,13 +84,37 @@ Kernel map_kernel(const Plan& plan, std::shared_ptr<const TileProgram> program,
   state->scalar = std::make_unique<bool[]>(operands.size() + 1);
   for (size_t i = 0; i < operands.size(); ++i) state->scalar[i] = state->operands.scalar[i];
   const int64_t rows = plan.at(out).rows(), stride = plan.row_stride(out);
-  const bool flat = state->operands.flat;
+  // Rows of one value, side by side: what is repeated is written out, or is one number for all.
+  const bool dense = stride == 1 && !state->operands.flat;
+  const bool flat = state->operands.flat || dense;
+  for (size_t i = 0; dense && i < operands.size(); ++i) {
+    auto& index = state->operands.index[i];
+    state->scalar[i] =
+        !index.empty() && rows > 1 &&
+        std::all_of(index.begin(), index.end(), [&](int32_t at) { return at == index[0]; });
+    if (state->scalar[i]) state->base[i] += index[0];
+    const bool repeats = !index.empty() && !state->scalar[i];
+    state->repeated.push_back(repeats ? aligned_bytes(static_cast<size_t>(rows) * sizeof(float))
+                                      : nullptr);
+  }
   const int64_t capacity = flat ? rows * stride : stride;
   state->workspace =
       aligned_bytes(static_cast<size_t>(program->workspace(capacity)) * sizeof(float));
   program->prepare(reinterpret_cast<float*>(state->workspace.get()), capacity);
   return [=, &plan, to = memory[out]](const Run& run) {
     auto* workspace = reinterpret_cast<float*>(state->workspace.get());
+    for (size_t i = 0; i < state->repeated.size(); ++i) {
+      state->pointer[i] = state->base[i];
+      if (!state->repeated[i]) continue;
+      auto* values = reinterpret_cast<float*>(state->repeated[i].get());
+      for (int64_t r = 0; r < rows; ++r)
+        values[r] = state->base[i][state->operands.index[i][static_cast<size_t>(r)]];
+      state->pointer[i] = values;
+    }
+    if (dense) {
+      program->run(state->pointer.data(), state->scalar.get(), to, rows, workspace, capacity);
+      return;
+    }
     if (flat) {
       program->run(state->base.data(), state->scalar.get(), to, rows * stride, workspace, capacity);
       return;
@@ -282,6 +309,7 @@ const Register<PrimitiveRecord> registered{{
     .generate = generate,
     .sample_by_sample = each_sample_alone,
     .as_stage = as_stage,
+    .any_stride = true,
     .text =
         [](const Plan&, const Primitive& p) {
           const Expr& expr = p.as<MapPayload>().expr;

@@ -315,6 +315,7 @@ const Register<PrimitiveRecord> registered{{
       if (!quantizer->elementwise || has_gradient_step(p)) return {};  // straight-through
       return RoundStage{quantizer, p.stream};
     },
+    .any_stride = true,
     .text = [](const Plan&,
                const Primitive& p) { return " to " + p.as<QuantizePayload>().quantizer->format; },
 }};

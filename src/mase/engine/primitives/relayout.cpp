@@ -221,6 +221,7 @@ const Register<PrimitiveRecord> relayout_record{{
     .generate = generate_relayout,
     .sample_by_sample = each_sample_alone,
     .moves_values = true,
+    .any_stride = true,
 }};
 const Register<PrimitiveRecord> sum_up_record{{
     .name = "sum_up",
@@ -246,6 +247,7 @@ const Register<PrimitiveRecord> slice_record{{
     .generate = generate_slice,
     .sample_by_sample = each_sample_alone,
     .moves_values = true,
+    .any_stride = true,
 }};
 const Register<PrimitiveRecord> slice_gradient_record{{
     .name = "slice_gradient",
@@ -269,6 +271,7 @@ const Register<PrimitiveRecord> take_record{{
         },
     .generate = generate_take,
     .sample_by_sample = each_sample_alone,
+    .any_stride = true,
     // By name, with a row that is not trained. Operands: table, numbers.
     .lower =
         [](Lowerer& to, const Value& attributes, const std::vector<Slot>& operands) {

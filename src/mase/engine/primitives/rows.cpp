@@ -139,25 +139,32 @@ Step reduce(Plan& plan, Primitive& p) {
   static const char* const names[] = {"reduce_sum", "reduce_mean", "reduce_max"};
   const auto& own = p.as<ReducePayload>();
   if (own.rows.empty()) return reduce_positions(plan, p);
-  return make_step(names[static_cast<size_t>(own.kind)], "", {p.in[0]}, {p.out},
-                   [=, &plan, kind = own.kind, target = reduced_rows(plan, p.in[0], own),
-                    out = p.out, stride = plan.row_stride(p.out),
-                    rows = plan.at(p.out).rows()](const Run& run, const float* from, float* to) {
-                     const int64_t n = plan.lanes(out, run);
-                     const float start = kind == ReduceKind::max ? -INFINITY : 0.0f;
-                     for (int64_t r = 0; r < rows; ++r) std::fill_n(to + r * stride, n, start);
-                     for (size_t r = 0; r < target.size(); ++r) {
-                       float* sums = to + target[r] * stride;
-                       const float* row = from + static_cast<int64_t>(r) * stride;
-                       kernels::apply(kind == ReduceKind::max ? ScalarOp::max : ScalarOp::add, sums,
-                                      row, nullptr, sums, n);
-                     }
-                     if (kind != ReduceKind::mean) return;
-                     const float share =
-                         static_cast<float>(rows) / static_cast<float>(target.size());
-                     for (int64_t r = 0; r < rows; ++r)
-                       for (int64_t b = 0; b < n; ++b) to[r * stride + b] *= share;
-                   });
+  return make_step(
+      names[static_cast<size_t>(own.kind)], "", {p.in[0]}, {p.out},
+      [=, &plan, kind = own.kind, target = reduced_rows(plan, p.in[0], own), out = p.out,
+       stride = plan.row_stride(p.out),
+       rows = plan.at(p.out).rows()](const Run& run, const float* from, float* to) {
+        const int64_t n = plan.lanes(out, run);
+        if (stride == 1 && rows == 1 && kind != ReduceKind::max) {
+          const auto count = static_cast<int64_t>(target.size());
+          const double sum = kernels::sum(from, count);
+          to[0] =
+              static_cast<float>(kind == ReduceKind::mean ? sum / static_cast<double>(count) : sum);
+          return;
+        }
+        const float start = kind == ReduceKind::max ? -INFINITY : 0.0f;
+        for (int64_t r = 0; r < rows; ++r) std::fill_n(to + r * stride, n, start);
+        for (size_t r = 0; r < target.size(); ++r) {
+          float* sums = to + target[r] * stride;
+          const float* row = from + static_cast<int64_t>(r) * stride;
+          kernels::apply(kind == ReduceKind::max ? ScalarOp::max : ScalarOp::add, sums, row,
+                         nullptr, sums, n);
+        }
+        if (kind != ReduceKind::mean) return;
+        const float share = static_cast<float>(rows) / static_cast<float>(target.size());
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t b = 0; b < n; ++b) to[r * stride + b] *= share;
+      });
 }
 
 // Gradients: in are the gradient of the result, the operand and the result, which only the gradient
@@ -339,6 +346,7 @@ const Register<PrimitiveRecord> permute_record{{
     .gradient = permute_gradient,
     .generate = generate_permute,
     .moves_values = true,
+    .any_stride = true,
 }};
 const Register<PrimitiveRecord> concat_record{{
     .name = "concat",
@@ -349,6 +357,7 @@ const Register<PrimitiveRecord> concat_record{{
     .gradient = concat_gradient,
     .generate = generate_concat,
     .sample_by_sample = each_sample_alone,
+    .any_stride = true,
 }};
 const Register<PrimitiveRecord> reduce_record{{
     .name = "reduce",
@@ -367,6 +376,7 @@ const Register<PrimitiveRecord> reduce_record{{
         },
     .generate = generate_reduce,
     .sample_by_sample = each_sample_alone,
+    .any_stride = true,
 }};
 const Register<PrimitiveRecord> reduce_gradient_record{{
     .name = "reduce_gradient",

@@ -195,6 +195,7 @@ const Register<PrimitiveRecord> layer_norm_record{{
     .gradient = layer_norm_gradient,
     .generate = generate_layer_norm,
     .sample_by_sample = each_sample_alone,
+    .any_stride = true,
 }};
 
 }  // namespace

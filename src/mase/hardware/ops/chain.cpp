@@ -8,13 +8,13 @@
 #include "mase/hardware/carry/carry_cells.h"
 #include "mase/hardware/carry/carry_plan.h"
 #include "mase/hardware/cost/bit_times.h"
-#include "mase/hardware/graph/linear_form.h"
+#include "mase/hardware/ops/sum_of_multiples.h"
 #include "mase/hardware/optimize/cmvm.h"
 
 namespace mase::chain_integer_op {
 namespace {
 
-constexpr size_t first_factor = 2;  // behind the binary point and the constant
+using sum_of_multiples::first_factor;
 
 std::string check(const IntegerContext& c) {
   const size_t count = c.ranges.size();
@@ -31,17 +31,6 @@ std::string check(const IntegerContext& c) {
       !carry_plan(carry_operands(c), c.number(1), std::max(1, c.node.range.width())))
     return "its constant has no place on the chain";
   return "";
-}
-
-IntegerRange range(const IntegerContext& c) {
-  IntegerRange result{c.number(1), c.number(1)};
-  for (size_t k = 0; k < c.ranges.size(); ++k) {
-    const int64_t first = checked_multiply(c.number(k + first_factor), c.ranges[k].low),
-                  second = checked_multiply(c.number(k + first_factor), c.ranges[k].high);
-    result.low = checked_add(result.low, std::min(first, second));
-    result.high = checked_add(result.high, std::max(first, second));
-  }
-  return result;
 }
 
 BitTimes times(const IntegerContext& c, const std::vector<BitTimes>& operands) {
@@ -70,65 +59,34 @@ BitTimes times(const IntegerContext& c, const std::vector<BitTimes>& operands) {
   return below;
 }
 
-const Register<IntegerOpRecord> registered{{
-    .name = "chain",
-    .summary = "a constant and two or three multiples on one carry chain",
-    .arity = -1,
-    .numbers = {"frac", "constant"},
-    .more_numbers = true,
-    .affine = true,
-    .check = check,
-    .evaluate =
-        [](const int64_t* in, const IntegerNode& node) {
-          int64_t sum = node.numbers[1];
-          for (size_t k = 0; k < node.inputs.size(); ++k)
-            sum += node.numbers[k + first_factor] * in[k];
-          return sum;
-        },
-    .lanes =
-        [](const IntegerNode& node) {
-          return LaneStep{.op = LaneOp::linear_sum,
-                          .k0 = node.numbers[1],
-                          .factors = std::span(node.numbers).subspan(first_factor)};
-        },
-    .range = range,
-    .frac = [](const IntegerContext& c) { return static_cast<int>(c.number(0)); },
-    .rule =
-        [](const IntegerContext& c) {
-          return AffineRule{{c.node.numbers.begin() + static_cast<std::ptrdiff_t>(first_factor),
-                             c.node.numbers.end()},
-                            c.number(1)};
-        },
-    .luts = [](const IntegerContext& c) { return carry_plan(c).tables; },
-    .delay =
-        [](const IntegerContext& c) {
-          const CarryPlan plan = carry_plan(c);
-          const int width = static_cast<int>(plan.bits.size());
-          return chain_delay(width - plan.first) + (plan.second < width ? 1 : 0);
-        },
-    .times = times,
-    .logic =
-        [](const IntegerContext& c, BitLogic& logic, const auto& in) {
-          LogicWord sum = logic.constant(c.number(1));
-          for (size_t k = 0; k < in.size(); ++k) {
-            const int64_t factor = c.number(k + first_factor);
-            LogicWord term = factor < 0 ? logic.negated(in[k]) : in[k];
-            const size_t shift =
-                static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(factor)));
-            term.bits.insert(term.bits.begin(), shift, DecisionDiagram::never);
-            sum = logic.sum(sum, term);
-          }
-          return sum;
-        },
-    .cells = carry_cells_text,
-    .cpp =
-        [](const IntegerContext& c, const auto& v) {
-          std::string text = fmt::format("{}LL", c.number(1));
-          for (size_t k = 0; k < v.size(); ++k)
-            text += fmt::format(" + {}LL * {}", c.number(k + first_factor), v[k]);
-          return text;
-        },
-}};
+IntegerOpRecord record() {
+  IntegerOpRecord record = sum_of_multiples::record();
+  record.name = "chain";
+  record.summary = "a constant and two or three multiples on one carry chain";
+  record.check = check;
+  record.luts = [](const IntegerContext& c) { return carry_plan(c).tables; };
+  record.delay = [](const IntegerContext& c) {
+    const CarryPlan plan = carry_plan(c);
+    const int width = static_cast<int>(plan.bits.size());
+    return chain_delay(width - plan.first) + (plan.second < width ? 1 : 0);
+  };
+  record.times = times;
+  record.logic = [](const IntegerContext& c, BitLogic& logic, const auto& in) {
+    LogicWord sum = logic.constant(c.number(1));
+    for (size_t k = 0; k < in.size(); ++k) {
+      const int64_t factor = c.number(k + first_factor);
+      LogicWord term = factor < 0 ? logic.negated(in[k]) : in[k];
+      const size_t shift = static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(factor)));
+      term.bits.insert(term.bits.begin(), shift, DecisionDiagram::never);
+      sum = logic.sum(sum, term);
+    }
+    return sum;
+  };
+  record.cells = carry_cells_text;
+  return record;
+}
+
+const Register<IntegerOpRecord> registered{record()};
 
 }  // namespace
 }  // namespace mase::chain_integer_op

@@ -9,17 +9,20 @@
 
 #include "mase/formats/few_digits.h"
 #include "mase/hardware/carry/carry_chains.h"
+#include "mase/hardware/carry/join_tables.h"
 #include "mase/hardware/cost/bill.h"
 #include "mase/hardware/cost/bit_times.h"
 #include "mase/hardware/cost/estimate.h"
 #include "mase/hardware/graph/builder.h"
 #include "mase/hardware/optimize/neuron_tables.h"
+#include "mase/hardware/optimize/share_additions.h"
 
 namespace mase {
 namespace {
 
 constexpr double large_work = 4e5;
 constexpr size_t many_nodes = 50000;  // of which trees are built once only
+constexpr size_t few_nodes = 5000;    // of which chains of all lengths are tried
 constexpr int most_table_bits = 10;   // a wider table is hardly ever cheaper than a sum
 
 void add_cost(GraphCost& cost, const IntegerGraph& graph, const IntegerNode& node, int bits) {
@@ -212,29 +215,40 @@ IntegerGraph tables_where_cheaper(const IntegerGraph& graph, const IntegerGraph&
 
 namespace {
 
-// The fewest tables of those that are no later than the sums were, else the earliest.
+bool has_tables(const IntegerGraph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const IntegerNode& node) { return node.op->name == "table"; });
+}
+
+// The fewest tables of those that are no later than the sums were, else the earliest. How many
+// tables a chain takes in one after another is what saves tables and what makes it late.
 IntegerGraph cheapest_chains(const IntegerGraph& graph, double delay_weight) {
   const double latest = estimate(graph).levels;
   std::optional<IntegerGraph> best;
   Estimate least;
-  for (const double times : {1.0, 2.0, 4.0, 8.0, 16.0}) {
-    if (best && graph.nodes.size() > many_nodes) break;
-    IntegerGraph next = with_carry_chains(graph, {.delay_weight = times * delay_weight});
-    const Estimate cost = estimate(next);
-    const bool in_time = cost.levels <= latest, was_in_time = least.levels <= latest;
-    const bool better = in_time != was_in_time ? in_time
-                        : in_time              ? cost.luts < least.luts
-                                               : cost.levels < least.levels;
-    if (best && !better) continue;
-    best = std::move(next);
-    least = cost;
-  }
+  const std::vector<int> lines = has_tables(graph) && graph.nodes.size() <= few_nodes
+                                     ? std::vector<int>{4, 6, 3, 2, 1}
+                                     : std::vector<int>{4};
+  for (const double times : {1.0, 2.0, 4.0, 8.0, 16.0})
+    for (const int line : lines) {
+      if (best && graph.nodes.size() > many_nodes) return std::move(*best);
+      IntegerGraph next =
+          with_carry_chains(graph, {.delay_weight = times * delay_weight, .tables_in_line = line});
+      const Estimate cost = estimate(next);
+      const bool in_time = cost.levels <= latest, was_in_time = least.levels <= latest;
+      const bool better = in_time != was_in_time ? in_time
+                          : in_time              ? cost.luts < least.luts
+                                                 : cost.levels < least.levels;
+      if (best && !better) continue;
+      best = std::move(next);
+      least = cost;
+    }
   return std::move(*best);
 }
 
 // One way through the optimisers.
 Optimized optimized_with(const IntegerGraph& graph, const CmvmOptions& search,
-                         const OptimizeOptions& options) {
+                         const OptimizeOptions& options, bool join) {
   Optimized result{graph, {}};
   const auto step = [&](const std::string& pass, IntegerGraph next) {
     OptimizeStep entry{pass, cost_of(result.graph), {}};
@@ -244,8 +258,10 @@ Optimized optimized_with(const IntegerGraph& graph, const CmvmOptions& search,
     result.trace.push_back(std::move(entry));
   };
   step("merge_rounding", merge_rounding(result.graph));
+  if (join) step("join_tables", with_joined_tables(result.graph));
   const IntegerGraph plain = result.graph;
-  step("share_additions", share_additions(plain, search));
+  const auto share = join ? share_plain_additions : share_additions;
+  step("share_additions", share(plain, search));
   step("merge_equal", merge_equal(result.graph));
   const auto finish = [&] {
     if (options.carry_chains)
@@ -255,7 +271,7 @@ Optimized optimized_with(const IntegerGraph& graph, const CmvmOptions& search,
   if (!options.tables) return finish();
   const IntegerGraph mixed = tables_where_cheaper(plain, result.graph);
   if (cost_of(mixed).table_luts <= cost_of(plain).table_luts) return finish();  // none was chosen
-  IntegerGraph next = merge_equal(share_additions(mixed, search));
+  IntegerGraph next = merge_equal(share(mixed, search));
   const Estimate now = estimate(result.graph), then = estimate(next);
   if (then.luts < now.luts && then.levels <= now.levels) step("neuron_tables", std::move(next));
   return finish();
@@ -274,14 +290,19 @@ Optimized optimize(const IntegerGraph& graph, const OptimizeOptions& options) {
   const double budget = large ? 5e5 : 1.6e6;
   std::optional<Optimized> best;
   double least = INFINITY;
-  for (const double weight : weights) {
-    Optimized next = optimized_with(graph, {options.effort, options.seed, weight, budget}, options);
+  const auto consider = [&](double weight, bool join) {
+    Optimized next =
+        optimized_with(graph, {options.effort, options.seed, weight, budget}, options, join);
     const Estimate cost = estimate(next.graph);
     const double worth = cost.luts * std::sqrt(std::max(1.0, cost.levels));
-    if (best && worth >= least) continue;
+    if (best && worth >= least) return;
     least = worth;
     best = std::move(next);
-  }
+  };
+  for (const double weight : weights) consider(weight, false);
+  // Chains take tables in for nothing: joined, and not added up by other tables.
+  if (options.carry_chains && has_tables(graph))
+    for (const double weight : weights) consider(weight, true);
   return std::move(*best);
 }
 

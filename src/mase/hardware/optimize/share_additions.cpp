@@ -21,6 +21,7 @@
 #include "mase/hardware/optimize/cmvm.h"
 #include "mase/hardware/optimize/optimize.h"
 #include "mase/hardware/optimize/same_sums.h"
+#include "mase/hardware/optimize/share_additions.h"
 #include "mase/hardware/optimize/small_sums.h"
 
 namespace mase {
@@ -286,7 +287,7 @@ struct SolvedProduct {
   std::optional<GroupedProduct> grouped = {};
 };
 
-SolvedProduct cheapest(const CmvmProblem& problem, const CmvmOptions& options) {
+SolvedProduct cheapest(const CmvmProblem& problem, const CmvmOptions& options, bool group) {
   // Not the calibrated estimate: of chains of two or three bits, which is what narrow values have,
   // it knows too little. The highest bit of a sum is the carry of those below.
   const auto worth = [&](const SolvedProduct& one) {
@@ -296,7 +297,7 @@ SolvedProduct cheapest(const CmvmProblem& problem, const CmvmOptions& options) {
     return luts * (1 + options.delay_weight * one.adders.arrival / 100);
   };
   SolvedProduct best{solve_cmvm(problem, options)};
-  for (int bits = 1; bits <= small_sum_bits / 2; ++bits) {
+  for (int bits = 1; group && bits <= small_sum_bits / 2; ++bits) {
     std::optional<GroupedProduct> grouped = group_narrow_inputs(problem, bits);
     if (!grouped) continue;
     SolvedProduct next{solve_cmvm(grouped->problem, options), std::move(grouped)};
@@ -335,7 +336,9 @@ double sharing_work(const IntegerGraph& graph) {
   return work;
 }
 
-IntegerGraph share_additions(const IntegerGraph& graph, const CmvmOptions& options) {
+namespace {
+
+IntegerGraph shared(const IntegerGraph& graph, const CmvmOptions& options, bool group) {
   const std::vector<LinearForm> forms = forms_read(graph);
   const size_t count = graph.nodes.size();
   // Depth of a root: how many others lie before it.
@@ -376,7 +379,7 @@ IntegerGraph share_additions(const IntegerGraph& graph, const CmvmOptions& optio
       for (size_t h = 0; h < product.heads.size(); ++h)
         for (const auto& [root, factor] : product.heads[h].form.terms)
           problem.weights[row_of.at(root)][h] = factor;
-      const SolvedProduct solved = cheapest(problem, options);
+      const SolvedProduct solved = cheapest(problem, options, group);
       const AdderGraph& adders = solved.adders;
       if (solved.grouped) {
         builder.set_layer(layer_of_sum(graph, product.heads[0].node));
@@ -454,6 +457,16 @@ IntegerGraph share_additions(const IntegerGraph& graph, const CmvmOptions& optio
         node.op->affine ? range_of(form, result) : node.op->range(context_of(result, node));
   });
   return result;
+}
+
+}  // namespace
+
+IntegerGraph share_additions(const IntegerGraph& graph, const CmvmOptions& options) {
+  return shared(graph, options, true);
+}
+
+IntegerGraph share_plain_additions(const IntegerGraph& graph, const CmvmOptions& options) {
+  return shared(graph, options, false);
 }
 
 }  // namespace mase

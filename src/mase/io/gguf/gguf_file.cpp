@@ -309,10 +309,7 @@ Tensor gguf_tensor(const GgufTensor& tensor, const std::shared_ptr<const void>& 
                    MemoryBudget& budget, const std::string& place) {
   if (tensor.type->plain)
     return view_or_copy(tensor.shape, *tensor.type->plain, tensor.bytes, owner, budget, place);
-  // No charge: a block becomes at most seven times as large, and each is in the file.
-  Tensor wide(tensor.shape);
-  widen_gguf(*tensor.type, tensor.bytes, wide.mutable_data<float>());
-  return wide;
+  return {tensor.shape, packed_type(*tensor.type), tensor.bytes.data(), owner};
 }
 
 }  // namespace mase

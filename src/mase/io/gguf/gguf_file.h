@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "mase/base/value.h"
-#include "mase/io/gguf/blocks.h"
+#include "mase/formats/ggml_blocks.h"
 #include "mase/io/read_limits.h"
 #include "mase/ir/graph.h"
 
@@ -62,8 +62,7 @@ class GgufFile {
 
 bool looks_like_gguf(std::span<const std::byte> bytes);
 
-// The numbers of a tensor: as they stand in the file, or widened to float32. `owner` keeps the
-// file's bytes alive.
+// A tensor as it stands in the file, packed or not. `owner` keeps the file's bytes alive.
 Tensor gguf_tensor(const GgufTensor& tensor, const std::shared_ptr<const void>& owner,
                    MemoryBudget& budget, const std::string& place);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GGUF file as a checkpoint: its settings, and its tensors under their own names, widened exactly
-// where they are packed.
+// A GGUF file as a checkpoint: its settings, and its tensors under their own names, as they are
+// packed.
 #include "mase/io/gguf/gguf_file.h"
 #include "mase/io/networks/checkpoint_file.h"
 

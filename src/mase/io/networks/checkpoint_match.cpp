@@ -6,6 +6,7 @@
 
 #include "mase/base/table.h"
 #include "mase/base/text.h"
+#include "mase/formats/ggml_blocks.h"
 #include "mase/io/networks/checkpoint.h"
 
 namespace mase {
@@ -81,7 +82,10 @@ LoadReport load_into(Graph& graph, const Checkpoint& checkpoint, const std::stri
                                     described(shown_prefix + item.name, *found->second),
                                     printable(graph.name), shape_text(item.tensor->shape())));
       } else {
-        *item.tensor = found->second->to(item.tensor->dtype());
+        const bool floats = item.tensor->dtype() == DType::f32;
+        const Tensor given_one = floats ? with_packed_floats(*found->second) : *found->second;
+        *item.tensor =
+            floats && given_one.packed() ? given_one : given_one.to(item.tensor->dtype());
         report.taken.push_back(item.name);
       }
       given.erase(found);

@@ -4,14 +4,17 @@
 //   mase.json            {"format": "mase-graph", "version": 2}
 //   graph.json           nodes, modules, attributes, quantisation, metadata: readable
 //   weights.safetensors  "parameter|buffer|mask:<path>.<name>", 64-byte aligned, viewed in place
+//   packed.json          which of these are blocks of packed numbers: types and shapes (version 3)
 //   extra.json           what the writer wanted to travel along
 //
-// The version counts changes that an older reader could not understand.
+// The version counts changes that an older reader could not understand: a file without packed
+// numbers stays of version 2.
 #include <algorithm>
 #include <array>
 #include <map>
 
 #include "mase/base/text.h"
+#include "mase/formats/packed_groups.h"
 #include "mase/io/networks/checkpoint_file.h"
 #include "mase/io/networks/safetensors.h"
 #include "mase/io/zip/zip_reader.h"
@@ -23,9 +26,11 @@ namespace {
 constexpr const char* header_name = "mase.json";
 constexpr const char* graph_name = "graph.json";
 constexpr const char* weights_name = "weights.safetensors";
+constexpr const char* packed_name = "packed.json";
 constexpr const char* extra_name = "extra.json";
 constexpr const char* format_name = "mase-graph";
-constexpr int64_t newest_version = 2;  // as the graph's
+constexpr int64_t plain_version = 2;   // as the graph's
+constexpr int64_t newest_version = 3;  // with packed numbers
 
 // The three tables of tensors a module has, by the first word of their names.
 struct Part {
@@ -49,6 +54,27 @@ Value read_json_entry(const ZipReader& zip, const char* name, std::shared_ptr<co
   const std::string inner = fmt::format("{}: {}", place, name);
   charge_json(text, budget, inner);
   return parse_json(std::string(text), inner);
+}
+
+// Bytes that stand for packed numbers, as such tensors.
+void take_packed(TensorTable& weights, const Value& packed, const std::string& place) {
+  if (!packed.is_dict()) throw Error(place, "is no table");
+  for (auto& [name, tensor] : weights) {
+    const Value& text = packed[name];
+    if (text.is_null()) continue;
+    const std::string own = fmt::format("{}: {}", place, printable(name));
+    const PackedTypePtr type = packed_type_from(text, own);
+    const Shape shape = text["shape"].as_int_list(own);
+    const bool matrix = shape.size() == 2 && shape[0] > 0 && shape[1] > 0 &&
+                        shape[1] % type->values == 0 && shape[0] <= tensor.numel() &&
+                        shape[1] <= 64 * tensor.numel();
+    if (!matrix || tensor.dtype() != DType::u8 ||
+        tensor.numel() != shape[0] * (shape[1] / type->values) * type->bytes)
+      throw Error(own,
+                  fmt::format("{} bytes do not hold shape {}", tensor.numel(), shape_text(shape)));
+    const auto kept = std::make_shared<const Tensor>(tensor);
+    tensor = Tensor(shape, type, kept->raw(), kept);
+  }
 }
 
 // The graph's description says which tensors there are; each is replaced by the one in the file.
@@ -131,10 +157,13 @@ Checkpoint read_mz(std::span<const std::byte> bytes, std::shared_ptr<const void>
   TensorTable weights =
       parse_safetensors(content.bytes, content.owner, fmt::format("{}: {}", place, weights_name),
                         nullptr, budget, limits);
+  if (zip.find(packed_name))
+    take_packed(weights, read_json_entry(zip, packed_name, owner, budget, place),
+                fmt::format("{}: {}", place, packed_name));
   const Value description = read_json_entry(zip, graph_name, owner, budget, place);
   const std::string inner = fmt::format("{}: {}", place, graph_name);
   check_claims(description, weights, inner);
-  for (const auto& [name, tensor] : weights) budget.charge(tensor.bytes() + 64, inner);
+  for (const auto& [name, tensor] : weights) budget.charge(tensor.stored_bytes() + 64, inner);
   Checkpoint checkpoint;
   checkpoint.type = CheckpointType::mz;
   try {
@@ -154,10 +183,24 @@ Checkpoint read_mz(std::span<const std::byte> bytes, std::shared_ptr<const void>
 
 void save_mz(const std::string& path, const Graph& graph, const Value& extra) {
   TensorTable weights;
+  Dict packed;
   for (const auto& [module_path, module] : graph.modules())
     for (const Part& part : parts)
-      for (const auto& [name, tensor] : module.*part.table)
-        weights.emplace_back(stored_name(part, module_path, name), tensor);
+      for (const auto& [name, tensor] : module.*part.table) {
+        const std::string stored = stored_name(part, module_path, name);
+        if (!tensor.packed()) {
+          weights.emplace_back(stored, tensor);
+          continue;
+        }
+        Value text = packed_type_text(*tensor.packed());
+        List shape;
+        for (const int64_t size : tensor.shape()) shape.emplace_back(size);
+        text["shape"] = std::move(shape);
+        packed.set(stored, std::move(text));
+        weights.emplace_back(stored,
+                             Tensor({static_cast<int64_t>(tensor.stored_bytes())}, DType::u8,
+                                    tensor.blocks().data(), tensor.blocks_owner()));
+      }
   std::vector<std::string> headers;
   std::vector<std::span<const std::byte>> pieces;
   // The first two pieces are the header's length and text, which live only during the call.
@@ -173,8 +216,12 @@ void save_mz(const std::string& path, const Graph& graph, const Value& extra) {
   write_file_atomically(path, [&](int fd) {
     ZipWriter zip([&](const void* data, size_t size) { write_all(fd, data, size, path); });
     zip.add(header_name,
-            to_json(Value(Dict{{"format", format_name}, {"version", newest_version}}), 2) + "\n");
+            to_json(Value(Dict{{"format", format_name},
+                               {"version", packed.empty() ? plain_version : newest_version}}),
+                    2) +
+                "\n");
     zip.add(graph_name, to_json(graph_to_value(graph), 1) + "\n");
+    if (!packed.empty()) zip.add(packed_name, to_json(Value(packed), 1) + "\n");
     zip.add(weights_name, pieces);
     if (!extra.is_null()) zip.add(extra_name, to_json(extra, 1) + "\n");
     zip.finish();

@@ -27,7 +27,6 @@ void build(HfNetwork& net) {
     return net.finish({net.linear("classifier", x, net.classes("classifier.weight"))});
   if (head == HfHead::question) return net.finish({net.linear("qa_outputs", x, 2)});
   net.leave_out_unused("cls.seq_relationship.");
-  if (net.has("cls.predictions.bias")) net.leave_out("cls.predictions.decoder.bias");
   x = net.linear("cls.predictions.transform.dense", x, width);
   x = net.activation(net.word("hidden_act", "gelu"), x);
   x = net.layer_norm("cls.predictions.transform.LayerNorm", x, net.number("layer_norm_eps", 1e-12));

@@ -18,7 +18,7 @@ void build(HfNetwork& net) {
   const double eps = net.number("layer_norm_epsilon", 1e-5);
   const std::string act = net.word("activation_function", "gelu_new");
   if (width % heads != 0) net.refuse(fmt::format("{} features in {} heads", width, heads));
-  net.begin_cache(layers, heads, width / heads, false);
+  net.begin_cache(layers, heads, width / heads);
   const auto linear = [&](const std::string& path, NodeId x, int64_t features) {
     net.turned(path + ".weight");
     return net.linear(path, x, features);

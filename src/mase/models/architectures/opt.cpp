@@ -19,7 +19,7 @@ void build(HfNetwork& net) {
   constexpr int64_t unused = 2;
   const std::string act = net.word("activation_function", "relu");
   if (width % heads != 0) net.refuse(fmt::format("{} features in {} heads", width, heads));
-  net.begin_cache(layers, heads, width / heads, false);
+  net.begin_cache(layers, heads, width / heads);
   NodeId x = net.embedding(base + "embed_tokens", vocabulary, narrow, net.ids());
   if (narrow != width) x = net.linear(base + "project_in", x, width, false);
   x = net.add_positions(base + "embed_positions", x, net.whole("max_position_embeddings") + unused,

@@ -37,7 +37,6 @@ void build(HfNetwork& net) {
   if (head == HfHead::token)
     return net.finish({net.linear("classifier", x, net.classes("classifier.weight"))});
   if (head == HfHead::question) return net.finish({net.linear("qa_outputs", x, 2)});
-  if (net.has("lm_head.bias")) net.leave_out("lm_head.decoder.bias");
   x = net.net().function("gelu", {net.linear("lm_head.dense", x, width)});
   x = net.layer_norm("lm_head.layer_norm", x, net.number("layer_norm_eps", 1e-5));
   net.finish({net.vocabulary_head("lm_head.decoder", base + "embeddings.word_embeddings.weight", x,

@@ -29,10 +29,10 @@ std::vector<double> scales_of(const std::vector<double>& magnitude, double ratio
   return scales;
 }
 
-double loss_of(const Graph& graph, const ScalingSite& site,
-               const std::vector<ProductInputs>& inputs, const std::vector<double>& scales) {
+double loss_of(const Graph& graph, const ScalingSite& site, const SiteInputs& inputs,
+               const std::vector<double>& scales) {
   double loss = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs.of.size(); ++i) {
     Graph tried = graph;
     const NodeId id = site.consumers[i];
     Module& module = *tried.module_of(tried.node(id));
@@ -41,20 +41,20 @@ double loss_of(const Graph& graph, const ScalingSite& site,
     if (!quantizer) continue;
     const Tensor original = *module.find(name);
     *module.find(name) = quantize(*quantizer, scaled_columns(site, graph, id, scales));
-    loss += output_error(original, scaled_columns(site, tried, id, scales, true), inputs[i]);
+    loss += output_error(original, scaled_columns(site, tried, id, scales, true), *inputs.of[i],
+                         inputs.threads);
   }
   return loss;
 }
 
-std::vector<double> best(const Graph& graph, const ScalingSite& site,
-                         const std::vector<ProductInputs>& inputs,
+std::vector<double> best(const Graph& graph, const ScalingSite& site, const SiteInputs& inputs,
                          const std::vector<double>& ratios, std::string& note) {
   std::vector<double> magnitude(static_cast<size_t>(site.channels), 0.0);
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs.of.size(); ++i) {
     const std::vector<double> own =
-        channel_statistic(site, graph, site.consumers[i], inputs[i].mean_magnitude, false);
+        channel_statistic(site, graph, site.consumers[i], inputs.of[i]->mean_magnitude, false);
     for (size_t c = 0; c < own.size(); ++c)
-      magnitude[c] += own[c] / static_cast<double>(inputs.size());
+      magnitude[c] += own[c] / static_cast<double>(inputs.of.size());
   }
   double least_loss = INFINITY, taken = 0;
   std::vector<double> chosen(magnitude.size(), 1.0);
@@ -78,7 +78,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   return scale_channels(
       graph, args, context,
       {"awq", [](const ScalingSite&) { return true; },
-       [ratios](const Graph& of, const ScalingSite& site, const std::vector<ProductInputs>& inputs,
+       [ratios](const Graph& of, const ScalingSite& site, const SiteInputs& inputs,
                 std::string& note) { return best(of, site, inputs, ratios, note); }});
 }
 

@@ -15,8 +15,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   method.name = "cross_layer_equalisation";
   method.needs_inputs = false;
   method.wants = [](const ScalingSite& site) { return !site.from_norm; };
-  method.scales = [](const Graph& of, const ScalingSite& site, const std::vector<ProductInputs>&,
-                     std::string&) {
+  method.scales = [](const Graph& of, const ScalingSite& site, const SiteInputs&, std::string&) {
     const std::vector<double> first = producer_ranges(site, of), second = consumer_ranges(site, of);
     std::vector<double> scales(first.size(), 1.0);  // dead channels stay
     for (size_t c = 0; c < scales.size(); ++c)

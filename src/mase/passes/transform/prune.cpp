@@ -22,6 +22,7 @@
 #include "mase/passes/metadata.h"
 #include "mase/passes/observe.h"
 #include "mase/passes/output.h"
+#include "mase/passes/rotation.h"
 #include "mase/passes/select.h"
 #include "mase/passes/weight_method.h"
 
@@ -56,12 +57,18 @@ const Schema settings = {{
     text_field("scope", "the share holds in each layer, or over all of them", "local",
                {"local", "global"}),
     text_field("granularity",
-               "single values, whole output channels, blocks, or n of every m values of a row",
-               "elementwise", {"elementwise", "channel", "block", "n:m"}),
+               "single values, whole output channels or rows of the weight as a matrix, blocks, "
+               "heads of attention (of the layer that takes them), n of every m values of a row, "
+               "or all but n inputs of every row (fan_in)",
+               "elementwise", {"elementwise", "channel", "row", "block", "head", "n:m", "fan_in"}),
     text_field("method", "what is removed first: a criterion (ch --info criterion)", "l1-norm")
         .checked(known_criterion),
-    integer_field("n", "granularity n:m: values that are kept of every m", 2).between(0, 1024),
+    integer_field("n", "values that are kept of every m (n:m), or of every row (fan_in)", 2)
+        .between(0, 1 << 20),
     integer_field("m", "granularity n:m: values beside each other in a row", 4).between(1, 1024),
+    integer_field("steps", "method movement: steps of training, by plain gradient descent", 20)
+        .between(1, 1e6),
+    number_field("learning_rate", "method movement: of these steps", 0.01).between(0, 10),
     list_field("block_size", "granularity block: rows and columns of the weight as a matrix",
                List{4, 4})
         .checked([](const Value& value) -> std::optional<std::string> {
@@ -78,11 +85,17 @@ const CriterionRecord& criterion_of(const Value& options) {
   return Registry<CriterionRecord>::instance().get(options["method"].as_string());
 }
 
-Sparsity sparsity_of(const Value& options) {
+bool keeps_some_of_many(const Value& options) {
+  const std::string& granularity = options["granularity"].as_string();
+  return granularity == "n:m" || granularity == "fan_in";
+}
+
+// `row`: values of a row of the weight as a matrix.
+Sparsity sparsity_of(const Value& options, int64_t row) {
   Sparsity sparsity{options["sparsity"].as_double()};
-  if (options["granularity"].as_string() == "n:m") {
+  if (keeps_some_of_many(options)) {
     sparsity.n = options["n"].as_int();
-    sparsity.m = options["m"].as_int();
+    sparsity.m = options["granularity"].as_string() == "n:m" ? options["m"].as_int() : row;
   }
   return sparsity;
 }
@@ -120,6 +133,14 @@ std::vector<NodeId> targets(const Graph& graph, const Value& args, const std::st
   return nodes;
 }
 
+// The width of a head by the layer that takes the results of all of them.
+std::map<NodeId, int64_t> head_widths(const Graph& graph) {
+  std::map<NodeId, int64_t> widths;
+  Dict left;
+  for (const RotationHeads& heads : rotation_heads(graph, left)) widths[heads.taker] = heads.width;
+  return widths;
+}
+
 // What a criterion cannot do.
 void check_weight_options(const Graph& graph, const std::vector<NodeId>& nodes,
                           const Value& options, const std::string& path, Problems& problems) {
@@ -129,18 +150,27 @@ void check_weight_options(const Graph& graph, const std::vector<NodeId>& nodes,
   const auto refuse = [&](const std::string& cause, const std::string& remedy) {
     problems.add(Error(options.position(), path + ".weight", cause, remedy));
   };
-  if (granularity == "n:m") {
-    if (global) refuse("n of every m is a share of every layer", "leave out scope");
-    if (options["n"].as_int() > options["m"].as_int())
+  if (keeps_some_of_many(options)) {
+    if (global) refuse(granularity + " is a share of every layer", "leave out scope");
+    if (granularity == "n:m" && options["n"].as_int() > options["m"].as_int())
       refuse(fmt::format("{} of every {} cannot be kept", options["n"].as_int(),
                          options["m"].as_int()),
              "give an n up to m");
     if (options["sparsity"].as_double() > 0)
-      refuse("n:m says the share already", "leave out sparsity");
+      refuse(granularity + " says the share already", "leave out sparsity");
   }
-  if (criterion.solve && (global || (granularity != "elementwise" && granularity != "n:m")))
+  if (criterion.solve && (global || (granularity != "elementwise" && !keeps_some_of_many(options))))
     refuse(fmt::format("{} removes single values of one layer after another", criterion.name),
-           "take scope local, and granularity elementwise or n:m");
+           "take scope local, and granularity elementwise, n:m or fan_in");
+  if (granularity == "head") {
+    const std::map<NodeId, int64_t> heads = head_widths(graph);
+    for (const NodeId id : nodes)
+      if (!heads.count(id))
+        refuse(fmt::format("'{}' takes no heads of attention", graph.node(id).name),
+               heads.empty() ? "take another granularity"
+                             : fmt::format("name such layers in target_nodes: {}",
+                                           graph.node(heads.begin()->first).name));
+  }
   if (criterion.needs_inputs)
     for (const NodeId id : nodes)
       if (const std::string why = no_product_reason(graph, graph.node(id)); !why.empty())
@@ -205,8 +235,9 @@ void choose_all(const std::vector<Layer>& layers, std::vector<Item> Layer::*item
   if (!all.empty()) choose(std::move(all), sparsity, drop);
 }
 
-// The item that every value of the weight belongs to: itself, its channel, its block.
-std::vector<int64_t> units_of(const Tensor& weight, const Grouping& outputs, const Value& options) {
+// The item that every value of the weight belongs to: itself, its channel, its block, its head.
+std::vector<int64_t> units_of(const Tensor& weight, const Grouping& outputs, const Value& options,
+                              int64_t head_width) {
   const std::string& granularity = options["granularity"].as_string();
   std::vector<int64_t> units(static_cast<size_t>(weight.numel()));
   if (granularity == "channel") {
@@ -219,6 +250,11 @@ std::vector<int64_t> units_of(const Tensor& weight, const Grouping& outputs, con
                   across = (columns + wide - 1) / wide;
     for (int64_t at = 0; at < weight.numel(); ++at)
       units[static_cast<size_t>(at)] = at / columns / high * across + at % columns / wide;
+  } else if (granularity == "row" || granularity == "head") {
+    const int64_t columns = weight.numel() / std::max<int64_t>(1, weight.dim(0));
+    for (int64_t at = 0; at < weight.numel(); ++at)
+      units[static_cast<size_t>(at)] =
+          granularity == "row" ? at / columns : at % columns / head_width;
   } else {
     std::iota(units.begin(), units.end(), int64_t{0});
   }
@@ -237,16 +273,24 @@ std::vector<Item> items_of(const Layer& layer, size_t index,
   return items;
 }
 
-// Gradients of the mean cross-entropy over the samples, by parameter.
+// Steps of plain gradient descent on the mean cross-entropy over the samples.
+struct Descent {
+  int64_t steps = 0;  // 0: the gradient alone, of all rows together
+  double rate = 0;
+};
+
+// By parameter: the gradient over all samples, or over steps of training the sum of minus weight
+// times gradient.
 std::map<std::string, Tensor> loss_gradients(const Graph& graph, const PassContext& context,
-                                             int64_t most_rows) {
+                                             int64_t most_rows, const Descent& descent = {}) {
   if (context.samples.numel() == 0 || context.labels.numel() == 0)
     throw Error("prune", "the method needs rows with classes", "name a data set of classes");
   const int64_t rows = std::min({context.samples.dim(0), context.labels.numel(), most_rows});
   CompileOptions options;
   options.training = true;
-  options.batch_size = rows_at_once(graph, std::min<int64_t>(rows, 256));
+  options.batch_size = rows_at_once(graph, std::min<int64_t>(rows, descent.steps > 0 ? 64 : 256));
   options.freeze_batch_norm = true;
+  options.threads = context.threads;
   options.loss = {"cross_entropy", TargetKind::classes, [](Lowering& to, Slot output, Slot target) {
                     return to.cross_entropy(output, target, std::nullopt);
                   }};
@@ -256,12 +300,31 @@ std::map<std::string, Tensor> loss_gradients(const Graph& graph, const PassConte
   Batch batch;
   batch.inputs = {x};
   batch.target = RowTensor(labels, "target");
+  std::map<std::string, Tensor> gradients;
+  if (descent.steps > 0) {
+    for (const ParameterView& parameter : program.parameters())
+      gradients.emplace(parameter.name, Tensor(parameter.shape));
+    for (int64_t step = 0, first = 0; step < descent.steps; ++step) {
+      batch.first_row = first;
+      batch.size = std::min(options.batch_size, rows - first);
+      first = first + options.batch_size < rows ? first + options.batch_size : 0;
+      program.forward_backward(batch);
+      for (ParameterView& parameter : program.parameters()) {
+        float* moved = gradients.at(parameter.name).mutable_data<float>();
+        for (size_t i = 0; i < parameter.value.size(); ++i) {
+          moved[i] -= parameter.value[i] * parameter.gradient[i];
+          parameter.value[i] -= static_cast<float>(descent.rate) * parameter.gradient[i];
+        }
+      }
+      program.parameters_changed();
+    }
+    return gradients;
+  }
   for (int64_t first = 0; first < rows; first += options.batch_size) {
     batch.first_row = first;
     batch.size = std::min(options.batch_size, rows - first);
     program.forward_backward(batch, first > 0);
   }
-  std::map<std::string, Tensor> gradients;
   for (const ParameterView& parameter : program.parameters()) {
     Tensor gradient(parameter.shape);
     std::copy(parameter.gradient.begin(), parameter.gradient.end(), gradient.mutable_data<float>());
@@ -294,28 +357,37 @@ void set_mask(Module& module, const std::string& weight, const Tensor& mask) {
 void prune_weights(Graph& graph, std::vector<Layer>& layers, const Value& options,
                    const Value& args, PassContext& context, Random& random) {
   const CriterionRecord& criterion = criterion_of(options);
-  const Sparsity sparsity = sparsity_of(options);
   const bool global = options["scope"].as_string() == "global";
   std::optional<CalibrationRows> rows;
   if (criterion.needs_inputs) rows = calibration_rows(graph, args, context);
   std::map<std::string, Tensor> gradients;
-  if (criterion.needs_gradients)
-    gradients =
-        loss_gradients(graph, context, args["rows"].is_null() ? 512 : args["rows"].as_int());
+  if (criterion.needs_gradients || criterion.needs_movement)
+    gradients = loss_gradients(
+        graph, context, args["rows"].is_null() ? 512 : args["rows"].as_int(),
+        criterion.needs_movement
+            ? Descent{options["steps"].as_int(), options["learning_rate"].as_double()}
+            : Descent{});
   const Graph before = graph;
+  const std::map<NodeId, int64_t> heads = options["granularity"].as_string() == "head"
+                                              ? head_widths(graph)
+                                              : std::map<NodeId, int64_t>();
+  std::optional<LayerStream> stream;
+  if (rows) stream.emplace(rows->seen, context.threads);
   for (size_t l = 0; l < layers.size(); ++l) {
     Layer& layer = layers[l];
     const Tensor weight = *graph.modules().at(layer.path).find(layer.weight);
-    std::map<NodeId, ProductInputs> seen;
-    if (rows) seen = product_inputs(graph, {layer.id}, rows->seen);
+    const Sparsity sparsity =
+        sparsity_of(options, weight.numel() / std::max<int64_t>(1, weight.dim(0)));
+    InputsOfNodes seen;
+    if (rows) seen = product_inputs(graph, {layer.id}, *stream);
     CriterionProblem problem{weight, random};
-    if (rows) problem.inputs = &seen.at(layer.id);
-    if (criterion.needs_gradients) {
+    if (rows) problem.inputs = seen.at(layer.id).get();
+    if (criterion.needs_gradients || criterion.needs_movement) {
       const auto gradient = gradients.find(tensor_name(layer.path, layer.weight));
       if (gradient == gradients.end())
         throw Error("prune", fmt::format("'{}' is not trained: there is no gradient", layer.node),
                     "leave it out of target_nodes");
-      problem.gradient = &gradient->second;
+      (criterion.needs_movement ? problem.movement : problem.gradient) = &gradient->second;
     }
     if (criterion.solve) {
       PrunedWeight pruned = criterion.solve(problem, sparsity);
@@ -323,7 +395,9 @@ void prune_weights(Graph& graph, std::vector<Layer>& layers, const Value& option
       layer.mask = std::move(pruned.mask);
       *graph.modules().at(layer.path).find(layer.weight) = std::move(pruned.weight);
     } else {
-      layer.units = units_of(weight, layer.outputs, options);
+      const auto head = heads.find(layer.id);
+      layer.units =
+          units_of(weight, layer.outputs, options, head == heads.end() ? 1 : head->second);
       const std::vector<double> importance = criterion.importance(problem);
       float* mask = layer.mask.mutable_data<float>();
       const int64_t row = weight.numel() / std::max<int64_t>(1, weight.dim(0));
@@ -358,8 +432,9 @@ void prune_weights(Graph& graph, std::vector<Layer>& layers, const Value& option
   if (!rows) return;
   // What it costs: inputs are those of the network as it was, results the layer's by itself.
   for (Layer& layer : layers) {
-    const std::map<NodeId, ProductInputs> held = product_inputs(before, {layer.id}, rows->heldout);
-    const ProductInputs& inputs = held.at(layer.id);
+    const InputsOfNodes held =
+        product_inputs(before, {layer.id}, rows->heldout, most_vectors_of_one, context.threads);
+    const ProductInputs& inputs = *held.at(layer.id);
     const Tensor& whole = *before.modules().at(layer.path).find(layer.weight);
     set_mask(graph.modules().at(layer.path), layer.weight, layer.mask);
     const double power = output_error(whole, Tensor(whole.shape()), inputs);
@@ -507,7 +582,8 @@ const Register<PassRecord> registered{{
     .pass_kind = PassKind::transform,
     .summary = "Sets the least important weights to zero and keeps them there",
     .help = "[passes.prune.weight] sparsity, scope (local, global), granularity (elementwise,\n"
-            "channel, block with block_size, n:m with n and m), method (ch --info criterion);\n"
+            "channel, row, block with block_size, head, n:m with n and m, fan_in with n), method\n"
+            "(ch --info criterion; movement: steps, learning_rate);\n"
             "[passes.prune.activation] sparsity, scope and method (l1-norm, random) of input\n"
             "features, ranked by their mean absolute value on the samples.",
     .schema = schema(),

@@ -102,7 +102,9 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
     turn.apply(tried);
     for (const NodeId id : turn.layers) refit(*tried.module_of(tried.node(id)));
     const auto error = [&](const Graph& of) {
-      return judged ? format_error(reference, of, reference.outputs(), rows.heldout) : 0.0;
+      return judged
+                 ? format_error(reference, of, reference.outputs(), rows.heldout, context.threads)
+                 : 0.0;
     };
     const double before = error(changed), wide = outliers(changed, turn.layers);
     double after = error(tried), narrow = outliers(tried, turn.layers);
@@ -130,7 +132,8 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
     if (context.progress)
       context.progress(static_cast<double>(at + 1) / static_cast<double>(turns.size()));
   }
-  const double change = largest_change(reference, without_formats(changed), rows.heldout);
+  const double change =
+      largest_change(reference, without_formats(changed), few_rows(rows.heldout), context.threads);
   if (!(change <= most_change))
     throw Error(
         "rotate",
@@ -142,7 +145,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
                     "largest, on {} rows.\n",
                     judged ? "errors of outputs relative to their power"
                            : "no number formats, so nothing is judged",
-                    table.str(), text(change), rows.heldout.at(0).dim(0)));
+                    table.str(), text(change), std::min<int64_t>(32, rows.heldout.at(0).dim(0))));
   data.set("calibration", rows.record());
   data.set("rotations", std::move(told));
   data.set("judged", judged);

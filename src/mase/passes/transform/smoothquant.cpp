@@ -13,12 +13,12 @@ namespace {
 
 constexpr double least = 1e-5;  // as the reference has it
 
-std::vector<double> scales(const Graph& graph, const ScalingSite& site,
-                           const std::vector<ProductInputs>& inputs, double alpha) {
+std::vector<double> scales(const Graph& graph, const ScalingSite& site, const SiteInputs& inputs,
+                           double alpha) {
   std::vector<double> x(static_cast<size_t>(site.channels), 0.0);
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs.of.size(); ++i) {
     const std::vector<double> own =
-        channel_statistic(site, graph, site.consumers[i], inputs[i].largest, true);
+        channel_statistic(site, graph, site.consumers[i], inputs.of[i]->largest, true);
     for (size_t c = 0; c < x.size(); ++c) x[c] = std::max(x[c], own[c]);
   }
   const std::vector<double> w = consumer_ranges(site, graph);
@@ -35,8 +35,9 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   return scale_channels(
       graph, args, context,
       {"smoothquant", [products](const ScalingSite& site) { return site.from_norm || products; },
-       [alpha](const Graph& of, const ScalingSite& site, const std::vector<ProductInputs>& inputs,
-               std::string&) { return scales(of, site, inputs, alpha); }});
+       [alpha](const Graph& of, const ScalingSite& site, const SiteInputs& inputs, std::string&) {
+         return scales(of, site, inputs, alpha);
+       }});
 }
 
 const Register<PassRecord> registered{{

@@ -94,6 +94,7 @@ CompressTask text_task(const Experiment& experiment, const CompressSpec& spec,
   std::copy_n(seen.begin(), windows * length, samples.mutable_data<float>());
   task.context.samples = std::move(samples);
   task.context.seed = experiment.spec().seed;
+  task.context.threads = experiment.spec().threads;
   task.context.base_dir = experiment.spec().passes.base_dir;
   task.measure = [held, length, threads = experiment.spec().threads,
                   check_stop](const Graph& graph) {

@@ -18,6 +18,7 @@ using search::Trials;
 using search::TrialState;
 
 constexpr size_t most_for_importance = 2000;  // a forest over more trees takes seconds
+constexpr size_t most_recorded_trials = 4000;
 
 // An even choice of the complete trials.
 Trials some_of(const Trials& trials, size_t most) {
@@ -51,10 +52,6 @@ std::string shown_objective(const SearchSpec& spec, const std::string& name) {
   return name;
 }
 
-}  // namespace
-
-Value number_or_none(double value) { return std::isfinite(value) ? Value(value) : Value(); }
-
 // Where the best value of each objective changed: a line of few points.
 Value best_so_far(const Trials& trials) {
   List curves;
@@ -83,6 +80,37 @@ Value best_so_far(const Trials& trials) {
   return curves;
 }
 
+}  // namespace
+
+Value number_or_none(double value) { return std::isfinite(value) ? Value(value) : Value(); }
+
+void record_trials(Value& record, const Trials& trials, const std::set<int64_t>& front) {
+  List parameters, best, rows;
+  for (const search::Parameter& parameter : trials.space().parameters())
+    parameters.emplace_back(parameter.name);
+  for (const int64_t place : front) best.emplace_back(trials[static_cast<size_t>(place)].shown());
+  const size_t step = std::max<size_t>(1, trials.size() / most_recorded_trials);
+  for (const Trial& trial : trials) {
+    if (trial.state != TrialState::complete || !trial.in_space) continue;
+    if (static_cast<size_t>(trial.number) % step != 0 && !front.count(trial.number)) continue;
+    List values, settings;
+    for (const double value : trial.values) values.push_back(number_or_none(value));
+    for (size_t p = 0; p < trial.point.size(); ++p)
+      settings.push_back(
+          std::isnan(trial.point[p])
+              ? Value()
+              : trials.space().parameters()[p].distribution.external(trial.point[p]));
+    rows.emplace_back(Dict{{"number", trial.shown()},
+                           {"values", std::move(values)},
+                           {"settings", std::move(settings)}});
+  }
+  record["total"] = trials.size();
+  record["parameters"] = std::move(parameters);
+  record["best"] = std::move(best);
+  record["best_so_far"] = best_so_far(trials);
+  record["trials"] = std::move(rows);
+}
+
 Value importance_rows(const Trials& trials, const std::vector<std::string>& objectives,
                       uint64_t seed, const std::function<bool()>& stop) {
   List all;
@@ -104,7 +132,7 @@ Value importance_rows(const Trials& trials, const std::vector<std::string>& obje
 // once.
 Value search_record(const SearchExperiment& search, const Trials& trials,
                     const std::string& sampler) {
-  List objectives, parameters, rows, best;
+  List objectives;
   for (size_t k = 0; k < search.objectives().size(); ++k) {
     const auto* record = Registry<search::FigureRecord>::instance().find(search.objectives()[k]);
     const std::string shown = shown_objective(search.spec(), search.objectives()[k]);
@@ -113,45 +141,24 @@ Value search_record(const SearchExperiment& search, const Trials& trials,
                                  {"percent", record && record->percent && shown == record->name},
                                  {"unit", record ? record->unit : ""}});
   }
-  for (const search::Parameter& parameter : trials.space().parameters())
-    parameters.emplace_back(parameter.name);
   std::set<int64_t> front;
   if (search.is_over()) {
     for (const FrontMember& member : search.front()) front.insert(member.place);
   } else {
     for (const int64_t place : search::best_trials(trials)) front.insert(place);
   }
-  for (const int64_t place : front) best.emplace_back(trials[static_cast<size_t>(place)].shown());
-  const size_t step = std::max<size_t>(1, trials.size() / most_recorded_trials);
-  for (const Trial& trial : trials) {
-    if (trial.state != TrialState::complete || !trial.in_space) continue;
-    if (static_cast<size_t>(trial.number) % step != 0 && !front.count(trial.number)) continue;
-    List values, settings;
-    for (const double value : trial.values) values.push_back(number_or_none(value));
-    for (size_t p = 0; p < trial.point.size(); ++p)
-      settings.push_back(
-          std::isnan(trial.point[p])
-              ? Value()
-              : trials.space().parameters()[p].distribution.external(trial.point[p]));
-    rows.emplace_back(Dict{{"number", trial.shown()},
-                           {"values", std::move(values)},
-                           {"settings", std::move(settings)}});
-  }
   const double size = trials.space().size();
-  return Dict{{"study", trials.study_name()},
-              {"sampler", sampler},
-              {"seed", static_cast<int64_t>(search.spec().study.seed)},
-              {"split", search.spec().split},
-              {"rows", search.rows()},
-              {"split_rows", search.split_rows()},
-              {"configurations",
-               std::isinf(size) ? Value("any number of") : Value(static_cast<int64_t>(size))},
-              {"total", trials.size()},
-              {"objectives", std::move(objectives)},
-              {"parameters", std::move(parameters)},
-              {"best", std::move(best)},
-              {"best_so_far", best_so_far(trials)},
-              {"trials", std::move(rows)}};
+  Value record = Dict{{"study", trials.study_name()},
+                      {"sampler", sampler},
+                      {"seed", static_cast<int64_t>(search.spec().study.seed)},
+                      {"split", search.spec().split},
+                      {"rows", search.rows()},
+                      {"split_rows", search.split_rows()},
+                      {"configurations", std::isinf(size) ? Value("any number of")
+                                                          : Value(static_cast<int64_t>(size))},
+                      {"objectives", std::move(objectives)}};
+  record_trials(record, trials, front);
+  return record;
 }
 
 Value search_record(const SearchExperiment& search, const std::vector<TestScore>& scores,

@@ -115,42 +115,21 @@ Value study_record(const std::string& address, const std::string& wanted) {
       names.push_back(study.header.maximise.size() == 1 ? "value" : fmt::format("value {}", k));
   }
   const Trials trials = trials_of(study);
-  List parameters, rows, best;
-  for (const search::Parameter& parameter : trials.space().parameters())
-    parameters.emplace_back(parameter.name);
   std::set<int64_t> front;
   for (const int64_t number : search::best_trials(trials)) front.insert(number);
-  for (const int64_t number : front) best.emplace_back(trials[static_cast<size_t>(number)].shown());
-  const size_t step = std::max<size_t>(1, trials.size() / most_recorded_trials);
-  int64_t complete = 0;
-  for (const Trial& trial : trials) {
-    if (trial.state != search::TrialState::complete) continue;
-    ++complete;
-    if (static_cast<size_t>(trial.number) % step != 0 && !front.count(trial.number)) continue;
-    List values, settings;
-    for (const double value : trial.values) values.push_back(number_or_none(value));
-    for (size_t p = 0; p < trial.point.size(); ++p)
-      settings.push_back(
-          std::isnan(trial.point[p])
-              ? Value()
-              : trials.space().parameters()[p].distribution.external(trial.point[p]));
-    rows.emplace_back(Dict{{"number", trial.shown()},
-                           {"values", std::move(values)},
-                           {"settings", std::move(settings)}});
-  }
+  const int64_t complete = std::count_if(trials.begin(), trials.end(), [](const Trial& trial) {
+    return trial.state == search::TrialState::complete;
+  });
   if (complete == 0)
     throw Error(masked_address(address),
                 fmt::format("study '{}' has no complete trial yet", printable(name)));
-  return Dict{{"study", name},
-              {"storage", masked_address(address)},
-              {"total", trials.size()},
-              {"complete", complete},
-              {"objectives", objective_rows(study, names, trials)},
-              {"parameters", std::move(parameters)},
-              {"best", std::move(best)},
-              {"best_so_far", best_so_far(trials)},
-              {"trials", std::move(rows)},
-              {"importances", importance_rows(trials, names, 0, {})}};
+  Value record = Dict{{"study", name},
+                      {"storage", masked_address(address)},
+                      {"complete", complete},
+                      {"objectives", objective_rows(study, names, trials)},
+                      {"importances", importance_rows(trials, names, 0, {})}};
+  record_trials(record, trials, front);
+  return record;
 }
 
 }  // namespace mase

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,11 @@ namespace mase {
 Value study_record(const std::string& address, const std::string& study);
 
 // Parts of records of searches, for whoever writes one.
-Value best_so_far(const search::Trials& trials);
+// What was tried: parameters, best trials by the numbers they are shown with, the best value after
+// each, and trials themselves, of many an even choice beside the front (places of `trials`).
+void record_trials(Value& record, const search::Trials& trials, const std::set<int64_t>& front);
 Value importance_rows(const search::Trials& trials, const std::vector<std::string>& objectives,
                       uint64_t seed, const std::function<bool()>& stop);
 Value number_or_none(double value);
-constexpr size_t most_recorded_trials = 4000;
 
 }  // namespace mase

@@ -87,7 +87,6 @@ class PostgresqlConnection final : public SqlConnection {
   std::vector<std::vector<SqlRow>> run_all(const std::vector<SqlStatement>& statements) override {
     return server_.run(statements);
   }
-  void send(const std::vector<SqlStatement>& statements) override { server_.send(statements); }
 
   // An array for each column: one statement for any number of rows.
   std::vector<SqlStatement> with_rows(const SqlTable& rows, const std::string& before,
@@ -134,9 +133,6 @@ class PostgresqlConnection final : public SqlConnection {
   }
   SqlValue list(const std::vector<int64_t>& numbers) const override {
     return fmt::format("{{{}}}", fmt::join(numbers, ","));
-  }
-  std::string next_id(const std::string&) const override {
-    return "nextval(pg_get_serial_sequence('trials', 'trial_id'))";
   }
   std::string seconds_ago(size_t parameter) const override {
     return fmt::format("now()::timestamp - ${}::float8 * interval '1 second'", parameter);

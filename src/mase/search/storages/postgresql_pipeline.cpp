@@ -32,7 +32,6 @@ struct PqFunctions {
   decltype(&PQexitPipelineMode) exitPipelineMode =
       get<decltype(&PQexitPipelineMode)>("PQexitPipelineMode");
   decltype(&PQfinish) finish = get<decltype(&PQfinish)>("PQfinish");
-  decltype(&PQflush) flush = get<decltype(&PQflush)>("PQflush");
   decltype(&PQfreemem) freemem = get<decltype(&PQfreemem)>("PQfreemem");
   decltype(&PQgetResult) getResult = get<decltype(&PQgetResult)>("PQgetResult");
   decltype(&PQgetisnull) getisnull = get<decltype(&PQgetisnull)>("PQgetisnull");
@@ -132,24 +131,19 @@ void PostgresqlPipeline::execute(const std::string& sql) {
   if (!succeeded(PqResult(pq().exec(connection_.get(), sql.c_str())))) fail();
 }
 
-void PostgresqlPipeline::send(const std::vector<SqlStatement>& statements) {
-  for (const SqlStatement& one : statements) put(one, false);
-  if (pq().flush(connection_.get()) < 0) fail();
-}
-
 std::vector<std::vector<SqlRow>> PostgresqlPipeline::run(
     const std::vector<SqlStatement>& statements) {
   constexpr size_t most = 400;  // so that answers that wait to be read never fill a buffer
   std::vector<std::vector<SqlRow>> answers;
   for (const SqlStatement& one : statements) {
-    put(one, true);
+    put(one);
     if (sent_.size() >= most) collect(answers);
   }
   if (!sent_.empty()) collect(answers);
   return answers;
 }
 
-void PostgresqlPipeline::put(const SqlStatement& statement, bool answered) {
+void PostgresqlPipeline::put(const SqlStatement& statement) {
   if (!pq().enterPipelineMode(connection_.get())) fail();
   auto known = prepared_.find(statement.sql);
   if (known == prepared_.end()) {
@@ -164,7 +158,7 @@ void PostgresqlPipeline::put(const SqlStatement& statement, bool answered) {
   std::vector<const char*> texts;
   for (const SqlValue& value : statement.parameters) kept.push_back(text_of(value));
   for (const auto& text : kept) texts.push_back(text ? text->c_str() : nullptr);
-  sent_.push_back(answered);
+  sent_.push_back(true);
   if (!pq().sendQueryPrepared(connection_.get(), known->second.c_str(),
                               static_cast<int>(texts.size()), texts.data(), nullptr, nullptr, 0))
     fail();

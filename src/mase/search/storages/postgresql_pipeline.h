@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection to a PostgreSQL server. Statements are prepared once and sent many at a time, so
-// that the way to the server and back is made once for all of them, or not waited for at all: the
-// server works on what was sent while the next is made.
+// that the way to the server and back is made once for all of them.
 #pragma once
 
 #include <chrono>
@@ -24,9 +23,6 @@ class PostgresqlPipeline {
   PostgresqlPipeline(const std::string& address, std::string place);
 
   void execute(const std::string& sql);  // one statement or several, without parameters
-  // Goes on without the answers: a failure is told by the next run.
-  void send(const std::vector<SqlStatement>& statements);
-  // Waits for what was sent, too. Answers are those of these statements.
   std::vector<std::vector<SqlRow>> run(const std::vector<SqlStatement>& statements);
   bool told_by_others();
   void wait(std::chrono::milliseconds longest) const;
@@ -35,7 +31,7 @@ class PostgresqlPipeline {
   struct Closed {
     void operator()(pg_conn* connection) const;
   };
-  void put(const SqlStatement& statement, bool answered);
+  void put(const SqlStatement& statement);
   void collect(std::vector<std::vector<SqlRow>>& answers);
   [[noreturn]] void fail() const;
 
@@ -44,7 +40,7 @@ class PostgresqlPipeline {
   std::map<std::string, std::string> prepared_;  // names by text
   size_t names_ = 0;                             // that were given
   std::vector<std::string> preparing_;           // and not known to be
-  std::vector<bool> sent_;                       // and not answered yet: whether somebody asked
+  std::vector<bool> sent_;                       // and not answered yet: whether it has rows
 };
 
 }  // namespace mase::search

@@ -25,7 +25,6 @@ SqlStatement SqlStudy::news_statement() const {
 
 std::vector<Trial> SqlStudy::news(const Space& space) {
   if (inside_) {
-    if (asked_) return trials_of(space, *std::exchange(asked_, {}));
     const SqlStatement question = news_statement();
     return trials_of(space, db_->run(question.sql, question.parameters));
   }

@@ -34,7 +34,6 @@ bool SqlStudy::retry_lost(double seconds) {
 }
 
 void SqlStudy::retry(int64_t key) {
-  asked_.reset();  // what comes now is news too
   db_->run(
       "UPDATE trials SET state = 'FAIL', datetime_complete = $2 WHERE trial_id = $1 AND state = "
       "'RUNNING'",

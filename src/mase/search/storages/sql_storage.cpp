@@ -104,27 +104,12 @@ int64_t SqlStudy::agreed(const std::string& name, int64_t proposed) {
 
 void SqlStudy::beat(double seconds) { heartbeat_ = std::make_unique<Heartbeat>(connect_, seconds); }
 
-void SqlStudy::exclusively(const std::function<bool()>& change, int64_t expected) {
+void SqlStudy::exclusively(const std::function<bool()>& change) {
   const bool ended = !ended_.empty();
   starting_.clear();  // of a transaction that did not come to its end
   later_.clear();
-  std::vector<SqlStatement> first = db_->exclusive(study_);
-  const size_t before = first.size();
-  for (SqlStatement& one : end_statements()) first.push_back(std::move(one));
-  const size_t questions = first.size();
-  first.push_back(news_statement());
-  if (expected > 0) first.push_back(draw_statement(expected));
-  drawn_.clear();
-  const SqlTransaction transaction(*db_, first);
-  std::set<int64_t> updated;
-  for (size_t i = before; i < questions; ++i)
-    for (const SqlRow& row : transaction.results()[i]) updated.insert(whole(row.at(0)));
-  write_ends(updated);
-  asked_.reset();
-  // An end that was not ours any more may have changed what the news said.
-  if (updated.size() == ended_.size()) asked_ = transaction.results()[questions];
-  if (expected > 0)
-    for (const SqlRow& row : transaction.results().back()) drawn_.push_back(whole(row.at(0)));
+  const SqlTransaction transaction(*db_, db_->exclusive(study_));
+  write_ends();
   begun_ = counted_ = all_seen_ = false;
   inside_ = true;
   bool for_others = false;

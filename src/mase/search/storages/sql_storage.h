@@ -40,8 +40,6 @@ class SqlConnection {
                                   const std::vector<SqlValue>& parameters = {}) = 0;
   // One after the other, in one go where the database is far away; results by statement.
   virtual std::vector<std::vector<SqlRow>> run_all(const std::vector<SqlStatement>& statements);
-  // Does not wait for them where the database is far away: a failure may be told by a later run.
-  virtual void send(const std::vector<SqlStatement>& statements) { run_all(statements); }
   // `before`, the rows as a table named "given", `after`; several statements where rows are many.
   virtual std::vector<SqlStatement> with_rows(const SqlTable& rows, const std::string& before,
                                               const std::string& after) const;
@@ -56,8 +54,6 @@ class SqlConnection {
   // "column is one of the numbers in parameter N", and such a parameter.
   virtual std::string among(const std::string& column, size_t parameter) const = 0;
   virtual SqlValue list(const std::vector<int64_t>& numbers) const = 0;
-  // The id of a trial to be, the `i`th from now on, where the study is locked.
-  virtual std::string next_id(const std::string& i) const = 0;
   // The time so many seconds (parameter N) ago by the database's clock.
   virtual std::string seconds_ago(size_t parameter) const = 0;
 

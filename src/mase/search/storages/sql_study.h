@@ -34,7 +34,7 @@ class SqlStudy final : public Storage {
   bool shared() const override { return true; }
   bool changed() override { return db_->changed(); }
   void beat(double seconds) override;
-  void exclusively(const std::function<bool()>& change, int64_t expected = 0) override;
+  void exclusively(const std::function<bool()>& change) override;
   void wait(std::chrono::milliseconds longest) override { db_->wait(longest); }
   std::vector<Trial> news(const Space& space) override;
   // Two ways to be lost: the process is not among those of this machine any more, or the database
@@ -64,8 +64,6 @@ class SqlStudy final : public Storage {
   // Everything else about these trials, and their parameters.
   std::vector<std::vector<StoredParameter>> fill(const std::map<int64_t, size_t>& place,
                                                  std::vector<Trial>& all);
-  // Ids for new trials: of this transaction, as Optuna's cache wants it (lock_study).
-  std::vector<int64_t> draw_ids(size_t count);
   // News count what is new; without them in this transaction others may have added some.
   int64_t count_trials();
   // New trials get their numbers and ids in one go, in the order in which they were begun.
@@ -79,11 +77,10 @@ class SqlStudy final : public Storage {
   void retry(int64_t key);
   void write_later();
   SqlStatement news_statement() const;
-  SqlStatement draw_statement(int64_t count) const;
-  std::vector<SqlStatement> end_statements() const;
-  // What belongs to the trials whose ends the transaction began with, and which of them were still
-  // ours.
-  void write_ends(const std::set<int64_t>& updated);
+  // The ends of trials that were still ours. Whoever was taken for dead meanwhile has lost the
+  // trial: it failed, and nothing that comes late overwrites what others made of it.
+  std::set<int64_t> end_trials();
+  void write_ends();
   // Somebody took us for dead: if the configuration still waits, this is its result.
   std::optional<int64_t> waiting_copy(const Trial& trial);
   const std::string& distribution_text(size_t parameter);
@@ -94,16 +91,14 @@ class SqlStudy final : public Storage {
   std::string process_;
   int64_t study_ = 0;
   const Space* space_ = nullptr;
-  bool inside_ = false, begun_ = false;       // a transaction; something was begun in it
-  bool counted_ = false, all_seen_ = false;   // in this transaction: the trials, by news
-  std::optional<std::vector<SqlRow>> asked_;  // news that the transaction began with
-  std::vector<int64_t> drawn_;                // ids that it has for new trials
-  std::vector<Trial> ended_;                  // and not written yet
-  std::vector<Trial> starting_;               // in this transaction
-  std::vector<SqlStatement> later_;           // of the transaction, in one go at its end
-  std::map<int64_t, Known> known_;            // by trial_id
-  std::set<int64_t> unfinished_;              // that others may change, by trial_id
-  std::map<int64_t, int64_t> ids_;            // trial_id by number
+  bool inside_ = false, begun_ = false;      // a transaction; something was begun in it
+  bool counted_ = false, all_seen_ = false;  // in this transaction: the trials, by news
+  std::vector<Trial> ended_;                 // and not written yet
+  std::vector<Trial> starting_;              // in this transaction
+  std::vector<SqlStatement> later_;          // of the transaction, in one go at its end
+  std::map<int64_t, Known> known_;           // by trial_id
+  std::set<int64_t> unfinished_;             // that others may change, by trial_id
+  std::map<int64_t, int64_t> ids_;           // trial_id by number
   int64_t last_seen_ = -1, seen_ = 0, count_ = 0;
   std::map<size_t, std::string> distributions_;
   std::map<std::string, Distribution> known_distributions_;  // the same text many times

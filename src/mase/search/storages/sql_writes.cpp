@@ -11,9 +11,6 @@
 namespace mase::search {
 namespace {
 
-// The database works on some of them while the sampler thinks about the next.
-constexpr size_t begun_at_once = 4;
-
 // A result that comes too late is kept beside the failure: the trial is being tried again already.
 Dict late_result(const Trial& trial) {
   List values;
@@ -46,10 +43,6 @@ bool SqlStudy::begin(const Space& space, Trial& trial) {
     return false;  // Optuna takes up what waits without asking for the study
   }
   starting_.push_back(trial);
-  if (starting_.size() >= begun_at_once) {
-    write_begun();
-    db_->send(std::exchange(later_, {}));
-  }
   return true;
 }
 
@@ -76,42 +69,25 @@ int64_t SqlStudy::count_trials() {
 }
 
 std::vector<int64_t> SqlStudy::insert_trials(const std::vector<const Trial*>& trials) {
-  SqlRows rows("trials", {{"trial_id", "integer"},
-                          {"number", "integer"},
-                          {"study_id", "integer"},
-                          {"state", "trialstate"},
-                          {"datetime_start", "timestamp"}});
-  std::vector<int64_t> keys = draw_ids(trials.size());
-  for (size_t i = 0; i < trials.size(); ++i) {
-    ids_[trials[i]->stored] = keys[i];
-    rows.add({keys[i], trials[i]->stored, study_, std::string(state_name(trials[i]->state)),
-              time_or_null(trials[i]->started)});
+  SqlRows rows("trials",
+               {{"number", "integer"},
+                {"study_id", "integer"},
+                {"state", "trialstate"},
+                {"datetime_start", "timestamp"}},
+               " ORDER BY number RETURNING number, trial_id");
+  for (const Trial* trial : trials)
+    rows.add({trial->stored, study_, std::string(state_name(trial->state)),
+              time_or_null(trial->started)});
+  for (const std::vector<SqlRow>& some : db_->run_all(rows.statements(*db_)))
+    for (const SqlRow& row : some) ids_[whole(row.at(0))] = whole(row.at(1));
+  std::vector<int64_t> keys;
+  for (const Trial* trial : trials) {
+    keys.push_back(ids_.at(trial->stored));
     if (!all_seen_) continue;
-    last_seen_ = std::max(last_seen_, keys[i]);
+    last_seen_ = std::max(last_seen_, keys.back());
     ++seen_;
   }
-  db_->send(rows.statements(*db_));
   return keys;
-}
-
-SqlStatement SqlStudy::draw_statement(int64_t count) const {
-  return {fmt::format("WITH RECURSIVE ids(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM ids WHERE i "
-                      "< $1) SELECT {} FROM ids ORDER BY i",
-                      db_->next_id("i")),
-          {count}};
-}
-
-std::vector<int64_t> SqlStudy::draw_ids(size_t count) {
-  if (drawn_.size() < count) {
-    const SqlStatement draw = draw_statement(static_cast<int64_t>(count));
-    drawn_.clear();
-    for (const SqlRow& row : db_->run(draw.sql, draw.parameters))
-      drawn_.push_back(whole(row.at(0)));
-  }
-  const auto last = drawn_.begin() + static_cast<int64_t>(count);
-  const std::vector<int64_t> ids(drawn_.begin(), last);
-  drawn_.erase(drawn_.begin(), last);
-  return ids;
 }
 
 void SqlStudy::write_begun() {
@@ -158,19 +134,23 @@ void SqlStudy::write_begun(bool fresh, const std::vector<const Trial*>& trials) 
   attributes.write(*db_, later_);
 }
 
-std::vector<SqlStatement> SqlStudy::end_statements() const {
+std::set<int64_t> SqlStudy::end_trials() {
   SqlTable ends{{{"key", "integer"}, {"state", "trialstate"}, {"ended", "timestamp"}}};
   for (const Trial& trial : ended_)
     for (SqlValue value :
          {SqlValue(ids_.at(trial.shown())), SqlValue(std::string(state_name(trial.state))),
           time_or_null(trial.ended)})
       ends.values.push_back(std::move(value));
-  return db_->with_rows(
-      ends, "UPDATE trials SET state = given.state, datetime_complete = given.ended FROM ",
-      " WHERE trial_id = given.key AND trials.state = 'RUNNING' RETURNING trial_id");
+  std::set<int64_t> updated;
+  for (const std::vector<SqlRow>& rows : db_->run_all(db_->with_rows(
+           ends, "UPDATE trials SET state = given.state, datetime_complete = given.ended FROM ",
+           " WHERE trial_id = given.key AND trials.state = 'RUNNING' RETURNING trial_id")))
+    for (const SqlRow& row : rows) updated.insert(whole(row.at(0)));
+  return updated;
 }
 
-void SqlStudy::write_ends(const std::set<int64_t>& updated) {
+void SqlStudy::write_ends() {
+  const std::set<int64_t> updated = end_trials();
   SqlRows values("trial_values", {{"trial_id", "integer"},
                                   {"objective", "integer"},
                                   {"value", "float8"},

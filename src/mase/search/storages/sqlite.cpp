@@ -197,9 +197,6 @@ class SqliteConnection final : public SqlConnection {
   SqlValue list(const std::vector<int64_t>& numbers) const override {
     return fmt::format("[{}]", fmt::join(numbers, ","));
   }
-  std::string next_id(const std::string& i) const override {
-    return "(SELECT coalesce(max(trial_id), 0) FROM trials) + " + i;
-  }
   std::string seconds_ago(size_t parameter) const override {
     return fmt::format("datetime('now', -${} || ' seconds')", parameter);
   }

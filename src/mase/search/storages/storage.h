@@ -54,10 +54,8 @@ class Storage {
   virtual bool shared() const { return false; }
   // Runs `change` while no other process begins trials of this study. What it writes is seen by
   // others as a whole, with everything that was finished before. It says whether there is now
-  // something to do for others: those that wait are told. About `expected` trials are begun in it.
-  virtual void exclusively(const std::function<bool()>& change, int64_t /*expected*/ = 0) {
-    change();
-  }
+  // something to do for others: those that wait are told.
+  virtual void exclusively(const std::function<bool()>& change) { change(); }
   // Whether others may have written since the last news. Asks nobody: looks at what came.
   virtual bool changed() { return false; }
   // Until something may have come, or so long. Other threads may use the storage meanwhile.

@@ -11,8 +11,7 @@
 namespace mase::search {
 namespace {
 
-constexpr double seconds_of_a_lease = 0.25, seconds_of_a_transaction = 0.0005;
-constexpr double seconds_left_to_others = 0.02, seconds_to_next_leave = 1;
+constexpr double seconds_of_a_lease = 0.25;
 constexpr int64_t most_leased = 4096, parts_of_a_window = 4;
 
 double seconds_now() {
@@ -28,36 +27,14 @@ int64_t Study::lease_size(const Objective& objective) const {
   const int64_t together = objective.measure_all ? std::max<int64_t>(1, objective.at_once) : 1;
   if (!options_.independent) {
     if (!shares || mean_seconds_ == 0 || mean_seconds_ * 16 >= seconds_of_a_lease) return 1;
-    // Others may begin only when these are finished: a part, unless all of them take less than the
-    // transactions that others would begin with.
-    return std::max<int64_t>(1, brief() ? options_.window : options_.window / parts_of_a_window);
+    // Others may begin only when these are finished: a part of what the window lets begin.
+    return std::max<int64_t>(1, options_.window / parts_of_a_window);
   }
   if (!shares && together == 1) return 1;
   if (mean_seconds_ == 0) return together;
   const double fitting = std::min(seconds_of_a_lease / std::max(mean_seconds_, 1e-9),
                                   static_cast<double>(most_leased));
   return std::max<int64_t>(1, static_cast<int64_t>(fitting) / together) * together;
-}
-
-bool Study::brief() const {
-  return mean_seconds_ > 0 && mean_seconds_ * static_cast<double>(options_.window) <
-                                  seconds_of_a_transaction * parts_of_a_window;
-}
-
-// Of several processes with brief trials the last one to finish takes the whole window: each of
-// them with a part of it would cost a transaction for each part. Not for long, and then not again
-// for a while, in case that another's trials are not brief.
-bool Study::leaves_it_to_others() {
-  const double now = seconds_now();
-  const bool may = now >= next_leave_ && !options_.independent && options_.window > 1 && brief() &&
-                   others_run() && may_begin(static_cast<int64_t>(trials_.size()));
-  const bool in_vain = may && left_since_ && now > *left_since_ + seconds_left_to_others;
-  if (in_vain) next_leave_ = now + seconds_to_next_leave;
-  if (!may || in_vain)
-    left_since_.reset();
-  else if (!left_since_)
-    left_since_ = now;
-  return left_since_.has_value();
 }
 
 // The results that the suggestion depends on must be there.
@@ -108,20 +85,15 @@ std::vector<int64_t> Study::lease(const Objective& objective, const StudyObserve
   // A process that has nothing to write keeps nobody waiting while it reads.
   if (!unwritten_) {
     take_news();
-    if (seconds_now() < next_look_ && (full() || end_reached(observer, shared))) {
-      left_since_.reset();  // others took it
-      return leased;
-    }
+    if (seconds_now() < next_look_ && (full() || end_reached(observer, shared))) return leased;
   }
-  storage_->exclusively(
-      [&] {
-        take_news();
-        if (lost_were_found()) take_news();
-        if (!leaves_it_to_others()) pick(lease_size(objective), observer, shared, leased);
-        // Others that wait can do nothing before some of these are finished, and are told then.
-        return leased.empty() || !(full() || end_reached(observer, shared));
-      },
-      lease_size(objective));
+  storage_->exclusively([&] {
+    take_news();
+    if (lost_were_found()) take_news();
+    pick(lease_size(objective), observer, shared, leased);
+    // Others that wait can do nothing before some of these are finished, and are told then.
+    return leased.empty() || !(full() || end_reached(observer, shared));
+  });
   unwritten_ = false;
   return leased;
 }

@@ -198,7 +198,7 @@ void Study::work(const Objective& objective, const StudyObserver& observer, Shar
       shared.changed.wait_for(lock, shares ? pause : longest);
     }
     pause = std::min(pause * 2, longest);
-    if (own_.size() != before || left_since_) asked = -1;
+    if (own_.size() != before) asked = -1;
   }
   shared.changed.notify_all();
 }

@@ -91,8 +91,6 @@ class Study {
   void pick(int64_t most, const StudyObserver& observer, Shared& shared,
             std::vector<int64_t>& leased);
   int64_t lease_size(const Objective& objective) const;
-  bool brief() const;  // a whole window takes less than the transactions for its parts
-  bool leaves_it_to_others();
   bool may_begin(int64_t number) const;
   bool others_run() const;
   void take(Trial news);
@@ -118,10 +116,8 @@ class Study {
   std::map<int64_t, int64_t> place_of_;  // of a number in the storage
   double mean_seconds_ = 0;              // of a trial
   int64_t measured_ = 0;
-  std::optional<double> left_since_;  // to others; in seconds, like the next
-  double next_leave_ = 0;             // after it was in vain
-  bool unwritten_ = false;            // trials that the storage may still keep to itself
-  double next_look_ = 0;              // for lost trials, in seconds since the start
+  bool unwritten_ = false;  // trials that the storage may still keep to itself
+  double next_look_ = 0;    // for lost trials, in seconds since the start
 };
 
 // Trials that no other complete feasible trial dominates, by number; with one objective the best.

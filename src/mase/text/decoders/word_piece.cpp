@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // WordPiece: spaces between words, none before pieces that go on; `cleanup` takes those before
 // punctuation and contractions away too.
+#include "mase/text/decoders/word_piece.h"
+
 #include "mase/text/part.h"
 
-namespace mase::word_piece_decoder {
-namespace {
+namespace mase {
 
-std::string cleaned(std::string text) {
+std::string without_word_spaces(std::string text) {
   constexpr std::pair<const char*, const char*> rules[] = {
       {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
       {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
@@ -15,13 +16,18 @@ std::string cleaned(std::string text) {
   return text;
 }
 
+}  // namespace mase
+
+namespace mase::word_piece_decoder {
+namespace {
+
 Decoder make(const Value& config) {
   return [prefix = part_text(config["prefix"], "prefix"),
           cleanup = config["cleanup"].as_bool()](std::vector<std::string>& texts) {
     for (size_t i = 0; i < texts.size(); ++i) {
       if (i > 0)
         texts[i] = starts_with(texts[i], prefix) ? texts[i].substr(prefix.size()) : " " + texts[i];
-      if (cleanup) texts[i] = cleaned(std::move(texts[i]));
+      if (cleanup) texts[i] = without_word_spaces(std::move(texts[i]));
     }
   };
 }

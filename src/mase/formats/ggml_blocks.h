@@ -33,6 +33,8 @@ struct GgufType {
   bool is_signed = false;
   bool offsets = false;  // else all are zero
   void (*unpack)(const uint8_t* block, GgufBlock& out) = nullptr;
+  PackedForm form = PackedForm::f16;
+  std::vector<int> halves = {};  // where a block's numbers of half precision stand
 };
 
 // Null: not a type that is read.
@@ -40,6 +42,12 @@ const GgufType* find_gguf_type(uint32_t number);
 std::string known_gguf_types();  // "BF16, F16, ..."
 // What ggml calls the number where we do not read it; "" for none of its types.
 std::string foreign_gguf_type(uint32_t number);
+
+// The type of tensors that stay as they are packed, those of 16-bit floats too; null for others.
+PackedTypePtr packed_type(const GgufType& type);
+std::vector<PackedTypePtr> packed_types();  // all of them
+// A matrix of 16-bit floats as such a tensor; any other is as it was.
+Tensor with_packed_floats(const Tensor& tensor);
 
 // Whole blocks as float32.
 void widen_gguf(const GgufType& type, std::span<const std::byte> blocks, float* out);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "mase/io/gguf/blocks.h"
+#include "mase/formats/ggml_blocks.h"
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "mase/base/text.h"
@@ -108,7 +109,7 @@ void q6_k(const uint8_t* block, GgufBlock& out) {
   }
 }
 
-constexpr GgufType types[] = {
+const GgufType types[] = {
     {.number = 0, .name = "F32", .values = 1, .bytes = 4, .plain = DType::f32},
     {.number = 1, .name = "F16", .values = 1, .bytes = 2, .plain = DType::f16},
     {.number = 30, .name = "BF16", .values = 1, .bytes = 2, .plain = DType::bf16},
@@ -124,7 +125,9 @@ constexpr GgufType types[] = {
      .group = 32,
      .bits = 4,
      .is_signed = true,
-     .unpack = q4_0},
+     .unpack = q4_0,
+     .form = PackedForm::q4_0,
+     .halves = {0}},
     {.number = 3,
      .name = "Q4_1",
      .values = 32,
@@ -132,7 +135,9 @@ constexpr GgufType types[] = {
      .group = 32,
      .bits = 4,
      .offsets = true,
-     .unpack = q4_1},
+     .unpack = q4_1,
+     .form = PackedForm::q4_1,
+     .halves = {0, 2}},
     {.number = 6,
      .name = "Q5_0",
      .values = 32,
@@ -140,7 +145,9 @@ constexpr GgufType types[] = {
      .group = 32,
      .bits = 5,
      .is_signed = true,
-     .unpack = q5_0},
+     .unpack = q5_0,
+     .form = PackedForm::q5_0,
+     .halves = {0}},
     {.number = 7,
      .name = "Q5_1",
      .values = 32,
@@ -148,7 +155,9 @@ constexpr GgufType types[] = {
      .group = 32,
      .bits = 5,
      .offsets = true,
-     .unpack = q5_1},
+     .unpack = q5_1,
+     .form = PackedForm::q5_1,
+     .halves = {0, 2}},
     {.number = 8,
      .name = "Q8_0",
      .values = 32,
@@ -156,7 +165,9 @@ constexpr GgufType types[] = {
      .group = 32,
      .bits = 8,
      .is_signed = true,
-     .unpack = q8_0},
+     .unpack = q8_0,
+     .form = PackedForm::q8_0,
+     .halves = {0}},
     {.number = 12,
      .name = "Q4_K",
      .values = 256,
@@ -164,7 +175,9 @@ constexpr GgufType types[] = {
      .group = 32,
      .bits = 4,
      .offsets = true,
-     .unpack = q4_k},
+     .unpack = q4_k,
+     .form = PackedForm::q4_k,
+     .halves = {0, 2}},
     {.number = 13,
      .name = "Q5_K",
      .values = 256,
@@ -172,7 +185,9 @@ constexpr GgufType types[] = {
      .group = 32,
      .bits = 5,
      .offsets = true,
-     .unpack = q5_k},
+     .unpack = q5_k,
+     .form = PackedForm::q5_k,
+     .halves = {0, 2}},
     {.number = 14,
      .name = "Q6_K",
      .values = 256,
@@ -180,7 +195,9 @@ constexpr GgufType types[] = {
      .group = 16,
      .bits = 6,
      .is_signed = true,
-     .unpack = q6_k},
+     .unpack = q6_k,
+     .form = PackedForm::q6_k,
+     .halves = {208}},
 };
 
 constexpr std::pair<uint32_t, const char*> foreign[] = {
@@ -223,6 +240,81 @@ std::string foreign_gguf_type(uint32_t number) {
   for (const auto& [known, name] : gguf_blocks::foreign)
     if (known == number) return name;
   return "";
+}
+
+namespace gguf_blocks {
+namespace {
+
+const GgufType& of_form(PackedForm form) {
+  for (const GgufType& type : types)
+    if (type.unpack && type.form == form) return type;
+  MASE_CHECK(false, "no type of this form");
+}
+
+void widen_blocks(const PackedType& type, const std::byte* blocks, int64_t count, float* out) {
+  widen_gguf(of_form(type.form), {blocks, static_cast<size_t>(count * type.bytes)}, out);
+}
+
+void widen_floats(const PackedType& type, const std::byte* blocks, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, blocks + 2 * i, sizeof bits);
+    out[i] = type.form == PackedForm::f16 ? half_to_float(bits) : bfloat16_to_float(bits);
+  }
+}
+
+std::map<uint32_t, PackedTypePtr> make_packed_types() {
+  std::map<uint32_t, PackedTypePtr> made;
+  for (const GgufType& type : types) {
+    PackedType packed{.name = type.name, .values = type.values, .bytes = type.bytes};
+    if (type.unpack) {
+      packed.form = type.form;
+      packed.bits = type.bits;
+      packed.offsets = type.offsets;
+      packed.halves = type.halves;
+      packed.widen = widen_blocks;
+    } else if (type.plain == DType::f16 || type.plain == DType::bf16) {
+      packed.form = type.plain == DType::f16 ? PackedForm::f16 : PackedForm::bf16;
+      packed.halves = {0};
+      packed.widen = widen_floats;
+    } else {
+      continue;
+    }
+    made[type.number] = std::make_shared<const PackedType>(std::move(packed));
+  }
+  return made;
+}
+
+}  // namespace
+}  // namespace gguf_blocks
+
+namespace gguf_blocks {
+namespace {
+const std::map<uint32_t, PackedTypePtr>& by_number() {
+  static const std::map<uint32_t, PackedTypePtr> all = make_packed_types();
+  return all;
+}
+}  // namespace
+}  // namespace gguf_blocks
+
+PackedTypePtr packed_type(const GgufType& type) {
+  const auto found = gguf_blocks::by_number().find(type.number);
+  return found == gguf_blocks::by_number().end() ? nullptr : found->second;
+}
+
+std::vector<PackedTypePtr> packed_types() {
+  std::vector<PackedTypePtr> all;
+  for (const auto& [number, type] : gguf_blocks::by_number()) all.push_back(type);
+  return all;
+}
+
+Tensor with_packed_floats(const Tensor& tensor) {
+  constexpr uint32_t half = 1, brain = 30;
+  const bool short_floats = tensor.dtype() == DType::f16 || tensor.dtype() == DType::bf16;
+  if (tensor.shape().size() != 2 || !short_floats) return tensor;
+  const auto kept = std::make_shared<const Tensor>(tensor);
+  const uint32_t number = tensor.dtype() == DType::f16 ? half : brain;
+  return {tensor.shape(), packed_type(*find_gguf_type(number)), kept->raw(), kept};
 }
 
 void widen_gguf(const GgufType& type, std::span<const std::byte> blocks, float* out) {
