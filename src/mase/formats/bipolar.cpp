@@ -29,7 +29,6 @@ Rounder make(const Value& config) {
     for (size_t i = 0; i < count; ++i) out[i] = in[i] >= 0 ? scale : in[i] < 0 ? -scale : in[i];
   };
   rounder.code_bits = 1;
-  rounder.kept = Rounder::Kept::scale;
   rounder.to_codes = [](const GroupRun&, const float* in, uint32_t* codes, size_t count) {
     for (size_t i = 0; i < count; ++i) codes[i] = in[i] >= 0 || std::isnan(in[i]) ? 1 : 0;
   };

@@ -16,6 +16,7 @@ namespace {
 template <class Visit>
 void for_each_group(const Rounder& rounder, const Shape& shape, const Visit& visit) {
   if (const auto problem = misfit(rounder, shape)) throw Error("granularity", *problem);
+  if (rounder.groups > 1 && element_count(shape) == 0) return;  // there are no such groups
   if (!rounder.boxes) return grouping(shape, rounder.granularity).for_each_group(visit);
   block_form(*rounder.boxes, shape).for_each([&](int64_t group, const std::vector<Run>& runs) {
     visit(group, std::span<const Run>(runs));
@@ -33,6 +34,7 @@ void for_each_run(const Rounder& rounder, const Rounder::Fit& fit, const float* 
   };
   if (!fit && !rounder.boxes) {
     if (const auto problem = misfit(rounder, shape)) throw Error("granularity", *problem);
+    if (element_count(shape) == 0) return;
     grouping(shape, rounder.granularity).for_each_run([&](int64_t g, int64_t offset, size_t count) {
       run.group = g;
       if (rounder.given) run.shared = rounder.given(g);
@@ -49,6 +51,7 @@ void for_each_run(const Rounder& rounder, const Rounder::Fit& fit, const float* 
 
 void check_codes(const Rounder& rounder, const Rounder::Codes& codes, const Shape& shape) {
   using Kept = Rounder::Kept;
+  if (element_count(shape) == 0) return;
   const auto groups = static_cast<size_t>(rounder.group_count(shape));
   const size_t scales = rounder.kept == Kept::scale            ? groups
                         : rounder.kept == Kept::scale_and_zero ? 2 * groups
@@ -178,6 +181,7 @@ void Rounder::decode(const Codes& codes, float* out, const Shape& shape) const {
   for_each_group(*this, shape, [&](int64_t g, std::span<const Run> runs) {
     const auto at = static_cast<size_t>(g);
     GroupRun run{.group = g};
+    if (kept == Kept::nothing && given) run.shared = given(g);
     if (kept == Kept::exponent) run.shared = {static_cast<double>(codes.exponents[at])};
     if (kept == Kept::scale) run.shared = {codes.scales[at]};
     if (kept == Kept::scale_and_zero) run.shared = {codes.scales[2 * at], codes.scales[2 * at + 1]};

@@ -226,7 +226,9 @@ Rounder Scaled::rounder(const Granularity& granularity) const {
   rounder.width = width;
   rounder.bits = width;
   rounder.shared_bits = 32 + (affine ? width : 0);
-  rounder.kept = affine ? Rounder::Kept::scale_and_zero : Rounder::Kept::scale;
+  // The numbers of ONNX's arithmetic stand in the config and nowhere else.
+  if (arithmetic == Arithmetic::exact)
+    rounder.kept = affine ? Rounder::Kept::scale_and_zero : Rounder::Kept::scale;
   if (source == Source::given) {
     rounder.groups = static_cast<int64_t>(std::max({steps.size(), zeros.size(), size_t{1}}));
     rounder.given = [type = *this](int64_t group) { return given_shared(type, group); };
