@@ -51,7 +51,6 @@ void for_each_run(const Rounder& rounder, const Rounder::Fit& fit, const float* 
 
 void check_codes(const Rounder& rounder, const Rounder::Codes& codes, const Shape& shape) {
   using Kept = Rounder::Kept;
-  if (element_count(shape) == 0) return;
   const auto groups = static_cast<size_t>(rounder.group_count(shape));
   const size_t scales = rounder.kept == Kept::scale            ? groups
                         : rounder.kept == Kept::scale_and_zero ? 2 * groups
@@ -176,6 +175,7 @@ Rounder::Codes Rounder::encode(const float* in, const Shape& shape) const {
 }
 
 void Rounder::decode(const Codes& codes, float* out, const Shape& shape) const {
+  if (element_count(shape) == 0) return;
   check_codes(*this, codes, shape);
   if (value_sweep && value_sweep(codes, out, shape)) return;
   for_each_group(*this, shape, [&](int64_t g, std::span<const Run> runs) {
