@@ -11,7 +11,7 @@
 #include "mase/passes/pass.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::formats_inside_test {
 namespace {
 
 Tensor drawn_values(const Shape& shape) {
@@ -137,4 +137,4 @@ TEST(FormatsInside, TablesOfRotations) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::formats_inside_test
