@@ -152,7 +152,7 @@ TEST(File, AMapThatIsCutIsAnErrorForWhoeverLivesOn) {
   throw_if_cut();  // nothing yet
   ASSERT_EQ(::truncate(path.c_str(), 10), 0);
   volatile const std::byte* bytes = file->bytes().data();
-  const std::byte last = bytes[(1 << 20) - 1], middle = bytes[1 << 19];  // read once each
+  const std::byte last = bytes[(1 << 20) - 1], middle = bytes[1 << 19];
   EXPECT_EQ(last, std::byte{0});
   EXPECT_EQ(middle, std::byte{0});
   ASSERT_EQ(::sigaction(SIGBUS, &before, nullptr), 0);
