@@ -7,12 +7,12 @@ BUILD := build/release
 .PHONY: all build-tests test quick test-long test-debian13 python wheel docs asan tsan tidy install bench fuzz reference format format-check check clean help
 
 all:  ## build the program and the library
-	@scripts/build.sh --packages build ch
+	@scripts/build.sh --native --packages build ch
 
 build-tests:  ## build everything that is tested
 	@scripts/install_packages.sh build test
 	@scripts/python_tools.sh
-	@scripts/build.sh --packages "build test" -DMASE_TESTS=ON all
+	@scripts/build.sh --packages "build test" -DMASE_TESTS=ON -DMASE_INSTRUCTION_SETS=all all
 
 test: build-tests  ## build and run all tests
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
@@ -35,7 +35,7 @@ python:  ## build the Python package and install it into build/python, an enviro
 wheel:  ## the package to install elsewhere: mase, chop and the program ch in build/wheels
 	@scripts/install_packages.sh python
 	@scripts/python_tools.sh --needed
-	@scripts/build.sh --packages build ch
+	@scripts/build.sh --packages build -DMASE_INSTRUCTION_SETS=all ch
 	@scripts/wheel.sh $(BUILD)
 
 docs:  ## the documentation's site, searchable offline, in build/docs
@@ -52,7 +52,8 @@ tsan:  ## the tests under the thread sanitizer (clang)
 	@scripts/build.sh --preset tsan --packages "build test check" all
 	@scripts/tsan_environment.sh ctest --test-dir build/tsan --output-on-failure -j $(JOBS)
 
-install: all  ## install under PREFIX (default /usr/local)
+install:  ## install under PREFIX (default /usr/local)
+	@scripts/build.sh --packages build -DMASE_INSTRUCTION_SETS=all ch
 	@cmake --install $(BUILD) --prefix "$(DESTDIR)$(PREFIX)" >/dev/null
 	@echo "installed under $(DESTDIR)$(PREFIX)"
 
@@ -76,7 +77,7 @@ format-check:
 
 tidy:  ## clang-tidy over the library and the program (.clang-tidy), a folder at a time
 	@scripts/build.sh --preset asan --packages "build test check" ch
-	@sed -n 's/^ *"file": "\(.*Unity.*\|.*kernels.*\)",*$$/\1/p' build/asan/compile_commands.json | sort -u | \
+	@sed -n 's/^ *"file": "\(.*build/asan/units.*\|.*kernels.*\)",*$$/\1/p' build/asan/compile_commands.json | sort -u | \
 	  xargs -n 1 -P $(JOBS) clang-tidy-14 -p build/asan --quiet 2>/dev/null
 
 check: format-check  ## format, include directions, generated reference

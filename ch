@@ -13,9 +13,14 @@ build=${MASE_BUILD_DIR:-$root/build/release}
 binary=$build/bin/ch
 stamp=$build/.ch-built
 
+# shellcheck source=scripts/instruction_set.sh
+source "$root/scripts/instruction_set.sh"
 # Folders are looked at too: their times change when a file is added or removed.
 changed() {
   [[ ! -x $binary || ! -e $stamp ]] && return 0
+  # The program was built for another machine, and this one can do more.
+  read -r built <"$stamp" || return 0
+  [[ $built != all && $best && ";$built;" != *";$best;"* ]] && return 0
   [[ -n $(find "$root/src" "$root/cmake" "$root/CMakeLists.txt" "$root/CMakePresets.json" \
     -newer "$stamp" -print -quit) ]]
 }
@@ -23,7 +28,7 @@ changed() {
 if changed && [[ -x $binary && ! -w $build ]]; then
   echo "ch: the sources are newer than the program, but $build cannot be written: running it as it is" >&2
 elif changed; then
-  "$root/scripts/build.sh" --packages build --build-dir "$build" --stamp "$stamp" ch || exit $?
+  "$root/scripts/build.sh" --native --packages build --build-dir "$build" --stamp "$stamp" ch || exit $?
 fi
 
 # Hardware tools are large, and no command installs anything by itself: whoever wants them says so.

@@ -19,6 +19,9 @@ endif()
 # the one that every machine has (SSE2, which takes three times as long to compile).
 file(GLOB_RECURSE MASE_VECTOR_CODE CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/mase/*/kernels/*.cpp)
 set(MASE_SKIPPED_TARGETS "HWY_AVX3_DL|HWY_SSSE3")
+if(HWY_VERSION VERSION_GREATER_EQUAL 1.1)
+  string(APPEND MASE_SKIPPED_TARGETS "|HWY_AVX3_ZEN4|HWY_AVX3_SPR")
+endif()
 if(MASE_SANITIZE)
   set_property(SOURCE ${MASE_VECTOR_CODE} APPEND PROPERTY COMPILE_OPTIONS "-O1")
   string(APPEND MASE_SKIPPED_TARGETS "|HWY_AVX3|HWY_SSE4")
@@ -29,17 +32,14 @@ if(MASE_SANITIZE)
                  "-mavx2;-mfma;-mf16c;-mbmi;-mbmi2;-maes;-mpclmul")
   endif()
 endif()
-set_source_files_properties(${MASE_VECTOR_CODE} PROPERTIES COMPILE_DEFINITIONS
-  "HWY_DISABLED_TARGETS=${MASE_SKIPPED_TARGETS}")
-add_library(mase SHARED ${MASE_SOURCES})
-target_compile_features(mase PUBLIC cxx_std_20)  # an outside project's compiler is told so too
-target_include_directories(mase PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
-                                       $<INSTALL_INTERFACE:include>)
-target_link_libraries(mase PUBLIC fmt::fmt
-                           PRIVATE nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX
-                                   ZLIB::ZLIB PNG::PNG OpenSSL::Crypto PkgConfig::HWY
-                                   PkgConfig::RE2 ${UTF8PROC_LINK_LIBRARIES} SQLite::SQLite3
-                                   Threads::Threads ${CMAKE_DL_LIBS})
+set(MASE_VECTOR_DEFINITIONS "HWY_DISABLED_TARGETS=${MASE_SKIPPED_TARGETS}")
+if(NOT MASE_INSTRUCTION_SETS STREQUAL "all")
+  list(TRANSFORM MASE_INSTRUCTION_SETS PREPEND "HWY_" OUTPUT_VARIABLE targets)
+  list(GET targets 0 least)
+  list(JOIN targets "|" targets)
+  set(MASE_VECTOR_DEFINITIONS "HWY_DISABLED_TARGETS=~(${targets})" "HWY_BASELINE_TARGETS=${least}")
+endif()
+set_source_files_properties(${MASE_VECTOR_CODE} PROPERTIES COMPILE_DEFINITIONS "${MASE_VECTOR_DEFINITIONS}")
 # Only these see Eigen and libpq, so that no other file is compiled again for them.
 get_target_property(EIGEN_FOLDER Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
 foreach(name cma gaussian_process niches)
@@ -48,24 +48,17 @@ foreach(name cma gaussian_process niches)
 endforeach()
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mase/search/storages/postgresql_pipeline.cpp
                             PROPERTIES COMPILE_OPTIONS "-isystem;${LIBPQ_INCLUDE_DIRS}")
+compile_in_units(MASE_UNITS mase ${MASE_SOURCES})
+add_library(mase SHARED ${MASE_UNITS})
+target_compile_features(mase PUBLIC cxx_std_20)  # an outside project's compiler is told so too
+target_include_directories(mase PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
+                                       $<INSTALL_INTERFACE:include>)
+target_link_libraries(mase PUBLIC fmt::fmt
+                           PRIVATE nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX
+                                   ZLIB::ZLIB PNG::PNG OpenSSL::Crypto PkgConfig::HWY
+                                   PkgConfig::RE2 ${UTF8PROC_LINK_LIBRARIES} SQLite::SQLite3
+                                   Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(mase PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-compile_folders_together(mase ${MASE_SOURCES})
-# Sanitizer builds are not optimised (a third of the time to compile) but for the folders whose loops
-# the tests spend their time in.
-if(MASE_SANITIZE)
-  set(busy "^(base|engine(_primitives)?|formats|hardware_(graph|ops|optimize|prove|verify)|ir|ops|search_(models|study|measure)|train)$")
-  foreach(source ${MASE_SOURCES})
-    get_source_file_property(folder ${source} UNITY_GROUP)
-    if(folder MATCHES "${busy}")
-      list(APPEND busy_folders ${folder})
-    endif()
-  endforeach()
-  list(REMOVE_DUPLICATES busy_folders)
-  foreach(folder ${busy_folders})
-    set_property(SOURCE ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/mase.dir/Unity/unity_${folder}_cxx.cxx
-                 APPEND PROPERTY COMPILE_OPTIONS "-O1")
-  endforeach()
-endif()
 set(MASE_EXPORTED ${CMAKE_SOURCE_DIR}/cmake/exported_symbols.map)
 # Calls within the library go straight to their functions: nobody is to put others in their place.
 target_link_options(mase PRIVATE LINKER:--version-script=${MASE_EXPORTED} LINKER:-Bsymbolic-functions)

@@ -1,11 +1,13 @@
-# Every tests/FOLDER/NAME_test.cpp is one test program, tests/FOLDER/NAME. A new file needs no line
-# here. Programs find the tree and the binary through MASE_SOURCE and MASE_CH (tests/support).
+# The files tests/FOLDER/NAME_test.cpp are one program, test_FOLDER, which CTest runs once for each of
+# them, as the test FOLDER/NAME. A new file needs no line here. Programs find the tree and the binary
+# through MASE_SOURCE and MASE_CH (tests/support).
 find_package(GTest REQUIRED)
 find_package(HDF5 REQUIRED COMPONENTS C)
 pkg_check_modules(ZIP REQUIRED IMPORTED_TARGET libzip)
 find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
-add_library(test_support STATIC ${CMAKE_SOURCE_DIR}/tests/support/support.cpp)
-target_link_libraries(test_support PUBLIC mase GTest::gtest GTest::gmock GTest::gtest_main
+add_library(test_support STATIC ${CMAKE_SOURCE_DIR}/tests/support/support.cpp
+            ${CMAKE_SOURCE_DIR}/tests/support/main.cpp)
+target_link_libraries(test_support PUBLIC mase GTest::gtest GTest::gmock
                       ${RAPIDCHECK_LIBRARY} Threads::Threads)
 target_include_directories(test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
 # Tests write files with the libraries everybody uses; the readers are our own.
@@ -22,25 +24,35 @@ if(MASE_UNITY)
     <mase/base/text.h> <mase/engine/program.h> <mase/io/networks/checkpoint.h> <mase/ir/evaluate.h> <mase/models/model.h>
     <mase/passes/pass.h> <mase/train/loss.h> <support/support.h>)
 endif()
-# A hundred programs link in a fifth of the time where LLVM's linker is installed, as CI does.
+# They link in a fifth of the time where LLVM's linker is installed, as CI does.
 find_program(LLD ld.lld)
 if(LLD)
   target_link_options(test_support PUBLIC -fuse-ld=lld)
 endif()
 
+set(MASE_TEST_ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/foreign_leaks.txt:print_suppressions=0;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache")
 file(GLOB_RECURSE MASE_TESTS_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cpp)
 foreach(source ${MASE_TESTS_SOURCES})
   file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/tests ${source})
+  get_filename_component(folder ${name} DIRECTORY)
+  get_filename_component(file ${name} NAME)
   string(REGEX REPLACE "_test\\.cpp$" "" name ${name})
-  string(REPLACE "/" "_" target "test_${name}")
-  add_executable(${target} ${source})
-  target_link_libraries(${target} PRIVATE test_support)
-  target_precompile_headers(${target} REUSE_FROM test_support)
-  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  add_test(NAME ${name} COMMAND ${target})
+  set(target test_${folder})
+  if(NOT TARGET ${target})
+    add_executable(${target} ${source})
+    target_link_libraries(${target} PRIVATE test_support)
+    target_precompile_headers(${target} REUSE_FROM test_support)
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    if(MASE_UNITY)  # some at a time: a change of one of them does not compile the whole folder
+      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    endif()
+    add_dependencies(${target} ch)
+  else()
+    target_sources(${target} PRIVATE ${source})
+  endif()
+  add_test(NAME ${name} COMMAND ${target} --file=${file})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77
-    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/foreign_leaks.txt:print_suppressions=0;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache")
-  add_dependencies(${target} ch)
+                       ENVIRONMENT "${MASE_TEST_ENVIRONMENT}")
 endforeach()
 
 # Scripts that are tests of their own (Python or shell): tests/FOLDER/NAME_test.{py,sh}.
@@ -82,5 +94,5 @@ foreach(script ${MASE_TEST_SCRIPTS})
   endif()
   add_test(NAME ${name} COMMAND ${interpreter} ${script} ${configuration})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${limit} SKIP_RETURN_CODE 77 LABELS ${label}
-    ENVIRONMENT "MASE_SOURCE=${CMAKE_SOURCE_DIR};MASE_CH=$<TARGET_FILE:ch>;MASE_BUILD=${CMAKE_BINARY_DIR};RC_PARAMS=seed=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/foreign_leaks.txt:print_suppressions=0;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache;${environment}")
+    ENVIRONMENT "${MASE_TEST_ENVIRONMENT};${environment}")
 endforeach()

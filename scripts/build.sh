@@ -4,7 +4,11 @@
 # progress line, and the end of the log if something fails.
 #
 #   scripts/build.sh [--preset NAME] [--build-dir DIR] [--packages "build test"] [--stamp FILE]
-#                    [-DOPTION=VALUE ...] TARGET...
+#                    [--native] [-DOPTION=VALUE ...] TARGET...
+#
+# With --native a new build has kernels for the instruction sets of this machine only: the best one and
+# SSE4, which portable results are computed with. On another machine its best is added, so a folder that
+# machines of several kinds share comes to rest.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -12,13 +16,14 @@ if [[ $root == *[\"\\]* ]]; then
   echo "ch: $root: CMake cannot build in a path with a double quote or a backslash; move the folder" >&2
   exit 2
 fi
-preset=release build="" packages=build stamp="" options=() targets=()
+preset=release build="" packages=build stamp="" native="" options=() targets=()
 while (($#)); do
   case $1 in
     --preset) preset=$2; shift 2 ;;
     --build-dir) build=$2; shift 2 ;;
     --packages) packages=$2; shift 2 ;;
     --stamp) stamp=$2; shift 2 ;;
+    --native) native=1; shift ;;
     -D*) options+=("$1"); shift ;;
     *) targets+=("$1"); shift ;;
   esac
@@ -60,6 +65,22 @@ if [[ -e $build/CMakeCache.txt ]] &&
   fresh=(--fresh)
   rm -f "$build/build.ninja"
 fi
+if [[ $native ]]; then
+  # shellcheck source=scripts/instruction_set.sh
+  source "$root/scripts/instruction_set.sh"
+  had=""
+  if [[ -e $build/CMakeCache.txt && ${#fresh[@]} == 0 ]]; then
+    had=$(cached MASE_INSTRUCTION_SETS)
+    had=${had:-all}
+  fi
+  if [[ $best && $had != all && ";$had;" != *";$best;"* ]]; then
+    sets=SSE4
+    for set in AVX2 AVX3; do
+      [[ $set == "$best" || ";$had;" == *";$set;"* ]] && sets+=";$set"
+    done
+    options+=("-DMASE_INSTRUCTION_SETS=$sets")
+  fi
+fi
 # Whoever runs CI knows the compiler: there a warning is an error.
 [[ ${CI:-} == true ]] && options+=(-DMASE_WERROR=ON)
 if [[ ! -e $build/build.ninja || ${#options[@]} -gt 0 ]]; then
@@ -76,33 +97,43 @@ fi
 left() {  # DONE ALL
   local passed=$((SECONDS - began))
   ((passed >= 10 && $1 > 1)) || return 0
-  local seconds=$((passed * ($2 - $1) / $1))
-  if ((seconds >= 90)); then
-    echo ", about $(((seconds + 30) / 60)) min left"
-  elif ((seconds > 0)); then
-    echo ", about $seconds s left"
-  fi
+  echo ", about $(told_time $((passed * ($2 - $1) / $1))) left"
 }
 
-last=-1 told=0 began=$SECONDS
+told_time() {  # SECONDS
+  if (($1 >= 90)); then echo "$((($1 + 30) / 60)) min"; else echo "$1 s"; fi
+}
+
+# Units (cmake/units.cmake) are compiled first and take three times as long as other parts.
+units=("$build"/units/*/*.cpp)
+last=-1 told=0 began=$SECONDS ahead=0
 ninja -C "$build" "${targets[@]}" 2>&1 | {
   while IFS= read -r line; do
     printf '%s\n' "$line" >>"$log"
     if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]]; then
       done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
       share=$((100 * done / all))
-      if ((! told && all > 50)); then  # the first call; a part takes some 4 s of processor time
+      if ((! told && all > 50)); then  # the first call
         told=1
         [[ -t 2 ]] && printf '\r\033[K' >&2
-        echo "ch: building $all parts, about $(((all * 4 / $(nproc) + 59) / 60)) minutes; later calls start at once" >&2
+        echo "ch: building $all parts, about $(told_time $(((all * 2 + ${#units[@]} * 3) / $(nproc)))); later calls start at once" >&2
       fi
+      [[ $line == */units/* ]] && ahead=$((ahead + 2))
       if [[ -t 2 ]] || ((share / 10 != last / 10)); then
-        show "ch: building $done of $all ($share %)$(left "$done" "$all")"
+        weight=$all
+        ((told)) && weight=$((all + 2 * ${#units[@]}))
+        show "ch: building $done of $all ($share %)$(left "$((done + told * ahead))" "$weight")"
       fi
       last=$share
     fi
   done
 } || fail building
 [[ -t 2 ]] && printf '\r\033[K' >&2
-[[ -n $stamp ]] && mv "$stamp.started" "$stamp"
+if [[ -n $stamp ]]; then  # as old as the sources were looked at; the launcher compares what it says
+  sets=$(cached MASE_INSTRUCTION_SETS)
+  echo "${sets:-all}" >"$stamp.new"
+  touch -r "$stamp.started" "$stamp.new"
+  mv "$stamp.new" "$stamp"
+  rm "$stamp.started"
+fi
 exit 0

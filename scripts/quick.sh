@@ -12,9 +12,7 @@ for folder in $folders; do
   tests=$(find "tests/$folder" -name '*_test.*' ! -name '*_long_test.*' 2>/dev/null | sort)
   [ -n "$tests" ] || continue
   names="$names${names:+|}$folder"
-  for test in $tests; do
-    case $test in *.cpp) targets="$targets test_$(echo "${test#tests/}" | sed 's#_test\.cpp$##; s#/#_#g')" ;; esac
-  done
+  case $tests in *.cpp*) targets="$targets test_$folder" ;; esac
 done
 if [ -z "$names" ]; then
   echo "nothing that has tests changed since ${1:-main}"
@@ -22,5 +20,5 @@ if [ -z "$names" ]; then
 fi
 echo "tests of: $(echo "$names" | tr '|' ' ')"
 # shellcheck disable=SC2086
-scripts/build.sh --packages "build test" -DMASE_TESTS=ON ch $targets
+scripts/build.sh --packages "build test" -DMASE_TESTS=ON -DMASE_INSTRUCTION_SETS=all ch $targets
 ctest --test-dir build/release -R "^($names)/" --output-on-failure -j "$(nproc)"

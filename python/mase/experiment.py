@@ -32,6 +32,8 @@ def open_experiment(model: Any, dataset: Any, options: Mapping[str, Any], *, con
                     command: str = "") -> "_native.Experiment":
     """The native experiment, not yet prepared. A graph and arrays are taken as they lie in memory."""
     given = {key: value for key, value in options.items() if value is not None}
+    if hasattr(dataset, "columns") and hasattr(dataset, "iloc"):
+        dataset = _split_frame(dataset, given)
     held = model if isinstance(model, Graph) else None
     arrays = _Arrays(dataset) if isinstance(dataset, tuple) else None
     if held is not None and "load" in given:
@@ -51,6 +53,27 @@ def open_experiment(model: Any, dataset: Any, options: Mapping[str, Any], *, con
     if arrays is not None:
         experiment.set_arrays(arrays.x, arrays.y, arrays.labels, as_test)
     return experiment
+
+
+def _split_frame(frame: Any, given: dict) -> tuple:
+    """A DataFrame as the pair (x, y): `target` names the column that is y."""
+    names = [str(name) for name in frame.columns]
+    target = given.pop("target", None)
+    if target is None:
+        raise _native.Error("target: is missing; name the column of the DataFrame that is to be predicted, or give a pair (x, y)")
+    if str(target) not in names:
+        import difflib
+
+        near = difflib.get_close_matches(str(target), names, 1)
+        remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names[:20])}"
+        raise _native.Error(f"target: the DataFrame has no column {str(target)!r}; {remedy}")
+    at = names.index(str(target))
+    x = frame.iloc[:, [i for i in range(len(names)) if i != at]]
+    words = [str(name) for name, kind in zip(x.columns, x.dtypes) if getattr(kind, "kind", "O") not in "iufb"]
+    if words:
+        raise _native.Error(f"dataset: columns without numbers: {', '.join(words[:10])}; write the DataFrame to a table "
+                            "(frame.to_csv('rows.csv', index=False)), whose words become categories, or drop them")
+    return x, frame.iloc[:, at]
 
 
 class _Arrays:
@@ -84,8 +107,8 @@ def train(model: Any = None, dataset: Any = None, *, config: Optional[PathLike] 
           **options: Any) -> TrainResult:
     """Trains a network on a data set, as `ch train` does.
 
-    `model` is a name, a path or a Graph; `dataset` a name, a path, or arrays (x, y). `passes` are
-    those of a configuration's [passes] table, run before training (quantisation-aware training).
+    `model` is a name, a path or a Graph; `dataset` a name, a path, arrays (x, y), or a DataFrame with the name of its
+    column `target`. `passes` are those of a configuration's [passes] table, run before training (quantisation-aware training).
     With `save` a run folder is written, as `ch train` writes it, and Ctrl-C leaves one that
     `mase.train(resume=run.folder)` and `ch train --resume` continue; only max_epochs, max_steps, threads and
     how often checkpoints are written may then be given anew. `on_epoch` gets each epoch's
@@ -125,7 +148,7 @@ def test(model: Any = None, dataset: Any = None, *, split: str = _Default("test"
     """
     if not isinstance(split, str):
         raise _native.Error(f"split: expected train, validation, test or all, got {split!r}")
-    whole = isinstance(dataset, tuple) and (isinstance(split, _Default) or split == "all")
+    whole = (isinstance(dataset, tuple) or hasattr(dataset, "iloc")) and (isinstance(split, _Default) or split == "all")
     split = {"val": "validation"}.get(split, "test" if whole else str(split))
     options = dict(options, **({"load": path_text(load)} if load is not None else {}))
     with display(progress) as shown:

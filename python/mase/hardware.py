@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, Dict, List, Optional, Union
 
 from mase import _native
@@ -17,6 +18,9 @@ class Estimate:
     def __init__(self, facts: dict):
         self._facts: Dict[str, Any] = facts
         self.luts: float = facts["luts"]
+        self.luts_error: Optional[float] = facts.get("luts_error")  # how far such estimates were from Yosys
+        self.method: str = facts.get("from", "")  # what was estimated
+        self.notes: List[str] = facts.get("notes", [])  # how the network was changed to have exact integers
         self.levels: Optional[float] = facts.get("levels")  # None: the style's depth is not known
         self.delay_ns: Optional[float] = facts.get("delay_ns")
         self.registers: int = facts["registers"]
@@ -39,12 +43,20 @@ class Estimate:
                      [[l["name"], f"{l['luts']:.0f}", f"{l.get('levels') or 0:.0f}", l["adders"]] for l in self.layers])
 
 
+def _told(facts: dict) -> dict:
+    """The facts, when what the library has to say of the network has been said."""
+    for note in facts.get("notes", []):
+        warnings.warn(note, stacklevel=3)
+    return facts
+
+
 def estimate(graph: Graph, **options: Any) -> Estimate:
-    """What a quantised graph costs in hardware, from its optimised integer graph.
+    """What a quantised graph costs in hardware, as `ch estimate` has it: batch norms behind rounded layers are folded and learned
+    steps become numbers, with a warning; the integer graph is optimised, or counted where it is too large to unroll.
 
     Options: style, levels (of logic between registers), argmax, effort, seed.
     """
-    return Estimate(_native.estimate(graph._native, options))
+    return Estimate(_told(_native.estimate(graph._native, options)))
 
 
 class Design(Record):
@@ -59,6 +71,7 @@ class Design(Record):
     proved: bool
     latency: int  # clock cycles; 0: no clock
     trace: List[dict]
+    notes: List[str]  # how the network was changed to have exact integers
 
     def __init__(self, facts: dict):
         super().__init__(facts)
@@ -86,11 +99,11 @@ def emit(graph: Any, folder: Union[str, "os.PathLike[str]"] = "mase_output/hardw
     import tempfile
 
     if not isinstance(graph, Graph):
-        return Design(_native.emit(path_text(graph), "", options, path_text(folder), prove))
+        return Design(_told(_native.emit(path_text(graph), "", options, path_text(folder), prove)))
     with tempfile.TemporaryDirectory(prefix="mase-") as scratch:
         path = os.path.join(scratch, "graph.mz")
         graph.save(path)
-        return Design(_native.emit(path, graph.name, options, path_text(folder), prove))
+        return Design(_told(_native.emit(path, graph.name, options, path_text(folder), prove)))
 
 
 class Simulation(Record):

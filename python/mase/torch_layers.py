@@ -72,11 +72,12 @@ def layer_class(op: str) -> Type[Any]:
     return found
 
 
-_watching: List[Callable[[str, Dict[str, Any]], None]] = []
+_watching: List[Callable[[str, Dict[str, Any]], Dict[str, Any]]] = []
 
 
-def watch_formats(function: Callable[[str, Dict[str, Any]], None]) -> None:
-    """Calls a function with the format and the config of every quantised layer and function that is made."""
+def watch_formats(function: Callable[[str, Dict[str, Any]], Dict[str, Any]]) -> None:
+    """Calls a function with the format and the config of every quantised layer and function that is made; it gives the config
+    that is taken."""
     _watching.append(function)
 
 
@@ -113,14 +114,15 @@ class QuantizedLayer:
             raise _native.Error(f"{type(self).__name__}: config is missing; give the layer's number formats")
         own = self.__dict__  # torch's __setattr__ would look for modules and parameters in each
         config = for_operands(config, self.mase_op, self.format)
-        own["config"], own["bypass"], own["pruning_masks"] = config, bool(config.get("bypass", False)), None
+        own["bypass"], own["pruning_masks"] = bool(config.get("bypass", False)), None
         own["_kept"] = _Kept()
         own["quantizers"] = {}
         own["x_quantizer"] = own["w_quantizer"] = own["b_quantizer"] = own["out_quantizer"] = None
+        own["config"] = config
         if own["bypass"]:
             return
         for watch in _watching:
-            watch(self.format, config)
+            own["config"] = config = watch(self.format, config)
         flat = dict(config, name=self.format)
         flat.pop("bypass", None)
         made = _native.layer_quantizers(self.mase_op, flat, type(self).__name__)
@@ -336,11 +338,11 @@ class QuantizedFunction:
         if name + _CODE + code in cls._made:  # what is equal is the same, as functions are
             return cls._made[name + _CODE + code]
         self = super().__new__(cls)
+        for watch in _watching:
+            config = watch(format, config)
         self.function, self.op, self.format, self.config = function, op, format, dict(config)
         self.__name__, self.__qualname__, self.__module__ = name, name + _CODE + code, FUNCTIONS
         flat = {key: value for key, value in config.items() if key != "bypass"}
-        for watch in _watching:
-            watch(format, config)
         made = {} if config.get("bypass") else _native.layer_quantizers(op, dict(flat, name=format), name)
         self.quantizers = {operand: Format("", _native_quantizer=q) for operand, q in made.items()}
         self._weight_second = "weight" in op_records()[op]["operands"]

@@ -6,6 +6,7 @@
 
 #include "convert.h"
 #include "mase/base/fields.h"
+#include "mase/hardware/cost/quick_estimate.h"
 #include "mase/hardware/emit/design.h"
 #include "module.h"
 
@@ -37,13 +38,34 @@ Asked read_options(nb::handle given, const std::string& path) {
   return asked;
 }
 
+// What the library has to say of a network before its figures.
+struct Notes {
+  List lines;
+  Observer observer() {
+    Observer seen;
+    seen.log = [this](LogLevel level, const std::string& line) {
+      if (level == LogLevel::warning) lines.push_back(line);
+    };
+    return seen;
+  }
+};
+
 nb::dict estimate_graph(const Graph& graph, nb::handle given) {
   const Asked asked = read_options(given, "estimate");
+  const bool asks_for_design = nb::len(given) > 0;
   Value result;
+  Notes notes;
   {
     nb::gil_scoped_release unlocked;
-    result = to_value(estimate(make_design(lower(graph).graph, asked.design)));
+    HardwareNetwork hardware;
+    hardware.network = graph;
+    make_integers(hardware, notes.observer());
+    const IntegerGraph& lowered = hardware.lowered.graph;
+    result = to_value(!asks_for_design && is_too_large(lowered)
+                          ? quick_estimate(lowered)
+                          : estimate(make_design(lowered, asked.design)));
   }
+  result.dict().set("notes", notes.lines);
   return nb::cast<nb::dict>(from_value(result));
 }
 
@@ -58,9 +80,10 @@ nb::dict emit_file(const std::string& load, const std::string& name, nb::handle 
   spec.rows = options["rows"].as_int();
   spec.seed = static_cast<uint64_t>(options["seed"].as_int());
   Dict facts;
+  Notes notes;
   {
     nb::gil_scoped_release unlocked;
-    HardwareNetwork network = load_hardware_network(spec);
+    HardwareNetwork network = load_hardware_network(spec, notes.observer());
     if (!name.empty()) network.origin = name;
     const Compared compared = compare_with_engine(network, spec);
     const EmitResult result = emit_hardware(network, compared, asked.design, folder, prove);
@@ -80,7 +103,8 @@ nb::dict emit_file(const std::string& load, const std::string& name, nb::handle 
                  {"proved", result.proof.has_value() && result.proof->fault.empty()},
                  {"latency", result.design.emitted.latency},
                  {"trace", trace},
-                 {"estimate", to_value(estimate(result.design))}};
+                 {"estimate", to_value(estimate(result.design))},
+                 {"notes", notes.lines}};
   }
   return nb::cast<nb::dict>(from_value(facts));
 }

@@ -3,7 +3,26 @@
 // mase and chop, written in Python, are what people use.
 #include "module.h"
 
+#include <csignal>
+
+#include "mase/base/cut_files.h"
+
 namespace {
+
+// Who is asked about bus errors that are not those of a file of ours that was cut.
+struct sigaction bus_errors_before {};
+
+void on_bus_error(int number, siginfo_t* info, void*) {
+  // On return the access is tried again: it finds zeros, or that handler.
+  if (!mase::fill_cut_page(info->si_addr)) ::sigaction(number, &bus_errors_before, nullptr);
+}
+
+void survive_cut_files() {
+  struct sigaction action {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigaction(SIGBUS, &action, &bus_errors_before);
+}
 
 // A second import in the same interpreter (somebody cleared sys.modules) gets what the first one
 // made: types cannot be registered twice.
@@ -23,6 +42,7 @@ bool imported_before(nanobind::module_& module) {
 #define PyInit__native init_native
 NB_MODULE(_native, module) {
   if (imported_before(module)) return;
+  survive_cut_files();
   nanobind::set_leak_warnings(false);  // layers live as long as torch keeps their modules
   module.doc() = "The library libmase; use the packages mase and chop.";
   module.attr("__version__") = MASE_VERSION;

@@ -5,7 +5,7 @@
 #include "mase/base/value.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::address_test {
 namespace {
 
 TEST(Address, NoPasswordIsLeft) {
@@ -45,4 +45,4 @@ TEST(Address, EveryTextOfARecord) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::address_test

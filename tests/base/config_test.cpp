@@ -4,7 +4,7 @@
 #include "mase/base/schema.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::config_test {
 namespace {
 
 const Schema schema = {{
@@ -148,4 +148,4 @@ TEST(Hostile, DeepNestingIsAnError) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::config_test

@@ -7,7 +7,7 @@
 #include "mase/ir/evaluate.h"
 #include "mase/models/model.h"
 
-namespace mase {
+namespace mase::error_test {
 namespace {
 
 TEST(InternalError, IsThrownByAFailedCheckAndNamesThePlace) {
@@ -53,4 +53,4 @@ TEST(Error, SaysPlaceCauseAndRemedyOnOneLine) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::error_test

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace mase {
+namespace mase::figure_test {
 namespace {
 
 TEST(Figure, SharesOfRowsAreRoundedAlikeAsFloatsAndDoubles) {
@@ -32,4 +32,4 @@ TEST(Figure, LargeNumbersKeepTheirDigits) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::figure_test

@@ -11,10 +11,11 @@
 #include <cstring>
 #include <filesystem>
 
+#include "mase/base/cut_files.h"
 #include "mase/base/error.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::file_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -134,6 +135,36 @@ TEST(File, WhatWasReadStaysWhenTheFileIsCut) {
   }
 }
 
+// As the Python package does it: what is gone is zeros, and the reader is told.
+void fill(int number, siginfo_t* info, void*) {
+  if (!fill_cut_page(info->si_addr)) std::signal(number, SIG_DFL);
+}
+
+TEST(File, AMapThatIsCutIsAnErrorForWhoeverLivesOn) {
+  const std::string path = test::temporary_folder() + "/gone";
+  write_file_atomically(path, std::string(1 << 20, 'x'));
+  const auto file = MappedFile::open(path, 0);
+  struct sigaction action {
+  }, before{};
+  action.sa_sigaction = fill;
+  action.sa_flags = SA_SIGINFO;
+  ASSERT_EQ(::sigaction(SIGBUS, &action, &before), 0);
+  throw_if_cut();  // nothing yet
+  ASSERT_EQ(::truncate(path.c_str(), 10), 0);
+  volatile const std::byte* bytes = file->bytes().data();
+  EXPECT_EQ(bytes[(1 << 20) - 1], std::byte{0});
+  EXPECT_EQ(bytes[1 << 19], std::byte{0});
+  ASSERT_EQ(::sigaction(SIGBUS, &before, nullptr), 0);
+  try {
+    throw_if_cut();
+    FAIL() << "nothing was told";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.place(), path);
+    EXPECT_NE(error.cause().find("became shorter"), std::string::npos);
+  }
+  throw_if_cut();  // told once
+}
+
 TEST(File, MapsSeeTheContent) {
   const std::string path = test::temporary_folder() + "/map";
   test::write(path, "abc");
@@ -164,4 +195,4 @@ TEST(File, DirectoriesAreMadeOnce) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::file_test

@@ -8,7 +8,7 @@
 
 #include "mase/base/error.h"
 
-namespace mase {
+namespace mase::late_library_test {
 namespace {
 
 TEST(LateLibrary, GivesFunctions) {
@@ -33,4 +33,4 @@ TEST(LateLibrary, SaysWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::late_library_test

@@ -6,7 +6,7 @@
 
 #include "support/support.h"
 
-namespace mase {
+namespace mase::memory_test {
 namespace {
 
 std::string system_with(const std::vector<std::pair<std::string, std::string>>& files) {
@@ -72,4 +72,4 @@ TEST(Memory, TheLeastThatAGroupLeaves) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::memory_test

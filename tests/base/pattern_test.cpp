@@ -5,7 +5,7 @@
 #include "mase/base/error.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::pattern_test {
 namespace {
 
 TEST(Pattern, MatchesTheWhole) {
@@ -36,4 +36,4 @@ TEST(Pattern, NeverTakesLong) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::pattern_test

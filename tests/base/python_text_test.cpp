@@ -8,7 +8,7 @@
 #include "mase/base/value.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::python_text_test {
 namespace {
 
 Value random_value(Random& random, int depth) {
@@ -71,4 +71,4 @@ TEST(TensorText, IsPyTorchs) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::python_text_test

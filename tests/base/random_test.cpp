@@ -8,7 +8,7 @@
 
 #include "support/support.h"
 
-namespace mase {
+namespace mase::random_test {
 namespace {
 
 using Words = std::array<uint32_t, 4>;
@@ -87,4 +87,4 @@ TEST(Random, PermutationsHoldEveryNumberOnce) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::random_test

@@ -11,7 +11,7 @@
 
 #include "support/support.h"
 
-namespace mase {
+namespace mase::temporary_folder_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -57,4 +57,4 @@ TEST(TemporaryFolder, CleansUpAfterTheKilled) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::temporary_folder_test

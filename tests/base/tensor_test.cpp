@@ -8,7 +8,7 @@
 
 #include "support/support.h"
 
-namespace mase {
+namespace mase::tensor_test {
 namespace {
 
 TEST(Tensor, CopiesShareMemoryUntilWritten) {
@@ -113,4 +113,4 @@ TEST(AlignedBytes, AreZeroAndAligned) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::tensor_test

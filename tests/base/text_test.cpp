@@ -6,7 +6,7 @@
 #include "mase/base/table.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::text_test {
 namespace {
 
 TEST(Text, NearestNames) {
@@ -84,4 +84,4 @@ TEST(Registry, NamesAliasesAndOrder) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::text_test

@@ -4,7 +4,7 @@
 #include "mase/base/schema.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::value_test {
 namespace {
 
 TEST(Toml, KeepsFileOrderAndPositions) {
@@ -62,4 +62,4 @@ TEST(Python, PrintsDictsAsPprintDoes) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::value_test

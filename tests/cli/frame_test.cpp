@@ -7,7 +7,7 @@
 
 #include "support/support.h"
 
-namespace mase {
+namespace mase::frame_test {
 namespace {
 
 using test::ch;
@@ -119,4 +119,4 @@ TEST(Frame, ReferenceNamesEverything) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::frame_test

@@ -9,7 +9,7 @@
 #include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::train_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -574,4 +574,4 @@ TEST_F(Trained, TheBackwardPassMayBeQuantised) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::train_test

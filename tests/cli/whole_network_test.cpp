@@ -10,7 +10,7 @@
 #include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::whole_network_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -445,4 +445,4 @@ TEST_F(WholeNetwork, SweepsGoOverSeedsAndPasses) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::whole_network_test

@@ -8,7 +8,7 @@
 #include "mase/data/prepare.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::dataset_test {
 namespace {
 
 DatasetOptions small() {
@@ -128,4 +128,4 @@ TEST(Preprocessing, RefusesNumbersThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::dataset_test

@@ -19,7 +19,7 @@
 #include "mase/data/digest.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::download_test {
 namespace {
 
 struct Behaviour {
@@ -277,4 +277,4 @@ TEST(Download, IsWhatChDataFetchDoes) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::download_test

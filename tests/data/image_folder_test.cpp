@@ -7,7 +7,7 @@
 #include "mase/data/images.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::image_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -187,4 +187,4 @@ TEST(Augmentation, MovesAndTurns) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::image_folder_test

@@ -7,7 +7,7 @@
 
 #include "support/support.h"
 
-namespace mase {
+namespace mase::images_test {
 namespace {
 
 std::string big_endian(uint32_t value) {
@@ -122,4 +122,4 @@ TEST(Images, CifarKeepsItsPlanes) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::images_test

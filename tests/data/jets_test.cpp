@@ -17,7 +17,7 @@
 #include "support/support.h"
 #include "support/table_files.h"
 
-namespace mase {
+namespace mase::jets_test {
 namespace {
 
 const std::string original_name =
@@ -252,4 +252,4 @@ TEST(Jets, NearlyAMillionRowsAreReadFastAndSmall) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::jets_test

@@ -10,7 +10,7 @@
 #include "mase/data/substructure.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::jsc_sim_test {
 namespace {
 
 // The definitions, written out for particles that grooming leaves alone.
@@ -118,4 +118,4 @@ TEST(Simulation, HasThePhysics) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::jsc_sim_test

@@ -6,7 +6,7 @@
 #include "mase/data/digest.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::legacy_random_test {
 namespace {
 
 std::string digest_of(const std::vector<uint32_t>& rows) {
@@ -42,4 +42,4 @@ TEST(NumpyPermutation, HandlesTheSmallestSizes) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::legacy_random_test

@@ -12,7 +12,7 @@
 #include "support/support.h"
 #include "support/table_files.h"
 
-namespace mase {
+namespace mase::table_test {
 namespace {
 
 std::string people(int rows) {
@@ -223,4 +223,4 @@ TEST(RowHash, TreatsRowsAsPandasDoes) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::table_test

@@ -14,7 +14,7 @@
 #include "mase/text/tokenizer.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::text_data_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -266,4 +266,4 @@ TEST(Sentences, PackedRowsAreIdsMasksAndKinds) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::text_data_test

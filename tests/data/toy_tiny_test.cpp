@@ -3,7 +3,7 @@
 #include "mase/data/dataset.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::toy_tiny_test {
 namespace {
 
 TEST(ToyTiny, IsNumPysDraw) {
@@ -24,4 +24,4 @@ TEST(ToyTiny, IsNumPysDraw) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::toy_tiny_test

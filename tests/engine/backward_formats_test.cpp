@@ -11,7 +11,7 @@
 #include "support/random_tensor.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::backward_formats_test {
 namespace {
 
 using test::random_tensor;
@@ -192,4 +192,4 @@ TEST(BackwardFormats, BlocksAreRefusedWhenTheyArePlanned) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::backward_formats_test

@@ -11,7 +11,7 @@
 #include "engine/layers.h"
 #include "mase/engine/kernels/depthwise.h"
 
-namespace mase {
+namespace mase::convolution_bands_test {
 namespace {
 
 float hostile_number(Random& random) {
@@ -199,4 +199,4 @@ TEST(ConvolutionBands, LeaveSmallOnesAndTrainingAlone) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::convolution_bands_test

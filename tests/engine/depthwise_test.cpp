@@ -10,7 +10,7 @@
 #include "engine/instruction_sets.h"
 #include "engine/layers.h"
 
-namespace mase {
+namespace mase::depthwise_test {
 namespace {
 
 struct Axis {
@@ -149,4 +149,4 @@ TEST(Depthwise, IsTakenByTheLayersOfANetwork) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::depthwise_test

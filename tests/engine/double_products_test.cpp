@@ -11,7 +11,7 @@
 #include "mase/base/random.h"
 #include "mase/engine/kernels/double_products.h"
 
-namespace mase::kernels {
+namespace mase::kernels::double_products_test {
 namespace {
 
 void compare_with_plain_loops() {
@@ -76,4 +76,4 @@ void compare_with_plain_loops() {
 TEST(DoubleProducts, AreThoseOfPlainLoops) { with_every_instruction_set(compare_with_plain_loops); }
 
 }  // namespace
-}  // namespace mase::kernels
+}  // namespace mase::kernels::double_products_test

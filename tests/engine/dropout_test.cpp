@@ -11,7 +11,7 @@
 #include "support/random_tensor.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::dropout_test {
 namespace {
 
 constexpr int64_t width = 5, samples = 23;
@@ -102,4 +102,4 @@ TEST(Dropout, IsTheMaskThatItsDrawsAre) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::dropout_test

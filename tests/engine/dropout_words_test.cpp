@@ -7,7 +7,7 @@
 #include "mase/engine/kernels/dropout.h"
 #include "support/support.h"
 
-namespace mase::kernels {
+namespace mase::kernels::dropout_words_test {
 namespace {
 
 TEST(DropoutWords, AreThoseOfPhilox) {
@@ -47,4 +47,4 @@ TEST(DropoutWords, DropAsThePlainLoopDoes) {
 }
 
 }  // namespace
-}  // namespace mase::kernels
+}  // namespace mase::kernels::dropout_words_test

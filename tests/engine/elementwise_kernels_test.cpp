@@ -9,7 +9,7 @@
 #include "engine/kernel_rows.h"
 #include "mase/engine/kernels/kernels.h"
 
-namespace mase::kernels {
+namespace mase::kernels::elementwise_kernels_test {
 namespace {
 
 // Every function of one number over its whole range, borders of the fitted pieces included.
@@ -108,4 +108,4 @@ TEST(Kernels, ElementwiseMatchesReferenceOnHostileValues) {
 }
 
 }  // namespace
-}  // namespace mase::kernels
+}  // namespace mase::kernels::elementwise_kernels_test

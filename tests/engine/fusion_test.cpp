@@ -12,7 +12,7 @@
 #include "mase/train/loss.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::fusion_test {
 namespace {
 
 std::vector<std::filesystem::path> cases() {
@@ -60,4 +60,4 @@ TEST(Fusion, EveryRuleHasAnExample) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::fusion_test

@@ -11,7 +11,7 @@
 #include "mase/train/loss.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::golden_test {
 namespace {
 
 std::map<std::string, Tensor> golden(const std::string& name) {
@@ -131,4 +131,4 @@ INSTANTIATE_TEST_SUITE_P(All, Trajectory,
                          });
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::golden_test

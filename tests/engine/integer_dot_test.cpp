@@ -13,7 +13,7 @@
 #include "mase/engine/kernels/integer_rows.h"
 #include "support/support.h"
 
-namespace mase::kernels {
+namespace mase::kernels::integer_dot_test {
 namespace {
 
 int64_t draw(Random& random, int64_t low, int64_t high) {
@@ -152,4 +152,4 @@ TEST(IntegerRows, MatchesItsReference) {
 }
 
 }  // namespace
-}  // namespace mase::kernels
+}  // namespace mase::kernels::integer_dot_test

@@ -13,7 +13,7 @@
 #include "support/random_tensor.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::integer_product_test {
 namespace {
 
 struct Layer {
@@ -132,4 +132,4 @@ TEST(IntegerProduct, SumsBeyondFloat32AreComputedInFloat32) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::integer_product_test

@@ -19,7 +19,7 @@
 #include "mase/base/tensor.h"
 #include "mase/engine/kernels/optimizer.h"
 
-namespace mase::kernels {
+namespace mase::kernels::kernels_test {
 namespace {
 
 // With hostile values single precision may overflow where the reference's double does not: only
@@ -502,4 +502,4 @@ TEST(Kernels, OptimisersMatchReference) {
 }
 
 }  // namespace
-}  // namespace mase::kernels
+}  // namespace mase::kernels::kernels_test

@@ -8,7 +8,7 @@
 #include "mase/base/random.h"
 #include "support/support.h"
 
-namespace mase::kernels {
+namespace mase::kernels::lane_products_test {
 namespace {
 
 TEST(LaneProducts, MatchTheirReference) {
@@ -55,4 +55,4 @@ TEST(LaneProducts, MatchTheirReference) {
 }
 
 }  // namespace
-}  // namespace mase::kernels
+}  // namespace mase::kernels::lane_products_test

@@ -12,7 +12,7 @@
 #include "mase/models/model.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::lanes_test {
 namespace {
 
 // Norms of few, nearly equal features magnify rounding by up to 1 / sqrt(eps): what is compared
@@ -339,4 +339,4 @@ void shifted_matches_its_reference() {
 TEST(Shifted, MatchesItsReference) { with_every_instruction_set(shifted_matches_its_reference); }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::lanes_test

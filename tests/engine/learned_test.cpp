@@ -18,7 +18,7 @@
 #include "support/random_tensor.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::learned_test {
 namespace {
 
 using test::random_tensor;
@@ -421,4 +421,4 @@ TEST(Learned, VectorGradientsEqualTheReference) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::learned_test

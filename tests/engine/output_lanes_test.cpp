@@ -10,7 +10,7 @@
 #include "mase/engine/kernels/kernels.h"
 #include "support/support.h"
 
-namespace mase::kernels {
+namespace mase::kernels::output_lanes_test {
 namespace {
 
 std::vector<float> numbers(Random& random, int64_t count, bool hostile = false) {
@@ -64,4 +64,4 @@ TEST(OutputLanes, HaveTheBitsOfSumsAlongTheRows) {
 }
 
 }  // namespace
-}  // namespace mase::kernels
+}  // namespace mase::kernels::output_lanes_test

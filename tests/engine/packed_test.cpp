@@ -16,7 +16,7 @@
 #include "mase/run/network.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::packed_test {
 namespace {
 
 struct Blocks {
@@ -182,4 +182,4 @@ TEST(Packed, WhoeverAsksForFloatsGetsThemAndWritesLeaveTheBlocksAlone) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::packed_test

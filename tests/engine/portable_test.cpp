@@ -7,7 +7,7 @@
 #include "mase/engine/kernels/integer_dot.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::portable_test {
 namespace {
 
 TEST(Portable, StaysChosen) {
@@ -26,4 +26,4 @@ TEST(Portable, StaysChosen) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::portable_test

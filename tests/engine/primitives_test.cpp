@@ -8,7 +8,7 @@
 #include "mase/engine/trial.h"
 #include "support/support.h"
 
-namespace mase::engine {
+namespace mase::engine::primitives_test {
 namespace {
 
 constexpr uint64_t rounds = 40;
@@ -100,4 +100,4 @@ INSTANTIATE_TEST_SUITE_P(All, EveryPrimitive,
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace mase::engine
+}  // namespace mase::engine::primitives_test

@@ -16,7 +16,7 @@
 #include "support/counted_memory.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::program_test {
 namespace {
 
 class RandomGraph {
@@ -573,4 +573,4 @@ TEST(Program, RowsAtOnceFitIntoMemory) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::program_test

@@ -10,7 +10,7 @@
 #include "mase/train/loss.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::quantized_test {
 namespace {
 
 Quantization integer_quantization(int64_t width, int64_t frac) {
@@ -65,4 +65,4 @@ TEST(Quantized, InferenceMatchesOracle) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::quantized_test

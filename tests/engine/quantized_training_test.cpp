@@ -14,7 +14,7 @@
 #include "support/random_tensor.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::quantized_training_test {
 namespace {
 
 using test::random_tensor;
@@ -201,7 +201,7 @@ TEST(QuantizedTraining, GradientsAreFiniteInEveryFormat) {
     for (const Value& config : configs) {
       const QuantizerPtr q = make_quantizer(record->name, config);
       std::vector<float> got = ones;
-      if (q->gradient) {
+      if (q->has_gradient()) {
         ++clipped;
         q->gradient(x.data(), ones.data(), got.data(), shape);
         EXPECT_TRUE(config["ste"].is_string() || record->name.find("binary") != std::string::npos)
@@ -368,4 +368,4 @@ TEST(QuantizedTraining, WideFormatsBackwardChangeLittle) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::quantized_training_test

@@ -6,7 +6,7 @@
 #include "engine/against_reference.h"
 #include "mase/ir/value_type.h"
 
-namespace mase {
+namespace mase::values_test {
 namespace {
 
 Argument at(NodeId id) { return Argument::node(id); }
@@ -198,4 +198,4 @@ TEST(Values, LargeWholeNumbersAreRefused) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::values_test

@@ -8,7 +8,7 @@
 #include "mase/engine/kernels/shifted.h"
 #include "mase/engine/kernels/winograd_rows.h"
 
-namespace mase {
+namespace mase::winograd_test {
 namespace {
 
 std::vector<float> numbers(Random& random, int64_t count) {
@@ -182,4 +182,4 @@ TEST_P(WinogradThreads, DoNotChangeBits) {
 INSTANTIATE_TEST_SUITE_P(Kernels, WinogradThreads, testing::Values(3, 5));
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::winograd_test

@@ -9,7 +9,7 @@
 #include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::command_test {
 namespace {
 
 std::map<std::string, Tensor> tensors_of(const std::string& path) {
@@ -203,4 +203,4 @@ TEST(FormatCommand, SweepsANetworkOverAllFormats) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::command_test

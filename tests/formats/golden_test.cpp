@@ -8,7 +8,7 @@
 #include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::golden_test {
 namespace {
 
 std::map<std::string, Tensor> tensors_of(const std::string& path) {
@@ -64,4 +64,4 @@ INSTANTIATE_TEST_SUITE_P(Files, Golden, ::testing::Values("quantizers", "mx"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::golden_test

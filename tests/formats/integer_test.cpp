@@ -5,7 +5,7 @@
 #include "mase/formats/format.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::integer_test {
 namespace {
 
 float round_one(const Quantizer& q, float x) {
@@ -61,7 +61,7 @@ TEST(Integer, StochasticRoundingIsUnbiasedAndRepeatable) {
   double sum = 0;
   for (const float v : a) sum += v;
   EXPECT_NEAR(sum / 100000, 2.25, 0.006);
-  q->quantize_drawn(x.data(), b.data(), {100000}, 1);
+  q->quantize(x.data(), b.data(), {100000}, 1);
   EXPECT_NE(a, b);
 }
 
@@ -76,4 +76,4 @@ TEST(Integer, WidthFromOneTo64) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::integer_test

@@ -14,7 +14,7 @@
 #include "mase/formats/kernels/codes.h"
 #include "mase/formats/packing.h"
 
-namespace mase {
+namespace mase::kernels_test {
 namespace {
 
 using test::FormatCase;
@@ -256,4 +256,4 @@ TEST(Formats, HalfAndBfloat16AreTheStandardConversions) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::kernels_test

@@ -6,7 +6,7 @@
 #include "formats/every_format.h"
 #include "mase/io/networks/checkpoint.h"
 
-namespace mase {
+namespace mase::layers_test {
 namespace {
 
 std::string toml(const Value& value) { return to_json(value, -1); }
@@ -55,4 +55,4 @@ TEST(FormatsInLayers, TransformAndTestTakeEveryOne) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::layers_test

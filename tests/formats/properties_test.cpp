@@ -10,7 +10,7 @@
 #include "mase/base/random.h"
 #include "mase/formats/packing.h"
 
-namespace mase {
+namespace mase::properties_test {
 namespace {
 
 using test::FormatCase;
@@ -346,4 +346,4 @@ TEST(Formats, LimitsOfTheNamedOnes) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::properties_test

@@ -10,7 +10,7 @@
 #include "mase/train/loss.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::straight_through_test {
 namespace {
 
 // A batch of eight rows, two of them empty: the mean over the batch is then an exact factor.
@@ -142,4 +142,4 @@ TEST(StraightThrough, ClippedGradientIsZeroOutsideTheRange) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::straight_through_test

@@ -10,7 +10,7 @@
 #include "mase/hardware/tools/tool.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::axi_stream_test {
 namespace {
 
 // Reads the rows of vectors.hex; `late` puts the other side's tlast one beat later.
@@ -91,4 +91,4 @@ TEST(axi_stream, rows_come_through_and_frames_are_watched) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::axi_stream_test

@@ -17,7 +17,7 @@
 #include "mase/hardware/graph/interpreter.h"
 #include "mase/hardware/tools/tool.h"
 
-namespace mase::test {
+namespace mase::test::carry_test {
 namespace {
 
 // What a plan says, bit by bit, for one set of operands.
@@ -265,4 +265,4 @@ TEST(carry, targets_are_refused_where_they_mean_nothing) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::carry_test

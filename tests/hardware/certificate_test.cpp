@@ -17,7 +17,7 @@
 #include "mase/hardware/tools/tool.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::certificate_test {
 namespace {
 
 using testing::HasSubstr;
@@ -126,4 +126,4 @@ TEST(certificate, faults_are_of_every_kind_and_the_same_for_a_seed) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::certificate_test

@@ -14,7 +14,7 @@
 #include "mase/hardware/tools/tool.h"
 #include "mase/run/hardware/hardware.h"
 
-namespace mase::test {
+namespace mase::test::claims_test {
 namespace {
 
 using testing::HasSubstr;
@@ -238,4 +238,4 @@ TEST(claims, a_manifest_says_what_was_done) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::claims_test

@@ -11,7 +11,7 @@
 #include "mase/hardware/optimize/cmvm_decomposition.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::cmvm_test {
 namespace {
 
 CmvmProblem matrix(const std::string& name) {
@@ -131,4 +131,4 @@ TEST(cmvm, bad_files_are_errors) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::cmvm_test

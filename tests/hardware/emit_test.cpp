@@ -14,7 +14,7 @@
 #include "mase/hardware/optimize/pipeline.h"
 #include "mase/hardware/tools/tool.h"
 
-namespace mase::test {
+namespace mase::test::emit_test {
 namespace {
 
 struct Emitted {
@@ -278,4 +278,4 @@ TEST(emit, the_cpp_header_is_the_same_function_and_sees_faults) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::emit_test

@@ -19,7 +19,7 @@
 #include "mase/models/sequential.h"
 #include "mase/run/hardware/hardware.h"
 
-namespace mase::test {
+namespace mase::test::equality_test {
 namespace {
 
 bool long_tests() { return std::getenv("MASE_LONG_TESTS") != nullptr; }
@@ -201,4 +201,4 @@ TEST(fixtures, every_row_in_cpp_and_verilog) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::equality_test

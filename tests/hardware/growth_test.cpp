@@ -10,7 +10,7 @@
 #include "mase/hardware/lower/lower_linear.h"
 #include "support/counted_memory.h"
 
-namespace mase::test {
+namespace mase::test::growth_test {
 namespace {
 
 constexpr size_t width = 512;
@@ -55,4 +55,4 @@ TEST(growth, memory_is_linear_in_weights) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::growth_test

@@ -15,7 +15,7 @@
 #include "mase/hardware/verify/token_flow.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::handshake_test {
 namespace {
 
 using testing::HasSubstr;
@@ -130,4 +130,4 @@ TEST(handshake, a_skip_that_is_too_short_stops_and_is_refused) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::handshake_test

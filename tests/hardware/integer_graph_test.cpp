@@ -13,7 +13,7 @@
 #include "mase/hardware/graph/linear_form.h"
 #include "mase/hardware/optimize/optimize.h"
 
-namespace mase::test {
+namespace mase::test::integer_graph_test {
 namespace {
 
 // Codes of the outputs at the fixture's common binary point.
@@ -210,4 +210,4 @@ TEST(interpreter, refuses_codes_outside) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::integer_graph_test

@@ -16,7 +16,7 @@
 #include "mase/models/sequential.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::join_tables_test {
 namespace {
 
 Graph narrow_tables() {
@@ -141,4 +141,4 @@ TEST(weightless_lowering, tables_of_what_are_no_bits_are_refused) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::join_tables_test

@@ -15,7 +15,7 @@
 #include "mase/passes/pass.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::lower_graph_test {
 namespace {
 
 Graph quantised(const std::string& model, const std::string& table, bool fuse = true) {
@@ -173,4 +173,4 @@ TEST(lower_graph, networks_that_came_quantised_can_do_what_the_refusal_says) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::lower_graph_test

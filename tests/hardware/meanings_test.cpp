@@ -7,7 +7,7 @@
 #include "mase/hardware/graph/integer_graph.h"
 #include "mase/hardware/verify/meanings.h"
 
-namespace mase::test {
+namespace mase::test::meanings_test {
 namespace {
 
 IntegerRange drawn_range(int most_bits) {
@@ -135,4 +135,4 @@ TEST(decision_diagram, equal_functions_are_equal_and_examples_hold) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::meanings_test

@@ -11,7 +11,7 @@
 #include "mase/hardware/emit/design.h"
 #include "mase/hardware/tools/tool.h"
 
-namespace mase::test {
+namespace mase::test::neuron_tables_test {
 namespace {
 
 // Two layers of sums over a few values each, rounded to a few bits, some with signs.
@@ -134,4 +134,4 @@ TEST(neuron_tables, the_style_simulates_and_is_proved) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::neuron_tables_test

@@ -8,7 +8,7 @@
 
 #include "hardware/fixtures.h"
 
-namespace mase::test {
+namespace mase::test::overflow_test {
 namespace {
 
 LoweredNetwork lowered_from(IntegerBuilder& builder, IntegerId value, const IntegerRange& format) {
@@ -114,4 +114,4 @@ TEST(overflow, every_example_wraps_by_the_plain_interpreter) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::overflow_test

@@ -10,7 +10,7 @@
 #include "mase/hardware/optimize/min_cut.h"
 #include "mase/hardware/optimize/optimize.h"
 
-namespace mase::test {
+namespace mase::test::pipeline_test {
 namespace {
 
 int64_t register_bits(const IntegerGraph& graph) { return cost_of(graph).registers; }
@@ -141,4 +141,4 @@ RC_GTEST_PROP(min_cut_property, no_other_cut_is_cheaper, ()) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::pipeline_test

@@ -17,7 +17,7 @@
 #include "mase/passes/pass.h"
 #include "mase/run/hardware/hardware.h"
 
-namespace mase::test {
+namespace mase::test::rounding_grid_test {
 namespace {
 
 struct GridFormat {
@@ -201,4 +201,4 @@ TEST(rounding_grid, the_engine_and_the_integers_of_a_network_agree_on_every_code
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::rounding_grid_test

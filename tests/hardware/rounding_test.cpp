@@ -14,7 +14,7 @@
 #include "mase/hardware/optimize/optimize.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::rounding_test {
 namespace {
 
 struct Case {
@@ -166,4 +166,4 @@ TEST(rounding, what_has_no_integers_is_refused) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::rounding_test

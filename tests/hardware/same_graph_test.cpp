@@ -14,7 +14,7 @@
 #include "mase/hardware/tools/tool.h"
 #include "mase/hardware/verify/same_graph.h"
 
-namespace mase::test {
+namespace mase::test::same_graph_test {
 namespace {
 
 using Answer = SameGraph::Answer;
@@ -151,4 +151,4 @@ TEST(same_graph, a_folder_with_a_fault_of_the_optimiser_is_refused) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::same_graph_test

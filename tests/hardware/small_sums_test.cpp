@@ -13,7 +13,7 @@
 #include "mase/hardware/tools/tool.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::small_sums_test {
 namespace {
 
 RC_GTEST_PROP(small_sums_property, a_grouped_product_is_the_same, ()) {
@@ -98,4 +98,4 @@ TEST(small_sums, are_proved_and_a_wrong_entry_is_seen) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::small_sums_test

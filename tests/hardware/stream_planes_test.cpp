@@ -12,7 +12,7 @@
 #include "mase/hardware/tools/tool.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::stream_planes_test {
 namespace {
 
 std::string emitted(const Design& design, const DesignRows& rows) {
@@ -138,4 +138,4 @@ TEST(stream_planes, too_few_cycles_are_refused_with_what_can_be) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::stream_planes_test

@@ -11,7 +11,7 @@
 #include "mase/hardware/tools/tool.h"
 #include "mase/models/sequential.h"
 
-namespace mase::test {
+namespace mase::test::stream_test {
 namespace {
 
 struct Streamed {
@@ -158,4 +158,4 @@ TEST(stream, other_forms_are_refused) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::stream_test

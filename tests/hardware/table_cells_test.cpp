@@ -14,7 +14,7 @@
 #include "mase/hardware/tools/tool.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::table_cells_test {
 namespace {
 
 // Of six to ten bits: drawn entries; entries that few of the bits decide; halves that are constant
@@ -106,4 +106,4 @@ TEST(TableCells, EqualFunctionsAreOne) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::table_cells_test

@@ -15,7 +15,7 @@
 #include "mase/models/sequential.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::table_linear_test {
 namespace {
 
 Graph network(bool rounded) {
@@ -107,4 +107,4 @@ TEST(TableLinear, EdgesEndFlat) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::table_linear_test

@@ -15,7 +15,7 @@
 #include "mase/hardware/tools/tool.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::windows_test {
 namespace {
 
 // Engine = integers on every row; nothing is rounded in between.
@@ -78,4 +78,4 @@ TEST(windows, what_has_no_integers_is_refused_in_a_line) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::windows_test

@@ -141,6 +141,12 @@ def regression(folder, draw):
     mean = sum(given) / n
     same("mae", shown["mae"], sum(map(abs, errors)) / n, 1e-4)
     same("rmse", shown["rmse"], math.sqrt(sum(e * e for e in errors) / n), 1e-4)
+    drawn = shown["predictions"]["outputs"][0]
+    assert len(drawn["true"]) == len(drawn["predicted"]) == 300, "evenly spaced rows"
+    pairs = {round(t, 4): p for t, p in zip(given, got)}
+    for t, p in zip(drawn["true"], drawn["predicted"]):
+        same("a predicted number", p, pairs[round(t, 4)], 1e-4)
+    assert shown["loss_name"] == "mse"
     same("mean squared error as loss", shown["loss"], sum(e * e for e in errors) / n, 1e-4)
     same("r2", shown["r2"], 1 - sum(e * e for e in errors) / sum((g - mean) ** 2 for g in given), 1e-4)
 

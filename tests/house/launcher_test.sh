@@ -11,6 +11,7 @@ tree=$scratch/tree
 mkdir -p "$tree/src" "$tree/cmake" "$tree/scripts"
 cp "$MASE_SOURCE/ch" "$tree/"
 cp "$MASE_SOURCE"/scripts/{build.sh,install_packages.sh} "$tree/scripts/"
+echo 'best=AVX2' >"$tree/scripts/instruction_set.sh"
 echo "build bash" >"$tree/scripts/packages.txt"
 cat >"$tree/CMakeLists.txt" <<'TEXT'
 cmake_minimum_required(VERSION 3.25)
@@ -67,6 +68,18 @@ run
 program three
 run
 [[ $output == three ]] || fail "after the repair"
+
+# A machine that can do more than those it was built for is built for, too; then both run it as it is.
+sets() { grep -h "^MASE_INSTRUCTION_SETS" "$tree/build/release/CMakeCache.txt" | sed 's/.*=//'; }
+[[ $(sets) == "SSE4;AVX2" ]] || fail "instruction sets of the first build: $(sets)"
+echo 'best=AVX3' >"$tree/scripts/instruction_set.sh"
+run
+[[ $output == three && $(sets) == "SSE4;AVX2;AVX3" ]] || fail "another machine: $output $(sets)"
+for best in AVX2 AVX3 SSE4 ""; do
+  echo "best=$best" >"$tree/scripts/instruction_set.sh"
+  run
+  [[ $output == three && ! -s $scratch/err ]] || fail "built for both: $best"
+done
 
 # A copied checkout builds its own sources, though its build folder names the original's.
 cp -a "$tree" "$scratch/copy"

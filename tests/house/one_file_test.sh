@@ -419,8 +419,8 @@ grep -q "^sign_only  *step" "$scratch/info"
 printf 'input = [4]\nseq_blocks = [{type = "Linear", out_features = 3}, {type = "Squareplus"}]\n' \
   >"$scratch/net.toml"
 LD_PRELOAD=$loaded "$MASE_CH" summary "$scratch/net.toml" | grep -q "seq_blocks.1 (Squareplus)"
-if [[ -x $MASE_BUILD/tests/test_ops_gradient ]]; then
-  LD_PRELOAD=$loaded "$MASE_BUILD/tests/test_ops_gradient" --gtest_filter='*EveryOp*' >"$scratch/gradient"
+if [[ -x $MASE_BUILD/tests/test_ops ]]; then
+  LD_PRELOAD=$loaded "$MASE_BUILD/tests/test_ops" --gtest_filter='*EveryOp*' >"$scratch/gradient"
 fi
 # The op with a kernel runs by it, not by its own code, and the sweep over primitives tests it.
 printf 'input = [4]\nseq_blocks = [{type = "Linear", out_features = 3}, {type = "Alternate"}]\n' \
@@ -428,8 +428,8 @@ printf 'input = [4]\nseq_blocks = [{type = "Linear", out_features = 3}, {type = 
 LD_PRELOAD=$fast "$MASE_CH" summary "$scratch/fast.toml" --program >"$scratch/program"
 grep -q "  alternate  .*seq_blocks_1" "$scratch/program"
 ! grep -q "  call  " "$scratch/program"
-if [[ -x $MASE_BUILD/tests/test_engine_primitives ]]; then
-  LD_PRELOAD=$fast "$MASE_BUILD/tests/test_engine_primitives" --gtest_filter='*/alternate' >"$scratch/sweep"
+if [[ -x $MASE_BUILD/tests/test_engine ]]; then
+  LD_PRELOAD=$fast "$MASE_BUILD/tests/test_engine" --gtest_filter='*/alternate' >"$scratch/sweep"
   grep -q "3 tests" "$scratch/sweep"
 fi
 # All three appear in the reference.
@@ -447,8 +447,8 @@ LD_PRELOAD="$loaded $training" "$MASE_CH" train small.toml table.csv --target y 
   --project run >"$scratch/out" 2>&1 || { cat "$scratch/out"; exit 1; }
 head -1 mase_output/run/software/metrics.csv | grep -q "val_loss_epoch,val_largest_error_epoch"
 grep -q "by val_largest_error_epoch" "$scratch/out" || { cat "$scratch/out"; exit 1; }
-if [[ -x $MASE_BUILD/tests/test_train_losses ]]; then  # its gradient is tested by existing
-  LD_PRELOAD="$loaded $training" "$MASE_BUILD/tests/test_train_losses" --gtest_filter='*Gradients*' >"$scratch/losses"
+if [[ -x $MASE_BUILD/tests/test_train ]]; then  # its gradient is tested by existing
+  LD_PRELOAD="$loaded $training" "$MASE_BUILD/tests/test_train" --gtest_filter='*Gradients*' >"$scratch/losses"
 fi
 # The figure is an objective, a runner and a column of the tables by existing.
 LD_PRELOAD=$scratch/figure.so "$MASE_CH" search jsc-tiny jsc-sim --sim-rows 500 --space bits=4,8 --objective accuracy,largest_layer \

@@ -8,7 +8,7 @@
 #include "mase/models/model.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::checkpoint_test {
 namespace {
 
 constexpr const char* networks[] = {"jsc-tiny", "jsc-toy", "jsc-10x", "jsc-toy10x"};
@@ -169,4 +169,4 @@ TEST(Checkpoint, ManySmallTensorsAreReadAgain) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::checkpoint_test

@@ -10,7 +10,7 @@
 #include "mase/io/networks/importer.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::fixed_network_test {
 namespace {
 
 // A network of one layer, 2 -> 1, in a folder of its own.
@@ -128,4 +128,4 @@ TEST(importer, the_command_writes_an_mz_that_others_take) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::fixed_network_test

@@ -14,7 +14,7 @@
 #include "support/gguf_written.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::gguf_test {
 namespace {
 
 TEST(Gguf, BlocksAreThoseOfTheGgufPackageToTheBit) {
@@ -281,4 +281,4 @@ TEST(Gguf, EveryCutAndEveryChangedByteOfAHeadIsToldInOneLine) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::gguf_test

@@ -10,7 +10,7 @@
 #include "mase/io/tables/table_source.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::hdf5_test {
 namespace {
 
 struct Way {
@@ -227,4 +227,4 @@ TEST(Hdf5, NoChangedByteDoesHarm) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::hdf5_test

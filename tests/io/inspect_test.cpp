@@ -4,10 +4,8 @@
 #include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::inspect_test {
 namespace {
-
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 TEST(Inspect, ListsTensorsTotalsAndTheRest) {
   const test::RunResult result = test::ch({"inspect", test::golden_path("torch/jsc-tiny.ckpt")});
@@ -64,4 +62,4 @@ TEST(Inspect, ReadsNumpyFiles) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::inspect_test

@@ -8,7 +8,7 @@
 #include "mase/models/model.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::mz_test {
 namespace {
 
 // jsc-tiny with a quantised layer, a mask, a frozen layer and metadata of every kind.
@@ -229,4 +229,4 @@ TEST(Mz, EveryFormatOfNoKeyComesBack) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::mz_test

@@ -76,8 +76,16 @@ class OnnxCommands(unittest.TestCase):
         scaled = (raw - np.float32(told["offset"])) / np.float32(told["scale"])
         np.save(self.path("scaled.npy"), scaled.astype(np.float32))
         self.ch("predict", best, "--input", "raw.npy", "--output", "ours.npy")
-        self.ch("predict", "net.onnx", "--input", "scaled.npy", "--output", "theirs.npy")
+        self.ch("predict", "net.onnx", "--input", "scaled.npy", "--output", "theirs.npy", "--no-preprocess")
         np.testing.assert_allclose(np.load(self.path("ours.npy")), np.load(self.path("theirs.npy")), atol=1e-5)
+        # We do so ourselves, as with the file that was exported: scaled once, classes by name.
+        ours = self.ch("predict", best, "--input", "raw.npy")
+        self.assertEqual(ours.splitlines()[0], "blue,red")
+        self.assertEqual(self.ch("predict", "net.onnx", "--input", "raw.npy"), ours)
+        self.assertEqual(self.ch("predict", "net.mz", "--input", "raw.npy"), ours)
+        wanted, got = (json.loads(self.ch("test", file, "table.csv", "--target", "kind", "--json", "-")) for file in (best, "net.onnx"))
+        self.assertEqual((wanted["accuracy"], wanted["loss"]), (got["accuracy"], got["loss"]))
+        self.assertNotIn("table.csv", open(self.path("net.onnx"), "rb").read().decode(errors="replace"))
 
     def test_too_few_inputs(self):
         name = "f29_two_inputs_two_outputs"

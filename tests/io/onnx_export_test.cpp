@@ -15,7 +15,7 @@
 #include "mase/models/model.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::onnx_export_test {
 namespace {
 
 Graph read_again(const onnx::Model& model) {
@@ -353,4 +353,4 @@ TEST(OnnxExport, CommandsTakeOnnxFiles) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::onnx_export_test

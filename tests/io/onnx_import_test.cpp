@@ -15,7 +15,7 @@
 #include "mase/ir/evaluate.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::onnx_import_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -210,4 +210,4 @@ TEST(OnnxImport, SavedNetworksGiveTheSameNumbers) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::onnx_import_test

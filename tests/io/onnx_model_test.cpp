@@ -13,7 +13,7 @@
 #include "mase/io/onnx/read/import.h"
 #include "support/support.h"
 
-namespace mase::onnx {
+namespace mase::onnx::onnx_model_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -319,4 +319,4 @@ TEST(OnnxModel, ValuesInTwoFieldsAreRefused) {
 }
 
 }  // namespace
-}  // namespace mase::onnx
+}  // namespace mase::onnx::onnx_model_test

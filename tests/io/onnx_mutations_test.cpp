@@ -12,7 +12,7 @@
 #include "mase/base/random.h"
 #include "mase/io/onnx/read/describe.h"
 
-namespace mase::onnx {
+namespace mase::onnx::onnx_mutations_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -211,4 +211,4 @@ TEST(OnnxMutations, EveryDamagedDescriptionIsHeldAgainstTheNodes) {
 }
 
 }  // namespace
-}  // namespace mase::onnx
+}  // namespace mase::onnx::onnx_mutations_test

@@ -17,7 +17,7 @@
 #include "mase/io/onnx/read/operator.h"
 #include "support/support.h"
 
-namespace mase::onnx {
+namespace mase::onnx::onnx_node_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -242,4 +242,4 @@ TEST(OnnxNodes, TheDocumentListsEveryOperator) {
 }
 
 }  // namespace
-}  // namespace mase::onnx
+}  // namespace mase::onnx::onnx_node_test

@@ -3,7 +3,7 @@
 // numbers say the same.
 #include "io/onnx_written.h"
 
-namespace mase {
+namespace mase::onnx_own_graph_test {
 namespace {
 
 TEST(OnnxOwnGraph, WhatTheNodesSayCounts) {
@@ -124,4 +124,4 @@ TEST(OnnxOwnGraph, PartsStayInsideTheWhole) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::onnx_own_graph_test

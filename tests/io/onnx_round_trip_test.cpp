@@ -3,7 +3,7 @@
 // read again: the same nodes, layers, numbers and number formats, as their texts have them.
 #include "io/onnx_written.h"
 
-namespace mase {
+namespace mase::onnx_round_trip_test {
 namespace {
 
 TEST(OnnxRoundTrip, EveryNetworkComesBackAsItWas) {
@@ -98,4 +98,4 @@ TEST(OnnxRoundTrip, OlderOperatorSetsTellItToo) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::onnx_round_trip_test

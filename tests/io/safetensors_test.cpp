@@ -5,7 +5,7 @@
 #include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::safetensors_test {
 namespace {
 
 std::string file_of(const std::string& header, const std::string& data = "") {
@@ -118,4 +118,4 @@ TEST(Safetensors, EveryTruncationIsAnError) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::safetensors_test

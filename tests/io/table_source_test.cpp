@@ -8,7 +8,7 @@
 #include "support/support.h"
 #include "support/table_files.h"
 
-namespace mase {
+namespace mase::table_source_test {
 namespace {
 
 std::string file_with(const std::string& name, const std::string& content) {
@@ -307,4 +307,4 @@ TEST(Hdf5, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::table_source_test

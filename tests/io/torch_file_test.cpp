@@ -8,7 +8,7 @@
 #include "mase/io/zip/zip_reader.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::torch_file_test {
 namespace {
 
 std::map<std::string, Tensor> by_name(const TensorTable& table) {
@@ -138,4 +138,4 @@ TEST(TorchFile, RoundTripsWhatTheWriterWrites) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::torch_file_test

@@ -2,7 +2,7 @@
 #include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::torch_writer_test {
 namespace {
 
 TEST(TorchWriter, SameContentGivesTheSameBytes) {
@@ -85,4 +85,4 @@ assert zipfile.ZipFile('a.ckpt').testzip() is None
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::torch_writer_test

@@ -12,7 +12,7 @@
 #include "mase/io/networks/importer.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::truth_tables_test {
 namespace {
 
 std::string file_of(const std::string& text) {
@@ -105,4 +105,4 @@ TEST(TruthTables, FaultsAreOneLine) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::truth_tables_test

@@ -7,7 +7,7 @@
 #include "mase/io/zip/zip_writer.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::zip_reader_test {
 namespace {
 
 std::string zip_of(const std::vector<std::pair<std::string, std::string>>& entries) {
@@ -33,8 +33,6 @@ std::string fault(const std::string& file, const ReadLimits& limits = {}) {
 std::string with(std::string file, size_t at, const std::string& bytes) {
   return file.replace(at, bytes.size(), bytes);
 }
-
-#define EXPECT_HAS(said, part) EXPECT_NE((said).find(part), std::string::npos) << (said)
 
 // What deflate makes of 1,000 zeros, as Python's zipfile writes it.
 std::string python_zip(const std::string& script) {
@@ -137,4 +135,4 @@ TEST(ZipReader, EntriesMustNotOverlap) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::zip_reader_test

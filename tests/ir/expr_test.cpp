@@ -9,7 +9,7 @@
 #include "mase/base/random.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::expr_test {
 namespace {
 
 // Smooth functions only, kept away from poles, so that differences mean something.
@@ -96,4 +96,4 @@ TEST(Expr, SubstitutionComposes) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::expr_test

@@ -9,7 +9,7 @@
 #include "mase/models/model.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::graph_test {
 namespace {
 
 Module linear(int64_t in, int64_t out, const std::string& path) {
@@ -206,4 +206,4 @@ TEST(Cost, TheLabsFlops) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::graph_test

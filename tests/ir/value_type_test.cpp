@@ -11,7 +11,7 @@
 #include "mase/models/model.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::value_type_test {
 namespace {
 
 Argument at(NodeId id) { return Argument::node(id); }
@@ -314,4 +314,4 @@ TEST(ValueType, MoreDimensionsThanAValueHasAreRefused) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::value_type_test

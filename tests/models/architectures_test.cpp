@@ -12,7 +12,7 @@
 #include "mase/models/rope.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::architectures_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -185,4 +185,4 @@ TEST(Architectures, RopeScalings) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::architectures_test

@@ -4,7 +4,7 @@
 #include "mase/models/model.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::described_test {
 namespace {
 
 std::string write_network(const std::string& text) {
@@ -263,6 +263,79 @@ batch_first = true
   EXPECT_EQ(alone.text(), listed.text());
 }
 
+TEST(Described, SamplesComeFirstForAttention) {
+  const char* text =
+      "input = [6, 4]\n[[layers]]\nname = \"attention\"\ntype = \"MultiheadAttention\"\n";
+  EXPECT_TRUE(network(text).modules().at("attention").attributes["batch_first"].as_bool());
+  EXPECT_FALSE(network(text + std::string("batch_first = false\n"))
+                   .modules()
+                   .at("attention")
+                   .attributes["batch_first"]
+                   .as_bool());
+}
+
+TEST(Described, AClassOfSeveralLayersIsThem) {
+  const Graph block = network(R"(
+name = "n"
+input = [6, 4]
+[[layers]]
+name = "encoder"
+type = "TransformerEncoderLayer"
+d_model = 4
+nhead = 2
+dim_feedforward = 8
+[[layers]]
+name = "fc"
+type = "Linear"
+out_features = 3
+)");
+  const Graph written = network(R"(
+name = "n"
+input = [6, 4]
+layers = [
+  {name = "encoder.self_attn", type = "MultiheadAttention", num_heads = 2, inputs = ["x", "x", "x"]},
+  {name = "encoder.dropout1", type = "Dropout", p = 0.1},
+  {name = "encoder.attended", function = "add", inputs = ["x", "encoder.dropout1"]},
+  {name = "encoder.norm1", type = "LayerNorm", normalized_shape = 4},
+  {name = "encoder.linear1", type = "Linear", out_features = 8},
+  {name = "encoder.activation", function = "relu"},
+  {name = "encoder.dropout", type = "Dropout", p = 0.1},
+  {name = "encoder.linear2", type = "Linear", out_features = 4},
+  {name = "encoder.dropout2", type = "Dropout", p = 0.1},
+  {name = "encoder.sum", function = "add", inputs = ["encoder.norm1", "encoder.dropout2"]},
+  {name = "encoder.norm2", type = "LayerNorm", normalized_shape = 4},
+  {name = "fc", type = "Linear", out_features = 3}]
+)");
+  EXPECT_EQ(block.text(), written.text());
+  EXPECT_EQ(to_json(graph_to_value(block)), to_json(graph_to_value(written)));
+  // PyTorch's names of several of them, wherever they stand.
+  const Graph two = network(
+      "input = [6, 4]\nseq_blocks = [{type = \"TransformerEncoder\", d_model = 4, nhead = 2, "
+      "num_layers = 2, norm_first = true}]\n");
+  for (const char* path : {"seq_blocks.0.layers.0.self_attn", "seq_blocks.0.layers.1.linear2"})
+    EXPECT_TRUE(two.modules().count(path)) << path;
+}
+
+TEST(Described, MistakesInAClassOfSeveralLayers) {
+  const auto fault = [](const std::string& keys) -> std::string {
+    try {
+      network("input = [6, 4]\n[[layers]]\nname = \"e\"\ntype = \"TransformerEncoderLayer\"\n" +
+              keys);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(fault("d_model = 4\nnhead = 2\n"), "");
+  EXPECT_NE(fault("nhead = 2\n").find("d_model"), std::string::npos);
+  EXPECT_NE(fault("d_model = 4\nnhead = 2\nheads = 2\n").find("net.toml:6"), std::string::npos);
+  EXPECT_NE(fault("d_model = 5\nnhead = 5\n").find("net.toml:2"), std::string::npos);
+  EXPECT_NE(fault("d_model = 4\nnhead = 2\nbatch_first = false\n").find("samples come first"),
+            std::string::npos);
+  EXPECT_NE(fault("d_model = 4\nnhead = 2\ninputs = [\"x\", \"x\"]\n").find("takes one input"),
+            std::string::npos);
+}
+
 TEST(Described, SeveralResults) {
   const Graph graph = network(R"(
 input = [6, 4]
@@ -287,4 +360,4 @@ result = 1
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::described_test

@@ -10,7 +10,7 @@
 #include "mase/ir/value_type.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::hf_test {
 namespace {
 
 const Tensor& named(const TensorTable& table, const std::string& name) {
@@ -73,4 +73,4 @@ TEST(Hf, WhatIsNotKnownIsRefused) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::hf_test

@@ -8,7 +8,7 @@
 #include "mase/ir/op.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::models_test {
 namespace {
 
 TEST(Models, ParameterTotals) {
@@ -102,4 +102,4 @@ TEST(Models, UnknownNamesSuggest) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::models_test

@@ -11,7 +11,7 @@
 #include "mase/passes/pass.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::attention_formats_test {
 namespace {
 
 struct Case {
@@ -241,4 +241,4 @@ TEST(AttentionFormats, GradientsPassStraightThrough) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::attention_formats_test

@@ -8,7 +8,7 @@
 #include "mase/ir/op.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::gradient_test {
 namespace {
 
 constexpr double step = 1e-6, absolute = 1e-5, relative = 1e-3;
@@ -313,4 +313,4 @@ TEST(Gradient, EmptyResultsOfMeansAreNotNumbers) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::gradient_test

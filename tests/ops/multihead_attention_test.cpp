@@ -12,7 +12,7 @@
 #include "support/random_tensor.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::multihead_attention_test {
 namespace {
 
 using test::random_tensor;
@@ -330,4 +330,4 @@ TEST(MultiheadAttention, IsPrunedAndCalibrated) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::multihead_attention_test

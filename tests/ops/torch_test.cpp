@@ -9,7 +9,7 @@
 #include "mase/ir/op.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::torch_test {
 namespace {
 
 Array array_from(const Value& value) {
@@ -160,4 +160,4 @@ TEST(InstanceNorm, RefusesToKeepTheVarianceOfOnePosition) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::torch_test

@@ -8,7 +8,7 @@
 #include "mase/base/text.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::broken_configs_test {
 namespace {
 
 struct Broken {
@@ -161,4 +161,4 @@ TEST(BrokenConfigs, AllMistakesAreToldAtOnce) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::broken_configs_test

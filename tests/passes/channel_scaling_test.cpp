@@ -14,7 +14,7 @@
 #include "mase/passes/weight_method.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::channel_scaling_test {
 namespace {
 
 std::map<std::string, Tensor> tensors_of(const std::string& name) {
@@ -276,7 +276,7 @@ TEST(Lqer, IsTheBestOfItsRank) {
       return seen;
     }()};
     const ProductInputs inputs = *product_inputs(quantised, {quantised.outputs().front()}, rows)
-                                     .at(quantised.outputs().front());
+                                      .at(quantised.outputs().front());
     const auto error = [&](const Tensor& a, const Tensor& b) {
       Tensor sum = rounded;
       for (int64_t r = 0; r < 9; ++r)
@@ -332,4 +332,4 @@ TEST(ChannelScaling, LeavesALayerAloneWhereItGetsWorse) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::channel_scaling_test

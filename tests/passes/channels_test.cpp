@@ -7,7 +7,7 @@
 #include "mase/models/model.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::channels_test {
 namespace {
 
 Tensor rows_for(const Graph& graph, int64_t rows) {
@@ -105,4 +105,4 @@ TEST(Channels, WhatCannotBeIsTold) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::channels_test

@@ -8,7 +8,7 @@
 #include "mase/passes/transform_record.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::costs_test {
 namespace {
 
 using test::one_layer;
@@ -254,4 +254,4 @@ TEST(Costs, ARecordHasTheRunsBatchSizeAndTheFormatsGrid) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::costs_test

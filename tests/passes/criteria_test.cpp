@@ -12,7 +12,7 @@
 #include "mase/passes/weight_method.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::criteria_test {
 namespace {
 
 Tensor drawn(const Shape& shape, uint64_t seed) {
@@ -200,4 +200,4 @@ TEST(Criteria, WhatTheyCannotDoIsSaid) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::criteria_test

@@ -8,7 +8,7 @@
 
 #include "mase/base/random.h"
 
-namespace mase {
+namespace mase::dense_test {
 namespace {
 
 // Positive definite, with a spectrum that falls.
@@ -122,4 +122,4 @@ TEST(Dense, EigenvectorsAreTheLargest) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::dense_test

@@ -9,7 +9,7 @@
 #include "mase/passes/pass.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::every_pass_test {
 namespace {
 
 // Arguments with which each pass has something to do; passes not listed run with none.
@@ -128,4 +128,4 @@ TEST(EveryPass, HasItsLongNameAndHelp) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::every_pass_test

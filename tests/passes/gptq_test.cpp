@@ -12,7 +12,7 @@
 #include "mase/passes/weight_method.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::gptq_test {
 namespace {
 
 std::vector<double> doubles(const Tensor& tensor) {
@@ -327,4 +327,4 @@ TEST(Calibration, TooFewRowsAreOneLine) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::gptq_test

@@ -9,7 +9,7 @@
 #include "mase/passes/pass.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::labs_test {
 namespace {
 
 Value integer_rule() {
@@ -179,4 +179,4 @@ TEST(Labs, QuantisingAndEvaluatingIsFast) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::labs_test

@@ -12,7 +12,7 @@
 #include "mase/run/network.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::layer_stream_test {
 namespace {
 
 std::vector<Tensor> drawn_inputs(const Graph& graph, int64_t rows, bool tokens, uint64_t seed) {
@@ -103,4 +103,4 @@ TEST(LayerStream, RandomNetworksToo) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::layer_stream_test

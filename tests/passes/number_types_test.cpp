@@ -8,7 +8,7 @@
 #include "mase/passes/pass.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::number_types_test {
 namespace {
 
 Value numbers(int64_t count, int64_t first, int64_t span) {
@@ -133,4 +133,4 @@ TEST(Passes, PlanOnceForTheGraphTheyGet) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::number_types_test

@@ -9,7 +9,7 @@
 #include "mase/passes/pass.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::products_test {
 namespace {
 
 constexpr int64_t channels = 4, outputs = 6, size = 5;
@@ -142,7 +142,7 @@ TEST(Products, NumbersPerChannelInAConvolution) {
                                                 {"bias_width", 6},
                                                 {"bias_frac_width", 4}}}}}},
            context);
-  EXPECT_EQ(graph.modules().at("conv").quantization.config["data_in_axis"], Value(1));
+  EXPECT_EQ(graph.modules().at("conv").quantization.find("data_in")->config["axis"], Value(1));
   const Tensor x = images(5);
   const std::vector<Array> wanted = evaluate(graph, {Array::from(x)});
   const Tensor got = run(graph, {x})[0];
@@ -151,4 +151,4 @@ TEST(Products, NumbersPerChannelInAConvolution) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::products_test

@@ -9,7 +9,7 @@
 #include "mase/passes/quantize_plan.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::quantize_test {
 namespace {
 
 Value integer_config(int width = 8, int frac = 4) {
@@ -255,4 +255,4 @@ TEST(Verify, CatchesAFormatThatMissesItsGrid) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::quantize_test

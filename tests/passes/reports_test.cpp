@@ -6,7 +6,7 @@
 #include "mase/passes/pass.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::reports_test {
 namespace {
 
 struct Printed {
@@ -142,4 +142,4 @@ TEST(Reports, DrawsWithAndWithoutGraphviz) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::reports_test

@@ -14,7 +14,7 @@
 #include "mase/passes/statistics/value_sketch.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::statistics_test {
 namespace {
 
 std::unique_ptr<Statistic> make(const std::string& name, const Value& args) {
@@ -37,6 +37,16 @@ void expect_near(const Value& ours, const Value& theirs, const std::string& plac
   } else {
     EXPECT_EQ(ours, theirs) << place;
   }
+}
+
+// Nobody said what to measure: the layers are, and nothing is shown as measured that was not.
+TEST(Statistics, WithoutAConfigurationLayersAreMeasured) {
+  const test::RunResult result =
+      test::ch({"pass", "profile_statistics", "jsc-tiny", "--json"}, test::source_path(""));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* word :
+       {"seq_blocks_2", "weight", "range_min_max", "variance_precise", "data_in_0"})
+    EXPECT_NE(result.out.find(word), std::string::npos) << word;
 }
 
 TEST(Statistics, EqualTheReference) {
@@ -162,4 +172,4 @@ TEST(Statistics, HistogramsOfInfiniteRangesCountEveryValue) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::statistics_test

@@ -9,7 +9,7 @@
 #include "mase/ir/layer_text.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::transform_command_test {
 namespace {
 
 // report_3's file, indented lines included; only the checkpoint's path is this machine's.
@@ -183,4 +183,4 @@ TEST(Examples, Lab2InCppAndInShellPrintTheSameTables) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::transform_command_test

@@ -11,7 +11,7 @@
 #include "mase/passes/pass.h"
 #include "passes/networks.h"
 
-namespace mase {
+namespace mase::transforms_test {
 namespace {
 
 std::vector<float> outputs(const Graph& graph, const std::vector<Tensor>& inputs) {
@@ -334,4 +334,4 @@ TEST(Calibrate, FinerIsCloser) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::transforms_test

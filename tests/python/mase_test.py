@@ -66,6 +66,48 @@ class Formats(unittest.TestCase):
         for q in (formats.log(16), formats.block_log(16, 8), formats.block_log(9, 8)):
             np.testing.assert_array_equal(q(top), np.array([2.0 ** 127, -2.0 ** 127, 1.0], np.float32))
 
+    def test_widths_beyond_single_precision(self):
+        """Against the definitions in double precision: blocks whose exponents differ, so that small values lose bits."""
+        draw = np.random.default_rng(0)
+        x = (draw.normal(size=(64, 32)) * np.exp2(draw.integers(-12, 4, (64, 32)))).astype(np.float32)
+        x[3], x[5, :4] = 0, [1, -1, 0.5, 2]
+        blocks = x.astype(np.float64).reshape(-1, 16)
+        largest = np.abs(blocks).max(axis=1, keepdims=True)
+        above = np.where(largest > 0, np.floor(np.log2(np.where(largest > 0, largest, 1))), 0) + 1
+        for width in (8, 12, 22, 23, 24, 25, 28, 32):
+            step = np.exp2(above - (width - 1))
+            step = np.where(np.abs(np.rint(blocks / step)).max(axis=1, keepdims=True) >= 2.0 ** (width - 1), 2 * step, step)
+            wanted = (np.rint(blocks / step) * step).astype(np.float32).reshape(x.shape)
+            q = formats.block_fp(width, 8, block_size=[1, 16])
+            np.testing.assert_array_equal(q(x), wanted)
+            self.assertEqual(q.bits((64, 32)), width + 8 / 16)
+            self.assertTrue(np.isfinite(formats.block_fp(width, 8, block_size=[1, 16], rounding="reference")(x)).all())
+        for width, exponent in ((8, 4), (12, 5), (23, 4), (24, 4), (24, 7), (28, 3), (32, 2), (32, 4), (32, 7)):
+            mantissa, top = width - exponent - 1, 2 ** exponent - 1
+            # The largest bias at which the block's maximum, rounded, still fits.
+            bias = np.full_like(largest, 255)
+            for _ in range(400):
+                step = np.exp2(np.maximum(above - 1, 1 - bias) - mantissa)
+                too_large = (np.rint(largest / step) * step > (2 - 2.0 ** -mantissa) * np.exp2(top - bias)) & (bias > 0)
+                bias = bias - too_large
+            own = np.floor(np.log2(np.where(blocks == 0, 1, np.abs(blocks))))
+            step = np.exp2(np.maximum(own, 1 - bias) - mantissa)
+            wanted = (np.rint(blocks / step) * step).astype(np.float32).reshape(x.shape)
+            np.testing.assert_array_equal(formats.block_minifloat(width, exponent, 8, block_size=[1, 16])(x), wanted)
+
+    def test_words_without_room(self):
+        """MASE's rule has numbers where the exponent takes all bits; ours has none and says which key gives them."""
+        x = np.array([0.3, -1.5, 2.0, 0.0], np.float32)
+        for make in (formats.minifloat_ieee, formats.minifloat_denorm):
+            with self.assertRaisesRegex(mase.Error, 'rounding = "reference"'):
+                make(8, 8)
+            q = make(8, 8, rounding="reference")
+            self.assertEqual(q.bits((4,)), 8)
+            self.assertTrue(np.isfinite(q(x)).all())
+        # -1 bits of mantissa: its limits cross, and torch's clamp takes the upper one.
+        np.testing.assert_array_equal(formats.minifloat_denorm(8, 8, rounding="reference")(x), np.float32([0.5, 2, -2, 0]))
+        np.testing.assert_array_equal(formats.minifloat_ieee(8, 8, rounding="reference")(x), np.float32([0, 0, 0, 0]))
+
     def test_types_and_layouts(self):
         q = formats.integer(8, 4)
         x = np.linspace(-2, 2, 24).reshape(4, 6)

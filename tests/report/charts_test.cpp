@@ -10,7 +10,7 @@
 #include "mase/report/pages/page.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::charts_test {
 namespace {
 
 size_t count(const std::string& text, const std::string& what) {
@@ -173,4 +173,4 @@ TEST(PageOfParts, IsSelfContainedAndRunsItsOwnScriptAlone) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::charts_test

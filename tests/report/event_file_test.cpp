@@ -9,7 +9,7 @@
 #include "mase/report/text/utf8.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::event_file_test {
 namespace {
 
 TEST(Crc32c, MatchesThePublishedVectors) {
@@ -120,4 +120,4 @@ TEST(EventFile, TensorBoardReadsIt) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::event_file_test

@@ -8,7 +8,7 @@
 #include "mase/report/pages/run_page.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::hardware_page_test {
 namespace {
 
 using testing::HasSubstr;
@@ -152,4 +152,4 @@ TEST(HardwarePage, FoldersAreFoundAndRead) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::hardware_page_test

@@ -5,7 +5,7 @@
 
 #include <random>
 
-namespace mase {
+namespace mase::http_message_test {
 namespace {
 
 ParsedHead parsed(const std::string& text) { return parse_head(text, HttpLimits()); }
@@ -165,4 +165,4 @@ TEST(HttpMessage, OneRangeIsAnsweredExactlyAndSeveralWithTheWhole) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::http_message_test

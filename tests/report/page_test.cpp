@@ -10,7 +10,7 @@
 #include "mase/report/pages/run_page.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::page_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -250,4 +250,4 @@ TEST(ReportCommand, WritesAPageAndSaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::page_test

@@ -7,7 +7,7 @@
 #include "mase/report/text/training_plot.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::plot_test {
 namespace {
 
 Curve falling(const std::string& name, double rate, int points = 200) {
@@ -178,4 +178,4 @@ TEST(Plot, LogarithmicTicksAreRound) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::plot_test

@@ -4,7 +4,7 @@
 #include "mase/base/text.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::progress_test {
 namespace {
 
 ProgressLine lab_line() {
@@ -64,4 +64,4 @@ TEST(Progress, TheBoxOfTheLabs) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::progress_test

@@ -7,7 +7,7 @@
 #include "mase/base/text.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::sweep_grid_test {
 namespace {
 
 const std::vector<std::string> base = {"train", "jsc-toy", "jsc", "--max-epochs=2"};
@@ -124,4 +124,4 @@ TEST(SweepTable, TestFiguresAreThoseOfTheTestRows) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::sweep_grid_test

@@ -9,7 +9,7 @@
 #include "support/counted_memory.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::view_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -168,4 +168,4 @@ TEST(View, FollowsChangesAndSurvivesDeletion) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::view_test

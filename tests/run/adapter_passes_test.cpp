@@ -18,7 +18,7 @@
 #include "mase/passes/pass.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::adapter_passes_test {
 namespace {
 
 // Within 0.05: what five steps of Adam at 1e-2 make of B. The fused weight is stored in float32, so
@@ -215,4 +215,4 @@ TEST(adapters, of_peft_that_ask_for_more_are_refused) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::adapter_passes_test

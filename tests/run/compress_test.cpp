@@ -17,7 +17,7 @@
 #include "mase/train/paired.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::compress_test {
 namespace {
 
 Settings settings_of(Dict given) {
@@ -295,4 +295,4 @@ TEST(PairedDifference, IsTheNormalIntervalOfDifferences) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::compress_test

@@ -12,7 +12,7 @@
 #include "mase/models/sequential.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::hardware_passes_test {
 namespace {
 
 Graph lab_network(const std::string& activation, const Dict& attributes) {
@@ -66,4 +66,4 @@ TEST(lab4, a_network_without_integers_is_told_why) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::hardware_passes_test

@@ -9,7 +9,7 @@
 #include "support/graph_bits.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::labs_test {
 namespace {
 
 using test::expect_same_bits;
@@ -191,4 +191,4 @@ TEST(Labs, MistakesAreErrorsBeforeDataAreRead) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::labs_test

@@ -8,7 +8,7 @@
 #include "mase/models/hf.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::language_test {
 namespace {
 
 struct Text {
@@ -111,4 +111,4 @@ TEST(Language, PerplexityIsTheMeanOverAllTokens) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::language_test

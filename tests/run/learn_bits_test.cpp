@@ -22,7 +22,7 @@
 #include "support/random_tensor.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::learn_bits_test {
 namespace {
 
 Graph one_layer(const std::function<void(Module&)>& quantise) {
@@ -190,4 +190,4 @@ TEST(learn_bits, a_killed_run_is_taken_up_again_bit_for_bit) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::learn_bits_test

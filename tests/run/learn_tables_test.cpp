@@ -14,7 +14,7 @@
 #include "mase/run/hardware/learn_weightless.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::learn_tables_test {
 namespace {
 
 std::string described(const std::string& name, const std::string& text) {
@@ -164,4 +164,4 @@ TEST(learn_weightless, what_is_no_such_network_is_refused) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::learn_tables_test

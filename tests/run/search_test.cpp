@@ -6,7 +6,7 @@
 #include "mase/run/search/search_kept.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::search_test {
 namespace {
 
 Dataset small_data() {
@@ -53,4 +53,4 @@ TEST(SearchRun, DigestsSeeWeightsAndRows) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::search_test

@@ -4,7 +4,7 @@
 
 #include "support/support.h"
 
-namespace mase {
+namespace mase::settings_test {
 namespace {
 
 TEST(Settings, PasswordsOfAddressesAreNeverShown) {
@@ -26,4 +26,4 @@ TEST(Settings, PasswordsOfAddressesAreNeverShown) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::settings_test

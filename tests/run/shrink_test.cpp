@@ -15,7 +15,7 @@
 #include "mase/run/hardware/shrink.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::shrink_test {
 namespace {
 
 RC_GTEST_PROP(digits, the_lowest_one_leaves, (int32_t number)) {
@@ -129,4 +129,4 @@ TEST(shrink, needs_data) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::shrink_test

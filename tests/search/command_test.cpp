@@ -7,7 +7,7 @@
 #include "mase/base/value.h"
 #include "search/jets_table.h"
 
-namespace mase {
+namespace mase::command_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -141,4 +141,4 @@ TEST(SearchCommand, EveryMistakeIsOneLine) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::command_test

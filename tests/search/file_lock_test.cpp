@@ -14,7 +14,7 @@
 
 #include "support/support.h"
 
-namespace mase::search {
+namespace mase::search::file_lock_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -59,4 +59,4 @@ TEST(FileLock, OfManyThatFindTheDeadsLockOneHoldsIt) {
 }
 
 }  // namespace
-}  // namespace mase::search
+}  // namespace mase::search::file_lock_test

@@ -18,7 +18,7 @@
 #include "mase/search/study/pareto.h"
 #include "support/support.h"
 
-namespace mase::search {
+namespace mase::search::golden_test {
 namespace {
 
 Value golden(const std::string& name) {
@@ -478,4 +478,4 @@ TEST(SearchGolden, Importances) {
 }
 
 }  // namespace
-}  // namespace mase::search
+}  // namespace mase::search::golden_test

@@ -14,7 +14,7 @@
 #include "mase/search/samplers/sampler.h"
 #include "mase/search/study/study.h"
 
-namespace mase::search {
+namespace mase::search::improvement_test {
 namespace {
 
 TEST(Warp, KeepsTheOrderAndComesBack) {
@@ -156,4 +156,4 @@ TEST(GpSampler, CoversAFrontAndIsTheSameWithThreads) {
 }
 
 }  // namespace
-}  // namespace mase::search
+}  // namespace mase::search::improvement_test

@@ -17,7 +17,7 @@
 #include "mase/search/kernels/integer_hits.h"
 #include "mase/search/kernels/parzen.h"
 
-namespace mase::search {
+namespace mase::search::kernels_test {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -276,4 +276,4 @@ TEST(Kernels, RoundedQuadsAreWhatIsRoundedAndPacked) {
 }
 
 }  // namespace
-}  // namespace mase::search
+}  // namespace mase::search::kernels_test

@@ -21,7 +21,7 @@ search studies 2..4 || fail "continued"
 for test in TrialsComeBackAsTheyWere WhatAStudyIsMeasuredWithIsSaidOnce WhatWasLostIsTriedAgainAndALateResultIsKept AStudyGoesOnWhereItWas \
   SeveralProcessesWithBriefTrialsMakeTheTrialsOfOne; do
   "$tools/createdb" -h 127.0.0.1 -p "$port" -U mase "test_${test,,}" || fail "createdb"
-  MASE_STUDIES=$server/test_${test,,} "$MASE_BUILD/tests/test_search_storage" --gtest_filter="SearchStorage.$test" \
+  MASE_STUDIES=$server/test_${test,,} "$MASE_BUILD/tests/test_search" --gtest_filter="SearchStorage.$test" \
     >log.log 2>&1 || fail "$test"
   grep -q "PASSED  . 1 test" log.log || fail "there is no test $test"
 done

@@ -13,7 +13,7 @@
 #include "mase/search/measure/ptq_evaluator.h"
 #include "support/support.h"
 
-namespace mase::search {
+namespace mase::search::prefix_runner_test {
 namespace {
 
 Dataset rows_like_jets(int64_t count) {
@@ -176,4 +176,4 @@ TEST(PrefixRunner, EqualWeightsAreRunOnce) {
 }
 
 }  // namespace
-}  // namespace mase::search
+}  // namespace mase::search::prefix_runner_test

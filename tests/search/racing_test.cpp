@@ -11,7 +11,7 @@
 #include "mase/base/value.h"
 #include "search/jets_table.h"
 
-namespace mase {
+namespace mase::racing_test {
 namespace {
 
 using search::Race;
@@ -129,4 +129,4 @@ TEST(Racing, RefusesWhatCannotRace) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::racing_test

@@ -8,7 +8,7 @@
 #include "mase/base/value.h"
 #include "search/jets_table.h"
 
-namespace mase {
+namespace mase::spaces_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -356,4 +356,4 @@ TEST(SearchSpaces, EveryMistakeIsOneLine) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::spaces_test

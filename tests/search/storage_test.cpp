@@ -14,7 +14,7 @@
 #include "mase/search/study/study.h"
 #include "support/support.h"
 
-namespace mase::search {
+namespace mase::search::storage_test {
 namespace {
 
 Space space() {
@@ -302,4 +302,4 @@ TEST(SearchStorage, SeveralProcessesWithBriefTrialsMakeTheTrialsOfOne) {
 }
 
 }  // namespace
-}  // namespace mase::search
+}  // namespace mase::search::storage_test

@@ -14,7 +14,7 @@
 #include "mase/search/study/study.h"
 #include "support/support.h"
 
-namespace mase::search {
+namespace mase::search::study_test {
 namespace {
 
 constexpr int64_t enough = test::sanitized ? 20 : 40;  // trials: a Gaussian process is dear
@@ -325,4 +325,4 @@ TEST(SearchStudy, BestTrialsAreTheFeasibleFront) {
 }
 
 }  // namespace
-}  // namespace mase::search
+}  // namespace mase::search::study_test

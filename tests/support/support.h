@@ -52,3 +52,5 @@ std::string read(const std::string& path);
 void write(const std::string& path, const std::string& content);
 
 }  // namespace mase::test
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)

@@ -11,7 +11,7 @@
 #include "mase/base/file.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::tokenizer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -234,4 +234,4 @@ TEST(Tokenizer, PatternsTakeLinearTime) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::tokenizer_test

@@ -7,7 +7,7 @@
 #include "mase/base/random.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::augmentation_test {
 namespace {
 
 std::string pictures() {
@@ -54,4 +54,4 @@ TEST(Augmentation, IsSeeded) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::augmentation_test

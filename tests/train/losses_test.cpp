@@ -12,7 +12,7 @@
 #include "support/random_tensor.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::losses_test {
 namespace {
 
 using test::random_tensor;
@@ -337,4 +337,4 @@ TEST(Losses, WithClassWeightsAreThoseOfTheSplit) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::losses_test

@@ -9,7 +9,7 @@
 #include "mase/base/value.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::metrics_log_test {
 namespace {
 
 struct Lengths {
@@ -92,4 +92,4 @@ TEST(MetricsLog, DamagedRowsAreLeftOutAndNamed) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::metrics_log_test

@@ -8,7 +8,7 @@
 #include "mase/train/metric.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::metrics_test {
 namespace {
 
 // Four rows, three classes; predictions 0, 2, 1, 1 against labels 0, 1, 1, 2.
@@ -277,4 +277,4 @@ TEST(Metrics, ManyClassesAreLinear) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::metrics_test

@@ -8,7 +8,7 @@
 #include "mase/base/random.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::optimizers_test {
 namespace {
 
 std::vector<float> draw(size_t count, uint64_t index) {
@@ -133,4 +133,4 @@ TEST(Optimizers, RefuseForeignStateAndBadArguments) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::optimizers_test

@@ -11,7 +11,7 @@
 #include "support/graph_bits.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::qat_test {
 namespace {
 
 using test::expect_same_bits;
@@ -177,4 +177,4 @@ TEST(Qat, FrozenBatchNormsKeepTheirStatistics) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::qat_test

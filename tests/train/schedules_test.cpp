@@ -6,7 +6,7 @@
 #include "mase/io/networks/checkpoint.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::schedules_test {
 namespace {
 
 SchedulePosition at(double base, int64_t epoch, int64_t step, int64_t epochs, int64_t steps) {
@@ -113,4 +113,4 @@ TEST(Schedules, RatesThatOverflowAreErrors) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::schedules_test

@@ -16,7 +16,7 @@
 #include "mase/train/weightless/weightless_network.h"
 #include "support/support.h"
 
-namespace mase::test {
+namespace mase::test::tables_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -39,7 +39,7 @@ TEST(table_lanes, entries_are_added_as_plain_loops_do) {
     Random random(static_cast<uint64_t>(pad), "lanes");
     const int64_t inputs = 5, codes = 16, rows = 37;
     const std::vector<int> live = {0, 2, 4};
-    const table_lanes::Shape shape{inputs, codes, pad, live};
+    const table_lanes::TableExtent shape{inputs, codes, pad, live};
     const Floats tables = drawn(random, inputs * codes * pad), start = drawn(random, pad),
                  g = drawn(random, rows * pad);
     std::vector<uint8_t> code(static_cast<size_t>(rows * inputs));
@@ -252,4 +252,4 @@ TEST(weightless, a_rule_of_a_few_bits_is_found_and_the_graph_is_the_network) {
 }
 
 }  // namespace
-}  // namespace mase::test
+}  // namespace mase::test::tables_test

@@ -13,7 +13,7 @@
 #include "mase/train/loss.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::token_losses_test {
 namespace {
 
 std::map<std::string, Tensor> table_of(const std::string& path) {
@@ -134,4 +134,4 @@ TEST(TokenLosses, KernelsAgreeWhereSomeDoNotCount) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::token_losses_test

@@ -16,7 +16,7 @@
 #include "support/graph_bits.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::trainer_test {
 namespace {
 
 using test::expect_same_bits;
@@ -520,4 +520,4 @@ TEST(Trainer, AStepAllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::trainer_test

@@ -11,7 +11,7 @@
 #include "mase/train/schedule.h"
 #include "support/support.h"
 
-namespace mase {
+namespace mase::trajectories_test {
 namespace {
 
 struct Case {
@@ -119,4 +119,4 @@ INSTANTIATE_TEST_SUITE_P(
     case_name);
 
 }  // namespace
-}  // namespace mase
+}  // namespace mase::trajectories_test

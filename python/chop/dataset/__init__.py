@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional
 
 from mase._native import Error, datasets
 
-_SHAPES = {"jsc": (16, 5), "jsc-sim": (16, 5)}
+_SHAPES = {"jsc": (16, 5), "jsc-sim": (16, 5), "toy_tiny": (4, 2), "toy-tiny": (4, 2)}
 _IMAGES = {"mnist": ((1, 28, 28), 10), "fashion-mnist": ((1, 28, 28), 10), "cifar10": ((3, 32, 32), 10),
            "cifar100": ((3, 32, 32), 100), "imagenet": ((3, 224, 224), 1000)}
 

@@ -17,6 +17,7 @@
 #include <set>
 #include <string_view>
 
+#include "mase/base/cut_files.h"
 #include "mase/base/error.h"
 
 namespace mase {
@@ -66,6 +67,12 @@ const MapSlot* slot_of(const void* address) {
   }
   return nullptr;
 }
+
+// The file that was cut; no more of its name than fits. Written once until it is told.
+constexpr size_t longest_cut_path = 1024;
+std::array<char, longest_cut_path> cut_path;
+enum CutState { whole, noting, noted };
+std::atomic<int> cut_state{whole};
 
 constexpr std::string_view temporary_mark = ".tmp-";
 constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -223,6 +230,32 @@ void make_directories(const std::string& path) {
 const char* mapped_file_at(const void* address) {
   const MapSlot* slot = slot_of(address);
   return slot ? slot->path.load() : nullptr;
+}
+
+bool fill_cut_page(void* address) {
+  const MapSlot* slot = slot_of(address);
+  if (!slot) return false;
+  const auto page = static_cast<uintptr_t>(::getpagesize());
+  const uintptr_t at = reinterpret_cast<uintptr_t>(address) / page * page;
+  if (::mmap(reinterpret_cast<void*>(at), page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+             -1, 0) == MAP_FAILED)
+    return false;
+  int expected = whole;
+  if (cut_state.compare_exchange_strong(expected, noting)) {
+    const char* path = slot->path;
+    size_t i = 0;
+    for (; i + 1 < longest_cut_path && path[i]; ++i) cut_path[i] = path[i];
+    cut_path[i] = 0;
+    cut_state = noted;
+  }
+  return true;
+}
+
+void throw_if_cut() {
+  if (cut_state != noted) return;
+  const std::string path = cut_path.data();
+  cut_state = whole;
+  throw Error(path, "became shorter while it was read", "try again when nobody writes it");
 }
 
 bool read_if_mapped(std::byte* to, const std::byte* from, size_t size) {

@@ -10,6 +10,7 @@
 #include "mase/io/networks/importer.h"
 #include "mase/io/tables/table_source.h"
 #include "mase/ir/op.h"
+#include "mase/models/layer_block.h"
 #include "mase/models/model.h"
 #include "mase/passes/criterion.h"
 #include "mase/passes/pass.h"
@@ -118,6 +119,7 @@ const std::vector<RecordKind>& record_kinds() {
       {"model", "Models", entries_of<ModelRecord>},
       {"dataset", "Data sets", entries_of<DatasetRecord>},
       {"op", "Operations", entries_of<OpRecord>},
+      {"block", "Classes of several layers", entries_of<LayerBlockRecord>},
       {"format", "Number formats", entries_of<FormatRecord>},
       {"pass", "Passes", entries_of<PassRecord>},
       {"criterion", "Criteria of pruning", entries_of<CriterionRecord>},

@@ -24,11 +24,14 @@ Block parse(const Value& config) {
   element.mantissa = width - element.exponent - 1;
   element.bias =
       element_bias(element.exponent, static_cast<int>(config["exponent_bias_width"].as_int()));
-  if (element.mantissa < 0)
+  const bool by_reference = config["rounding"].as_string() == reference_rounding;
+  if (element.mantissa < 0 && !by_reference)
     throw config_error(config, "exponent_width",
                        fmt::format("an exponent of {} bits leaves no room in a word of {} bits",
                                    element.exponent, width),
-                       fmt::format("give at most {}, or a wider word", width - 1));
+                       fmt::format("give at most {}, a wider word, or rounding = \"reference\" for "
+                                   "MASE's numbers",
+                                   width - 1));
   Block type;
   type.element = element;
   type.scale_bits = static_cast<int>(config["exponent_bias_width"].as_int());
@@ -45,16 +48,18 @@ TypeOrReason type(const Value& config) {
   return NumberType{parsed};
 }
 
-Quantizer by_reference(const Value& config) {
-  const Block like = parse(config);
+Rounder by_reference(const Value& config) {
+  Block like = parse(config);
+  const Float element = std::get<Float>(like.element);
+  std::get<Float>(like.element).mantissa = std::max(0, element.mantissa);
   const auto largest_bias = static_cast<float>((1 << like.scale_bits) - 1);
-  return reference_block_quantizer(
+  return reference_blocks(
       like, {.shared =
                  [largest_bias](float largest) {
                    return std::clamp(std::floor(rounded_log2(largest)), 0.0f, largest_bias);
                  },
              .element =
-                 [element = std::get<Float>(like.element)](float bias, float x) {
+                 [element](float bias, float x) {
                    return reference_minifloat_ieee(x, element.exponent, element.mantissa,
                                                    static_cast<int>(bias));
                  }});
@@ -70,12 +75,13 @@ const Register<FormatRecord> registered{{
     .name = "block_minifloat",
     .class_suffix = "BlockMinifloat",
     .summary = "small floats with a shared exponent bias per block",
-    .schema = {{width_field(2, 23, "bits of a value: sign, exponent, mantissa"),
+    .schema = {{width_field(2, 32, "bits of a value: sign, exponent, mantissa"),
                 exponent_width_field(1, 22), exponent_bias_width_field(),
                 block_size_field(List{Value(16)}), skip_first_dim_field(), rounding_field(true)}},
     .type = type,
     .make = by_reference,
     .precision = precision,
+    .adapt = adapt_batch,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const auto& [width, exponent] : {std::pair{4, 2}, {6, 3}, {8, 4}})

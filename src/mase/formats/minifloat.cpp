@@ -4,12 +4,19 @@
 //
 // By default the nearest value, ties to even, with carry into the exponent. rounding = "reference"
 // is MASE's rule: the exponent is taken from log2(|x| + 1e-9) before rounding and the mantissa
-// saturates instead of carrying; |x| <= 1e-8 passes unchanged; infinities become NaN.
+// saturates instead of carrying; |x| <= 1e-8 passes unchanged; infinities become NaN. That rule has
+// a number for words whose exponent leaves no room for anything else, too: they are no number type.
+#include <algorithm>
+
 #include "mase/formats/floating.h"
 #include "mase/formats/reference_rules.h"
 
 namespace mase::minifloat_format {
 namespace {
+
+bool by_reference_rule(const Value& config) {
+  return config["rounding"].as_string() == reference_rounding;
+}
 
 Float parse(const Value& config, bool hidden_bit) {
   const int width = static_cast<int>(config["width"].as_int());
@@ -18,11 +25,13 @@ Float parse(const Value& config, bool hidden_bit) {
   type.hidden_bit = hidden_bit;
   type.exponent = static_cast<int>(config["exponent_width"].as_int());
   type.mantissa = width - type.exponent - 1;
-  if (type.mantissa < least_mantissa)
+  if (type.mantissa < least_mantissa && !by_reference_rule(config))
     throw config_error(config, "exponent_width",
                        fmt::format("an exponent of {} bits leaves no room in a word of {} bits",
                                    type.exponent, width),
-                       fmt::format("give at most {}, or a wider word", width - 1 - least_mantissa));
+                       fmt::format("give at most {}, a wider word, or rounding = \"reference\" for "
+                                   "MASE's numbers",
+                                   width - 1 - least_mantissa));
   type.bias = static_cast<int>(int_or(config, "exponent_bias", default_bias(type.exponent)));
   return type;
 }
@@ -30,17 +39,25 @@ Float parse(const Value& config, bool hidden_bit) {
 template <bool hidden_bit>
 TypeOrReason type(const Value& config) {
   const Float parsed = parse(config, hidden_bit);
-  if (config["rounding"].as_string() == reference_rounding) return reference_reason;
+  if (by_reference_rule(config)) return reference_reason;
   return NumberType{parsed};
 }
 
 template <bool hidden_bit>
-Quantizer by_reference(const Value& config) {
+Rounder by_reference(const Value& config) {
   const Float f = parse(config, hidden_bit);
-  return reference_quantizer({f}, [f](float x) {
+  Float like = f;
+  like.mantissa = std::max(0, f.mantissa);
+  Rounder rounder = reference_rounder({like}, [f](float x) {
     return hidden_bit ? reference_minifloat_ieee(x, f.exponent, f.mantissa, f.bias)
                       : reference_minifloat_denorm(x, f.exponent, f.mantissa, f.bias);
   });
+  if (f.mantissa < 0) {
+    rounder.width = f.width();
+    rounder.bits = f.width();
+    rounder.lowest = rounder.largest = rounder.smallest_positive = {};
+  }
+  return rounder;
 }
 
 std::vector<int64_t> precision(const Value& config) {

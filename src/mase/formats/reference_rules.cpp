@@ -11,22 +11,20 @@ namespace {
 
 float power(float exponent) { return std::exp2(exponent); }
 float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x; }
+// As torch's clamp: the upper limit wins. Words without room for a sign have limits that cross.
+float cut(float x, float lowest, float highest) { return std::min(std::max(x, lowest), highest); }
 float top_exponent(int exponent_width, int bias) {
   return static_cast<float>((int64_t{1} << exponent_width) - 1 - bias);
 }
 
 }  // namespace
 
-Quantizer reference_quantizer(const NumberType& like, std::function<float(float)> rule) {
-  Quantizer q;
-  q.elementwise = true;
-  q.quantize = [rule = std::move(rule)](const float* in, float* out, const Shape& shape) {
-    const int64_t n = element_count(shape);
-    for (int64_t i = 0; i < n; ++i) out[i] = rule(in[i]);
-  };
-  q.reference = q.quantize;
-  set_bits_and_limits(q, like);
-  return q;
+Rounder reference_rounder(const NumberType& like, std::function<float(float)> rule) {
+  Rounder rounder = like.rounder();
+  rounder.code_bits = 0;
+  rounder.round = {};
+  rounder.one = [rule = std::move(rule)](const GroupRun&, float x, uint32_t) { return rule(x); };
+  return rounder;
 }
 
 float rounded_log2(float x) { return static_cast<float>(std::log2(static_cast<double>(x))); }
@@ -43,10 +41,10 @@ float reference_minifloat_ieee(float x, int exponent_width, int mantissa, int bi
   const float steps = power(static_cast<float>(mantissa));
   const float significand = a / power(exponent);
   if (exponent == lowest) {
-    const float k = std::clamp(std::nearbyint(significand * steps / 2), 0.0f, steps - 1);
+    const float k = cut(std::nearbyint(significand * steps / 2), 0.0f, steps - 1);
     return reference_sign(x) * (power(exponent) * (2 * k / steps));
   }
-  const float k = std::clamp(std::nearbyint((significand - 1) * steps), 0.0f, steps - 1);
+  const float k = cut(std::nearbyint((significand - 1) * steps), 0.0f, steps - 1);
   return reference_sign(x) * (power(exponent) * (1 + k / steps));
 }
 
@@ -57,7 +55,7 @@ float reference_minifloat_denorm(float x, int exponent_width, int mantissa, int 
   const float exponent = std::clamp(std::ceil(rounded_log2(a + 1e-9f)), static_cast<float>(-bias),
                                     top_exponent(exponent_width, bias));
   const float steps = power(static_cast<float>(mantissa));
-  const float k = std::clamp(std::nearbyint(a / power(exponent) * steps), 0.0f, steps - 1);
+  const float k = cut(std::nearbyint(a / power(exponent) * steps), 0.0f, steps - 1);
   return reference_sign(x) * (power(exponent) * (k / steps));
 }
 

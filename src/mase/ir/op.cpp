@@ -15,11 +15,19 @@ const OpRecord& find_op(const std::string& name, const std::string& place) {
     if (op->class_name == name) return *op;
     known.push_back(op->class_name);
   }
-  throw Error(place, fmt::format("unknown op '{}'", printable(name)), suggestion(name, known));
+  const bool any_near = !nearest_names(name, known, 1).empty();
+  throw Error(place, fmt::format("unknown op '{}'", printable(name)),
+              any_near ? suggestion(name, known) : "ch --info op lists what there is");
 }
 
 OperandRules operand_rules(const OpRecord& op) {
-  return {op.operands, op.required_operands, op.unsigned_operands, op.operand_parts};
+  OperandRules rules{op.operands, op.required_operands, op.unsigned_operands, op.operand_parts};
+  rules.summed = op.summed_axes;
+  int64_t axis = -1;
+  if (op.product) axis = op.product->channel_axis;
+  if (op.channel_norm) axis = op.channel_norm->channel_axis;
+  if (axis != -1) rules.features = axis;
+  return rules;
 }
 
 Array Array::from(const Tensor& tensor) {

@@ -70,7 +70,11 @@ TensorTable table_from_value(const Value& value, const std::string& path,
 
 // The config alone does not say which operands are rounded: formats without keys need none.
 void quantization_to_value(const Quantization& quantization, Dict& entry) {
-  if (quantization.config.is_null()) return;
+  if (quantization.config.is_null()) {  // formats that exist during training only
+    if (!quantization.operands.empty())
+      entry.set("unfinished", quantization.operands.begin()->second->untyped);
+    return;
+  }
   entry.set("quantization", quantization.config);
   std::vector<std::string> operands;
   for (const auto& [operand, quantizer] : quantization.operands) operands.push_back(operand);

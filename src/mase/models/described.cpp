@@ -15,6 +15,9 @@
 //   repeat = 6
 //   layers = [{name = "fc", type = "Linear", out_features = 32},
 //             {name = "sum", function = "add", inputs = ["fc", "input"]}]  # "input": the block's
+//   [[layers]]                       # a class that stands for several layers (layer_block.h):
+//   name = "encoder"                 # encoder.self_attn, encoder.linear1, ...
+//   type = "TransformerEncoderLayer"
 //
 // Every mistake is an Error with file, line, cause and remedy.
 #include <algorithm>
@@ -27,6 +30,7 @@
 #include "mase/ir/evaluate.h"
 #include "mase/ir/op.h"
 #include "mase/ir/value_type.h"
+#include "mase/models/layer_block.h"
 #include "mase/models/model.h"
 
 namespace mase {
@@ -138,13 +142,18 @@ class Description {
     size_t index = 0;
     for (const Value& table : blocks.as_list()) {
       const std::string name = fmt::format("seq_blocks.{}", index++);
-      Layer layer = read_layer(table, name);
+      const LayerBlockRecord* block = block_of(table);
+      Layer layer = block ? Layer{} : read_layer(table, name);
       if (const Value& inputs = table["inputs"]; !inputs.is_null())
         throw Error(inputs.position(), name, "blocks follow each other and take no 'inputs'",
                     "use [[layers]] for branches");
       if (const Value& given = table["name"]; !given.is_null())
         throw Error(given.position(), name, "blocks are numbered and take no 'name'",
                     "use [[layers]] for named layers");
+      if (block) {
+        read_layer_block(*block, table, name, name, {}, 0);
+        continue;
+      }
       layer.name = name;
       append(std::move(layer));
     }
@@ -187,6 +196,10 @@ class Description {
         read_block(table, place, scope, depth);
         continue;
       }
+      if (const LayerBlockRecord* block = block_of(table)) {
+        read_layer_block(*block, table, scope.prefix + name_of(table, place), place, scope, depth);
+        continue;
+      }
       Layer layer = read_layer(table, place);
       layer.name = scope.prefix + name_of(table, place);
       for (std::string& input : layer.inputs) input = scope.full(input);
@@ -196,28 +209,85 @@ class Description {
 
   void read_block(const Value& table, const std::string& place, const Scope& outer, int depth) {
     constexpr int64_t most_repeats = 1000;
-    constexpr int deepest = 4;
     static const Schema schema{{
         text_field("name").needed(),
         integer_field("repeat").needed().between(1, static_cast<double>(most_repeats)),
         list_field("layers").needed(),
     }};
     validate(table, schema, place);
-    if (depth == deepest)
-      throw Error(table.position(), place, fmt::format("blocks in blocks, {} deep", deepest),
-                  "write some of them out");
+    check_depth(table, place, depth);
     const std::string name = outer.prefix + name_of(table, place);
     const List& layers = table["layers"].as_list();
     if (layers.empty()) throw Error(table.position(), place, "a block without layers");
-    for (int64_t i = 0; i < table["repeat"].as_int(); ++i) {
-      Scope scope{fmt::format("{}.{}.", name, i), previous_, {}};
-      for (size_t k = 0; k < layers.size(); ++k)
-        scope.names.push_back(name_of(layers[k], fmt::format("{}.layers[{}]", place, k)));
-      read_layers(table["layers"], place + ".layers", scope, depth + 1);
-    }
+    for (int64_t i = 0; i < table["repeat"].as_int(); ++i)
+      read_part(fmt::format("{}.{}.", name, i), previous_, table["layers"], place + ".layers",
+                depth + 1);
+    name_block(table, name);
+  }
+
+  static void check_depth(const Value& table, const std::string& place, int depth) {
+    constexpr int deepest = 4;
+    if (depth == deepest)
+      throw Error(table.position(), place, fmt::format("blocks in blocks, {} deep", deepest),
+                  "write some of them out");
+  }
+
+  // The layers of a block: `list` with names of its own.
+  void read_part(const std::string& prefix, const std::string& input, const Value& list,
+                 const std::string& where, int depth) {
+    Scope scope{prefix, input, {}};
+    const List& layers = list.as_list(where);
+    for (size_t k = 0; k < layers.size(); ++k)
+      scope.names.push_back(name_of(layers[k], fmt::format("{}[{}]", where, k)));
+    read_layers(list, where, scope, depth);
+  }
+
+  void name_block(const Value& table, const std::string& name) {
     if (known_.count(name) || index_.count(name) || !blocks_.emplace(name, previous_).second)
       throw Error(table.position(), name, "two layers have this name",
                   "names must be unique; change one of them");
+  }
+
+  // The class of several layers that a table names, if it names one.
+  static const LayerBlockRecord* block_of(const Value& table) {
+    if (!table.is_dict() || !table["type"].is_string()) return nullptr;
+    return Registry<LayerBlockRecord>::instance().find(table["type"].as_string());
+  }
+
+  void read_layer_block(const LayerBlockRecord& block, const Value& table, const std::string& name,
+                        const std::string& place, const Scope& outer, int depth) {
+    check_depth(table, place, depth);
+    Dict given;
+    for (const auto& [key, value] : table.as_dict())
+      if (key != "type" && key != "name" && key != "inputs") given.set(key, value);
+    const Value attributes =
+        validate(Value(given).set_position(table.position()), block.attributes, place);
+    std::string input = previous_;
+    if (const Value& inputs = table["inputs"]; !inputs.is_null()) {
+      const bool one = inputs.is_list() && inputs.as_list().size() == 1;
+      if (!inputs.is_string() && !one)
+        throw Error(inputs.position(), place, fmt::format("{} takes one input", block.name),
+                    "write inputs = \"NAME\"");
+      input = outer.full((one ? inputs.as_list()[0] : inputs).as_string(place + ".inputs"));
+    }
+    const std::string prefix = name + ".";
+    read_part(prefix, input, placed(block.layers(attributes), table.position()), place, depth + 1);
+    name_block(table, name);
+  }
+
+  // What a block stands for stands where the block does.
+  static Value placed(const Value& value, const Position& position) {
+    Value copy = value;
+    if (value.is_list()) {
+      List items;
+      for (const Value& item : value.as_list()) items.push_back(placed(item, position));
+      copy = items;
+    } else if (value.is_dict()) {
+      Dict table;
+      for (const auto& [key, item] : value.as_dict()) table.set(key, placed(item, position));
+      copy = table;
+    }
+    return copy.set_position(position);
   }
 
   Layer read_layer(const Value& table, const std::string& place) {

@@ -356,6 +356,9 @@ const Register<OpRecord> registered{{
         [](Dict& attributes, const std::vector<Shape>& inputs, int64_t) {
           if (!attributes.contains("embed_dim") && !inputs[0].empty())
             attributes.set("embed_dim", inputs[0].back());
+          // Samples come first in networks that are described here: PyTorch's default would have
+          // them attend to each other.
+          if (!attributes.contains("batch_first")) attributes.set("batch_first", true);
         },
 }};
 

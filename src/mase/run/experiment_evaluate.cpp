@@ -10,6 +10,7 @@
 #include "mase/run/experiment.h"
 #include "mase/run/input_rows.h"
 #include "mase/run/sentences.h"
+#include "mase/train/task.h"
 
 namespace mase {
 namespace {
@@ -124,6 +125,8 @@ Evaluation Experiment::evaluate_program(Program& program, const std::string& nam
   }
   result.seconds = elapsed();
   result.record = evaluation_record(name, rows, result.outputs, result.score, data());
+  const std::string& own_loss = network_.notes.loss;
+  result.record["loss_name"] = own_loss.empty() ? default_task(data()).loss : own_loss;
   if (const Value& without = result.record["rows_without_scores"]; without.is_int())
     observer_.warning(fmt::format(
         "{} of {} {} rows have NaN or infinite outputs: they are classified as nothing and count "

@@ -184,7 +184,9 @@ Tensor clean_rows(const Tensor& x, const std::string& path, const DatasetOptions
   return kept;
 }
 
-bool is_foreign(const Network& network) { return network.graph.meta.contains("onnx"); }
+bool is_foreign(const Network& network) {
+  return network.graph.meta.contains("onnx") && !network.notes.preprocessing;
+}
 
 Tensor rows_to_take(const std::string& path, const Network& network, const InputOptions& options,
                     std::vector<int64_t>& left_out) {

@@ -158,6 +158,12 @@ std::optional<Graph> described_graph(const Checkpoint& checkpoint, const std::st
   const Value& ours = checkpoint.contents.is_dict() ? checkpoint.contents["mase"] : Value();
   const Value& description = ours.is_dict() ? ours["graph"] : ours;
   if (!description.is_dict() || !description["modules"].is_dict()) return {};
+  for (const auto& [module, entry] : description["modules"].as_dict())
+    if (entry.is_dict() && entry["unfinished"].is_string())
+      throw Error(path,
+                  fmt::format("holds a network in the middle of its training: of {}, {}",
+                              printable(module), printable(entry["unfinished"].as_string())),
+                  "finish it with ch train --resume RUN, whose networks can be loaded");
   std::map<std::string, const Tensor*> given;
   for (const auto& [name, tensor] : checkpoint.tensors) given[name] = &tensor;
   for (const auto& [module, entry] : description["modules"].as_dict())

@@ -32,8 +32,8 @@ struct NetworkNotes {
 NetworkNotes notes_of(const Checkpoint& checkpoint);
 // The "mase" table of a file.
 Value notes_value(const NetworkNotes& notes);
-// What files of other programs can carry of it, names and plain JSON: how raw inputs are scaled
-// ("mase.preprocessing") and what the outputs are called ("mase.classes").
+// The same for files of other programs, but for where the data lay, which notes_of() takes back;
+// and plain JSON for whoever reads them: scaling ("mase.preprocessing"), names ("mase.classes").
 std::vector<std::pair<std::string, std::string>> notes_for_others(const NetworkNotes& notes);
 NetworkNotes notes_about(const std::string& model, const std::string& task, const DataSpec& data,
                          const Dataset& dataset);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "mase/io/networks/notes_property.h"
 #include "mase/run/network.h"
 
 namespace mase {
@@ -85,6 +86,11 @@ Value plain_preprocessing(const Preprocessing& preprocessing, const Shape& sampl
 
 std::vector<std::pair<std::string, std::string>> notes_for_others(const NetworkNotes& notes) {
   std::vector<std::pair<std::string, std::string>> properties;
+  // What ch reads again. Where the data lay is nobody's business but the owner's.
+  NetworkNotes own = notes;
+  own.data.reset();
+  if (own.preprocessing || !own.class_names.empty())
+    properties.emplace_back(notes_property, to_json(notes_value(own)));
   if (notes.preprocessing)
     properties.emplace_back("mase.preprocessing",
                             to_json(plain_preprocessing(*notes.preprocessing, notes.sample_shape)));
@@ -95,7 +101,8 @@ std::vector<std::pair<std::string, std::string>> notes_for_others(const NetworkN
 
 NetworkNotes notes_of(const Checkpoint& checkpoint) {
   NetworkNotes notes;
-  const Value& ours = checkpoint.contents.is_dict() ? checkpoint.contents["mase"] : Value();
+  Value ours = checkpoint.contents.is_dict() ? checkpoint.contents["mase"] : Value();
+  if (ours.is_string()) ours = parse_json(ours.as_string(), notes_property);
   if (!ours.is_dict()) return notes;
   const auto text = [&](const char* key) {
     return ours[key].is_string() ? ours[key].as_string() : std::string();

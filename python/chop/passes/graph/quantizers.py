@@ -31,7 +31,7 @@ def _function(format: str) -> Callable:
 
     def quantizer(x: Any, *values: Any, **config: Any) -> Any:
         config.update(zip(keys, values))
-        tell_rule(format, config)
+        config = tell_rule(format, config)
         return Format(format, {key: value for key, value in config.items() if value is not None})(x)
 
     quantizer.__name__ = quantizer.__qualname__ = f"{format}_quantizer"

@@ -20,8 +20,12 @@ std::string known_formats() {
 }
 
 // What later commands want to know: the sizes, so that a data set can be checked against them.
-Value file_contents(const Graph& graph) {
-  NetworkNotes notes{.model = graph.name};
+Value file_contents(const ImportedNetwork& network) {
+  const Graph& graph = network.graph;
+  Checkpoint file;
+  file.contents = Dict{{"mase", network.about}};
+  NetworkNotes notes = notes_of(file);
+  if (notes.model.empty()) notes.model = graph.name;
   if (graph.placeholders().size() == 1)
     notes.sample_shape = graph.node(graph.placeholders()[0]).sample_shape;
   const std::vector<Shape> shapes = infer_shapes(graph, 1);
@@ -44,7 +48,7 @@ int run(const Arguments& arguments) {
       arguments["output"].is_null()
           ? std::filesystem::path(path).filename().replace_extension(".mz").string()
           : arguments["output"].as_string();
-  save_mz(output, network.graph, file_contents(network.graph));
+  save_mz(output, network.graph, file_contents(network));
   int64_t quantised = 0;
   for (const auto& [name, module] : network.graph.modules())
     quantised += module.quantization.active();

@@ -164,6 +164,9 @@ int run(const Arguments& arguments) {
   if (wanted.preprocess && !foreign && !tokens && !notes.preprocessing)
     warnings.warning(fmt::format("{} does not say how features are scaled: rows go in as they are",
                                  experiment.spec().network.load));
+  if (wanted.preprocess && foreign && notes.preprocessing)
+    log.info(fmt::format("Rows are scaled as {} says (--no-preprocess: they go in as they are)",
+                         experiment.spec().network.load));
   const Prediction prediction = experiment.predict(wanted);
   const std::vector<Tensor>& results = prediction.outputs;
   Tensor result = results.at(0);
@@ -263,8 +266,10 @@ const Register<CommandRecord> registered{{
     .name = "predict",
     .group = CommandGroup::train,
     .summary = "Run a trained network on rows of a file",
-    .help = "Files of ch train (best.mz, best.ckpt) hold the network and how features are scaled, "
-            "and raw rows are scaled that way; other checkpoints take rows as they are.",
+    .help =
+        "Files of ch train (best.mz, best.ckpt) and what ch export makes of them (.onnx) hold the "
+        "network and how features are scaled, and raw rows are scaled that way; other "
+        "checkpoints take rows as they are.",
     .positionals = {network_word()},
     .options = {without(general_options(), {"task", "seed", "project", "project_dir"}) +
                 config_options() + only(data_options(), {"drop_bad_rows"}) + own_options()},

@@ -67,7 +67,10 @@ class Writer {
     design.clocked = design.latency > 0;
     design.valid = options_.values["valid"].as_bool();
     if (design.valid && !design.clocked)
-      throw Error("--valid", "a valid bit needs registers", "give --levels too");
+      throw depends_on_inputs()
+          ? Error("--valid", "a valid bit needs registers", "give --levels too")
+          : Error("--valid", "no output depends on an input: there is nothing to wait for",
+                  "leave it out");
     for (const IntegerId id : graph_.inputs) design.input_bits += port_width(id);
     for (const IntegerId id : graph_.outputs) design.output_bits += port_width(id);
     design.signals = names_;
@@ -83,6 +86,17 @@ class Writer {
 
   // Registers between an input and an output: the same on every path. What depends on no input has
   // any number of them; it is there when they are filled.
+  bool depends_on_inputs() const {
+    std::vector<char> varies(graph_.nodes.size(), 0);
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      varies[i] = !graph_.nodes[i].op->evaluate;
+      for (const IntegerId id : graph_.nodes[i].inputs)
+        varies[i] = varies[i] || varies[static_cast<size_t>(id)];
+    }
+    return std::any_of(graph_.outputs.begin(), graph_.outputs.end(),
+                       [&](IntegerId id) { return varies[static_cast<size_t>(id)] != 0; });
+  }
+
   int latency() const {
     std::vector<int> stage(graph_.nodes.size(), 0);
     std::vector<char> varies(graph_.nodes.size(), 0);

@@ -220,15 +220,19 @@ bool has_tables(const IntegerGraph& graph) {
                      [](const IntegerNode& node) { return node.op->name == "table"; });
 }
 
-// The fewest tables of those that are no later than the sums were, else the earliest. How many
-// tables a chain takes in one after another is what saves tables and what makes it late.
+// The fewest tables of those that are no later than the sums were, else the earliest. Where chains
+// take tables in, how many one after another is what saves tables and what makes sums late: there
+// the smallest product of LUTs and the root of the levels.
 IntegerGraph cheapest_chains(const IntegerGraph& graph, double delay_weight) {
   const double latest = estimate(graph).levels;
   std::optional<IntegerGraph> best;
   Estimate least;
-  const std::vector<int> lines = has_tables(graph) && graph.nodes.size() <= few_nodes
-                                     ? std::vector<int>{4, 6, 3, 2, 1}
-                                     : std::vector<int>{4};
+  const bool takes_tables = has_tables(graph) && graph.nodes.size() <= few_nodes;
+  const std::vector<int> lines =
+      takes_tables ? std::vector<int>{4, 6, 3, 2, 1} : std::vector<int>{4};
+  const auto worth = [](const Estimate& cost) {
+    return cost.luts * std::sqrt(std::max(1.0, cost.levels));
+  };
   for (const double times : {1.0, 2.0, 4.0, 8.0, 16.0})
     for (const int line : lines) {
       if (best && graph.nodes.size() > many_nodes) return std::move(*best);
@@ -236,9 +240,10 @@ IntegerGraph cheapest_chains(const IntegerGraph& graph, double delay_weight) {
           with_carry_chains(graph, {.delay_weight = times * delay_weight, .tables_in_line = line});
       const Estimate cost = estimate(next);
       const bool in_time = cost.levels <= latest, was_in_time = least.levels <= latest;
-      const bool better = in_time != was_in_time ? in_time
-                          : in_time              ? cost.luts < least.luts
-                                                 : cost.levels < least.levels;
+      const bool better = takes_tables             ? worth(cost) < worth(least)
+                          : in_time != was_in_time ? in_time
+                          : in_time                ? cost.luts < least.luts
+                                                   : cost.levels < least.levels;
       if (best && !better) continue;
       best = std::move(next);
       least = cost;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "mase/base/cut_files.h"
 #include "mase/base/text.h"
 #include "mase/io/gguf/gguf_file.h"
 #include "mase/io/networks/checkpoint_file.h"
@@ -214,11 +215,15 @@ Checkpoint load(const std::string& path, std::optional<CheckpointType> type,
 
 Checkpoint load_checkpoint(const std::string& path, std::optional<CheckpointType> type,
                            const ReadLimits& limits, const std::vector<Shape>& input_shapes) {
-  return load(path, type, limits, true, input_shapes);
+  Checkpoint checkpoint = load(path, type, limits, true, input_shapes);
+  throw_if_cut();
+  return checkpoint;
 }
 
 Checkpoint inspect_checkpoint(const std::string& path, const ReadLimits& limits) {
-  return load(path, {}, limits, false);
+  Checkpoint checkpoint = load(path, {}, limits, false);
+  throw_if_cut();
+  return checkpoint;
 }
 
 }  // namespace mase

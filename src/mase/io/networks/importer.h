@@ -23,6 +23,7 @@ struct ImportedNetwork {
   std::vector<std::string> notes = {};  // what a reader of the result should know, a line each
   // The file means integers: where single precision is too narrow to follow them, they are right.
   bool integers = false;
+  Value about = {};  // the "mase" table of a file of ours (run/network.h reads it)
 };
 
 struct ImporterRecord {

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "mase/base/cut_files.h"
 #include "mase/base/file.h"
 #include "mase/io/networks/checkpoint.h"
 #include "mase/io/networks/tensor_view.h"
@@ -349,7 +350,9 @@ void write_safetensors(const TensorTable& tensors, const Dict& metadata, const s
 TensorTable load_safetensors(const std::string& path, Dict* metadata) {
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   MemoryBudget budget({}, file->bytes().size());
-  return parse_safetensors(file->bytes(), file, path, metadata, budget);
+  TensorTable tensors = parse_safetensors(file->bytes(), file, path, metadata, budget);
+  throw_if_cut();
+  return tensors;
 }
 
 void save_safetensors(const std::string& path, const TensorTable& tensors, const Dict& metadata) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "mase/base/cut_files.h"
 #include "mase/base/file.h"
 #include "mase/io/numpy/npy.h"
 #include "mase/io/tables/table_source.h"
@@ -70,6 +71,7 @@ class NpzSource : public TableSource {
     const int64_t count = std::min(at_most, rows_ - next_);
     if (count <= 0) return 0;
     for (Member& member : members_) load_block(member, count);
+    throw_if_cut();
     file_->forget_pages();
     for (int64_t row = 0; row < count; ++row)
       for (const size_t column : selected_) *cells++ = value(sources_[column], row);
@@ -106,6 +108,7 @@ class NpzSource : public TableSource {
                              : fmt::format("there is no array '{}'", printable(options.table)));
     keep_matching();
     add_columns();
+    throw_if_cut();
   }
 
   void add_member(const std::string& stem, const ZipReader::Entry& entry) {

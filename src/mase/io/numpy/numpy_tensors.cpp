@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "mase/base/cut_files.h"
 #include "mase/base/file.h"
 #include "mase/base/text.h"
 #include "mase/io/networks/tensor_view.h"
@@ -113,7 +114,9 @@ std::vector<std::string> npz_names(const std::string& path) {
   return names;
 }
 
-TensorTable read_numpy_tensors(const std::string& path, Dict* skipped, const ReadLimits& limits) {
+namespace {
+
+TensorTable read_all(const std::string& path, Dict* skipped, const ReadLimits& limits) {
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   ReadLimits used = limits;
   if (used.memory == 0) used.memory = file->bytes().size() * most_growth + margin;
@@ -132,6 +135,14 @@ TensorTable read_numpy_tensors(const std::string& path, Dict* skipped, const Rea
     add_array(name, content.bytes, content.owner,
               fmt::format("{}: {}", path, printable(entry.name)), budget, tensors, skipped);
   }
+  return tensors;
+}
+
+}  // namespace
+
+TensorTable read_numpy_tensors(const std::string& path, Dict* skipped, const ReadLimits& limits) {
+  TensorTable tensors = read_all(path, skipped, limits);
+  throw_if_cut();
   return tensors;
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // profile_statistics: statistics of weights and activations of chosen nodes, written into their
 // software metadata. Activations stream through batch by batch; each row is one sample.
+#include <algorithm>
 #include <map>
 
 #include "mase/base/fields.h"
 #include "mase/ir/layer_text.h"
+#include "mase/ir/value_type.h"
 #include "mase/passes/metadata.h"
 #include "mase/passes/observe.h"
 #include "mase/passes/select.h"
@@ -52,6 +54,39 @@ void check_statistics(const Value& statistics, const std::string& path, Problems
     else
       validate(args, record->schema, path + "." + name, problems);
   }
+}
+
+// Nothing chosen at all: the ranges and variances of every layer's parameters and inputs.
+bool is_unsaid(const Value& args) {
+  for (const char* key : {"target_weight_nodes", "target_activation_nodes", "weight_statistics",
+                          "activation_statistics"})
+    if (!args[key].is_null()) return false;
+  return true;
+}
+
+Value with_defaults(const Graph& graph, const Value& args) {
+  if (!is_unsaid(args)) return args;
+  List weights, activations;
+  const std::vector<DType> elements = infer_elements(graph);
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const Module* module = graph.module_of(node);
+    if (!module) continue;
+    if (!numeric_tensors(*module).empty()) weights.push_back(node.name);
+    const std::vector<NodeId> inputs = graph.inputs_of(id);
+    const bool floats = std::all_of(inputs.begin(), inputs.end(), [&](NodeId input) {
+      return elements[static_cast<size_t>(input)] == DType::f32;
+    });
+    if (floats) activations.push_back(node.name);
+  }
+  const Value statistics = Dict{{"range_min_max", Dict{}}, {"variance_precise", Dict{}}};
+  Dict all = args.as_dict();
+  all.set("by", "name");
+  all.set("target_weight_nodes", weights);
+  all.set("target_activation_nodes", activations);
+  all.set("weight_statistics", statistics);
+  all.set("activation_statistics", statistics);
+  return all;
 }
 
 void check(const Graph& graph, const Value& args, const std::string& path, Problems& problems) {
@@ -133,8 +168,9 @@ void profile_activations(Graph& graph, const Value& args, PassContext& context, 
     }
 }
 
-PassResult run(Graph& graph, const Value& args, PassContext& context) {
+PassResult run(Graph& graph, const Value& given, PassContext& context) {
   ensure_metadata(graph, context);
+  const Value args = with_defaults(graph, given);
   Dict weights, activations;
   profile_weights(graph, args, weights);
   profile_activations(graph, args, context, activations);
@@ -148,10 +184,13 @@ const Register<PassRecord> registered{{
     .name = "profile_statistics",
     .aliases = {"profile_statistics_analysis_pass"},
     .summary = "Statistics of weights and activations of chosen nodes",
-    .help = "The collectors: record, variance_online, variance_online_mase, variance_precise, "
-            "range_n_sigma,\n"
-            "range_min_max, range_quantile, abs_mean, histogram, kurtosis. Results stand in the\n"
-            "nodes' software metadata; report_node_meta_param prints them.",
+    .help =
+        "The collectors: record, variance_online, variance_online_mase, variance_precise, "
+        "range_n_sigma,\n"
+        "range_min_max, range_quantile, abs_mean, histogram, kurtosis. Results stand in the\n"
+        "nodes' software metadata; report_node_meta_param prints them. Where neither nodes nor\n"
+        "statistics are named, range_min_max and variance_precise of every layer's parameters\n"
+        "and inputs.",
     .schema = {{
         by_field(),
         list_field("target_weight_nodes", "nodes whose parameters and buffers are profiled"),

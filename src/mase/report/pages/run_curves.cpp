@@ -29,7 +29,7 @@ BandSeries series_of(const Curve& curve, const std::string& name, size_t colour)
 std::string quantity_chart(const RunData& run, const std::string& quantity,
                            const std::string& title, bool share, std::set<std::string>& used) {
   BandChart chart{title, step_axis(), {title}, {}};
-  chart.id = "chart-" + lower_case(title);
+  chart.id = share ? "chart-accuracy" : "chart-" + quantity;
   if (share) {
     chart.y.text = NumberText::percent;
     chart.y.kind = AxisKind::linear;
@@ -105,8 +105,12 @@ std::vector<double> in_epochs(const RunData& run, const std::vector<double>& ste
 
 std::optional<PagePart> curves_part(const RunData& run) {
   std::set<std::string> used = {"learning_rate", "seconds", "epoch", "step"};
-  std::string charts = quantity_chart(run, "loss", "Loss", false, used) +
-                       quantity_chart(run, "acc", "Accuracy", true, used);
+  const Value& evaluated = run.run["evaluation"];
+  const std::string loss =
+      evaluated.is_dict() ? replace_all(shown::word(evaluated["loss_name"]), "_", " ") : "";
+  std::string charts =
+      quantity_chart(run, "loss", loss.empty() ? "Loss" : "Loss: " + loss, false, used) +
+      quantity_chart(run, "acc", "Accuracy", true, used);
   const auto small = [&](const Curve& curve, const std::string& title, size_t colour, bool steps) {
     BandChart chart{title, step_axis(), {title}, {series_of(curve, lower_case(title), colour)}};
     chart.series[0].steps = steps;

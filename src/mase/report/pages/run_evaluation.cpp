@@ -229,18 +229,59 @@ std::string quality_table(const Value& found, const Value& classes,
   return html;
 }
 
-// What a task measures beside accuracy and loss, under its own name.
-std::string other_metrics(const Value& found) {
-  static const std::set<std::string> elsewhere = {"accuracy", "loss",      "rows",      "split",
-                                                  "classes",  "confusion", "precision", "recall",
-                                                  "support",  "roc"};
+std::string figure_name(const std::string& key) {
   static const std::map<std::string, std::string> names = {
       {"mae", "MAE"}, {"rmse", "RMSE"}, {"mse", "MSE"}, {"r2", "R²"}};
+  const auto name = names.find(key);
+  return name == names.end() ? replace_all(key, "_", " ") : name->second;
+}
+
+// Predicted against true numbers, and how far the one is from the other.
+std::string prediction_charts(const Value& found) {
+  const Value& predictions = found["predictions"];
+  if (!predictions.is_dict()) return "";
+  std::string charts;
+  const List& outputs = items(predictions["outputs"]);
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    if (!outputs[o].is_dict()) continue;
+    const List &truth = items(outputs[o]["true"]), &guess = items(outputs[o]["predicted"]);
+    const std::string which = outputs.size() > 1 ? fmt::format(", output {}", o) : "";
+    ScatterChart both, rest;
+    both.title = "Predicted against true" + which;
+    rest.title = "Residuals" + which;
+    both.x = rest.x = {"true", AxisKind::linear, NumberText::plain};
+    both.y = {"predicted", AxisKind::linear, NumberText::plain};
+    rest.y = {"predicted - true", AxisKind::linear, NumberText::plain};
+    for (size_t i = 0; i < std::min(truth.size(), guess.size()); ++i) {
+      const auto t = number(truth[i]), p = number(guess[i]);
+      if (!t || !p) continue;
+      both.points.push_back({*t, *p});
+      rest.points.push_back({*t, *p - *t});
+    }
+    if (both.points.empty()) continue;
+    charts += scatter_chart(both) + scatter_chart(rest);
+  }
+  const auto rows = number(predictions["rows"]), all = number(found["rows"]);
+  if (charts.empty()) return "";
+  return "<div class=\"charts\">" + charts + "</div>" +
+         (rows && all && *rows < *all
+              ? note_html(fmt::format("{} of {} rows are drawn, evenly spaced.",
+                                      shown::whole(*rows), shown::whole(*all)))
+              : "");
+}
+
+// What a task measures beside accuracy and loss, under its own name.
+std::string other_metrics(const Value& found) {
+  static const std::set<std::string> elsewhere = {
+      "accuracy",  "loss",   "rows",    "split", "classes",   "confusion",
+      "precision", "recall", "support", "roc",   "loss_name", "predictions"};
   std::vector<std::pair<std::string, std::string>> facts;
+  const std::string loss = shown::word(found["loss_name"]);
+  if (number(found["loss"]) && !loss.empty())
+    facts.emplace_back("loss: " + figure_name(loss), shown::brief(number(found["loss"]), 5));
   for (const auto& [key, value] : found.as_dict()) {
     if (elsewhere.count(key)) continue;
-    const auto name = names.find(key);
-    const std::string label = name == names.end() ? replace_all(key, "_", " ") : name->second;
+    const std::string label = figure_name(key);
     const bool share = key.find("accuracy") != std::string::npos;
     if (const auto one = number(value))
       facts.emplace_back(label, share ? shown::percent(one) : shown::brief(one, 5));
@@ -263,7 +304,7 @@ std::optional<PagePart> evaluation_part(const RunData& run) {
   const std::string split = shown::word(found["split"]);
   const std::string html = "<div class=\"charts\"><div>" +
                            confusion_matrix(found["confusion"], classes) + "</div><div>" +
-                           roc_chart(curves) + "</div></div>" +
+                           roc_chart(curves) + "</div></div>" + prediction_charts(found) +
                            quality_table(found, classes, curves) + other_metrics(found);
   return PagePart{
       "evaluation",

@@ -224,6 +224,17 @@ void freeze_scales(Graph& graph, const Observer& observer) {
 
 }  // namespace
 
+void make_integers(HardwareNetwork& hardware, const Observer& observer) {
+  fold_batch_norms(hardware, observer);
+  freeze_scales(hardware.network, observer);
+  hardware.lowered = lower(hardware.network);
+  if (const std::vector<std::string> left = layers_in_software(hardware.network);
+      !left.empty() && observer.log)
+    observer.log(LogLevel::warning,
+                 fmt::format("not quantised, so not in hardware and in none of its figures: {}",
+                             join(left, ", ")));
+}
+
 HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& observer) {
   HardwareNetwork result;
   const std::string& path = spec.network.load;
@@ -259,14 +270,7 @@ HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& 
       }
     }
   }
-  fold_batch_norms(result, observer);
-  freeze_scales(result.network, observer);
-  result.lowered = lower(result.network);
-  if (const std::vector<std::string> left = layers_in_software(result.network);
-      !left.empty() && observer.log)
-    observer.log(LogLevel::warning,
-                 fmt::format("not quantised, so not in hardware and in none of its figures: {}",
-                             join(left, ", ")));
+  make_integers(result, observer);
   return result;
 }
 

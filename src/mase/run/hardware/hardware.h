@@ -40,6 +40,9 @@ struct HardwareNetwork {
   std::vector<std::string> folded = {};  // batch norms that went into rounded layers
 };
 HardwareNetwork load_hardware_network(const HardwareSpec& spec, const Observer& observer = {});
+// The last steps of that, for a network in memory: what has no exact integers as it stands (batch
+// norms behind rounded layers, learned steps) becomes what has, then `lowered` is made.
+void make_integers(HardwareNetwork& hardware, const Observer& observer = {});
 
 struct Compared {
   std::vector<int64_t> inputs;          // codes of all rows

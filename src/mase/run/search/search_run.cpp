@@ -97,10 +97,11 @@ class LiveRecord {
 // What follows the last trial: as long as it takes, or shortly if somebody waits for the end.
 class Ending {
  public:
-  Ending(const Observer& observer, StudyEnd end) : observer_(observer) {
-    constexpr double after_interrupt = 1, after_timeout = 2;
+  // `given`: the seconds that the search was allowed.
+  Ending(const Observer& observer, StudyEnd end, double given) : observer_(observer) {
+    constexpr double after_interrupt = 1, most_after_timeout = 2, share = 0.25;
     if (end == StudyEnd::interrupted) seconds_ = after_interrupt;
-    if (end == StudyEnd::timeout) seconds_ = after_timeout;
+    if (end == StudyEnd::timeout) seconds_ = std::min(most_after_timeout, share * given);
     heeds_ = end != StudyEnd::interrupted;  // one Ctrl-C was heeded already
   }
   bool over() const { return since(start_) > seconds_ || interrupted(); }
@@ -225,7 +226,7 @@ SearchOutcome search_in(PreparedSearch& prepared, RunFolder* folder,
   };
   outcome.end = search.run(storage.get(), prepared.study(), watching);
   if (calls.trials_done) calls.trials_done();
-  const Ending ending(observer, outcome.end);
+  const Ending ending(observer, outcome.end, search.spec().study.seconds);
   if (outcome.end == StudyEnd::interrupted && folder) folder->finish("interrupted");
   if (ending.is_short())
     observer.info(

@@ -16,8 +16,8 @@ using Lanes = hn::CappedTag<float, 16>;
 using Eight = hn::CappedTag<float, 8>;
 
 template <class D>
-HWY_INLINE void add_entries_by(D d, const Shape& shape, const float* tables, const float* start,
-                               const uint8_t* codes, int64_t rows, float* out) {
+HWY_INLINE void add_entries_by(D d, const TableExtent& shape, const float* tables,
+                               const float* start, const uint8_t* codes, int64_t rows, float* out) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t row = 0; row < rows; ++row) {
     const uint8_t* const code = codes + row * shape.inputs;
@@ -30,8 +30,8 @@ HWY_INLINE void add_entries_by(D d, const Shape& shape, const float* tables, con
   }
 }
 
-void AddEntries(const Shape& shape, const float* tables, const float* start, const uint8_t* codes,
-                int64_t rows, float* out) {
+void AddEntries(const TableExtent& shape, const float* tables, const float* start,
+                const uint8_t* codes, int64_t rows, float* out) {
   if (shape.pad % 16 == 0)
     add_entries_by(Lanes(), shape, tables, start, codes, rows, out);
   else
@@ -39,7 +39,7 @@ void AddEntries(const Shape& shape, const float* tables, const float* start, con
 }
 
 template <class D>
-HWY_INLINE void add_by_code_by(D d, const Shape& shape, const float* g, const uint8_t* codes,
+HWY_INLINE void add_by_code_by(D d, const TableExtent& shape, const float* g, const uint8_t* codes,
                                int64_t rows, float* sums) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t row = 0; row < rows; ++row) {
@@ -54,7 +54,7 @@ HWY_INLINE void add_by_code_by(D d, const Shape& shape, const float* g, const ui
   }
 }
 
-void AddByCode(const Shape& shape, const float* g, const uint8_t* codes, int64_t rows,
+void AddByCode(const TableExtent& shape, const float* g, const uint8_t* codes, int64_t rows,
                float* sums) {
   if (shape.pad % 16 == 0)
     add_by_code_by(Lanes(), shape, g, codes, rows, sums);
@@ -62,7 +62,7 @@ void AddByCode(const Shape& shape, const float* g, const uint8_t* codes, int64_t
     add_by_code_by(Eight(), shape, g, codes, rows, sums);
 }
 
-void PullBack(const Shape& shape, const float* slopes, const float* g, const uint8_t* codes,
+void PullBack(const TableExtent& shape, const float* slopes, const float* g, const uint8_t* codes,
               int64_t rows, int64_t stride, float* out) {
   const Eight d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -187,19 +187,19 @@ HWY_AFTER_NAMESPACE();
 namespace mase::table_lanes {
 
 HWY_EXPORT(AddEntries);
-void add_entries(const Shape& shape, const float* tables, const float* start, const uint8_t* codes,
-                 int64_t rows, float* out) {
+void add_entries(const TableExtent& shape, const float* tables, const float* start,
+                 const uint8_t* codes, int64_t rows, float* out) {
   HWY_DYNAMIC_DISPATCH(AddEntries)(shape, tables, start, codes, rows, out);
 }
 
 HWY_EXPORT(AddByCode);
-void add_by_code(const Shape& shape, const float* g, const uint8_t* codes, int64_t rows,
+void add_by_code(const TableExtent& shape, const float* g, const uint8_t* codes, int64_t rows,
                  float* sums) {
   HWY_DYNAMIC_DISPATCH(AddByCode)(shape, g, codes, rows, sums);
 }
 
 HWY_EXPORT(PullBack);
-void pull_back(const Shape& shape, const float* slopes, const float* g, const uint8_t* codes,
+void pull_back(const TableExtent& shape, const float* slopes, const float* g, const uint8_t* codes,
                int64_t rows, int64_t stride, float* out) {
   HWY_DYNAMIC_DISPATCH(PullBack)(shape, slopes, g, codes, rows, stride, out);
 }

@@ -14,19 +14,19 @@ inline constexpr int64_t lane_pad = 8;  // outputs are padded to multiples of th
 inline constexpr int spline_terms = 4;  // basis functions that are not zero at a code
 
 // tables[input][code][pad]; codes[row][inputs]; `live`: inputs that any edge reads.
-struct Shape {
+struct TableExtent {
   int64_t inputs = 0, codes = 0, pad = 0;
   std::span<const int> live = {};
 };
 
 // out[row] = start + sum over inputs of tables[input][code of the row]
-void add_entries(const Shape& shape, const float* tables, const float* start, const uint8_t* codes,
-                 int64_t rows, float* out);
+void add_entries(const TableExtent& shape, const float* tables, const float* start,
+                 const uint8_t* codes, int64_t rows, float* out);
 // sums[input][code of the row] += g[row]
-void add_by_code(const Shape& shape, const float* g, const uint8_t* codes, int64_t rows,
+void add_by_code(const TableExtent& shape, const float* g, const uint8_t* codes, int64_t rows,
                  float* sums);
 // out[row][input] = slopes[input][code of the row] . g[row], rows of `out` being `stride` apart
-void pull_back(const Shape& shape, const float* slopes, const float* g, const uint8_t* codes,
+void pull_back(const TableExtent& shape, const float* slopes, const float* g, const uint8_t* codes,
                int64_t rows, int64_t stride, float* out);
 
 // values[code] (+)= sum over terms of weight * coefficients[index], all of `pad` lanes; and back.

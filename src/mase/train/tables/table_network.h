@@ -32,7 +32,7 @@ struct TableLayer {
   std::vector<float> tables, slopes;  // [in][codes][pad]
   std::vector<float> start;           // the bias, rounded
   std::vector<int> live;              // inputs that an edge reads
-  table_lanes::Shape shape() const { return {in, codes, pad, live}; }
+  table_lanes::TableExtent shape() const { return {in, codes, pad, live}; }
   float entry(int64_t i, int64_t code, int64_t o) const {
     return tables[static_cast<size_t>((i * codes + code) * pad + o)];
   }

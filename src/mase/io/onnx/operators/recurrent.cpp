@@ -136,6 +136,7 @@ class Direction {
       layers_.emplace(name, std::pair(weight, offset));
     }
     const auto& [weight, offset] = layers_.at(name);
+    if (x.shape.back().has_batch()) context_.needs_batch("its features are the batch");
     if (x.shape.back() != weight.shape[1])
       context_.fail(
           fmt::format("an input {} for weights {}", shape_text(x.shape), shape_text(weight.shape)));

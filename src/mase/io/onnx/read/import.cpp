@@ -9,6 +9,7 @@
 
 #include "mase/base/text.h"
 #include "mase/io/networks/checkpoint_file.h"
+#include "mase/io/networks/notes_property.h"
 #include "mase/io/onnx/file/inline_functions.h"
 #include "mase/io/onnx/file/read_model.h"
 #include "mase/io/onnx/read/convert_graph.h"
@@ -167,7 +168,9 @@ Imported import_read(Model& model, ExternalFiles& files, const std::string& path
   }
   Imported imported = known(std::move(result));
   for (const auto& [name, text] : model.metadata)
-    if (starts_with(name, "mase.") && name != graph_property)
+    if (name == notes_property)
+      imported.about = text;
+    else if (starts_with(name, "mase.") && name != graph_property)
       imported.properties.emplace_back(name, text);
   imported.graph.meta.set("onnx", Dict{{"producer", model.producer}});
   imported.graph.name = model.producer == own_producer && !model.graph.name.empty()
@@ -200,7 +203,10 @@ Checkpoint read_onnx(const std::string& path, const ReadLimits& limits, bool net
     onnx::Imported imported = onnx::import_file(path, limits, false, input_shapes);
     checkpoint.tensors = state_dict(imported.graph);
     checkpoint.graph = std::move(imported.graph);
-    if (!imported.notes.empty()) checkpoint.contents = Dict{{"notes", Value::of(imported.notes)}};
+    Dict contents;
+    if (!imported.notes.empty()) contents.set("notes", Value::of(imported.notes));
+    if (!imported.about.empty()) contents.set("mase", imported.about);
+    if (!contents.empty()) checkpoint.contents = std::move(contents);
     return checkpoint;
   }
   MemoryBudget budget(limits, 0);

@@ -37,7 +37,9 @@ ImportedNetwork read(const std::string& path, const Value& options) {
                              (text.size() <= longest
                                   ? text
                                   : text.substr(0, longest) + " ... (ch inspect shows all of it)"));
-  return {.graph = std::move(imported.graph), .notes = std::move(imported.notes)};
+  return {.graph = std::move(imported.graph),
+          .notes = std::move(imported.notes),
+          .about = imported.about.empty() ? Value() : Value(imported.about)};
 }
 
 const Register<ImporterRecord> registered{{
