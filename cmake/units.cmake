@@ -7,7 +7,7 @@
 # What users wait for is optimised; the rest (commands, readers, pages, ...) only a little, which takes
 # a third less to compile (docs/rationale/building.md has the measurements).
 set(MASE_BUSY_FOLDERS "^(base|data|engine|engine/primitives|formats|ir|ops|train|text(/.*)?|io/(tables|numpy|zip)\
-|hardware/(graph|ops|lower|optimize|prove|verify|carry)|passes/(transform|statistics|criteria)\
+|hardware/(graph|ops|lower|optimize|prove|verify|carry)|passes(/(transform|statistics|criteria))?\
 |search/(models|samplers|study|measure))$")
 set(MASE_UNIT_BYTES 250000)
 

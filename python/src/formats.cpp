@@ -47,7 +47,7 @@ void quantize_memory(const Quantizer& quantizer, uintptr_t in, uintptr_t out,
 // The gradient by `in`, or false where it is that by `out`, unchanged.
 bool gradient_memory(const Quantizer& quantizer, uintptr_t in, uintptr_t grad_out,
                      uintptr_t grad_in, const std::vector<int64_t>& shape) {
-  if (!quantizer.gradient) return false;
+  if (!quantizer.has_gradient()) return false;
   if (element_count(shape) == 0) return true;
   quantizer.gradient(reinterpret_cast<const float*>(in), reinterpret_cast<const float*>(grad_out),
                      reinterpret_cast<float*>(grad_in), shape);
@@ -57,7 +57,7 @@ bool gradient_memory(const Quantizer& quantizer, uintptr_t in, uintptr_t grad_ou
 nb::dict codes_of(const Quantizer& quantizer, nb::handle object) {
   const Tensor x = float_tensor(object);
   check_shape(quantizer, x.shape());
-  if (!quantizer.encode) throw Error(quantizer.format, "has no integer codes");
+  if (!quantizer.code_bits) throw Error(quantizer.format, "has no integer codes");
   const Quantizer::Codes codes =
       without_lock([&] { return quantizer.encode(x.data<float>(), x.shape()); });
   nb::dict result;
@@ -71,7 +71,7 @@ nb::dict codes_of(const Quantizer& quantizer, nb::handle object) {
 
 nb::any decode(const Quantizer& quantizer, nb::handle codes, nb::handle scales,
                nb::handle exponents) {
-  if (!quantizer.decode) throw Error(quantizer.format, "has no integer codes");
+  if (!quantizer.code_bits) throw Error(quantizer.format, "has no integer codes");
   const Tensor given = to_tensor(codes, "codes"), steps = to_tensor(scales, "scales"),
                shared = to_tensor(exponents, "exponents");
   if (given.dtype() != DType::u32 || steps.dtype() != DType::f64 || shared.dtype() != DType::i32)
@@ -120,7 +120,7 @@ void bind_formats(nb::module_& module) {
       .def_ro("smallest_positive", &Quantizer::smallest_positive)
       .def_ro("precision", &Quantizer::precision)
       .def_ro("elementwise", &Quantizer::elementwise)
-      .def_prop_ro("straight_through", [](const Quantizer& q) { return !q.gradient; })
+      .def_prop_ro("straight_through", [](const Quantizer& q) { return !q.has_gradient(); })
       .def_prop_ro("learned", [](const Quantizer& q) { return q.learned != nullptr; })
       .def_prop_ro("type_text",
                    [](const Quantizer& q) { return q.type ? type_text(*q.type) : q.untyped; })

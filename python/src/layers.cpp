@@ -88,7 +88,7 @@ class LinearLayer {
               std::shared_ptr<Quantizer> bias, int64_t in, int64_t out)
       : x_(std::move(x)), weight_(std::move(weight)), bias_(std::move(bias)), in_(in), out_(out) {
     for (const auto& quantizer : {x_, weight_, bias_})
-      if (quantizer && quantizer->gradient)
+      if (quantizer && quantizer->has_gradient())
         throw Error(quantizer->format, "is not straight through");
     if (const auto reason = misfit(*weight_, {out, in})) throw Error("weight", *reason);
     integers_ = integer_scales(*x_, *weight_, bias_.get(), in);

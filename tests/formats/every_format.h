@@ -23,7 +23,7 @@ struct FormatCase {
   }
   // MASE's published rules are compared with its own results only.
   bool by_reference() const { return has("rounding", reference_rounding); }
-  bool stochastic() const { return quantizer->quantize_drawn != nullptr; }
+  bool stochastic() const { return quantizer->stochastic; }
   // Everything else decides by a threshold, or rounds to one side on purpose.
   bool nearest() const {
     if (format == "binary" || format == "binary_residual" || format == "ternary" ||

@@ -61,7 +61,7 @@ TEST(Integer, StochasticRoundingIsUnbiasedAndRepeatable) {
   double sum = 0;
   for (const float v : a) sum += v;
   EXPECT_NEAR(sum / 100000, 2.25, 0.006);
-  q->quantize_drawn(x.data(), b.data(), {100000}, 1);
+  q->quantize(x.data(), b.data(), {100000}, 1);
   EXPECT_NE(a, b);
 }
 

@@ -344,9 +344,7 @@ TEST(NumberType, EveryConfigHasOneOrAReason) {
     const Quantizer& q = *item.quantizer;
     EXPECT_NE(q.type.has_value(), !q.untyped.empty()) << item.text();
     if (!q.type) {
-      const std::set<std::string> untyped = {
-          "affine", "binary_residual", "bipolar",  "group_integer",
-          "nf4",    "scaled_float",    "truncated"};
+      const std::set<std::string> untyped = {"binary_residual", "bipolar", "nf4"};
       EXPECT_TRUE(item.by_reference() || item.stochastic() || untyped.count(item.format))
           << item.text();
       continue;
@@ -364,6 +362,115 @@ TEST(NumberType, EveryConfigHasOneOrAReason) {
     again.quantize(x.data(), b.data(), {4, 24});
     for (size_t i = 0; i < x.size(); ++i)
       ASSERT_TRUE(a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) << item.text();
+  }
+}
+
+// However groups lie in a tensor, each is rounded as it would be alone, has its own scale and
+// decodes to what was rounded.
+TEST(Rounder, EveryGroupIsRoundedAsIfAlone) {
+  using Kind = Granularity::Kind;
+  Random random(31, "groups");
+  const std::vector<Shape> shapes = {{12}, {6, 8}, {4, 6, 5}, {2, 3, 4, 5}, {1, 1}, {0, 3}};
+  int tried = 0;
+  for (const Shape& shape : shapes)
+    for (const Granularity granularity :
+         {Granularity{Kind::tensor}, Granularity{Kind::row}, Granularity{Kind::axis, 0},
+          Granularity{Kind::axis, -1}, Granularity{Kind::element},
+          Granularity{Kind::element, 0, true}, Granularity{Kind::first},
+          Granularity{.kind = Kind::run, .size = 5}, Granularity{.kind = Kind::run, .size = 100},
+          Granularity{.kind = Kind::block, .size = 2}})
+      for (const bool affine : {false, true}) {
+        Scaled type{.is_signed = !affine, .width = 5, .narrow = !affine, .affine = affine};
+        const Quantizer q = typed_quantizer({type, granularity});
+        if (misfit(q, shape)) continue;
+        const Quantizer alone = typed_quantizer({type, {}});
+        std::vector<float> x(static_cast<size_t>(element_count(shape)));
+        for (float& value : x) value = static_cast<float>(random.normal());
+        std::vector<float> y(x.size()), plain(x.size()), decoded(x.size()), want(x.size());
+        q.quantize(x.data(), y.data(), shape);
+        q.reference(x.data(), plain.data(), shape);
+        const Quantizer::Codes codes = q.encode(x.data(), shape);
+        q.decode(codes, decoded.data(), shape);
+        const Grouping groups = grouping(shape, granularity);
+        EXPECT_EQ(codes.scales.size(), static_cast<size_t>(groups.groups * (affine ? 2 : 1)));
+        std::vector<bool> seen(x.size());
+        for (int64_t g = 0; g < groups.groups; ++g) {
+          std::vector<float> own, rounded;
+          groups.for_each(g, [&](int64_t i) {
+            own.push_back(x[static_cast<size_t>(i)]);
+            EXPECT_FALSE(seen[static_cast<size_t>(i)]);
+            seen[static_cast<size_t>(i)] = true;
+            EXPECT_EQ(groups.group_of(i), g);
+          });
+          rounded.resize(own.size());
+          alone.quantize(own.data(), rounded.data(), {static_cast<int64_t>(own.size())});
+          size_t next = 0;
+          groups.for_each(g, [&](int64_t i) { want[static_cast<size_t>(i)] = rounded[next++]; });
+        }
+        EXPECT_EQ(std::count(seen.begin(), seen.end(), false), 0);
+        EXPECT_EQ(y, want);
+        EXPECT_EQ(plain, want);
+        EXPECT_EQ(decoded, want);
+        ++tried;
+      }
+  EXPECT_GT(tried, 80);
+}
+
+// Given steps that are powers of two are fixed point: layers of ONNX files get the integer
+// products, bit operations and hardware of `integer`.
+TEST(NumberType, StepsThatArePowersOfTwoAreFixedPoint) {
+  const std::vector<float> x = hostile(Fixed{}, 500, 9);
+  const auto check = [&](const char* format, const Dict& config, const Shape& shape) {
+    const auto q = make_quantizer(format, Value(config));
+    ASSERT_TRUE(q->type);
+    const auto fixed = as_fixed(*q->type, true);
+    ASSERT_TRUE(fixed) << type_text(*q->type);
+    const Quantizer same = typed_quantizer({*fixed, q->type->granularity});
+    std::vector<float> a(x.size()), b(x.size());
+    q->quantize(x.data(), a.data(), shape);
+    same.quantize(x.data(), b.data(), shape);
+    for (size_t i = 0; i < x.size(); ++i)
+      EXPECT_TRUE(a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) << x[i];
+  };
+  for (const char* rounding : {"nearest_even", "half_up", "floor", "half_away", "ceil"})
+    for (const bool first : {false, true})
+      for (const bool is_signed : {false, true})
+        check("affine",
+              {{"width", 6},
+               {"scale", 0.125},
+               {"is_signed", is_signed},
+               {"rounding", rounding},
+               {"zero_first", first}},
+              {500});
+  check("affine", {{"width", 4}, {"scale", 2.0}, {"narrow", true}}, {500});
+  check("affine",
+        {{"width", 4}, {"scale", List{Value(0.5), Value(4.0)}}, {"granularity", "channel"}},
+        {2, 250});
+  check("scale_integer", {{"width", 8}, {"step", 0.0625}}, {500});
+  const auto none = [](const char* format, const Dict& config) {
+    return !as_fixed(*make_quantizer(format, Value(config))->type, true);
+  };
+  EXPECT_TRUE(none("affine", {{"width", 4}, {"scale", 0.3}}));
+  EXPECT_TRUE(none("affine", {{"width", 4}, {"scale", 0.5}, {"zero_point", 1.0}}));
+  EXPECT_TRUE(none("affine", {{"width", 4}, {"is_signed", false}, {"narrow", true}}));
+  EXPECT_TRUE(none("scale_integer", {{"width", 4}}));
+  const Dict cut{{"width", 4}, {"scale", 0.5}, {"output_scale", 1.0}};
+  EXPECT_TRUE(none("truncated", cut));                                           // rounds twice,
+  EXPECT_TRUE(as_fixed(*make_quantizer("truncated", Value(cut))->type, false));  // to such numbers
+}
+
+TEST(NumberType, ListsOfGivenNumbersAreHeldToShapes) {
+  const Value two = List{Value(0.5), Value(0.3)};
+  for (const char* format : {"affine", "scaled_float", "bipolar"}) {
+    Dict config{{"scale", two}, {"granularity", "channel"}, {"axis", 1}};
+    if (std::string(format) == "affine") config.set("width", 4);
+    const auto q = make_quantizer(format, Value(config));
+    EXPECT_FALSE(misfit(*q, {3, 2})) << format;
+    EXPECT_TRUE(misfit(*q, {2, 3})) << format;
+    EXPECT_TRUE(misfit(*q, {2})) << format;
+    const std::vector<float> x(6, 1.0f);
+    std::vector<float> y(6);
+    EXPECT_THROW(q->quantize(x.data(), y.data(), {2, 3}), Error);
   }
 }
 

@@ -276,7 +276,7 @@ TEST(Lqer, IsTheBestOfItsRank) {
       return seen;
     }()};
     const ProductInputs inputs = *product_inputs(quantised, {quantised.outputs().front()}, rows)
-                                     .at(quantised.outputs().front());
+                                      .at(quantised.outputs().front());
     const auto error = [&](const Tensor& a, const Tensor& b) {
       Tensor sum = rounded;
       for (int64_t r = 0; r < 9; ++r)

@@ -36,7 +36,7 @@ std::vector<Network> networks() {
     Graph graph = make_model(name);
     result.push_back({name, graph, drawn(graph, false, 16)});
   }
-  for (const char* name : {"bert_base", "llama_untied"}) {
+  for (const char* name : {"bert_cls", "llama_bf16"}) {
     Graph graph = graph_of_file(test::golden_path(std::string("language/") + name));
     result.push_back({name, graph, drawn(graph, true, 16)});
   }

@@ -142,7 +142,7 @@ TEST(Products, NumbersPerChannelInAConvolution) {
                                                 {"bias_width", 6},
                                                 {"bias_frac_width", 4}}}}}},
            context);
-  EXPECT_EQ(graph.modules().at("conv").quantization.config["data_in_axis"], Value(1));
+  EXPECT_EQ(graph.modules().at("conv").quantization.find("data_in")->config["axis"], Value(1));
   const Tensor x = images(5);
   const std::vector<Array> wanted = evaluate(graph, {Array::from(x)});
   const Tensor got = run(graph, {x})[0];

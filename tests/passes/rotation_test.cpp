@@ -145,14 +145,13 @@ TEST(Rotation, OutliersSpread) {
                       "t"),
            context);
   const Graph reference = graph;
-  const double before = format_error(reference, quantized, reference.outputs(), {context.samples});
+  const double before = output_format_error(reference, quantized, {context.samples});
   const PassResult result = run_pass(quantized, "rotate", Dict{}, context);
   for (const auto& [name, turn] : result.data["rotations"].as_dict()) {
     if (!turn["kept"].as_bool()) continue;
     EXPECT_LE(turn["heldout_after"].as_double(), turn["heldout_before"].as_double()) << name;
   }
-  EXPECT_LE(format_error(reference, quantized, reference.outputs(), {context.samples}),
-            1.05 * before);
+  EXPECT_LE(output_format_error(reference, quantized, {context.samples}), 1.05 * before);
 }
 
 TEST(Rotation, NothingToRotateIsSaid) {

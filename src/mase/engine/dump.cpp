@@ -24,7 +24,7 @@ void list(const Plan& plan, const char* title, const std::vector<Step>& steps, s
     for (const int tensor : step.reads) reads.push_back(where(plan, tensor));
     for (const int tensor : step.writes) writes.push_back(where(plan, tensor));
     text += fmt::format("  {:3}  {:<28} {:<20} {}\n", i, step.kernel, step.detail,
-                        step.node >= 0 ? plan.graph.node(step.node).name : "");
+                        step.node >= 0 ? plan.graph().node(step.node).name : "");
     text += fmt::format("       reads  {}\n       writes {}\n", fmt::join(reads, ", "),
                         fmt::join(writes, ", "));
   }
@@ -96,10 +96,11 @@ std::string steps_text(const Plan& plan) {
 }
 
 std::string dump(const Plan& plan) {
-  std::string text = fmt::format("program {}: {}, batch {}, rows of {} floats, {} thread{}\n",
-                                 plan.graph.name, plan.options.training ? "training" : "inference",
-                                 plan.options.batch_size, padded_lanes(plan.options.batch_size),
-                                 plan.options.threads, plan.options.threads == 1 ? "" : "s");
+  std::string text =
+      fmt::format("program {}: {}, batch {}, rows of {} floats, {} thread{}\n", plan.graph().name,
+                  plan.options.training ? "training" : "inference", plan.options.batch_size,
+                  padded_lanes(plan.options.batch_size), plan.options.threads,
+                  plan.options.threads == 1 ? "" : "s");
   text += fmt::format("memory: arena {} bytes, parameters {} bytes, buffers {} bytes\n",
                       plan.arena_floats * sizeof(float), plan.parameter_floats * sizeof(float),
                       plan.state_floats * sizeof(float));

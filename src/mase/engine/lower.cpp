@@ -100,7 +100,7 @@ Slot Lowerer::quantized(Slot slot, const Quantization& quantization, const std::
   const Quantizer* quantizer = quantization.find(operand);
   if (!quantizer) return slot;
   // What rounds blocks, draws or learns a number sees the tensor in the order its shape says.
-  if (!quantizer->elementwise || quantizer->learned || quantizer->quantize_drawn) slot = flat(slot);
+  if (!quantizer->elementwise || quantizer->learned || quantizer->stochastic) slot = flat(slot);
   Primitive primitive{.in = {slot}, .payload = QuantizePayload{quantizer}};
   if (quantizer->learned) {
     const auto number = parameters_.find(path_ + "." + operand + "_" + quantizer->learned->name);
@@ -111,7 +111,7 @@ Slot Lowerer::quantized(Slot slot, const Quantization& quantization, const std::
   const auto same = [&](const Rounded& one) { return one.quantizer == quantizer; };
   // Layers side by side (q, k and v) each bring a quantiser of their own that does the same.
   const auto equal = [&](const Rounded& one) {
-    return !quantizer->quantize_drawn && quantizer->config.is_dict() &&
+    return !quantizer->stochastic && quantizer->config.is_dict() &&
            one.quantizer->format == quantizer->format && one.quantizer->config == quantizer->config;
   };
   const auto find = [&](const auto& fits) {
@@ -128,8 +128,8 @@ Slot Lowerer::quantized(Slot slot, const Quantization& quantization, const std::
 }
 
 void Lowerer::add_parameters() {
-  for (const std::string& path : plan_.graph.module_order()) {
-    const Module* module = &plan_.graph.modules().at(path);
+  for (const std::string& path : plan_.graph().module_order()) {
+    const Module* module = &plan_.graph().modules().at(path);
     const auto add_one = [&](const std::string& name, const Tensor& tensor, bool trainable) {
       Parameter parameter;
       parameter.name = tensor_name(path, name);
@@ -184,15 +184,15 @@ void check_rounding_inside(const Module& module, const std::string& node, bool t
     };
     if (quantizer->learned)
       refuse(fmt::format("learn {}_{}", operand, quantizer->learned->name), "give the number");
-    if (training && quantizer->gradient)
+    if (training && quantizer->has_gradient())
       refuse("clip gradients", fmt::format("leave out {}_ste", operand));
   }
 }
 
 }  // namespace
 
-Slot Lowerer::call(std::shared_ptr<BoundCall> bound, std::vector<Slot> inputs, const Shape& shape,
-                   Layout layout) {
+Slot Lowerer::call(std::shared_ptr<const BoundCall> bound, std::vector<Slot> inputs,
+                   const Shape& shape, Layout layout) {
   for (Slot& input : inputs) input = flat(input);
   Primitive primitive{.in = std::move(inputs), .payload = CallPayload{std::move(bound)}};
   if (module_) {
@@ -211,11 +211,11 @@ Slot Lowerer::call(std::shared_ptr<BoundCall> bound, std::vector<Slot> inputs, c
 
 void Lowerer::add_node(const Node& node, const Shape& shape, Layout layout) {
   node_ = &node;
-  auto bound = std::make_shared<BoundCall>(bind_value(plan_.graph, node));
-  const Node& caller = plan_.graph.node(bound->caller);
+  const std::shared_ptr<const BoundCall> bound(plan_.typed, &plan_.typed->call(node.id));
+  const Node& caller = plan_.graph().node(bound->caller);
   module_ = bound->module;
   path_ = module_ ? caller.target : "";
-  const Quantization& quantization = plan_.graph.quantization_of(caller);
+  const Quantization& quantization = plan_.graph().quantization_of(caller);
   std::vector<Slot> inputs;
   for (size_t i = 0; i < bound->inputs.size(); ++i)
     inputs.push_back(quantized(plan_.node_result[static_cast<size_t>(bound->inputs[i])],
@@ -234,7 +234,7 @@ void Lowerer::add_node(const Node& node, const Shape& shape, Layout layout) {
 }
 
 Slot Lowerer::constant_of(const Node& node) {
-  const Tensor& tensor = *plan_.graph.tensor(node.target);
+  const Tensor& tensor = *plan_.graph().tensor(node.target);
   constexpr double exact = 1 << 24;  // the engine computes in float32
   if (element_of(tensor.dtype()) == DType::i64)
     for (int64_t i = 0; i < tensor.numel(); ++i)
@@ -248,21 +248,20 @@ Slot Lowerer::constant_of(const Node& node) {
 void Lowerer::run() {
   const int64_t batch = plan_.options.batch_size;
   add_parameters();
-  const std::vector<Shape> shapes = infer_shapes(plan_.graph, batch);
-  const std::vector<std::vector<ValueType>> types = infer_types(plan_.graph);
+  const std::vector<Shape> shapes = plan_.typed->shapes(batch);
   const auto layout_of = [&](NodeId id) {
-    const std::vector<ValueType>& own = types[static_cast<size_t>(id)];
-    if (own.empty() || own[0].at(batch) != shapes[static_cast<size_t>(id)]) return Layout::free;
-    if (own[0].is_fixed()) return Layout::fixed;
-    return own[0].is_sample_by_sample() ? Layout::batch : Layout::free;
+    const ValueType* own = plan_.typed->type(id);
+    if (!own || own->at(batch) != shapes[static_cast<size_t>(id)]) return Layout::free;
+    if (own->is_fixed()) return Layout::fixed;
+    return own->is_sample_by_sample() ? Layout::batch : Layout::free;
   };
-  plan_.node_result.assign(plan_.graph.id_limit(), -1);
+  plan_.node_result.assign(plan_.graph().id_limit(), -1);
   size_t placeholder = 0;
-  for (const NodeId id : plan_.graph.order()) {
-    const Node& node = plan_.graph.node(id);
+  for (const NodeId id : plan_.graph().order()) {
+    const Node& node = plan_.graph().node(id);
     const Shape& shape = shapes[static_cast<size_t>(id)];
     if (node.kind == NodeKind::output) break;
-    if (!has_value(plan_.graph, node)) continue;
+    if (!plan_.typed->has_value(id)) continue;
     if (node.kind == NodeKind::get_attr) {
       plan_.node_result[static_cast<size_t>(id)] = constant_of(node);
     } else if (node.kind == NodeKind::placeholder) {
@@ -288,7 +287,7 @@ void Lowerer::run() {
   // Classes of tokens are compared where they lie.
   const LossFunction& loss = plan_.options.loss;
   const bool moves = !loss || loss.target != TargetKind::classes;
-  for (const NodeId id : plan_.graph.outputs()) {
+  for (const NodeId id : plan_.graph().outputs()) {
     const Slot result = widened(plan_.node_result[static_cast<size_t>(id)]);
     const bool tokens = !moves && is_batch(result) && shape(result).size() > 2;
     plan_.outputs.push_back(pin(tokens ? result : flat(result)));
@@ -302,7 +301,7 @@ void Lowerer::run() {
 
 void Lowerer::add_loss() {
   const LossFunction& loss = plan_.options.loss;
-  const std::string& place = plan_.graph.name;
+  const std::string& place = plan_.graph().name;
   if (plan_.outputs.empty()) throw Error(place, "a network without an output has no loss");
   const Slot output = plan_.outputs[0];
   const Shape wanted = shape(output);

@@ -342,7 +342,7 @@ Slot Lowerer::take_rows(Slot table, Slot indices, int64_t untrained) {
 // The backward pass rounds what came before the forward pass rounded it.
 const Quantization* Lowerer::round_backward(Primitive& product, Slot x, const Axes& axes) {
   if (!training() || !node_) return nullptr;
-  const Quantization& quantization = plan_.graph.quantization_of(*node_);
+  const Quantization& quantization = plan_.graph().quantization_of(*node_);
   if (quantization.backward.empty()) return nullptr;
   const int before = plan_.at(x).before_rounding;
   product.params.emplace_back("unrounded", relayout(before >= 0 ? before : x, axes));

@@ -83,7 +83,7 @@ class Lowerer : public Lowering {
   Slot constant_of(const Node& node);
   void add_loss();
   void add_node(const Node& node, const Shape& shape, Layout layout);
-  Slot call(std::shared_ptr<BoundCall> bound, std::vector<Slot> inputs, const Shape& shape,
+  Slot call(std::shared_ptr<const BoundCall> bound, std::vector<Slot> inputs, const Shape& shape,
             Layout layout);
 
   Plan& plan_;

@@ -123,6 +123,16 @@ void TensorView::strides(int64_t n, int64_t* out) const {
   }
 }
 
+std::shared_ptr<const TypedGraph> analyse(const Graph& graph) {
+  struct Analysed {
+    explicit Analysed(const Graph& given) : graph(given), typed(graph) {}
+    const Graph graph;
+    const TypedGraph typed;
+  };
+  const auto analysed = std::make_shared<const Analysed>(graph);
+  return {analysed, &analysed->typed};
+}
+
 TensorView view_of(const Plan& plan, int tensor) {
   const TensorInfo& info = plan.at(tensor);
   TensorView view;
@@ -134,11 +144,10 @@ TensorView view_of(const Plan& plan, int tensor) {
   view.positions = info.positions();
   if (info.layout == Layout::free) {
     // The shape at another batch size needs the whole graph: slow, and only here.
-    const Graph* graph = &plan.graph;
     const NodeId node = info.node;
-    view.shape_at = [graph, node, largest = plan.options.batch_size,
+    view.shape_at = [typed = plan.typed, node, largest = plan.options.batch_size,
                      shape = info.shape](int64_t n) {
-      return n == largest ? shape : infer_shapes(*graph, n)[static_cast<size_t>(node)];
+      return n == largest ? shape : typed->shapes(n)[static_cast<size_t>(node)];
     };
   }
   return view;

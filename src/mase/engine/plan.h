@@ -20,7 +20,7 @@
 #include "mase/engine/epilogue.h"
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/program.h"
-#include "mase/ir/evaluate.h"
+#include "mase/ir/typed_graph.h"
 
 namespace mase::engine {
 
@@ -153,8 +153,8 @@ struct Parameter {
 
 struct Plan {
   CompileOptions options;
-  bool keeps_packed = false;  // packed parameters stay so
-  Graph graph;
+  bool keeps_packed = false;                // packed parameters stay so
+  std::shared_ptr<const TypedGraph> typed;  // see analyse
   std::vector<TensorInfo> tensors;
   std::vector<Primitive> primitives;
   std::vector<std::string> fused;     // the rules that were applied, in their order
@@ -168,6 +168,7 @@ struct Plan {
   std::vector<Step> forward, losses, backward;  // losses: only for batches that have targets
   size_t parameter_floats = 0, state_floats = 0, arena_floats = 0;
 
+  const Graph& graph() const { return typed->graph(); }
   TensorInfo& at(int tensor) { return tensors[static_cast<size_t>(tensor)]; }
   const TensorInfo& at(int tensor) const { return tensors[static_cast<size_t>(tensor)]; }
   int root(int tensor) const;        // through views
@@ -186,6 +187,9 @@ struct Plan {
 // Floats of a row that holds this many lanes. Rows begin at cache lines, and an odd number of lines
 // apart: a power of two would map the same column of all rows to a few cache sets.
 int64_t padded_lanes(int64_t lanes);
+
+// Of a copy of the graph.
+std::shared_ptr<const TypedGraph> analyse(const Graph& graph);
 
 void lower(Plan& plan);
 void fuse(Plan& plan);

@@ -9,6 +9,8 @@
 
 namespace mase {
 
+using TypedGraphPtr = std::shared_ptr<const TypedGraph>;
+
 struct Program::Impl {
   CompileOptions options;  // as asked for; the plan's batch may be a slice of this one's
   engine::Plan plan;
@@ -34,8 +36,8 @@ struct Program::Impl {
     const std::shared_ptr<std::byte>* blocks[] = {&arena, &parameters, &gradients, &state};
     return reinterpret_cast<float*>(blocks[static_cast<size_t>(place)]->get());
   }
-  void plan_for(const Graph& graph, const CompileOptions& given);
-  void make_plan(const Graph& graph, const CompileOptions& given);
+  void plan_for(const TypedGraphPtr& graph, const CompileOptions& given);
+  void make_plan(TypedGraphPtr graph, const CompileOptions& given);
   bool sliced() const { return plan.options.batch_size < options.batch_size; }
   void bind(const Impl* shared);
   void check(const Batch& batch);
@@ -52,7 +54,7 @@ struct Program::Impl {
   Tensor store(const engine::Parameter& parameter) const;
 };
 
-void Program::Impl::plan_for(const Graph& graph, const CompileOptions& given) {
+void Program::Impl::plan_for(const TypedGraphPtr& graph, const CompileOptions& given) {
   if (given.batch_size < 1)
     throw Error("", fmt::format("a batch of {} samples", given.batch_size),
                 "the batch size is at least 1");
@@ -65,9 +67,9 @@ void Program::Impl::plan_for(const Graph& graph, const CompileOptions& given) {
   make_plan(graph, part);
 }
 
-void Program::Impl::make_plan(const Graph& graph, const CompileOptions& given) {
+void Program::Impl::make_plan(TypedGraphPtr graph, const CompileOptions& given) {
   plan.options = given;
-  plan.graph = graph;
+  plan.typed = std::move(graph);
   plan.keeps_packed = keeps_packed;
   engine::lower(plan);
   engine::fuse(plan);
@@ -81,9 +83,9 @@ void Program::Impl::make_plan(const Graph& graph, const CompileOptions& given) {
 
 // Makes memory, or takes that of another program of the same graph.
 void Program::Impl::bind(const Impl* shared) {
-  for (const NodeId id : plan.graph.placeholders()) {
-    sample_floats.push_back(element_count(plan.graph.node(id).sample_shape));
-    input_names.push_back(plan.graph.node(id).name);
+  for (const NodeId id : plan.graph().placeholders()) {
+    sample_floats.push_back(element_count(plan.graph().node(id).sample_shape));
+    input_names.push_back(plan.graph().node(id).name);
   }
   inputs.resize(sample_floats.size());
   unpacked.resize(sample_floats.size());
@@ -140,7 +142,7 @@ void Program::Impl::bind_packed() {
   for (const engine::Parameter& parameter : plan.parameters)
     if (plan.at(parameter.tensor).packed)
       memory.blocks[static_cast<size_t>(parameter.tensor)] =
-          reinterpret_cast<const uint8_t*>(plan.graph.tensor(parameter.name)->blocks().data());
+          reinterpret_cast<const uint8_t*>(plan.graph().tensor(parameter.name)->blocks().data());
 }
 
 void Program::Impl::load(const engine::Parameter& parameter, const Tensor& tensor) {
@@ -148,7 +150,7 @@ void Program::Impl::load(const engine::Parameter& parameter, const Tensor& tenso
   MASE_CHECK(tensor.shape() == info.shape, "'{}' is {}, was {}", parameter.name,
              shape_text(tensor.shape()), shape_text(info.shape));
   if (info.packed) {
-    MASE_CHECK(plan.graph.tensor(parameter.name)->same_bits(tensor),
+    MASE_CHECK(plan.graph().tensor(parameter.name)->same_bits(tensor),
                "the packed '{}' is another one than the program was made with", parameter.name);
     return;
   }
@@ -160,7 +162,7 @@ void Program::Impl::load(const engine::Parameter& parameter, const Tensor& tenso
 
 Tensor Program::Impl::store(const engine::Parameter& parameter) const {
   const engine::TensorInfo& info = plan.at(parameter.tensor);
-  if (info.packed) return *plan.graph.tensor(parameter.name);
+  if (info.packed) return *plan.graph().tensor(parameter.name);
   Tensor tensor(info.shape);
   std::copy_n(memory[parameter.tensor], tensor.numel(), tensor.mutable_data<float>());
   if (parameter.counter < 0) return tensor.to(parameter.dtype);
@@ -171,7 +173,7 @@ Tensor Program::Impl::store(const engine::Parameter& parameter) const {
 
 // Names, types, widths and row numbers, before a kernel takes any of them for granted.
 void Program::Impl::check(const Batch& batch) {
-  const std::string& place = plan.graph.name;
+  const std::string& place = plan.graph().name;
   if (batch.size < 1 || batch.size > options.batch_size)
     throw Error(place, fmt::format("a batch of {} samples, compiled for at most {}", batch.size,
                                    options.batch_size));
@@ -317,7 +319,7 @@ Program::~Program() = default;
 Program Program::compile(const Graph& graph, const CompileOptions& options) {
   Program program;
   program.impl_->keeps_packed = !options.training;
-  program.impl_->plan_for(graph, options);
+  program.impl_->plan_for(engine::analyse(graph), options);
   program.impl_->bind(nullptr);
   program.load_from(graph);
   return program;
@@ -327,7 +329,7 @@ Program Program::sharing(const CompileOptions& options) const {
   MASE_CHECK(!impl_->keeps_packed || !options.training, "packed weights are not trained");
   Program program;
   program.impl_->keeps_packed = impl_->keeps_packed;
-  program.impl_->plan_for(impl_->plan.graph, options);
+  program.impl_->plan_for(impl_->plan.typed, options);
   program.impl_->bind(impl_.get());
   return program;
 }
@@ -341,7 +343,7 @@ StepResult Program::forward(const Batch& batch) {
 StepResult Program::forward_backward(const Batch& batch, bool accumulate) {
   MASE_CHECK(impl_->plan.options.training && impl_->plan.options.loss, "not a training program");
   if (batch.target.empty())
-    throw Error(impl_->plan.graph.name, "a batch without targets cannot be trained on");
+    throw Error(impl_->plan.graph().name, "a batch without targets cannot be trained on");
   const std::span<float> gradients = gradient_memory();
   std::vector<float>& previous = impl_->previous_gradients;
   if (accumulate) previous.assign(gradients.begin(), gradients.end());
@@ -425,7 +427,7 @@ std::string Program::dump() const { return engine::dump(impl_->plan); }
 std::string stage_text(const Graph& graph, const CompileOptions& options, Stage stage) {
   engine::Plan plan;
   plan.options = options;
-  plan.graph = graph;
+  plan.typed = engine::analyse(graph);
   plan.keeps_packed = !options.training;
   engine::lower(plan);
   if (stage == Stage::lower) return engine::primitives_text(plan);

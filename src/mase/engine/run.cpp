@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "mase/engine/program.h"
-#include "mase/ir/evaluate.h"
-#include "mase/ir/value_type.h"
+#include "mase/ir/typed_graph.h"
 
 namespace mase {
 namespace {
@@ -42,22 +41,22 @@ std::vector<Tensor> as_floats(const std::vector<Tensor>& inputs) {
   return floats;
 }
 
-std::vector<NodeId> with_values(const Graph& graph, std::vector<NodeId> nodes) {
-  std::erase_if(nodes, [&](NodeId id) { return !has_value(graph, graph.node(id)); });
-  return nodes;
-}
-
-}  // namespace
-
-int64_t rows_at_once(const Graph& graph, int64_t most) {
+int64_t rows_at_once(const BoundGraph& bound, int64_t most) {
+  const Graph& graph = bound.graph();
   constexpr int64_t budget = (int64_t{256} << 20) / int64_t{sizeof(float)};
   // At the size asked for: some graphs have shapes at their own batch only. Constants do not grow.
-  const std::vector<Shape> shapes = infer_shapes(graph, most);
+  const std::vector<Shape> shapes = bound.shapes(most);
   int64_t values = 0;
   for (const NodeId id : graph.order())
     if (graph.node(id).kind != NodeKind::get_attr)
       values += element_count(shapes[static_cast<size_t>(id)]);
   return values <= budget ? most : std::clamp<int64_t>(budget / (values / most), 1, most);
+}
+
+}  // namespace
+
+int64_t rows_at_once(const Graph& graph, int64_t most) {
+  return rows_at_once(BoundGraph(graph), most);
 }
 
 std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& given, int threads) {
@@ -66,13 +65,13 @@ std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& given, in
   CompileOptions options;
   options.threads = threads;
   // Results that are not one row per sample (a mean over the batch, say) need the whole batch.
-  const std::vector<std::vector<ValueType>> types = infer_types(graph);
+  const TypedGraph typed(graph);
   bool row_by_row = true;
   for (const NodeId id : graph.outputs()) {
-    const std::vector<ValueType>& type = types[static_cast<size_t>(id)];
-    row_by_row = row_by_row && !type.empty() && type[0].is_sample_by_sample();
+    const ValueType* type = typed.type(id);
+    row_by_row = row_by_row && type && type->is_sample_by_sample();
   }
-  options.batch_size = row_by_row ? rows_at_once(graph, std::clamp<int64_t>(rows, 1, 256))
+  options.batch_size = row_by_row ? rows_at_once(typed, std::clamp<int64_t>(rows, 1, 256))
                                   : std::max<int64_t>(rows, 1);
   Program program = Program::compile(graph, options);
   std::vector<Tensor> results;
@@ -103,8 +102,10 @@ void run_observed(const Graph& graph, const std::vector<Tensor>& given,
   const std::vector<Tensor> inputs = as_floats(given);
   const int64_t rows = rows_of(graph, inputs);
   CompileOptions options;
-  options.batch_size = rows_at_once(graph, std::max<int64_t>(1, std::min(most_rows, rows)));
-  const std::vector<NodeId> nodes = with_values(graph, wanted);
+  const BoundGraph bound(graph);
+  options.batch_size = rows_at_once(bound, std::max<int64_t>(1, std::min(most_rows, rows)));
+  std::vector<NodeId> nodes = wanted;
+  std::erase_if(nodes, [&](NodeId id) { return !bound.has_value(id); });
   options.keep = nodes;
   options.fold_batch_norm = false;
   Program program = Program::compile(graph, options);
@@ -112,7 +113,7 @@ void run_observed(const Graph& graph, const std::vector<Tensor>& given,
   std::vector<Shape> shapes;
   for (int64_t first = 0; first < rows; first += options.batch_size) {
     const int64_t size = std::min(options.batch_size, rows - first);
-    if (batch.size != size) shapes = infer_shapes(graph, size);
+    if (batch.size != size) shapes = bound.shapes(size);
     batch.first_row = first;
     batch.size = size;
     program.forward(batch);

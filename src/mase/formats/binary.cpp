@@ -5,6 +5,7 @@
 // clamp((x + 1) / 2, 0, 1). Any rank; a vector is one group.
 #include "mase/base/fields.h"
 #include "mase/formats/few_valued.h"
+#include "mase/formats/format.h"
 #include "mase/formats/rounding.h"
 
 namespace mase::binary_format {
@@ -20,8 +21,8 @@ TypeOrReason type(const Value& config) {
   return NumberType{parse(config)};
 }
 
-Quantizer drawn(const Value& config) {
-  return stochastic_binary_quantizer(parse(config), static_cast<uint64_t>(config["seed"].as_int()));
+Rounder drawn(const Value& config) {
+  return stochastic_binary(parse(config), static_cast<uint64_t>(config["seed"].as_int()));
 }
 
 const Register<FormatRecord> registered{{

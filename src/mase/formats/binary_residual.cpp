@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "mase/base/fields.h"
-#include "mase/formats/elementwise.h"
+#include "mase/formats/config.h"
 #include "mase/formats/kernels/threshold.h"
 #include "mase/formats/rounding.h"
 
 namespace mase::binary_residual_format {
 namespace {
 
-Quantizer make(const Value& config) {
+Rounder make(const Value& config) {
   const auto levels = static_cast<size_t>(config["levels"].as_int());
   std::vector<float> gamma;
   if (config["means"].is_list()) {
@@ -38,9 +38,15 @@ Quantizer make(const Value& config) {
   }
   float sum = 0;
   for (const float g : gamma) sum += g;
-  ElementwiseFormat format;
-  format.reference = [gamma](float x, uint64_t, uint32_t) { return residual_reference(gamma, x); };
-  format.kernel = [gamma](const float* in, float* out, size_t count, uint64_t) {
+  Rounder rounder;
+  rounder.width = static_cast<int>(levels);
+  rounder.bits = rounder.width;
+  rounder.lowest = -static_cast<double>(sum);
+  rounder.largest = sum;
+  rounder.one = [gamma](const GroupRun&, float x, uint32_t) {
+    return residual_reference(gamma, x);
+  };
+  rounder.round = [gamma](const GroupRun&, const float* in, float* out, size_t count) {
     residual_kernel(gamma, in, out, count);
   };
   const auto code_of = [gamma](float x) {
@@ -59,12 +65,8 @@ Quantizer make(const Value& config) {
       value += code >> (gamma.size() - 1 - l) & 1 ? gamma[l] : -gamma[l];
     return value;
   };
-  format.coding = coding_of(static_cast<int>(levels), code_of, value_of);
-  Quantizer quantizer = make_elementwise(std::move(format));
-  quantizer.bits_per_value = [levels](const Shape&) { return static_cast<double>(levels); };
-  quantizer.lowest = -static_cast<double>(sum);
-  quantizer.largest = sum;
-  return quantizer;
+  set_codes(rounder, rounder.width, code_of, value_of);
+  return rounder;
 }
 
 const Register<FormatRecord> registered{{

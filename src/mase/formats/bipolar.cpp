@@ -2,40 +2,45 @@
 // Two values, minus and plus a given scale: QONNX's BipolarQuant. 0 is positive.
 #include <cmath>
 
+#include "mase/formats/format.h"
 #include "mase/formats/given.h"
 #include "mase/formats/rounding.h"
 
 namespace mase::bipolar_format {
 namespace {
 
-Quantizer make(const Value& config) {
-  const Granularity granularity = given_granularity(config, {"scale"});
+Rounder make(const Value& config) {
   const std::vector<double> given = given_numbers(config["scale"]);
-  const std::vector<float> scales(given.begin(), given.end());
-  GivenRule rule;
-  rule.groups = static_cast<int64_t>(scales.size());
-  rule.width = 1;
-  rule.block = given_block(config);
-  rule.reference = [scales](int64_t group, float x) {
-    const float scale = scales[static_cast<size_t>(group)];
+  Rounder rounder;
+  rounder.granularity = given_granularity(config, {"scale"});
+  rounder.groups = static_cast<int64_t>(given.size());
+  rounder.width = 1;
+  rounder.bits = 1;
+  rounder.shared_bits = 32;
+  rounder.given = [scales = std::vector<float>(given.begin(), given.end())](int64_t group) {
+    return Shared{scales.size() == 1 ? scales[0] : scales.at(static_cast<size_t>(group))};
+  };
+  rounder.one = [](const GroupRun& run, float x, uint32_t) {
+    const auto scale = static_cast<float>(run.shared[0]);
     return std::isnan(x) ? x : x >= 0 ? scale : -scale;
   };
-  rule.kernel = [scales](int64_t group, const float* in, float* out, size_t count) {
-    const float scale = scales[static_cast<size_t>(group)];
+  rounder.round = [](const GroupRun& run, const float* in, float* out, size_t count) {
+    const auto scale = static_cast<float>(run.shared[0]);
     for (size_t i = 0; i < count; ++i) out[i] = in[i] >= 0 ? scale : in[i] < 0 ? -scale : in[i];
   };
-  rule.code = [](int64_t, float x) { return x >= 0 ? 1u : 0u; };
-  rule.value = [scales](int64_t group, uint32_t code) {
-    const float scale = scales[static_cast<size_t>(group)];
-    return code ? scale : -scale;
+  rounder.code_bits = 1;
+  rounder.to_codes = [](const GroupRun&, const float* in, uint32_t* codes, size_t count) {
+    for (size_t i = 0; i < count; ++i) codes[i] = in[i] >= 0 || std::isnan(in[i]) ? 1 : 0;
   };
-  Quantizer q = given_quantizer(std::move(rule), granularity);
-  if (scales.size() == 1) {
-    q.largest = static_cast<double>(scales[0]);
-    q.lowest = -*q.largest;
-    q.smallest_positive = q.largest;
+  rounder.to_values = [](const GroupRun& run, const uint32_t* codes, float* out, size_t count) {
+    const auto scale = static_cast<float>(run.shared[0]);
+    for (size_t i = 0; i < count; ++i) out[i] = codes[i] ? scale : -scale;
+  };
+  if (given.size() == 1) {
+    const double scale = static_cast<float>(given[0]);
+    rounder.set_limits({-scale, scale, scale});
   }
-  return q;
+  return rounder;
 }
 
 const Register<FormatRecord> registered{{

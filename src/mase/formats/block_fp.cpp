@@ -42,25 +42,25 @@ TypeOrReason type(const Value& config) {
   return NumberType{parse(config).type};
 }
 
-Quantizer by_reference(const Value& config) {
+Rounder by_reference(const Value& config) {
   const Parsed parsed = parse(config);
   const auto lowest = static_cast<float>(-parsed.bias);
   const auto top = static_cast<float>((1 << parsed.exponent_width) - 1 - parsed.bias);
   const float steps = std::ldexp(1.0f, parsed.width - 1);
-  return reference_block_quantizer(
-      parsed.type, {.shared =
-                        [lowest, top](float largest) {
-                          return std::clamp(std::ceil(rounded_log2(largest)), lowest, top);
-                        },
-                    .element =
-                        [steps](float exponent, float x) {
-                          const float a = std::fabs(x);
-                          if (a <= 1e-8f) return x;
-                          const float scale = std::exp2(exponent);
-                          const float k = std::clamp(std::nearbyint((a + 1e-9f) / scale * steps),
-                                                     0.0f, steps - 1);
-                          return reference_sign(x) * (scale * (k / steps));
-                        }});
+  return reference_blocks(parsed.type,
+                          {.shared =
+                               [lowest, top](float largest) {
+                                 return std::clamp(std::ceil(rounded_log2(largest)), lowest, top);
+                               },
+                           .element =
+                               [steps](float exponent, float x) {
+                                 const float a = std::fabs(x);
+                                 if (a <= 1e-8f) return x;
+                                 const float scale = std::exp2(exponent);
+                                 const float k = std::clamp(
+                                     std::nearbyint((a + 1e-9f) / scale * steps), 0.0f, steps - 1);
+                                 return reference_sign(x) * (scale * (k / steps));
+                               }});
 }
 
 std::vector<int64_t> precision(const Value& config) {
@@ -92,6 +92,7 @@ const Register<FormatRecord> registered{{
     .type = type,
     .make = by_reference,
     .precision = precision,
+    .adapt = adapt_batch,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const int width : {2, 3, 4, 5, 6, 8})

@@ -39,11 +39,11 @@ TypeOrReason type(const Value& config) {
   return NumberType{parse(config)};
 }
 
-Quantizer by_reference(const Value& config) {
+Rounder by_reference(const Value& config) {
   const int exponent = width_of(config) - 1;
   const auto top_field = static_cast<float>((int64_t{1} << exponent) - 1);
   const auto largest_bias = static_cast<float>((1 << bias_width_of(config)) - 1);
-  return reference_block_quantizer(
+  return reference_blocks(
       parse(config),
       {.shared =
            [top_field, largest_bias](float largest) {
@@ -68,6 +68,7 @@ const Register<FormatRecord> registered{{
     .type = type,
     .make = by_reference,
     .precision = precision,
+    .adapt = adapt_batch,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const int width : {3, 4, 5, 6, 8})

@@ -48,12 +48,12 @@ TypeOrReason type(const Value& config) {
   return NumberType{parsed};
 }
 
-Quantizer by_reference(const Value& config) {
+Rounder by_reference(const Value& config) {
   Block like = parse(config);
   const Float element = std::get<Float>(like.element);
   std::get<Float>(like.element).mantissa = std::max(0, element.mantissa);
   const auto largest_bias = static_cast<float>((1 << like.scale_bits) - 1);
-  return reference_block_quantizer(
+  return reference_blocks(
       like, {.shared =
                  [largest_bias](float largest) {
                    return std::clamp(std::floor(rounded_log2(largest)), 0.0f, largest_bias);
@@ -81,6 +81,7 @@ const Register<FormatRecord> registered{{
     .type = type,
     .make = by_reference,
     .precision = precision,
+    .adapt = adapt_batch,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const auto& [width, exponent] : {std::pair{4, 2}, {6, 3}, {8, 4}})

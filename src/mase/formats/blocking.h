@@ -17,9 +17,6 @@ struct Blocking {
 
   int64_t count() const;  // blocks
 
-  struct Run {
-    int64_t offset, length;
-  };
   // Calls visit(block number, contiguous runs of that block) in row-major order of blocks.
   void for_each(const std::function<void(int64_t, const std::vector<Run>&)>& visit) const;
 };

@@ -5,23 +5,23 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
+#include <span>
 
 #include "mase/base/fields.h"
 #include "mase/formats/floating.h"
+#include "mase/formats/kernels/codes.h"
 
 namespace mase {
 namespace {
 
-Coding element_coding(const Block& type) {
+CodeLayout element_layout(const Block& type) {
   if (const Fixed* fixed = std::get_if<Fixed>(&type.element))
-    return coding_of(
-        {.kind = fixed->sign_magnitude ? CodeLayout::Kind::sign_magnitude : CodeLayout::Kind::whole,
-         .width = fixed->width});
-  if (const Float* element = std::get_if<Float>(&type.element))
-    return coding_of(float_codes(*element));
-  return coding_of(float_codes(std::get<Log>(type.element)));
+    return {
+        .kind = fixed->sign_magnitude ? CodeLayout::Kind::sign_magnitude : CodeLayout::Kind::whole,
+        .width = fixed->width};
+  if (const Float* element = std::get_if<Float>(&type.element)) return float_codes(*element);
+  return float_codes(std::get<Log>(type.element));
 }
 
 // A value of single precision has so many bits behind its leading one: with as many in the largest
@@ -37,14 +37,6 @@ bool all_elements_fit(const Block& type) {
   const Log* element = std::get_if<Log>(&type.element);
   return !element || element->width - 1 < 8;
 }
-
-struct Blocks {
-  Block type;
-  BlockSpec spec;
-  Coding coding;  // of the elements, before scaling
-
-  Blocking blocking(const Shape& shape) const { return block_form(type, shape); }
-};
 
 // The single dimension that is blocked, -1 if none is, -2 if several are.
 int blocked_axis(const Blocking& blocking) {
@@ -81,110 +73,89 @@ void for_each_piece(BlockRows all, const Visit& visit) {
   }
 }
 
-float largest_of(const float* in, const std::vector<Blocking::Run>& runs) {
+float largest_of(const float* in, std::span<const Run> runs) {
   float largest = 0;
-  for (const auto& run : runs)
+  for (const Run& run : runs)
     largest =
         std::max(largest, block_largest_kernel(in + run.offset, static_cast<size_t>(run.length)));
   return largest;
 }
 
-float plain_largest(const float* in, const std::vector<Blocking::Run>& runs) {
+float plain_largest(const float* in, std::span<const Run> runs) {
   float largest = 0;
-  for (const auto& run : runs)
+  for (const Run& run : runs)
     for (int64_t i = run.offset; i < run.offset + run.length; ++i)
       if (std::isfinite(in[i])) largest = std::max(largest, std::fabs(in[i]));
   return largest;
 }
 
-void quantize_blocks(const BlockSpec& spec, const Blocking& blocking, const float* in, float* out) {
+// Blocks in rows or along one axis; false for other forms.
+bool sweep_blocks(const BlockSpec& spec, const Blocking& blocking, const float* in, float* out) {
   const Shape& shape = blocking.shape;
-  if (element_count(shape) == 0) return;
-  if (const auto rows = block_rows(blocking)) return block_rows_kernel(spec, *rows, in, out);
-  const int axis = blocked_axis(blocking);
-  if (axis >= 0) {
-    int64_t inner = 1, outer = 1;
-    for (size_t i = 0; i < shape.size(); ++i)
-      if (static_cast<int>(i) < axis)
-        outer *= shape[i];
-      else if (static_cast<int>(i) > axis)
-        inner *= shape[i];
-    const int64_t length = shape[static_cast<size_t>(axis)];
-    const int64_t block = blocking.block[static_cast<size_t>(axis)];
-    for (int64_t o = 0; o < outer; ++o)
-      for (int64_t first = 0; first < length; first += block) {
-        const int64_t at = (o * length + first) * inner;
-        block_columns_kernel(spec, in + at, out + at,
-                             static_cast<size_t>(std::min(block, length - first)),
-                             static_cast<size_t>(inner));
-      }
-    return;
+  if (element_count(shape) == 0) return true;
+  if (const auto rows = block_rows(blocking)) {
+    block_rows_kernel(spec, *rows, in, out);
+    return true;
   }
-  blocking.for_each([&](int64_t, const std::vector<Blocking::Run>& runs) {
-    const int exponent = block_exponent(spec, largest_of(in, runs));
-    for (const auto& run : runs)
-      block_apply_kernel(spec, exponent, in + run.offset, out + run.offset,
-                         static_cast<size_t>(run.length));
-  });
+  const int axis = blocked_axis(blocking);
+  if (axis < 0) return false;
+  int64_t inner = 1, outer = 1;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (static_cast<int>(i) < axis)
+      outer *= shape[i];
+    else if (static_cast<int>(i) > axis)
+      inner *= shape[i];
+  const int64_t length = shape[static_cast<size_t>(axis)];
+  const int64_t block = blocking.block[static_cast<size_t>(axis)];
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t first = 0; first < length; first += block) {
+      const int64_t at = (o * length + first) * inner;
+      block_columns_kernel(spec, in + at, out + at,
+                           static_cast<size_t>(std::min(block, length - first)),
+                           static_cast<size_t>(inner));
+    }
+  return true;
 }
 
-void check_codes(const Quantizer::Codes& codes, const Blocking& blocking) {
-  MASE_CHECK(codes.codes.size() == static_cast<size_t>(element_count(blocking.shape)) &&
-                 codes.exponents.size() == static_cast<size_t>(blocking.count()),
-             "{} codes and {} exponents for shape {}", codes.codes.size(), codes.exponents.size(),
-             shape_text(blocking.shape));
-}
+int exponent_of(const GroupRun& run) { return static_cast<int>(run.shared[0]); }
 
-void add_codes(Quantizer& q, const std::shared_ptr<const Blocks>& format) {
-  q.code_bits = format->coding.bits;
-  // Blocks of other forms than rows are rare enough for plain loops.
-  const auto plain_encode = [format](const float* in, const Shape& shape) {
-    Quantizer::Codes codes;
-    codes.codes.resize(static_cast<size_t>(element_count(shape)));
-    format->blocking(shape).for_each([&](int64_t, const std::vector<Blocking::Run>& runs) {
-      const int exponent = block_exponent(format->spec, plain_largest(in, runs));
-      codes.exponents.push_back(exponent);
-      for (const auto& run : runs)
-        for (int64_t i = run.offset; i < run.offset + run.length; ++i)
-          codes.codes[static_cast<size_t>(i)] =
-              format->coding.code_of(block_element(format->spec, exponent, in[i]));
-    });
-    return codes;
+// Codes of the elements, before scaling. Blocks of other forms than rows are rare enough for plain
+// loops.
+void set_block_codes(Rounder& rounder, const Block& type, const BlockSpec& spec) {
+  const CodeLayout layout = element_layout(type);
+  rounder.code_bits = layout.width;
+  rounder.to_codes = [spec, layout](const GroupRun& run, const float* in, uint32_t* codes,
+                                    size_t count) {
+    for (size_t i = 0; i < count; ++i)
+      codes[i] = code_of(layout, block_element(spec, exponent_of(run), in[i]));
   };
-  const auto plain_decode = [format](const Quantizer::Codes& codes, float* out,
-                                     const Blocking& blocking) {
-    blocking.for_each([&](int64_t number, const std::vector<Blocking::Run>& runs) {
-      const int exponent = codes.exponents[static_cast<size_t>(number)];
-      for (const auto& run : runs)
-        for (int64_t i = run.offset; i < run.offset + run.length; ++i)
-          out[i] =
-              block_value(format->coding.value_of(codes.codes[static_cast<size_t>(i)]), exponent);
-    });
+  rounder.to_values = [layout](const GroupRun& run, const uint32_t* codes, float* out,
+                               size_t count) {
+    for (size_t i = 0; i < count; ++i)
+      out[i] = block_value(value_of(layout, codes[i]), exponent_of(run));
   };
-  q.encode = [format, plain_encode](const float* in, const Shape& shape) {
-    const auto rows = block_rows(format->blocking(shape));
-    if (!rows) return plain_encode(in, shape);
-    Quantizer::Codes codes;
-    codes.codes.resize(rows->rows * rows->count);
+  rounder.code_sweep = [type, spec, layout](const float* in, const Shape& shape,
+                                            Rounder::Codes& codes) {
+    const auto rows = block_rows(block_form(type, shape));
+    if (!rows) return false;
     codes.exponents.resize(rows->blocks());
     std::vector<float> elements;
     for_each_piece(*rows, [&](const BlockRows& piece, size_t value, size_t block) {
       elements.resize(piece.rows * piece.count);
-      block_split_kernel(format->spec, piece, in + value, elements.data(),
-                         codes.exponents.data() + block);
-      format->coding.encode(elements.data(), codes.codes.data() + value, elements.size());
+      block_split_kernel(spec, piece, in + value, elements.data(), codes.exponents.data() + block);
+      encode_kernel(layout, elements.data(), codes.codes.data() + value, elements.size());
     });
-    return codes;
+    return true;
   };
-  q.decode = [format, plain_decode](const Quantizer::Codes& codes, float* out, const Shape& shape) {
-    const Blocking blocking = format->blocking(shape);
-    const auto rows = block_rows(blocking);
-    check_codes(codes, blocking);
-    if (!rows) return plain_decode(codes, out, blocking);
+  rounder.value_sweep = [type, layout](const Rounder::Codes& codes, float* out,
+                                       const Shape& shape) {
+    const auto rows = block_rows(block_form(type, shape));
+    if (!rows) return false;
     for_each_piece(*rows, [&](const BlockRows& piece, size_t value, size_t block) {
-      format->coding.decode(codes.codes.data() + value, out + value, piece.rows * piece.count);
+      decode_kernel(layout, codes.codes.data() + value, out + value, piece.rows * piece.count);
       block_join_kernel(piece, out + value, codes.exponents.data() + block, out + value);
     });
+    return true;
   };
 }
 
@@ -229,53 +200,68 @@ int element_bias(int exponent_width, int bias_width) {
   return static_cast<int>(std::min<int64_t>(top - 127, (int64_t{1} << bias_width) - 1));
 }
 
-Quantizer block_quantizer(const Block& type) {
-  const bool fit = all_elements_fit(type);
-  const auto format = std::make_shared<const Blocks>(
-      Blocks{type, block_spec(type), fit ? element_coding(type) : Coding{}});
-  Quantizer q;
-  q.quantize = [format](const float* in, float* out, const Shape& shape) {
-    quantize_blocks(format->spec, format->blocking(shape), in, out);
+Rounder Block::rounder(const Granularity& granularity) const {
+  const BlockSpec spec = block_spec(*this);
+  Rounder rounder;
+  rounder.granularity = granularity;
+  rounder.boxes = *this;
+  rounder.width =
+      std::visit([](const auto& form) { return NumberType{form}.rounder().width; }, element);
+  rounder.bits = rounder.width;
+  rounder.shared_bits = scale_bits;
+  rounder.kept = Rounder::Kept::exponent;
+  const auto fit = [spec](float (*largest)(const float*, std::span<const Run>)) -> Rounder::Fit {
+    return [spec, largest](const float* in, std::span<const Run> runs) {
+      return Shared{static_cast<double>(block_exponent(spec, largest(in, runs)))};
+    };
   };
-  q.reference = [format](const float* in, float* out, const Shape& shape) {
-    format->blocking(shape).for_each([&](int64_t, const std::vector<Blocking::Run>& runs) {
-      const int exponent = block_exponent(format->spec, plain_largest(in, runs));
-      for (const auto& run : runs)
-        for (int64_t i = run.offset; i < run.offset + run.length; ++i)
-          out[i] = block_value(block_element(format->spec, exponent, in[i]), exponent);
-    });
+  rounder.fit = fit(largest_of);
+  rounder.plain_fit = fit(plain_largest);
+  rounder.one = [spec](const GroupRun& run, float x, uint32_t) {
+    return block_value(block_element(spec, exponent_of(run), x), exponent_of(run));
   };
-  if (fit)
-    add_codes(q, format);
-  else
-    q.quantize = q.reference;  // vectors would overflow, or have too few bits
-  return q;
+  if (!all_elements_fit(*this)) return rounder;  // vectors would overflow, or have too few bits
+  rounder.round = [spec](const GroupRun& run, const float* in, float* out, size_t count) {
+    block_apply_kernel(spec, exponent_of(run), in, out, count);
+  };
+  rounder.sweep = [type = *this, spec](const float* in, float* out, const Shape& shape) {
+    return sweep_blocks(spec, block_form(type, shape), in, out);
+  };
+  set_block_codes(rounder, *this, spec);
+  return rounder;
 }
 
-Quantizer reference_block_quantizer(const Block& like, ReferenceBlockRule rule) {
-  Quantizer q;
-  q.quantize = [like, rule = std::move(rule)](const float* in, float* out, const Shape& shape) {
+std::string Block::text() const {
+  return fmt::format("block of {}, shared exponent of {} bits",
+                     std::visit([](const auto& form) { return form.text(); }, element), scale_bits);
+}
+
+Rounder reference_blocks(const Block& like, ReferenceBlockRule rule) {
+  Rounder rounder = like.rounder({});
+  rounder.code_bits = 0;
+  rounder.fit = rounder.plain_fit = {};
+  rounder.one = {};
+  rounder.round = {};
+  // A block of zeros takes the smallest other block's maximum, or 1, so no block stands alone.
+  rounder.sweep = [like, rule = std::move(rule)](const float* in, float* out, const Shape& shape) {
     const Blocking blocking = block_form(like, shape);
     std::vector<float> largest;
-    blocking.for_each([&](int64_t, const std::vector<Blocking::Run>& runs) {
-      largest.push_back(plain_largest(in, runs));
-    });
-    // A block of zeros takes the smallest other block's maximum, or 1.
+    blocking.for_each(
+        [&](int64_t, const std::vector<Run>& runs) { largest.push_back(plain_largest(in, runs)); });
     float replacement = std::numeric_limits<float>::infinity();
     for (const float value : largest)
       if (value > 0) replacement = std::min(replacement, value);
     if (std::isinf(replacement)) replacement = 1;
-    blocking.for_each([&](int64_t number, const std::vector<Blocking::Run>& runs) {
+    blocking.for_each([&](int64_t number, const std::vector<Run>& runs) {
       const float value = largest[static_cast<size_t>(number)];
       const float shared = rule.shared(value > 0 ? value : replacement);
-      for (const auto& run : runs)
+      for (const Run& run : runs)
         for (int64_t i = run.offset; i < run.offset + run.length; ++i)
           out[i] = rule.element(shared, in[i]);
     });
+    return true;
   };
-  q.reference = q.quantize;
-  set_bits_and_limits(q, {like});
-  return q;
+  return rounder;
 }
 
 Field block_size_field(Value default_value) {

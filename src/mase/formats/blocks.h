@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The quantizer of types whose blocks share an exponent, and what their formats have in common.
+// Types whose blocks share an exponent: the kernels' numbers, and what their formats have in
+// common.
 #pragma once
 
 #include <functional>
 
 #include "mase/formats/blocking.h"
-#include "mase/formats/elementwise.h"
+#include "mase/formats/config.h"
 #include "mase/formats/kernels/block.h"
-#include "mase/formats/number_type.h"
+#include "mase/formats/rounder.h"
 
 namespace mase {
 
-Quantizer block_quantizer(const Block& type);
 // The rule of such a type in the kernels' numbers.
 BlockSpec block_spec(const Block& type);
 
@@ -21,7 +21,7 @@ struct ReferenceBlockRule {
   std::function<float(float largest)> shared;
   std::function<float(float shared, float x)> element;
 };
-Quantizer reference_block_quantizer(const Block& like, ReferenceBlockRule rule);
+Rounder reference_blocks(const Block& like, ReferenceBlockRule rule);
 
 // The bias that elements of so many exponent bits have before a block's own exponent is added. More
 // exponents than single precision has are counted from its largest one, as far as the shared bias

@@ -49,25 +49,21 @@ QuantizerPtr few_digits_quantizer(std::vector<FewDigits> values) {
   Quantizer result;
   result.format = "few_digits";
   result.untyped = "its digits are limited one by one";
+  result.granularity = {Granularity::Kind::element};
+  result.groups = static_cast<int64_t>(values.size());
   const auto limits = std::make_shared<const std::vector<FewDigits>>(std::move(values));
-  result.quantize = [limits](const float* in, float* out, const Shape& shape) {
-    MASE_CHECK(element_count(shape) == static_cast<int64_t>(limits->size()), "{} values, {} limits",
-               element_count(shape), limits->size());
-    for (size_t i = 0; i < limits->size(); ++i) {
-      const FewDigits& limit = (*limits)[i];
-      const double code = std::ldexp(static_cast<double>(in[i]), limit.frac);
-      const double inside = std::isfinite(code)
-                                ? std::clamp(std::nearbyint(code), static_cast<double>(limit.low),
-                                             static_cast<double>(limit.high))
-                                : 0;
-      out[i] = static_cast<float>(
-          std::ldexp(static_cast<double>(with_few_digits(static_cast<int64_t>(inside), limit.digits,
-                                                         limit.low, limit.high)),
-                     -limit.frac));
-    }
+  result.one = [limits](const GroupRun& run, float x, uint32_t) {
+    const FewDigits& limit = limits->at(static_cast<size_t>(run.group));
+    const double code = std::ldexp(static_cast<double>(x), limit.frac);
+    const double inside = std::isfinite(code)
+                              ? std::clamp(std::nearbyint(code), static_cast<double>(limit.low),
+                                           static_cast<double>(limit.high))
+                              : 0;
+    return static_cast<float>(
+        std::ldexp(static_cast<double>(with_few_digits(static_cast<int64_t>(inside), limit.digits,
+                                                       limit.low, limit.high)),
+                   -limit.frac));
   };
-  result.reference = result.quantize;
-  result.bits_per_value = [](const Shape&) { return 0.0; };
   return std::make_shared<const Quantizer>(std::move(result));
 }
 

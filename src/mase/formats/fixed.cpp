@@ -5,8 +5,9 @@
 #include <cmath>
 #include <memory>
 
-#include "mase/formats/elementwise.h"
+#include "mase/formats/kernels/codes.h"
 #include "mase/formats/kernels/fixed_groups.h"
+#include "mase/formats/rounder.h"
 
 namespace mase {
 namespace {
@@ -26,106 +27,58 @@ CodeLayout code_layout_of(const Fixed& type) {
           .scale = std::ldexp(1.0f, type.frac)};
 }
 
-Quantizer uniform(const Fixed& type) {
-  const IntegerSpec spec = integer_spec(type);
-  ElementwiseFormat format;
-  format.kernel = [spec, seed = type.seed](const float* in, float* out, size_t count,
-                                           uint64_t draw) {
-    integer_kernel(spec, in, out, count, stochastic_key(seed, draw));
-  };
-  format.reference = [spec, seed = type.seed](float x, uint64_t draw, uint32_t element) {
-    return integer_reference(spec, x, stochastic_key(seed, draw), element);
-  };
-  format.stochastic = type.rounding == Rounding::stochastic;
-  if (type.width >= 1 && type.width <= 32) format.coding = coding_of(code_layout_of(type));
-  return make_elementwise(std::move(format));
-}
-
-// Values whose group has its own width and point.
-struct Groups {
-  Fixed type;
-  Granularity granularity;
-  FixedGroups specs;
-  int bits = 0;  // of a code
-
+// Groups with a width and a point each.
+void set_groups(Rounder& rounder, const Fixed& type) {
+  auto specs = std::make_shared<FixedGroups>();
+  double widths = 0;
   // All codes take the widest one's bits, and a bit more for a sign that only some have; those of
   // fewer bits are extended, so that one table of codes means the same everywhere.
-  int code_bits() const {
-    int bits = 0;
-    for (int64_t g = 0; g < group_count(type); ++g) {
-      const Fixed one = fixed_at(type, g);
-      bits = std::max(bits, one.width + (type.is_signed && !one.is_signed));
-    }
-    return bits;
+  int widest = 0;
+  for (int64_t g = 0; g < rounder.groups; ++g) {
+    const Fixed own = fixed_at(type, g);
+    specs->add(integer_spec(own));
+    widths += own.width;
+    widest = std::max(widest, own.width + (type.is_signed && !own.is_signed));
   }
-  CodeLayout code_layout(int64_t group) const {
+  specs->finish();
+  rounder.bits = widths / static_cast<double>(rounder.groups);
+  rounder.sweep = [specs, granularity = rounder.granularity](const float* in, float* out,
+                                                             const Shape& shape) {
+    const Grouping groups = grouping(shape, granularity);
+    if (groups.groups != specs->count()) return false;  // nothing to round, or a misfit
+    fixed_groups_kernel(*specs, groups, in, out);
+    return true;
+  };
+  rounder.round = [specs](const GroupRun& run, const float* in, float* out, size_t count) {
+    integer_kernel(specs->at(run.group), in, out, count, 0);
+  };
+  rounder.one = [specs](const GroupRun& run, float x, uint32_t) {
+    return integer_reference(specs->at(run.group), x, 0, 0);
+  };
+  rounder.group_limits = [specs](int64_t group) {
+    const IntegerSpec& spec = specs->at(group);
+    return Limits{spec.low * spec.inverse, spec.high * spec.inverse, spec.inverse};
+  };
+  if (widest < 1 || widest > 32) return;
+  rounder.code_bits = widest;
+  const auto layout_of = [type, widest](int64_t group) {
     CodeLayout layout = code_layout_of(fixed_at(type, group));
-    layout.width = bits;
+    layout.width = widest;
     layout.is_signed = type.is_signed;
     return layout;
-  }
-
-  Grouping of(const Shape& shape) const {
-    const Grouping groups = grouping(shape, granularity);
-    MASE_CHECK(groups.groups == specs.count() || element_count(shape) == 0,
-               "{} groups of numbers for shape {}", specs.count(), shape_text(shape));
-    return groups;
-  }
-};
-
-void add_codes(Quantizer& q, const std::shared_ptr<const Groups>& own) {
-  q.code_bits = own->bits;
-  q.encode = [own](const float* in, const Shape& shape) {
-    Quantizer::Codes codes;
-    codes.codes.resize(static_cast<size_t>(element_count(shape)));
-    std::vector<float> rounded(codes.codes.size());
-    const Grouping groups = own->of(shape);
-    fixed_groups_kernel(own->specs, groups, in, rounded.data());
-    groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
-      const CodeLayout layout = own->code_layout(g);
-      encode_kernel(layout, rounded.data() + at, codes.codes.data() + at, count);
-    });
-    return codes;
   };
-  q.decode = [own](const Quantizer::Codes& codes, float* out, const Shape& shape) {
-    MASE_CHECK(codes.codes.size() == static_cast<size_t>(element_count(shape)),
-               "{} codes for shape {}", codes.codes.size(), shape_text(shape));
-    own->of(shape).for_each_run([&](int64_t g, int64_t at, size_t count) {
-      const CodeLayout layout = own->code_layout(g);
-      decode_kernel(layout, codes.codes.data() + at, out + at, count);
-    });
+  std::vector<CodeLayout> layouts;
+  for (int64_t g = 0; g < rounder.groups; ++g) layouts.push_back(layout_of(g));
+  const auto all = std::make_shared<const std::vector<CodeLayout>>(std::move(layouts));
+  rounder.to_codes = [specs, all](const GroupRun& run, const float* in, uint32_t* codes,
+                                  size_t count) {
+    std::vector<float> rounded(count);
+    integer_kernel(specs->at(run.group), in, rounded.data(), count, 0);
+    encode_kernel((*all)[static_cast<size_t>(run.group)], rounded.data(), codes, count);
   };
-}
-
-Quantizer grouped(const Fixed& type, const Granularity& granularity, bool clipped) {
-  auto own = std::make_shared<Groups>(Groups{type, granularity, {}, 0});
-  for (int64_t g = 0; g < group_count(type); ++g) own->specs.add(integer_spec(fixed_at(type, g)));
-  own->specs.finish();
-  own->bits = own->code_bits();
-  Quantizer q;
-  q.quantize = [own](const float* in, float* out, const Shape& shape) {
-    fixed_groups_kernel(own->specs, own->of(shape), in, out);
+  rounder.to_values = [all](const GroupRun& run, const uint32_t* codes, float* out, size_t count) {
+    decode_kernel((*all)[static_cast<size_t>(run.group)], codes, out, count);
   };
-  q.quantize_group = [own](const float* in, float* out, int64_t count, int64_t group) {
-    integer_kernel(own->specs.at(group), in, out, static_cast<size_t>(count), 0);
-  };
-  q.reference = [own](const float* in, float* out, const Shape& shape) {
-    own->of(shape).for_each_run([&](int64_t g, int64_t at, size_t count) {
-      for (size_t i = 0; i < count; ++i)
-        out[static_cast<size_t>(at) + i] =
-            integer_reference(own->specs.at(g), in[static_cast<size_t>(at) + i], 0, 0);
-    });
-  };
-  if (clipped)
-    q.gradient = [own](const float* in, const float* grad_out, float* grad_in, const Shape& shape) {
-      own->of(shape).for_each_run([&](int64_t g, int64_t at, size_t count) {
-        const IntegerSpec& spec = own->specs.at(g);
-        clipped_gradient_kernel(spec.low * spec.inverse, spec.high * spec.inverse, in + at,
-                                grad_out + at, grad_in + at, count);
-      });
-    };
-  if (own->bits >= 1 && own->bits <= 32) add_codes(q, own);
-  return q;
 }
 
 }  // namespace
@@ -153,8 +106,36 @@ IntegerSpec integer_spec(const Fixed& type) {
   return spec;
 }
 
-Quantizer fixed_quantizer(const Fixed& type, const Granularity& granularity, bool clipped) {
-  return group_count(type) == 1 ? uniform(fixed_at(type, 0)) : grouped(type, granularity, clipped);
+Rounder Fixed::rounder(const Granularity& granularity) const {
+  Rounder rounder;
+  rounder.granularity = granularity;
+  rounder.groups = mase::group_count(*this);
+  rounder.width = width;
+  if (rounder.groups > 1) {
+    set_groups(rounder, *this);
+    return rounder;
+  }
+  const Fixed one = fixed_at(*this, 0);
+  const IntegerSpec spec = integer_spec(one);
+  rounder.bits = one.width;
+  rounder.set_limits({static_cast<double>(spec.low) * spec.inverse,
+                      static_cast<double>(spec.high) * spec.inverse, spec.inverse});
+  rounder.stochastic = rounding == Rounding::stochastic;
+  rounder.round = [spec, seed = seed](const GroupRun& run, const float* in, float* out,
+                                      size_t count) {
+    integer_kernel(spec, in, out, count, stochastic_key(seed, run.draw, run.first));
+  };
+  rounder.one = [spec, seed = seed](const GroupRun& run, float x, uint32_t element) {
+    return integer_reference(spec, x, stochastic_key(seed, run.draw), element);
+  };
+  if (one.width >= 1 && one.width <= 32) set_codes(rounder, code_layout_of(one));
+  return rounder;
+}
+
+std::string Fixed::text() const {
+  return fmt::format("{} fixed {}, {}, {}{}", is_signed ? "signed" : "unsigned",
+                     numbers_text(*this), rounding_name(rounding), overflow_name(overflow),
+                     narrow ? ", narrow" : "");
 }
 
 }  // namespace mase

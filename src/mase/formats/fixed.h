@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixed point: the kernel's numbers for a type, and its quantizer.
+// Fixed point: the kernel's numbers for a type.
 #pragma once
 
-#include "mase/formats/format.h"
 #include "mase/formats/kernels/elementwise.h"
 #include "mase/formats/number_type.h"
 
@@ -13,9 +12,6 @@ std::string numbers_text(const Fixed& type);
 
 // Of a type without vectors.
 IntegerSpec integer_spec(const Fixed& type);
-
-// `clipped`: numbers per group come with the gradient of ste = "clipped".
-Quantizer fixed_quantizer(const Fixed& type, const Granularity& granularity, bool clipped);
 
 // Wider words hold numbers that single precision does not, and so no remainders of them.
 inline constexpr int widest_wrap = 24;

@@ -4,6 +4,7 @@
 // OCP Microscaling Formats 1.0), half, bfloat16 and tf32.
 #include "mase/base/fields.h"
 #include "mase/formats/floating.h"
+#include "mase/formats/format.h"
 
 namespace mase::float_formats {
 namespace {

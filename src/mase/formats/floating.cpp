@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mase/formats/floating.h"
-#include "mase/base/fields.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+
+#include "mase/base/fields.h"
+#include "mase/formats/rounder.h"
 
 namespace mase {
 namespace {
@@ -69,15 +71,19 @@ bool has_codes(const Log& type) {
 }
 
 template <class Type>
-Quantizer quantizer(const Type& type) {
+Rounder float_rounder(const Type& type, const Granularity& granularity, int width) {
   const FloatSpec spec = float_spec(type);
-  ElementwiseFormat format;
-  format.kernel = [spec](const float* in, float* out, size_t count, uint64_t) {
+  Rounder rounder;
+  rounder.granularity = granularity;
+  rounder.width = width;
+  rounder.bits = width;
+  rounder.set_limits(float_limits(type));
+  rounder.round = [spec](const GroupRun&, const float* in, float* out, size_t count) {
     float_kernel(spec, in, out, count);
   };
-  format.reference = [spec](float x, uint64_t, uint32_t) { return float_reference(spec, x); };
-  if (has_codes(type)) format.coding = coding_of(float_codes(type));
-  return make_elementwise(std::move(format));
+  rounder.one = [spec](const GroupRun&, float x, uint32_t) { return float_reference(spec, x); };
+  if (has_codes(type)) set_codes(rounder, float_codes(type));
+  return rounder;
 }
 
 }  // namespace
@@ -129,8 +135,18 @@ CodeLayout float_codes(const Log& type) {
   return {.kind = CodeLayout::Kind::power, .width = type.width, .bias = type.bias};
 }
 
-Quantizer float_quantizer(const Float& type) { return quantizer(type); }
-Quantizer float_quantizer(const Log& type) { return quantizer(type); }
+Rounder Float::rounder(const Granularity& granularity) const {
+  return float_rounder(*this, granularity, width());
+}
+Rounder Log::rounder(const Granularity& granularity) const {
+  return float_rounder(*this, granularity, width);
+}
+
+std::string Float::text() const {
+  return fmt::format("float e{}m{}, bias {}, {}, {}", exponent, mantissa, bias,
+                     rounding_name(rounding), overflow_name(overflow));
+}
+std::string Log::text() const { return fmt::format("power of two {}, bias {}", width, bias); }
 
 Field exponent_width_field(int64_t least, int64_t most) {
   return integer_field("exponent_width", "bits of the exponent")

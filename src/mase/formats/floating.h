@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating point and powers of two: the kernel's numbers for a type, its codes and its quantizer.
+// Floating point and powers of two: the kernel's numbers for a type, and its codes.
 #pragma once
 
-#include "mase/formats/elementwise.h"
+#include "mase/formats/config.h"
 #include "mase/formats/kernels/codes.h"
 #include "mase/formats/kernels/elementwise.h"
 #include "mase/formats/number_type.h"
@@ -18,9 +18,6 @@ Limits float_limits(const Float& type);
 Limits float_limits(const Log& type);
 CodeLayout float_codes(const Float& type);
 CodeLayout float_codes(const Log& type);
-
-Quantizer float_quantizer(const Float& type);
-Quantizer float_quantizer(const Log& type);
 
 Field exponent_width_field(int64_t least, int64_t most);
 Field exponent_bias_field();

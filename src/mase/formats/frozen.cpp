@@ -6,7 +6,6 @@
 
 #include "mase/formats/blocking.h"
 #include "mase/formats/measure.h"
-#include "mase/formats/runs.h"
 #include "mase/formats/scaled.h"
 
 namespace mase {
@@ -15,14 +14,14 @@ namespace {
 std::vector<int32_t> groups_of(const Grouping& groups, int64_t elements) {
   std::vector<int32_t> result(static_cast<size_t>(elements));
   for (int64_t i = 0; i < elements; ++i)
-    result[static_cast<size_t>(i)] = static_cast<int32_t>(i / groups.inner % groups.groups);
+    result[static_cast<size_t>(i)] = static_cast<int32_t>(groups.group_of(i));
   return result;
 }
 
 std::vector<int32_t> blocks_of(const Blocking& blocks, int64_t elements) {
   std::vector<int32_t> result(static_cast<size_t>(elements));
-  blocks.for_each([&](int64_t block, const std::vector<Blocking::Run>& runs) {
-    for (const Blocking::Run& run : runs)
+  blocks.for_each([&](int64_t block, const std::vector<Run>& runs) {
+    for (const Run& run : runs)
       std::fill_n(result.begin() + run.offset, run.length, static_cast<int32_t>(block));
   });
   return result;
@@ -39,7 +38,7 @@ FrozenGrid::FrozenGrid(const Quantizer& quantizer, const Tensor& tensor)
   const Tensor in = tensor.to(DType::f32);
   const Shape& shape = in.shape();
   if (quantizer.learned) throw no_grid(quantizer, "its scale is learned, not found from weights");
-  if (quantizer.quantize_drawn) throw no_grid(quantizer, "its rounding is drawn");
+  if (quantizer.stochastic) throw no_grid(quantizer, "its rounding is drawn");
   const NumberType* type = quantizer.type ? &*quantizer.type : nullptr;
   if (const Fixed* fixed = type ? type->as<Fixed>() : nullptr) {
     if (fixed->rounding == Rounding::stochastic) throw no_grid(quantizer, "its rounding is drawn");
@@ -50,9 +49,9 @@ FrozenGrid::FrozenGrid(const Quantizer& quantizer, const Tensor& tensor)
     if (steps_.size() > 1) group_of_ = groups_of(grouping(shape, type->granularity), elements_);
     return;
   }
-  if (!quantizer.encode || !quantizer.decode || quantizer.code_bits == 0)
-    throw no_grid(quantizer, "it has no codes");
-  if (const Scaled* scaled = type ? type->as<Scaled>() : nullptr) {
+  if (quantizer.code_bits == 0) throw no_grid(quantizer, "it has no codes");
+  const Scaled* scaled = type ? type->as<Scaled>() : nullptr;
+  if (scaled && scaled->arithmetic == Scaled::Arithmetic::exact) {
     const Quantizer::Codes codes = quantizer.encode(in.data<float>(), shape);
     const ScaledSpec range = code_range(*scaled);
     for (size_t i = 0; i < codes.scales.size(); i += scaled->affine ? 2 : 1)
@@ -76,10 +75,9 @@ FrozenGrid::FrozenGrid(const Quantizer& quantizer, const Tensor& tensor)
     }
     return;
   }
-  if (const Value& size = quantizer.config["group_size"];
-      !type && size.is_int() && quantizer.code_bits <= 12) {
+  if (!type && quantizer.granularity.kind == Granularity::Kind::run && quantizer.code_bits <= 12) {
     // Every code decoded once in every group: a tensor of one value for each has the same groups.
-    group_of_ = run_groups(shape, size.as_int());
+    group_of_ = groups_of(grouping(shape, quantizer.granularity), elements_);
     Quantizer::Codes codes = quantizer.encode(in.data<float>(), shape);
     const size_t groups =
         group_of_.empty()
@@ -186,7 +184,7 @@ double FrozenGrid::round(int64_t element, double value) const {
 
 Value frozen_config(const Quantizer& quantizer, const Tensor& tensor) {
   const FormatRecord& record = Registry<FormatRecord>::instance().get(quantizer.format);
-  if (!record.schema.find("step") || !quantizer.encode) return {};
+  if (!record.schema.find("step") || quantizer.code_bits == 0) return {};
   const Tensor in = tensor.to(DType::f32);
   const Quantizer::Codes codes = quantizer.encode(in.data<float>(), in.shape());
   const Scaled* scaled = quantizer.type ? quantizer.type->as<Scaled>() : nullptr;
@@ -197,8 +195,8 @@ Value frozen_config(const Quantizer& quantizer, const Tensor& tensor) {
     (zeros && i % 2 ? zero_points : steps).push_back(codes.scales[i]);
   config.dict().set("step", steps);
   if (zeros) config.dict().set("zero_point", zero_points);
-  if (!scaled) return config;
   using Kind = Granularity::Kind;
+  if (!scaled || quantizer.granularity.kind == Kind::run) return config;
   const Kind kind = quantizer.type->granularity.kind;
   config.dict().set("granularity", kind == Kind::row    ? "row"
                                    : kind == Kind::axis ? "channel"

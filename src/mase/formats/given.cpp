@@ -2,13 +2,10 @@
 #include "mase/formats/given.h"
 
 #include <algorithm>
-#include <cmath>
-#include <memory>
 #include <optional>
-#include <utility>
 
 #include "mase/base/fields.h"
-#include "mase/formats/elementwise.h"
+#include "mase/formats/config.h"
 
 namespace mase {
 
@@ -65,7 +62,7 @@ Granularity given_granularity(const Value& config, const std::vector<std::string
   if (config["granularity"].as_string() == "block") {
     if (given_block(config) < 1)
       throw config_error(config, "block_size", "blocks of no values", "give the size of a block");
-    return {};
+    return {.kind = Granularity::Kind::block, .size = given_block(config)};
   }
   if (most > 1)
     throw config_error(config, "granularity", "a list of numbers for one tensor",
@@ -73,81 +70,56 @@ Granularity given_granularity(const Value& config, const std::vector<std::string
   return {};
 }
 
-Quantizer given_quantizer(GivenRule given, const Granularity& granularity) {
-  const auto rule = std::make_shared<const GivenRule>(std::move(given));
-  const auto misfit = [rule, granularity](const Shape& shape) -> std::optional<std::string> {
-    const auto rank = static_cast<int64_t>(shape.size());
-    if (granularity.kind == Granularity::Kind::axis && rank > 0 &&
-        (granularity.axis < -rank || granularity.axis >= rank))
-      return fmt::format("axis {} is out of range for shape {}", granularity.axis,
-                         shape_text(shape));
-    if (rule->block > 0 && (shape.empty() || shape.back() % rule->block != 0))
-      return fmt::format("blocks of {} values in {}", rule->block, shape_text(shape));
-    const int64_t groups =
-        rule->block > 0 ? element_count(shape) / rule->block : grouping(shape, granularity).groups;
-    if (rule->groups > 1 && groups != rule->groups && element_count(shape) > 0)
-      return fmt::format("{} numbers in a list for {} groups of shape {}", rule->groups, groups,
-                         shape_text(shape));
-    return {};
-  };
-  const auto groups_of = [rule, granularity, misfit](const Shape& shape) {
-    if (const auto problem = misfit(shape)) throw Error("granularity", *problem);
-    if (rule->block == 0) return grouping(shape, granularity);
-    return Grouping{1, element_count(shape) / rule->block, rule->block};
-  };
-  const bool whole = rule->groups == 1 && rule->block == 0;
-  Quantizer q;
-  q.misfit = misfit;
-  q.elementwise = whole;
-  q.quantize = [=](const float* in, float* out, const Shape& shape) {
-    if (whole) return rule->kernel(0, in, out, static_cast<size_t>(element_count(shape)));
-    groups_of(shape).for_each_run([&](int64_t group, int64_t at, size_t count) {
-      rule->kernel(group, in + at, out + at, count);
-    });
-  };
-  q.reference = [=](const float* in, float* out, const Shape& shape) {
-    if (whole) {
-      for (int64_t i = 0; i < element_count(shape); ++i) out[i] = rule->reference(0, in[i]);
-      return;
-    }
-    groups_of(shape).for_each_run([&](int64_t group, int64_t at, size_t count) {
-      for (size_t i = 0; i < count; ++i)
-        out[at + static_cast<int64_t>(i)] =
-            rule->reference(group, in[at + static_cast<int64_t>(i)]);
-    });
-  };
-  if (rule->code) {
-    q.code_bits = rule->width;
-    const auto each = [=](const Shape& shape, const auto& visit) {
-      if (whole) {
-        for (int64_t i = 0; i < element_count(shape); ++i) visit(0, i);
-        return;
-      }
-      groups_of(shape).for_each_run([&](int64_t group, int64_t at, size_t count) {
-        for (int64_t i = at; i < at + static_cast<int64_t>(count); ++i) visit(group, i);
-      });
+Field group_size_field() {
+  return integer_field(
+             "group_size",
+             "consecutive values of a row that share a scale; the last group may be shorter", 64)
+      .between(1, 1e9);
+}
+
+Field scale_format_field() {
+  return table_field("scale_format",
+                     "a number format of the scales themselves: {name = \"minifloat_ieee\", "
+                     "width = 8, exponent_width = 4}; float32 if not given");
+}
+
+QuantizerPtr scale_format(const Value& config) {
+  const Value& table = config["scale_format"];
+  if (table.is_null()) return {};
+  if (!table["name"].is_string())
+    throw config_error(config, "scale_format", "names no number format",
+                       "write {name = \"minifloat_ieee\", ...}");
+  Value keys = Dict{};
+  for (const auto& [key, value] : table.as_dict())
+    if (key != "name") keys.dict().set(key, value);
+  QuantizerPtr scale = make_quantizer(table["name"].as_string(), keys, "scale_format");
+  if (!scale->elementwise || scale->learned || scale->stochastic)
+    throw config_error(config, "scale_format", "scales are rounded one by one",
+                       "take a format without scales of its own, and without learning or chance");
+  return scale;
+}
+
+Rounder with_scale_format(Rounder rounder, const Value& config) {
+  const QuantizerPtr format = scale_format(config);
+  if (!format) return rounder;
+  rounder.shared_bits += format->bits_per_value({1}) - 32;
+  rounder.sweep = {};
+  const auto rounded = [format](const Rounder::Fit& fit) -> Rounder::Fit {
+    if (!fit) return {};
+    return [format, fit](const float* in, std::span<const Run> runs) {
+      Shared shared = fit(in, runs);
+      const auto scale = static_cast<float>(shared[0]);
+      float result = 0;
+      format->quantize(&scale, &result, {1});
+      // No scale of something becomes that of nothing.
+      const bool lost = scale > 0 && result <= 0 && format->smallest_positive;
+      shared[0] = lost ? *format->smallest_positive : result;
+      return shared;
     };
-    q.encode = [=](const float* in, const Shape& shape) {
-      Quantizer::Codes codes;
-      codes.codes.resize(static_cast<size_t>(element_count(shape)));
-      each(shape, [&](int64_t group, int64_t i) {
-        codes.codes[static_cast<size_t>(i)] = rule->code(group, std::isnan(in[i]) ? 0 : in[i]);
-      });
-      return codes;
-    };
-    q.decode = [=](const Quantizer::Codes& codes, float* out, const Shape& shape) {
-      MASE_CHECK(codes.codes.size() == static_cast<size_t>(element_count(shape)),
-                 "{} codes for shape {}", codes.codes.size(), shape_text(shape));
-      each(shape, [&](int64_t group, int64_t i) {
-        out[i] = rule->value(group, codes.codes[static_cast<size_t>(i)]);
-      });
-    };
-  }
-  q.bits_per_value = [width = rule->width, numbers = rule->groups](const Shape& shape) {
-    const auto values = static_cast<double>(std::max<int64_t>(1, element_count(shape)));
-    return width + 32.0 * static_cast<double>(numbers) / values;
   };
-  return q;
+  rounder.fit = rounded(rounder.fit);
+  rounder.plain_fit = rounded(rounder.plain_fit);
+  return rounder;
 }
 
 }  // namespace mase

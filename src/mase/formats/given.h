@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantizers whose numbers (scales, zero points) stand in the config: one for the tensor, or one
-// for each entry of a dimension.
+// Numbers of formats (scales, zero points) that stand in the config: one for the tensor, or one for
+// each entry of a dimension or each block.
 #pragma once
 
 #include <functional>
@@ -22,17 +22,13 @@ int64_t given_block(const Value& config);  // of granularity = "block"; else 0
 // Errors if lists of numbers differ in length or there is no granularity to say what they are for.
 Granularity given_granularity(const Value& config, const std::vector<std::string>& keys);
 
-// What one group does to values: the fast way, and one by one; and the codes of values, none for
-// NaN, which gets the code of zero.
-struct GivenRule {
-  std::function<void(int64_t group, const float* in, float* out, size_t count)> kernel;
-  std::function<float(int64_t group, float x)> reference;
-  std::function<uint32_t(int64_t group, float x)> code = {};  // empty: there are none
-  std::function<float(int64_t group, uint32_t code)> value = {};
-  int64_t groups = 1;
-  int width = 8;      // bits of a code
-  int64_t block = 0;  // above 0: so many values of the last dimension are a group
-};
-Quantizer given_quantizer(GivenRule rule, const Granularity& granularity);
+// Of granularity "run".
+Field group_size_field();
+
+// The format of the scales themselves, as a config says it, and its field.
+Field scale_format_field();
+QuantizerPtr scale_format(const Value& config);
+// Scales that are found in values are rounded to that format, if there is one.
+Rounder with_scale_format(Rounder rounder, const Value& config);
 
 }  // namespace mase

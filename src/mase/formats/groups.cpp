@@ -23,7 +23,21 @@ Grouping grouping(const Shape& shape, const Granularity& granularity) {
     result.groups = result.outer ? total / result.outer : 0;
     return result;
   }
-  const int64_t axis = granularity.axis;
+  if (granularity.kind == Kind::block) {
+    result.inner = std::max<int64_t>(granularity.size, 1);
+    result.groups = total / result.inner;
+    return result;
+  }
+  if (granularity.kind == Kind::run) {
+    result.row = rank == 1 || shape[0] == 0 ? total : total / shape[0];
+    result.inner = std::max<int64_t>(1, std::min(granularity.size, result.row));
+    if (result.row == 0) return {1, 0, 1, 0};
+    result.groups = total / result.row * ((result.row + result.inner - 1) / result.inner);
+    if (result.row % result.inner == 0) result.row = 0;
+    return result;
+  }
+  if (granularity.kind == Kind::first && rank < 2) return result;
+  const int64_t axis = granularity.kind == Kind::first ? 0 : granularity.axis;
   if (axis < -rank || axis >= rank)
     throw Error("axis", fmt::format("{} is out of range for shape {}", axis, shape_text(shape)),
                 fmt::format("give -{} to {}", rank, rank - 1));
@@ -35,11 +49,6 @@ Grouping grouping(const Shape& shape, const Granularity& granularity) {
     if (i > at) result.inner *= shape[i];
   }
   return result;
-}
-
-Grouping first_dimension_groups(const Shape& shape) {
-  const auto kind = shape.size() >= 2 ? Granularity::Kind::axis : Granularity::Kind::tensor;
-  return grouping(shape, {kind, 0});
 }
 
 }  // namespace mase

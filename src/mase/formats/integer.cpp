@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "mase/base/fields.h"
-#include "mase/formats/elementwise.h"
+#include "mase/formats/config.h"
 #include "mase/formats/fixed.h"
 
 namespace mase::integer_format {
@@ -184,6 +184,15 @@ Rounding rounding_of(const Value& config) {
                                    : rounding_from_name(config["rounding"].as_string());
 }
 
+void adapt(Dict& config, const OperandUse& use) {
+  adapt_sign(config, use);
+  adapt_batch(config, use);
+  // Rows of an activation are its features.
+  const Value* granularity = config.find("granularity");
+  if (use.activation && use.features && granularity && *granularity == Value("row"))
+    set_default(config, "axis", *use.features);
+}
+
 // As many fraction bits as the largest value leaves.
 std::vector<Value> ladder(double largest) {
   const int whole = static_cast<int>(std::ceil(std::log2(std::max(largest, 0x1p-40))));
@@ -203,6 +212,7 @@ const Register<FormatRecord> integer{{
     .type = [](const Value& config) -> TypeOrReason { return parse(config, rounding_of(config)); },
     .precision =
         [](const Value& config) { return precision_of(parse(config, rounding_of(config))); },
+    .adapt = adapt,
     .ladder = ladder,
 }};
 
@@ -214,6 +224,7 @@ const Register<FormatRecord> integer_floor{{
     .schema = schema(false),
     .type = [](const Value& config) -> TypeOrReason { return parse(config, Rounding::floor); },
     .precision = [](const Value& config) { return precision_of(parse(config, Rounding::floor)); },
+    .adapt = adapt,
     .ladder = ladder,
 }};
 

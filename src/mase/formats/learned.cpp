@@ -2,9 +2,9 @@
 #include "mase/formats/learned.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
-#include "mase/formats/groups.h"
 #include "mase/formats/kernels/learned.h"
 #include "mase/formats/scaled.h"
 
@@ -16,7 +16,7 @@ struct LearnedRange {
   Granularity granularity;
   bool clip;        // the number is the end of the range, not the step
   ScaledSpec spec;  // the codes; the step is not used
-  StartingSpecs starting_specs;
+  Rounder::Fit fit;
 
   Grouping groups(const Shape& shape) const { return grouping(shape, granularity); }
 
@@ -73,17 +73,19 @@ Shape number_shape(const Shape& tensor, const Granularity& granularity) {
 
 std::shared_ptr<const LearnedNumber> learned_range(const Scaled& type,
                                                    const Granularity& granularity,
-                                                   StartingSpecs starting_specs) {
+                                                   Rounder::Fit start) {
   const auto range = std::make_shared<const LearnedRange>(
       LearnedRange{type, granularity, type.source == Scaled::Source::learned_clip, code_range(type),
-                   std::move(starting_specs)});
+                   std::move(start)});
   auto learned = std::make_shared<LearnedNumber>();
   learned->name = range->clip ? "clip" : "scale";
   learned->whole = granularity.kind == Granularity::Kind::tensor;
   learned->shape = [granularity](const Shape& tensor) { return number_shape(tensor, granularity); };
   learned->start = [range](const float* in, const Shape& shape, float* number) {
-    for (const ScaledSpec& spec : range->starting_specs(in, shape))
-      *number++ = static_cast<float>(range->clip ? spec.step * spec.high : spec.step);
+    range->groups(shape).for_each_group([&](int64_t, std::span<const Run> runs) {
+      const double step = range->fit(in, runs)[0];
+      *number++ = static_cast<float>(range->clip ? step * range->spec.high : step);
+    });
   };
   learned->quantize = [range](const float* in, const float* number, float* out,
                               const Shape& shape) {

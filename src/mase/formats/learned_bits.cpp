@@ -63,13 +63,11 @@ QuantizerPtr learned_bits_quantizer(int64_t features, double start) {
   result.format = "learned_bits";
   result.untyped = "its widths are still learned";
   const int first = static_cast<int>(std::lround(start));
-  result.quantize = [first](const float* in, float* out, const Shape& shape) {
-    round_run(in, nullptr, out, static_cast<size_t>(element_count(shape)), first);
+  result.round = [first](const GroupRun&, const float* in, float* out, size_t count) {
+    round_run(in, nullptr, out, count, first);
   };
-  result.reference = [first](const float* in, float* out, const Shape& shape) {
-    for (int64_t i = 0; i < element_count(shape); ++i) out[i] = rounded_to(in[i], first);
-  };
-  result.bits_per_value = [start](const Shape&) { return start; };
+  result.one = [first](const GroupRun&, float x, uint32_t) { return rounded_to(x, first); };
+  result.bits = start;
   auto learned = std::make_shared<LearnedNumber>();
   learned->name = "bits";
   // Of an activation whose shape is not known yet: its features.

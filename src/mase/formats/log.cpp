@@ -22,10 +22,10 @@ TypeOrReason log_type(const Value& config) {
   return NumberType{parse(config, Log::Zero::least_negative)};
 }
 
-Quantizer by_reference(const Value& config) {
+Rounder by_reference(const Value& config) {
   const Log log = parse(config, Log::Zero::least_negative);
-  return reference_quantizer({log},
-                             [log](float x) { return reference_log(x, log.width - 1, log.bias); });
+  return reference_rounder({log},
+                           [log](float x) { return reference_log(x, log.width - 1, log.bias); });
 }
 
 TypeOrReason power_type(const Value& config) {

@@ -42,7 +42,7 @@ QuantizationError measure_error(const Quantizer& quantizer, const Tensor& in, co
 }
 
 std::vector<float> code_values(const Quantizer& quantizer) {
-  if (quantizer.code_bits < 1 || quantizer.code_bits > 16 || !quantizer.decode) return {};
+  if (quantizer.code_bits < 1 || quantizer.code_bits > 16) return {};
   const size_t count = size_t{1} << quantizer.code_bits;
   std::vector<float> values(count);
   const Shape shape = {static_cast<int64_t>(count)};
@@ -69,7 +69,7 @@ std::vector<float> representable_values(const Quantizer& quantizer) {
 }
 
 std::vector<float> code_elements(const Quantizer& quantizer, const Tensor& tensor) {
-  if (!quantizer.encode || !quantizer.code_bits) return {};
+  if (!quantizer.code_bits) return {};
   const Tensor in = tensor.to(DType::f32);
   Quantizer::Codes codes = quantizer.encode(in.data<float>(), in.shape());
   std::fill(codes.exponents.begin(), codes.exponents.end(), 0);
@@ -91,11 +91,10 @@ std::optional<int64_t> count_beyond(const Quantizer& quantizer, std::span<const 
   };
   if (quantizer.lowest && quantizer.largest)
     return beyond(0, values.size(), *quantizer.lowest, *quantizer.largest);
-  const Fixed* fixed = quantizer.type ? quantizer.type->as<Fixed>() : nullptr;
-  if (!fixed) return {};
+  if (!quantizer.group_limits) return {};
   int64_t result = 0;
-  grouping(shape, quantizer.type->granularity).for_each_run([&](int64_t g, int64_t at, size_t n) {
-    const Limits limits = *limits_of({fixed_at(*fixed, g)});
+  grouping(shape, quantizer.granularity).for_each_run([&](int64_t g, int64_t at, size_t n) {
+    const Limits limits = quantizer.group_limits(g);
     result += beyond(static_cast<size_t>(at), n, limits.lowest, limits.largest);
   });
   return result;

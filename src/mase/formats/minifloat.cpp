@@ -44,20 +44,20 @@ TypeOrReason type(const Value& config) {
 }
 
 template <bool hidden_bit>
-Quantizer by_reference(const Value& config) {
+Rounder by_reference(const Value& config) {
   const Float f = parse(config, hidden_bit);
   Float like = f;
   like.mantissa = std::max(0, f.mantissa);
-  Quantizer quantizer = reference_quantizer({like}, [f](float x) {
+  Rounder rounder = reference_rounder({like}, [f](float x) {
     return hidden_bit ? reference_minifloat_ieee(x, f.exponent, f.mantissa, f.bias)
                       : reference_minifloat_denorm(x, f.exponent, f.mantissa, f.bias);
   });
   if (f.mantissa < 0) {
-    const double width = f.width();
-    quantizer.bits_per_value = [width](const Shape&) { return width; };
-    quantizer.lowest = quantizer.largest = quantizer.smallest_positive = {};
+    rounder.width = f.width();
+    rounder.bits = f.width();
+    rounder.lowest = rounder.largest = rounder.smallest_positive = {};
   }
-  return quantizer;
+  return rounder;
 }
 
 std::vector<int64_t> precision(const Value& config) {

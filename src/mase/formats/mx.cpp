@@ -6,6 +6,7 @@
 #include "mase/base/fields.h"
 #include "mase/formats/blocks.h"
 #include "mase/formats/floating.h"
+#include "mase/formats/format.h"
 
 namespace mase::mx_format {
 namespace {
@@ -48,6 +49,11 @@ Block mxfp_block(const Value& config) {
   return type;
 }
 
+// Blocks run along what is summed up.
+void adapt(Dict& config, const OperandUse& use) {
+  if (use.summed) set_default(config, "axis", *use.summed);
+}
+
 std::vector<Field> shared_fields() {
   return {
       integer_field("block_size", "values that share a scale", 32).between(1, 1 << 30),
@@ -73,6 +79,7 @@ const Register<FormatRecord> mxint{{
     .precision = [](const Value& config) -> std::vector<int64_t> {
       return {config["width"].as_int(), config["scale_bits"].as_int()};
     },
+    .adapt = adapt,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const int width : {2, 3, 4, 6, 8}) configs.push_back(Dict{{"width", width}});
@@ -93,6 +100,7 @@ const Register<FormatRecord> mxfp{{
       const Float& element = std::get<Float>(type.element);
       return {element.width(), element.exponent, type.scale_bits};
     },
+    .adapt = adapt,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const auto& [exponent, fraction] : {std::pair{2, 1}, {2, 3}, {3, 2}, {4, 3}, {5, 2}})

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "mase/formats/format.h"
 #include "mase/formats/given.h"
-#include "mase/formats/runs.h"
 
 namespace mase::nf4_format {
 namespace {
@@ -36,28 +36,46 @@ uint32_t nearest(double share) {
   return share - above[-1] <= *above - share ? at - 1 : at;
 }
 
-Quantizer make(const Value& config) {
-  RunRule rule;
-  rule.width = 4;
-  rule.scale = scale_format(config);
-  if (rule.scale) rule.shared_bits = rule.scale->bits_per_value({1});
-  rule.given = given_numbers(config["step"]);
-  rule.find = [](const float* in, int64_t count) {
-    float largest = 0;
-    for (int64_t i = 0; i < count; ++i)
-      if (std::isfinite(in[i])) largest = std::max(largest, std::fabs(in[i]));
-    return std::vector<double>{largest};
+uint32_t code_of(const GroupRun& run, float x) {
+  return run.shared[0] > 0 ? nearest(x / run.shared[0]) : uint32_t{7};
+}
+float value_of(const GroupRun& run, uint32_t code) {
+  return static_cast<float>(levels[code & 15] * run.shared[0]);
+}
+
+Rounder make(const Value& config) {
+  Rounder rounder;
+  rounder.granularity = {.kind = Granularity::Kind::run, .size = config["group_size"].as_int()};
+  rounder.width = 4;
+  rounder.bits = 4;
+  rounder.shared_bits = 32;
+  const std::vector<double> given = given_numbers(config["step"]);
+  if (given.empty()) {
+    rounder.fit = [](const float* in, std::span<const Run> runs) {
+      float largest = 0;
+      for (const Run& run : runs)
+        for (int64_t i = run.offset; i < run.offset + run.length; ++i)
+          if (std::isfinite(in[i])) largest = std::max(largest, std::fabs(in[i]));
+      return Shared{largest};
+    };
+  } else {
+    rounder.groups = static_cast<int64_t>(given.size());
+    rounder.given = [given](int64_t group) {
+      return Shared{given.size() == 1 ? given[0] : given.at(static_cast<size_t>(group))};
+    };
+  }
+  rounder.one = [](const GroupRun& run, float x, uint32_t) {
+    return std::isnan(x) ? x : value_of(run, code_of(run, x));
   };
-  rule.code = [](const std::vector<double>& numbers, float x) {
-    return numbers[0] > 0 ? nearest(x / numbers[0]) : uint32_t{7};
+  rounder.code_bits = 4;
+  rounder.kept = Rounder::Kept::scale;
+  rounder.to_codes = [](const GroupRun& run, const float* in, uint32_t* codes, size_t count) {
+    for (size_t i = 0; i < count; ++i) codes[i] = code_of(run, std::isnan(in[i]) ? 0.0f : in[i]);
   };
-  rule.value = [](const std::vector<double>& numbers, uint32_t code) {
-    return static_cast<float>(levels[code & 15] * numbers[0]);
+  rounder.to_values = [](const GroupRun& run, const uint32_t* codes, float* out, size_t count) {
+    for (size_t i = 0; i < count; ++i) out[i] = value_of(run, codes[i]);
   };
-  rule.round = [code = rule.code, value = rule.value](const std::vector<double>& numbers, float x) {
-    return value(numbers, code(numbers, x));
-  };
-  return run_quantizer(std::move(rule), config["group_size"].as_int());
+  return with_scale_format(std::move(rounder), config);
 }
 
 const Register<FormatRecord> registered{{

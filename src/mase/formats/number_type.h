@@ -16,6 +16,8 @@
 
 namespace mase {
 
+struct Rounder;  // rounder.h: what every form below is turned into
+
 enum class Overflow {
   saturate,  // the nearest end of the range
   wrap,      // the low bits of the code, as hardware drops them
@@ -44,6 +46,8 @@ struct Fixed {
   // alike. `width` and `frac` are then the largest ones, `is_signed` is whether any is.
   std::vector<int> widths = {}, fracs = {}, signs = {};
 
+  Rounder rounder(const Granularity& granularity) const;
+  std::string text() const;
   bool operator==(const Fixed&) const = default;
 };
 
@@ -57,6 +61,8 @@ struct Float {
   Overflow overflow = Overflow::saturate;  // or infinity
 
   int width() const { return 1 + exponent + mantissa; }
+  Rounder rounder(const Granularity& granularity) const;
+  std::string text() const;
   bool operator==(const Float&) const = default;
 };
 
@@ -70,6 +76,8 @@ struct Log {
   int bias = 63;
   Zero zero = Zero::least_negative;
 
+  Rounder rounder(const Granularity& granularity) const;
+  std::string text() const;
   bool operator==(const Log&) const = default;
 };
 
@@ -89,7 +97,36 @@ struct Scaled {
   // One each, or one per group; zeros empty: 0.
   std::vector<double> steps = {}, zeros = {};
 
+  // How k is found; all but `exact` are for given steps.
+  enum class Arithmetic {
+    exact,       // the nearest one, decided in double precision
+    zero_first,  // round(clamp(x / step + zero)) in single precision, as QONNX does
+    zero_last,   // clamp(round(x / step) + zero), as ONNX does
+    truncate,    // round(clamp(nearest(x / dropped_step + dropped_zero) / divisor)): QONNX's Trunc
+  };
+  Arithmetic arithmetic = Arithmetic::exact;
+  Rounding rounding = Rounding::nearest_even;  // of all but `exact`
+  double dropped_step = 1, dropped_zero = 0, divisor = 1;
+  bool clamped = true;  // only `truncate` may be without a range
+
+  Rounder rounder(const Granularity& granularity) const;
+  std::string text() const;
   bool operator==(const Scaled&) const = default;
+};
+
+// A small float times a given scale, by the arithmetic of QONNX's FloatQuant: x / scale is rounded
+// to the step of its own exponent, 2^max(floor(log2 |x|) - mantissa, 1 - bias - mantissa).
+struct ScaledFloat {
+  int exponent = 4, mantissa = 3;  // bits
+  double bias = 7, largest = 480;  // before scaling
+  bool saturates = true;
+  bool has_infinity = false;  // without saturation: what is beyond becomes infinite; else NaN
+  Rounding rounding = Rounding::nearest_even;
+  std::vector<double> scales = {1};  // one, or one per group
+
+  Rounder rounder(const Granularity& granularity) const;
+  std::string text() const;
+  bool operator==(const ScaledFloat&) const = default;
 };
 
 // element * 2^E, one E per block: F less the exponent of the largest element, clamped, where F is
@@ -105,6 +142,8 @@ struct Block {
   bool skip_first_dim = true;
   std::optional<int64_t> axis = {};
 
+  Rounder rounder(const Granularity& granularity) const;
+  std::string text() const;
   bool operator==(const Block&) const = default;
 };
 
@@ -113,6 +152,8 @@ struct Block {
 struct Binary {
   bool scaled = false, one_sided = false;
 
+  Rounder rounder(const Granularity& granularity) const;
+  std::string text() const;
   bool operator==(const Binary&) const = default;
 };
 
@@ -122,15 +163,19 @@ struct Ternary {
   bool scaled = false;
   std::optional<float> threshold = {};
 
+  Rounder rounder(const Granularity& granularity) const;
+  std::string text() const;
   bool operator==(const Ternary&) const = default;
 };
 
 struct NumberType {
-  using Form = std::variant<Fixed, Float, Log, Scaled, Block, Binary, Ternary>;
+  using Form = std::variant<Fixed, Float, Log, Scaled, ScaledFloat, Block, Binary, Ternary>;
   Form form;
-  // What shares the numbers of Fixed (widths, fracs) and Scaled (steps, zeros). Binary and Ternary
-  // take one scale per entry of dimension 0, blocks have their own form.
+  // What shares the numbers of a form (widths, steps, scales). Binary and Ternary take one scale
+  // per entry of dimension 0, blocks have their own form.
   Granularity granularity = {};
+
+  Rounder rounder() const;
 
   bool operator==(const NumberType&) const = default;
 
@@ -144,6 +189,9 @@ struct NumberType {
 Fixed fixed_at(const Fixed& type, int64_t group);
 // How many groups the vectors have; 1 without any.
 int64_t group_count(const Fixed& type);
+// The fixed-point numbers that hold all numbers of this type: steps that are powers of two without
+// zero points. `same_rule`: values are rounded to them as by that type, too.
+std::optional<Fixed> as_fixed(const NumberType& type, bool same_rule);
 // The range of k.
 double lowest_code(const Fixed& type);
 double largest_code(const Fixed& type);

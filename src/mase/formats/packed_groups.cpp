@@ -207,8 +207,8 @@ void draw_blocks(const PackedType& type, Random& random, double size, std::span<
 
 std::optional<Tensor> packed_as(const Tensor& matrix, const Quantizer& quantizer) {
   const Shape& shape = matrix.shape();
-  if (shape.size() != 2 || matrix.numel() == 0 || !quantizer.code_bits || !quantizer.encode ||
-      quantizer.learned || quantizer.code_bits < 2 || quantizer.code_bits > 8)
+  if (shape.size() != 2 || matrix.numel() == 0 || !quantizer.code_bits || quantizer.learned ||
+      quantizer.code_bits < 2 || quantizer.code_bits > 8)
     return {};
   const Tensor values = matrix.to(DType::f32);
   if (misfit(quantizer, shape) || !quantize(quantizer, values).same_bits(values)) return {};

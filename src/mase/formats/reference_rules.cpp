@@ -19,16 +19,12 @@ float top_exponent(int exponent_width, int bias) {
 
 }  // namespace
 
-Quantizer reference_quantizer(const NumberType& like, std::function<float(float)> rule) {
-  Quantizer q;
-  q.elementwise = true;
-  q.quantize = [rule = std::move(rule)](const float* in, float* out, const Shape& shape) {
-    const int64_t n = element_count(shape);
-    for (int64_t i = 0; i < n; ++i) out[i] = rule(in[i]);
-  };
-  q.reference = q.quantize;
-  set_bits_and_limits(q, like);
-  return q;
+Rounder reference_rounder(const NumberType& like, std::function<float(float)> rule) {
+  Rounder rounder = like.rounder();
+  rounder.code_bits = 0;
+  rounder.round = {};
+  rounder.one = [rule = std::move(rule)](const GroupRun&, float x, uint32_t) { return rule(x); };
+  return rounder;
 }
 
 float rounded_log2(float x) { return static_cast<float>(std::log2(static_cast<double>(x))); }

@@ -11,7 +11,7 @@ namespace mase {
 
 // Rounds by the rule, one by one; bits and limits are those of the type whose place it takes. Not
 // every result has a code.
-Quantizer reference_quantizer(const NumberType& like, std::function<float(float)> rule);
+Rounder reference_rounder(const NumberType& like, std::function<float(float)> rule);
 // Why such a config has no number type.
 inline constexpr const char* reference_reason =
     "MASE's published rule does not round to a fixed set of numbers";

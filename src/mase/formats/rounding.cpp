@@ -47,8 +47,9 @@ Rounding rounding_from_name(const std::string& name) {
   return Rounding::nearest_even;
 }
 
-uint32_t stochastic_key(uint64_t seed, uint64_t draw) {
-  return static_cast<uint32_t>(mix(mix(seed + 0x9E3779B97F4A7C15u) ^ draw) >> 32);
+uint32_t stochastic_key(uint64_t seed, uint64_t draw, uint32_t first) {
+  const auto key = static_cast<uint32_t>(mix(mix(seed + 0x9E3779B97F4A7C15u) ^ draw) >> 32);
+  return key + first * 0x9E3779B1u;  // see stochastic_word
 }
 
 Field rounding_field(bool with_reference) {

@@ -42,7 +42,8 @@ inline uint32_t stochastic_word(uint32_t key, uint32_t element) {
 inline float stochastic_uniform(uint32_t key, uint32_t element) {
   return static_cast<float>(stochastic_word(key, element) >> 8) * 0x1p-24f;
 }
-uint32_t stochastic_key(uint64_t seed, uint64_t draw);
+// `first`: the number of the value that is called element 0.
+uint32_t stochastic_key(uint64_t seed, uint64_t draw, uint32_t first = 0);
 
 // `uniform` is used by stochastic rounding only. Infinities and NaN stay.
 template <class Real>

@@ -12,7 +12,7 @@
 #include <cmath>
 
 #include "mase/base/fields.h"
-#include "mase/formats/elementwise.h"
+#include "mase/formats/config.h"
 #include "mase/formats/given.h"
 #include "mase/formats/learned.h"
 #include "mase/formats/reference_rules.h"
@@ -139,8 +139,9 @@ const Register<FormatRecord> registered{{
           number_field("quantile", "accepted and without effect, as in MASE").without_effect(),
           rounding_field(true)}},
     .type = type,
-    .make = [](const Value& config) { return reference_scaled_quantizer(parse(config)); },
+    .make = [](const Value& config) { return reference_scaled(*parse(config).as<Scaled>()); },
     .precision = [](const Value& config) { return std::vector<int64_t>{config["width"].as_int()}; },
+    .adapt = adapt_sign,
     .ladder = [](double) -> std::vector<Value> {
       std::vector<Value> configs;
       for (const int width : {2, 3, 4, 5, 6, 8}) configs.push_back(Dict{{"width", width}});

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "mase/formats/groups.h"
+#include "mase/formats/kernels/affine.h"
 #include "mase/formats/kernels/codes.h"
 #include "mase/formats/learned.h"
 
@@ -49,134 +49,163 @@ ScaledSpec fitted_spec(const Scaled& type, double lowest, double largest) {
   return spec;
 }
 
-struct ScaledGroups {
-  Scaled type;
-  Granularity granularity;
-
-  Grouping of(const Shape& shape) const { return grouping(shape, granularity); }
-
-  // The specs of all groups, in two passes over memory with what uses them.
-  std::vector<ScaledSpec> specs(const Grouping& groups, const float* in) const {
-    std::vector<ScaledSpec> result;
-    for (int64_t g = 0; g < groups.groups; ++g) {
-      if (type.source == Source::given) {
-        result.push_back(given_spec(type, g));
-        continue;
-      }
-      float lowest = 0, largest = 0;
-      for (int64_t o = 0; o < groups.outer; ++o)
-        range_kernel(in + (o * groups.groups + g) * groups.inner, static_cast<size_t>(groups.inner),
-                     lowest, largest);
-      result.push_back(fitted_spec(type, lowest, largest));
-      start_learned(result.back(), groups, g, in);
+// LSQ starts at 2 mean|x| / sqrt(largest code), over the finite values of a group. A group without
+// any keeps the step it has.
+double starting_step(const ScaledSpec& spec, const float* in, std::span<const Run> runs) {
+  double total = 0;
+  int64_t count = 0;
+  for (const Run& run : runs)
+    for (int64_t i = run.offset; i < run.offset + run.length; ++i) {
+      if (!std::isfinite(in[i])) continue;
+      total += std::fabs(static_cast<double>(in[i]));
+      ++count;
     }
-    return result;
-  }
+  return total > 0 ? 2 * total / static_cast<double>(count) / std::sqrt(spec.high) : spec.step;
+}
 
-  void start_learned(ScaledSpec& spec, const Grouping& groups, int64_t g, const float* in) const {
-    if (type.source == Source::learned_scale)
-      set_starting_step(
-          spec, type.is_signed, [&](const auto& visit) { groups.for_each(g, visit); }, in);
+void widen(const float* in, size_t count, float& lowest, float& largest) {
+  for (size_t i = 0; i < count; ++i) {
+    if (!std::isfinite(in[i])) continue;
+    lowest = std::min(lowest, in[i]);
+    largest = std::max(largest, in[i]);
   }
+}
 
-  void quantize(const float* in, float* out, const Shape& shape) const {
-    const Grouping groups = of(shape);
-    const bool fitted = type.source == Source::data || type.source == Source::learned_clip;
-    if (groups.outer == 1 && groups.groups > 1 && fitted) {
+template <auto range>
+Rounder::Fit fit_of(const Scaled& type) {
+  return [type](const float* in, std::span<const Run> runs) {
+    float lowest = 0, largest = 0;
+    for (const Run& run : runs)
+      range(in + run.offset, static_cast<size_t>(run.length), lowest, largest);
+    const ScaledSpec spec = fitted_spec(type, lowest, largest);
+    const bool learned = type.source == Source::learned_scale;
+    return Shared{learned ? starting_step(spec, in, runs) : spec.step, spec.zero};
+  };
+}
+
+// The numbers of a list, or the one for all.
+Shared given_shared(const Scaled& type, int64_t group) {
+  const auto at = [&](const std::vector<double>& numbers) {
+    return numbers.size() == 1 ? numbers[0] : numbers.at(static_cast<size_t>(group));
+  };
+  return {at(type.steps), type.zeros.empty() ? 0 : at(type.zeros)};
+}
+
+// The nearest number, decided in double precision.
+void set_exact(Rounder& rounder, const Scaled& type) {
+  ScaledSpec range = code_range(type);
+  if (type.source == Source::learned_scale) range.low = type.is_signed ? -range.high - 1 : 0;
+  const auto spec_of = [range](const GroupRun& run) {
+    ScaledSpec spec = range;
+    spec.step = run.shared[0];
+    spec.zero = run.shared[1];
+    return spec;
+  };
+  rounder.round = [spec_of](const GroupRun& run, const float* in, float* out, size_t count) {
+    scaled_kernel(spec_of(run), in, out, count);
+  };
+  rounder.one = [spec_of](const GroupRun& run, float x, uint32_t) {
+    return scaled_reference(spec_of(run), x);
+  };
+  if (type.source == Source::data || type.source == Source::learned_clip)
+    rounder.sweep = [type, granularity = rounder.granularity](const float* in, float* out,
+                                                              const Shape& shape) {
+      const Grouping groups = grouping(shape, granularity);
+      if (groups.outer != 1 || groups.groups < 2 || groups.row > 0) return false;
       ScaledRowsRule rule;
       rule.spec_of = [&](float low, float high) { return fitted_spec(type, low, high); };
       rule.symmetric = type.is_signed && !type.affine;
       rule.range = code_range(type);
       scaled_rows_kernel(rule, in, out, static_cast<size_t>(groups.groups),
                          static_cast<size_t>(groups.inner));
-      return;
-    }
-    if (type.source == Source::given) {
-      groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
-        scaled_kernel(given_spec(type, g), in + at, out + at, count);
-      });
-      return;
-    }
-    const auto all = specs(groups, in);
-    groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
-      scaled_kernel(all[static_cast<size_t>(g)], in + at, out + at, count);
-    });
-  }
-
-  void reference(const float* in, float* out, const Shape& shape) const {
-    const Grouping groups = of(shape);
-    for (int64_t g = 0; g < groups.groups; ++g) {
-      ScaledSpec spec;
-      if (type.source == Source::given) {
-        spec = given_spec(type, g);
-      } else {
-        double lowest = 0, largest = 0;
-        groups.for_each(g, [&](int64_t i) {
-          if (!std::isfinite(in[i])) return;
-          lowest = std::min(lowest, static_cast<double>(in[i]));
-          largest = std::max(largest, static_cast<double>(in[i]));
-        });
-        spec = fitted_spec(type, lowest, largest);
-        start_learned(spec, groups, g, in);
-      }
-      groups.for_each(g, [&](int64_t i) { out[i] = scaled_reference(spec, in[i]); });
-    }
-  }
-};
-
-void add_codes(Quantizer& q, const ScaledGroups& own) {
-  const Scaled& type = own.type;
-  q.code_bits = type.width;
-  const CodeLayout layout{.width = type.width, .is_signed = type.is_signed};
-  const uint32_t mask = (1u << type.width) - 1;
-  const size_t per_group = type.affine ? 2 : 1;  // step, zero point
-  q.encode = [own, mask](const float* in, const Shape& shape) {
-    const Grouping groups = own.of(shape);
-    const auto all = own.specs(groups, in);
-    Quantizer::Codes codes;
-    codes.codes.resize(static_cast<size_t>(element_count(shape)));
-    for (const ScaledSpec& spec : all) {
-      codes.scales.push_back(spec.step);
-      if (own.type.affine) codes.scales.push_back(spec.zero);
-    }
-    groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
-      scaled_codes_kernel(all[static_cast<size_t>(g)], mask, in + at, codes.codes.data() + at,
-                          count);
-    });
-    return codes;
+      return true;
+    };
+  if (type.width > 24) return;
+  rounder.code_bits = type.width;
+  rounder.to_codes = [spec_of, mask = (1u << type.width) - 1](const GroupRun& run, const float* in,
+                                                              uint32_t* codes, size_t count) {
+    scaled_codes_kernel(spec_of(run), mask, in, codes, count);
   };
-  q.decode = [own, layout, per_group](const Quantizer::Codes& codes, float* out,
-                                      const Shape& shape) {
-    const Grouping groups = own.of(shape);
-    MASE_CHECK(codes.codes.size() == static_cast<size_t>(element_count(shape)) &&
-                   codes.scales.size() == per_group * static_cast<size_t>(groups.groups),
-               "{} codes and {} scales for shape {}", codes.codes.size(), codes.scales.size(),
-               shape_text(shape));
-    groups.for_each_run([&](int64_t g, int64_t at, size_t count) {
-      const size_t first = per_group * static_cast<size_t>(g);
-      ScaledSpec spec = code_range(own.type);
-      spec.step = codes.scales[first];
-      if (own.type.affine) spec.zero = codes.scales[first + 1];
-      decode_kernel(layout, codes.codes.data() + at, out + at, count);
-      scaled_values_kernel(spec, out + at, out + at, count);
-    });
+  const CodeLayout layout{.width = type.width, .is_signed = type.is_signed};
+  rounder.to_values = [spec_of, layout](const GroupRun& run, const uint32_t* codes, float* out,
+                                        size_t count) {
+    decode_kernel(layout, codes, out, count);
+    scaled_values_kernel(spec_of(run), out, out, count);
   };
 }
 
-void reference_rows(const Scaled& type, const float* in, float* out, const Shape& shape) {
-  const Grouping groups = grouping(shape, {Granularity::Kind::row});
-  const float low = type.is_signed ? -std::ldexp(1.0f, type.width - 1) : 0.0f;
-  const auto high = static_cast<float>(code_range(type).high);
-  for (int64_t g = 0; g < groups.groups; ++g) {
-    float largest = 0;
-    groups.for_each(g, [&](int64_t i) { largest = std::max(largest, std::fabs(in[i])); });
-    const float scale =
-        std::ldexp(1.0f, type.is_signed ? type.width - 1 : type.width) / (largest + 1e-9f);
-    groups.for_each(g, [&](int64_t i) {
-      out[i] =
-          std::isnan(in[i]) ? in[i] : std::clamp(std::nearbyint(in[i] * scale), low, high) / scale;
-    });
-  }
+// The arithmetic of ONNX and QONNX, in single precision.
+void set_affine(Rounder& rounder, const Scaled& type) {
+  const ScaledSpec range = code_range(type);
+  AffineSpec plain;
+  plain.low = static_cast<float>(range.low);
+  plain.high = static_cast<float>(range.high);
+  plain.zero_first = type.arithmetic == Scaled::Arithmetic::zero_first;
+  plain.rounding = type.rounding;
+  const auto spec_of = [plain](const GroupRun& run) {
+    AffineSpec spec = plain;
+    spec.scale = static_cast<float>(run.shared[0]);
+    spec.zero = static_cast<float>(run.shared[1]);
+    return spec;
+  };
+  rounder.round = [spec_of](const GroupRun& run, const float* in, float* out, size_t count) {
+    affine_kernel(spec_of(run), in, out, count);
+  };
+  rounder.one = [spec_of](const GroupRun& run, float x, uint32_t) {
+    return affine_reference(spec_of(run), x);
+  };
+  // Codes are two's complement, or plain binary. None is NaN, which gets the code of zero.
+  rounder.code_bits = type.width;
+  const int64_t mask = (int64_t{1} << type.width) - 1;
+  const bool is_signed = type.is_signed;
+  rounder.to_codes = [spec_of, mask, is_signed](const GroupRun& run, const float* in,
+                                                uint32_t* codes, size_t count) {
+    const AffineSpec spec = spec_of(run);
+    for (size_t i = 0; i < count; ++i) {
+      const float x = std::isnan(in[i]) ? 0 : in[i];
+      const float k = std::nearbyint(affine_reference(spec, x) / spec.scale + spec.zero);
+      // Above 24 bits single precision rounds the largest code up, out of the range.
+      const int64_t whole = std::min(static_cast<int64_t>(k), is_signed ? mask / 2 : mask);
+      codes[i] = static_cast<uint32_t>(whole & mask);
+    }
+  };
+  rounder.to_values = [spec_of, mask, is_signed](const GroupRun& run, const uint32_t* codes,
+                                                 float* out, size_t count) {
+    const AffineSpec spec = spec_of(run);
+    for (size_t i = 0; i < count; ++i) {
+      const bool negative = is_signed && codes[i] > mask / 2;
+      const auto k = static_cast<float>(negative ? codes[i] - mask - 1 : codes[i]);
+      out[i] = (k - spec.zero) * spec.scale;
+    }
+  };
+}
+
+// QONNX's Trunc rounds twice, so it is not the nearest number and has no codes of its own.
+void set_truncated(Rounder& rounder, const Scaled& type) {
+  const ScaledSpec range = code_range(type);
+  const auto low = type.clamped ? static_cast<float>(range.low) : -HUGE_VALF;
+  const auto high = type.clamped ? static_cast<float>(range.high) : HUGE_VALF;
+  const auto scale = static_cast<float>(type.dropped_step);
+  const auto zero = static_cast<float>(type.dropped_zero);
+  const auto divisor = static_cast<float>(type.divisor);
+  rounder.one = [=, rounding = type.rounding](const GroupRun& run, float x, uint32_t) {
+    if (std::isnan(x)) return x;
+    const float k = std::nearbyint(x / scale + zero) / divisor;
+    return (round_to_whole(std::clamp(k, low, high), rounding) -
+            static_cast<float>(run.shared[1])) *
+           static_cast<float>(run.shared[0]);
+  };
+}
+
+// The ends of the range for given numbers, in the arithmetic that rounds to them.
+Limits given_limits(const Scaled& type, int64_t group) {
+  const ScaledSpec range = code_range(type);
+  const Shared own = given_shared(type, group);
+  if (type.arithmetic == Scaled::Arithmetic::exact)
+    return {(range.low - own[1]) * own[0], (range.high - own[1]) * own[0], own[0]};
+  const auto step = static_cast<float>(own[0]), zero = static_cast<float>(own[1]);
+  return {(static_cast<float>(range.low) - zero) * step,
+          (static_cast<float>(range.high) - zero) * step, step};
 }
 
 }  // namespace
@@ -185,44 +214,72 @@ ScaledSpec code_range(const Scaled& type) {
   ScaledSpec spec;
   spec.high = std::ldexp(1.0, type.is_signed ? type.width - 1 : type.width) - 1;
   if (type.is_signed) spec.low = type.narrow ? -spec.high : -spec.high - 1;
+  // ONNX leaves out the largest unsigned code.
+  if (!type.is_signed && type.narrow && type.arithmetic != Scaled::Arithmetic::exact)
+    spec.high -= 1;
   return spec;
 }
 
-ScaledSpec given_spec(const Scaled& type, int64_t group) {
-  ScaledSpec spec = code_range(type);
-  const auto at = [&](const std::vector<double>& numbers) {
-    return numbers.size() == 1 ? numbers[0] : numbers.at(static_cast<size_t>(group));
-  };
-  spec.step = at(type.steps);
-  if (!type.zeros.empty()) spec.zero = at(type.zeros);
-  return spec;
+Rounder Scaled::rounder(const Granularity& granularity) const {
+  Rounder rounder;
+  rounder.granularity = granularity;
+  rounder.width = width;
+  rounder.bits = width;
+  rounder.shared_bits = 32 + (affine ? width : 0);
+  // The numbers of ONNX's arithmetic stand in the config and nowhere else.
+  if (arithmetic == Arithmetic::exact)
+    rounder.kept = affine ? Rounder::Kept::scale_and_zero : Rounder::Kept::scale;
+  if (source == Source::given) {
+    rounder.groups = static_cast<int64_t>(std::max({steps.size(), zeros.size(), size_t{1}}));
+    rounder.given = [type = *this](int64_t group) { return given_shared(type, group); };
+    if (clamped && rounder.groups == 1) rounder.set_limits(given_limits(*this, 0));
+    if (clamped && rounder.groups > 1)
+      rounder.group_limits = [type = *this](int64_t group) { return given_limits(type, group); };
+  } else {
+    rounder.fit = fit_of<range_kernel>(*this);
+    rounder.plain_fit = fit_of<widen>(*this);
+  }
+  if (arithmetic == Arithmetic::exact)
+    set_exact(rounder, *this);
+  else if (arithmetic == Arithmetic::truncate)
+    set_truncated(rounder, *this);
+  else
+    set_affine(rounder, *this);
+  if (source == Source::learned_scale || source == Source::learned_clip)
+    rounder.learned = learned_range(*this, granularity, rounder.fit);
+  return rounder;
 }
 
-Quantizer scaled_quantizer(const Scaled& type, const Granularity& granularity) {
-  const ScaledGroups own{type, granularity};
-  Quantizer q;
-  q.quantize = [own](const float* in, float* out, const Shape& shape) {
-    own.quantize(in, out, shape);
-  };
-  q.reference = [own](const float* in, float* out, const Shape& shape) {
-    own.reference(in, out, shape);
-  };
-  if (type.source == Source::learned_scale || type.source == Source::learned_clip)
-    q.learned = learned_range(type, granularity, [own](const float* in, const Shape& shape) {
-      return own.specs(own.of(shape), in);
-    });
-  if (type.width <= 24) add_codes(q, own);
-  return q;
+std::string Scaled::text() const {
+  static const char* const sources[] = {"data", "learned step", "learned clip", "given"};
+  static const char* const rules[] = {"", ", zero point before rounding",
+                                      ", zero point after rounding", ", low bits dropped"};
+  return fmt::format("{} scaled {}{}, step: {}{}", is_signed ? "signed" : "unsigned", width,
+                     affine ? " affine" : "", sources[static_cast<size_t>(source)],
+                     rules[static_cast<size_t>(arithmetic)]);
 }
 
-Quantizer reference_scaled_quantizer(const NumberType& like) {
-  Quantizer q;
-  q.quantize = [type = *like.as<Scaled>()](const float* in, float* out, const Shape& shape) {
-    reference_rows(type, in, out, shape);
+Rounder reference_scaled(const Scaled& like) {
+  Rounder rounder = like.rounder({Granularity::Kind::row});
+  const float low = like.is_signed ? -std::ldexp(1.0f, like.width - 1) : 0.0f;
+  const auto high = static_cast<float>(code_range(like).high);
+  rounder.sweep = {};
+  rounder.round = {};
+  rounder.code_bits = 0;
+  rounder.fit = [codes = std::ldexp(1.0f, like.is_signed ? like.width - 1 : like.width)](
+                    const float* in, std::span<const Run> runs) {
+    float largest = 0;
+    for (const Run& run : runs)
+      for (int64_t i = run.offset; i < run.offset + run.length; ++i)
+        largest = std::max(largest, std::fabs(in[i]));
+    return Shared{codes / (largest + 1e-9f)};
   };
-  q.reference = q.quantize;
-  set_bits_and_limits(q, like);
-  return q;
+  rounder.plain_fit = {};
+  rounder.one = [low, high](const GroupRun& run, float x, uint32_t) {
+    const auto scale = static_cast<float>(run.shared[0]);
+    return std::isnan(x) ? x : std::clamp(std::nearbyint(x * scale), low, high) / scale;
+  };
+  return rounder;
 }
 
 }  // namespace mase

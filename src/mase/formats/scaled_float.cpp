@@ -7,79 +7,46 @@
 #include <limits>
 
 #include "mase/base/fields.h"
-#include "mase/formats/elementwise.h"
+#include "mase/formats/config.h"
 #include "mase/formats/given.h"
 
 namespace mase::scaled_float_format {
 namespace {
 
-struct Spec {
-  int mantissa;
-  float least_exponent, largest, scale;
-  bool saturates, has_infinity;
-  Rounding rounding;
-};
-
-float rounded(const Spec& spec, float given) {
+float rounded(const ScaledFloat& type, float least_exponent, float largest, float scale,
+              float given) {
   if (std::isnan(given)) return given;
-  const float x = given / spec.scale;
-  if (std::isinf(x) && spec.saturates) return std::copysign(spec.largest * spec.scale, x);
+  const float x = given / scale;
+  if (std::isinf(x) && type.saturates) return std::copysign(largest * scale, x);
   const float tiny = std::numeric_limits<float>::min();
   const float exponent =
-      std::max(std::floor(std::log2(std::fabs(x) + tiny)) - static_cast<float>(spec.mantissa),
-               spec.least_exponent);
+      std::max(std::floor(std::log2(std::fabs(x) + tiny)) - static_cast<float>(type.mantissa),
+               least_exponent);
   const float step = std::exp2(exponent);
-  const float value = step * round_to_whole(x / step, spec.rounding);
-  const float inside = std::clamp(value, -spec.largest, spec.largest);
-  if (spec.saturates || value == inside) return inside * spec.scale;
-  if (std::isnan(value) || !spec.has_infinity) return std::numeric_limits<float>::quiet_NaN();
+  const float value = step * round_to_whole(x / step, type.rounding);
+  const float inside = std::clamp(value, -largest, largest);
+  if (type.saturates || value == inside) return inside * scale;
+  if (std::isnan(value) || !type.has_infinity) return std::numeric_limits<float>::quiet_NaN();
   return std::copysign(std::numeric_limits<float>::infinity(), value);
 }
 
-std::vector<Spec> specs_of(const Value& config) {
-  Spec spec{};
-  const int exponent = static_cast<int>(config["exponent_width"].as_int());
-  spec.mantissa = static_cast<int>(config["mantissa_width"].as_int());
-  const double bias = config["exponent_bias"].is_null() ? std::ldexp(1.0, exponent - 1) - 1
-                                                        : config["exponent_bias"].as_double();
-  spec.least_exponent = static_cast<float>(1 - bias - spec.mantissa);
-  double largest =
-      (2 - std::exp2(-spec.mantissa)) * std::exp2(std::ldexp(1.0, exponent) - 1 - bias);
-  if (!config["max_value"].is_null()) largest = std::min(largest, config["max_value"].as_double());
-  spec.largest = static_cast<float>(largest);
-  spec.saturates = config["saturation"].as_bool();
-  spec.has_infinity = config["has_infinity"].as_bool();
-  spec.rounding = rounding_from_name(config["rounding"].as_string());
-  if (spec.rounding == Rounding::stochastic)
+NumberType parse(const Value& config) {
+  ScaledFloat type;
+  type.exponent = static_cast<int>(config["exponent_width"].as_int());
+  type.mantissa = static_cast<int>(config["mantissa_width"].as_int());
+  type.bias = config["exponent_bias"].is_null() ? std::ldexp(1.0, type.exponent - 1) - 1
+                                                : config["exponent_bias"].as_double();
+  type.largest =
+      (2 - std::exp2(-type.mantissa)) * std::exp2(std::ldexp(1.0, type.exponent) - 1 - type.bias);
+  if (!config["max_value"].is_null())
+    type.largest = std::min(type.largest, config["max_value"].as_double());
+  type.saturates = config["saturation"].as_bool();
+  type.has_infinity = config["has_infinity"].as_bool();
+  type.rounding = rounding_from_name(config["rounding"].as_string());
+  if (type.rounding == Rounding::stochastic)
     throw config_error(config, "rounding", "nothing is drawn here", "use minifloat_ieee");
-  std::vector<Spec> specs;
-  for (const double scale : given_numbers(config["scale"])) {
-    spec.scale = static_cast<float>(scale);
-    specs.push_back(spec);
-  }
-  return specs;
-}
-
-Quantizer make(const Value& config) {
-  const Granularity granularity = given_granularity(config, {"scale"});
-  const std::vector<Spec> specs = specs_of(config);
-  GivenRule rule;
-  rule.groups = static_cast<int64_t>(specs.size());
-  rule.width = 1 + static_cast<int>(config["exponent_width"].as_int()) + specs[0].mantissa;
-  rule.block = given_block(config);
-  rule.reference = [specs](int64_t group, float x) {
-    return rounded(specs[static_cast<size_t>(group)], x);
-  };
-  rule.kernel = [specs](int64_t group, const float* in, float* out, size_t count) {
-    const Spec& spec = specs[static_cast<size_t>(group)];
-    for (size_t i = 0; i < count; ++i) out[i] = rounded(spec, in[i]);
-  };
-  Quantizer q = given_quantizer(std::move(rule), granularity);
-  if (specs.size() == 1) {
-    q.largest = static_cast<double>(specs[0].largest * specs[0].scale);
-    q.lowest = -*q.largest;
-  }
-  return q;
+  type.scales = given_numbers(config["scale"]);
+  return {type, given_granularity(config, {"scale"})};
 }
 
 const Register<FormatRecord> registered{{
@@ -110,8 +77,7 @@ const Register<FormatRecord> registered{{
       for (Field& field : given_granularity_fields()) fields.push_back(std::move(field));
       return fields;
     }()},
-    .type = [](const Value&) -> TypeOrReason { return "its floats are multiplied with a scale"; },
-    .make = make,
+    .type = [](const Value& config) -> TypeOrReason { return parse(config); },
     .precision =
         [](const Value& config) {
           return std::vector<int64_t>{
@@ -122,3 +88,40 @@ const Register<FormatRecord> registered{{
 
 }  // namespace
 }  // namespace mase::scaled_float_format
+
+namespace mase {
+
+Rounder ScaledFloat::rounder(const Granularity& granularity) const {
+  Rounder rounder;
+  rounder.granularity = granularity;
+  rounder.groups = static_cast<int64_t>(scales.size());
+  rounder.width = 1 + exponent + mantissa;
+  rounder.bits = rounder.width;
+  rounder.shared_bits = 32;
+  rounder.given = [scales = scales](int64_t group) {
+    return Shared{scales.size() == 1 ? scales[0] : scales.at(static_cast<size_t>(group))};
+  };
+  const auto least = static_cast<float>(1 - bias - mantissa), most = static_cast<float>(largest);
+  const auto limits = [scales = scales, least, most](int64_t group) {
+    const auto scale = static_cast<float>(scales.at(static_cast<size_t>(group)));
+    return Limits{-most * scale, most * scale, std::exp2(least) * scale};
+  };
+  if (scales.size() == 1)
+    rounder.set_limits(limits(0));
+  else
+    rounder.group_limits = limits;
+  rounder.one = [type = *this, least, most](const GroupRun& run, float x, uint32_t) {
+    return scaled_float_format::rounded(type, least, most, static_cast<float>(run.shared[0]), x);
+  };
+  return rounder;
+}
+
+std::string ScaledFloat::text() const {
+  return fmt::format("scaled float e{}m{}, bias {}, {}, {}", exponent, mantissa, bias,
+                     rounding_name(rounding),
+                     saturates      ? "saturate"
+                     : has_infinity ? "infinity"
+                                    : "nan");
+}
+
+}  // namespace mase

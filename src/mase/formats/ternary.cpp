@@ -10,6 +10,7 @@
 
 #include "mase/base/fields.h"
 #include "mase/formats/few_valued.h"
+#include "mase/formats/format.h"
 #include "mase/formats/reference_rules.h"
 #include "mase/formats/rounding.h"
 
@@ -35,8 +36,8 @@ TypeOrReason type(const Value& config) {
   return NumberType{Ternary{config["scaling_factor"].as_bool(), given_threshold(config)}};
 }
 
-Quantizer by_reference(const Value& config) {
-  return reference_ternary_quantizer(config["scaling_factor"].as_bool());
+Rounder by_reference(const Value& config) {
+  return reference_ternary(config["scaling_factor"].as_bool());
 }
 
 Field statistic(const char* name, const char* help) { return number_field(name, help).from(0); }

@@ -5,62 +5,41 @@
 //   value = (round(k) - zero / 2^dropped) * output_scale
 // In QONNX's first version (keeps_scale) zero point and scale stay, and nothing is clamped. It
 // rounds twice, so it is not the nearest number and has no codes of its own.
-#include <algorithm>
 #include <cmath>
 
 #include "mase/base/fields.h"
-#include "mase/formats/elementwise.h"
-#include "mase/formats/given.h"
+#include "mase/formats/config.h"
 
 namespace mase::truncated_format {
 namespace {
 
-struct Spec {
-  float scale, zero, divisor, out_scale, out_zero, low, high;
-  Rounding rounding;
-};
-
-float rounded(const Spec& spec, float x) {
-  if (std::isnan(x)) return x;
-  const float k = std::nearbyint(x / spec.scale + spec.zero) / spec.divisor;
-  return (round_to_whole(std::clamp(k, spec.low, spec.high), spec.rounding) - spec.out_zero) *
-         spec.out_scale;
-}
-
-Spec spec_of(const Value& config) {
-  Spec spec{};
-  spec.scale = static_cast<float>(config["scale"].as_double());
-  spec.zero = static_cast<float>(config["zero_point"].as_double());
-  spec.rounding = rounding_from_name(config["rounding"].as_string());
-  if (spec.rounding == Rounding::stochastic)
+NumberType parse(const Value& config) {
+  Scaled type;
+  type.width = static_cast<int>(config["width"].as_int());
+  type.is_signed = config["is_signed"].as_bool();
+  type.narrow = config["narrow"].as_bool();
+  type.source = Scaled::Source::given;
+  type.arithmetic = Scaled::Arithmetic::truncate;
+  type.rounding = rounding_from_name(config["rounding"].as_string());
+  if (type.rounding == Rounding::stochastic)
     throw config_error(config, "rounding", "nothing is drawn here", "name another");
-  spec.low = -INFINITY;
-  spec.high = INFINITY;
-  if (config["keeps_scale"].as_bool()) {
-    spec.divisor = std::exp2(static_cast<float>(config["dropped"].as_int()));
-    spec.out_scale = spec.scale;
-    spec.out_zero = spec.zero;
-    return spec;
+  const auto scale = static_cast<float>(config["scale"].as_double());
+  const auto zero = static_cast<float>(config["zero_point"].as_double());
+  float divisor = std::exp2(static_cast<float>(config["dropped"].as_int()));
+  float out_scale = scale, out_zero = zero;
+  type.clamped = !config["keeps_scale"].as_bool();
+  if (type.clamped) {
+    out_scale = static_cast<float>(config["output_scale"].as_double());
+    divisor = std::exp2(std::nearbyint(std::log2(out_scale / scale)));
+    out_zero = zero / divisor;
   }
-  spec.out_scale = static_cast<float>(config["output_scale"].as_double());
-  spec.divisor = std::exp2(std::nearbyint(std::log2(spec.out_scale / spec.scale)));
-  spec.out_zero = spec.zero / spec.divisor;
-  const bool is_signed = config["is_signed"].as_bool(), narrow = config["narrow"].as_bool();
-  const int bits = static_cast<int>(config["width"].as_int()) - (is_signed ? 1 : 0);
-  spec.high = std::ldexp(1.0f, bits) - (!is_signed && narrow ? 2 : 1);
-  spec.low = is_signed ? -std::ldexp(1.0f, bits) + (narrow ? 1 : 0) : 0;
-  return spec;
-}
-
-Quantizer make(const Value& config) {
-  const Spec spec = spec_of(config);
-  GivenRule rule;
-  rule.width = static_cast<int>(config["width"].as_int());
-  rule.reference = [spec](int64_t, float x) { return rounded(spec, x); };
-  rule.kernel = [spec](int64_t, const float* in, float* out, size_t count) {
-    for (size_t i = 0; i < count; ++i) out[i] = rounded(spec, in[i]);
-  };
-  return given_quantizer(std::move(rule), {});
+  type.dropped_step = scale;
+  type.dropped_zero = zero;
+  type.divisor = divisor;
+  type.steps = {out_scale};
+  type.affine = out_zero != 0;
+  if (type.affine) type.zeros = {out_zero};
+  return {type};
 }
 
 std::optional<std::string> not_positive(const Value& value) {
@@ -85,9 +64,9 @@ const Register<FormatRecord> registered{{
                 boolean_field("is_signed", "the range of `width` bits is signed", true),
                 boolean_field("narrow", "leave out the lowest code", false), rounding_field(false),
                 ste_field()}},
-    .type = [](const Value&) -> TypeOrReason { return "it drops bits of another format's codes"; },
-    .make = make,
+    .type = [](const Value& config) -> TypeOrReason { return parse(config); },
     .precision = [](const Value& config) { return std::vector<int64_t>{config["width"].as_int()}; },
+    .adapt = adapt_sign,
     .ladder =
         [](double largest) {
           std::vector<Value> configs;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "mase/ir/learned.h"
+#include "mase/ir/typed_graph.h"
 
 namespace mase {
 namespace {
@@ -104,7 +105,21 @@ bool has_several_results(const Graph& graph, const Node& node) {
   const Module* module = graph.module_of(node);
   const OpRecord& op = find_op(module ? module->op : node.target, node.name);
   if (!op.results) return false;
-  return !op.results->several || op.results->several(bind_call(graph, node).attributes);
+  return !op.results->several || gives_several_results(bind_call(graph, node));
+}
+
+bool gives_several_results(const BoundCall& call) {
+  if (!call.op->results) return false;
+  return !call.op->results->several || call.op->results->several(call.attributes);
+}
+
+BoundCall one_result(const BoundCall& several, const Value& index, const std::string& node,
+                     const std::string& source) {
+  if (!index.is_int())
+    throw Error(node, fmt::format("'{}' has several results", source), "pick one by its number");
+  BoundCall call = several;
+  call.attributes["result"] = index.as_int();
+  return call;
 }
 
 bool has_value(const Graph& graph, const Node& node) {
@@ -116,13 +131,7 @@ BoundCall bind_value(const Graph& graph, const Node& node) {
   if (call.op->name != "getitem" || call.inputs.size() != 1) return call;
   const Node& source = graph.node(call.inputs[0]);
   if (!has_several_results(graph, source)) return call;
-  const Value index = call.attributes["index"];
-  if (!index.is_int())
-    throw Error(node.name, fmt::format("'{}' has several results", source.name),
-                "pick one by its number");
-  call = bind_call(graph, source);
-  call.attributes["result"] = index.as_int();
-  return call;
+  return one_result(bind_call(graph, source), call.attributes["index"], node.name, source.name);
 }
 
 bool gives_first_result(const BoundCall& call) {
@@ -133,19 +142,20 @@ bool gives_first_result(const BoundCall& call) {
 
 std::vector<Array> evaluate(const Graph& graph, const std::vector<Array>& inputs,
                             const EvaluateOptions& options) {
+  const BoundGraph calls(graph);
   std::vector<Array> results(graph.id_limit());
   size_t next_input = 0;
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     if (node.kind == NodeKind::output) break;
-    if (!has_value(graph, node)) continue;
+    if (!calls.has_value(id)) continue;
     if (node.kind == NodeKind::get_attr) {
       results[static_cast<size_t>(id)] = Array::from(*graph.tensor(node.target));
     } else if (node.kind == NodeKind::placeholder) {
       MASE_CHECK(next_input < inputs.size(), "no input for '{}'", node.name);
       results[static_cast<size_t>(id)] = inputs[next_input++];
     } else {
-      const BoundCall bound = bind_value(graph, node);
+      const BoundCall& bound = calls.call(id);
       static const Quantization none;
       const Quantization& quantization =
           options.quantized ? graph.quantization_of(graph.node(bound.caller)) : none;

@@ -32,6 +32,12 @@ bool has_value(const Graph& graph, const Node& node);
 // them, with its attribute `result` set.
 BoundCall bind_value(const Graph& graph, const Node& node);
 
+// Whether this call, of a node that is no getitem, gives several results; and the call for one of
+// them, which node `node` picks from `source`.
+bool gives_several_results(const BoundCall& call);
+BoundCall one_result(const BoundCall& several, const Value& index, const std::string& node,
+                     const std::string& source);
+
 // Whether the call gives the first of its results, or the only one: that is data_out.
 bool gives_first_result(const BoundCall& call);
 

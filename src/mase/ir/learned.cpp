@@ -53,20 +53,20 @@ QuantizerPtr current_quantizer(const Quantization& quantization, const Module* m
   const Tensor* number = module && learned ? module->find(operand + "_" + learned->name) : nullptr;
   if (!number || number->numel() == 0 || number->item(0) == 0) return quantizer;
   auto now = std::make_shared<Quantizer>(*quantizer);
-  now->quantize = [learned, number = number->to(DType::f32)](const float* in, float* out,
-                                                             const Shape& shape) {
-    learned->quantize(in, number.data<float>(), out, shape);
-  };
-  now->reference = now->quantize;
   // Codes and limits are those of the step that was found, not of the one it started from.
   if (const Tensor* tensor = module->find(operand); learned->type && (tensor || learned->whole)) {
     now->type =
         learned->type(number->to(DType::f32).data<float>(), tensor ? tensor->shape() : Shape{1});
-    Quantizer given = typed_quantizer(*now->type);
-    now->encode = std::move(given.encode);
-    now->decode = std::move(given.decode);
-    set_bits_and_limits(*now, *now->type);
+    static_cast<Rounder&>(*now) = now->type->rounder();
+    now->learned = learned;
+    now->elementwise = false;
   }
+  now->sweep = [learned, number = number->to(DType::f32)](const float* in, float* out,
+                                                          const Shape& shape) {
+    learned->quantize(in, number.data<float>(), out, shape);
+    return true;
+  };
+  now->one = {};
   return now;
 }
 

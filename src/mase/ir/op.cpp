@@ -21,7 +21,13 @@ const OpRecord& find_op(const std::string& name, const std::string& place) {
 }
 
 OperandRules operand_rules(const OpRecord& op) {
-  return {op.operands, op.required_operands, op.unsigned_operands, op.operand_parts};
+  OperandRules rules{op.operands, op.required_operands, op.unsigned_operands, op.operand_parts};
+  rules.summed = op.summed_axes;
+  int64_t axis = -1;
+  if (op.product) axis = op.product->channel_axis;
+  if (op.channel_norm) axis = op.channel_norm->channel_axis;
+  if (axis != -1) rules.features = axis;
+  return rules;
 }
 
 Array Array::from(const Tensor& tensor) {

@@ -167,6 +167,8 @@ struct OpRecord {
   // validated. `outputs` is the data set's number of classes or targets; 0: not known.
   std::function<void(Dict& attributes, const std::vector<Shape>& inputs, int64_t outputs)>
       complete = {};
+  // Operands whose product sums up another dimension than their last.
+  std::map<std::string, int64_t> summed_axes = {};
 };
 
 // What a layer's table of number formats may have.

@@ -53,6 +53,15 @@ bool is_activation(const std::string& operand) {
   return !ends_with(operand, "weight") && !ends_with(operand, "bias");
 }
 
+OperandUse OperandRules::use(const std::string& name) const {
+  OperandUse result;
+  result.activation = is_activation(name);
+  result.positive = std::count(unsigned_operands.begin(), unsigned_operands.end(), name) > 0;
+  if (name == "data_in" || name == "data_out") result.features = features;
+  if (const auto found = summed.find(name); found != summed.end()) result.summed = found->second;
+  return result;
+}
+
 std::vector<std::string> OperandRules::parts_of(const std::string& name) const {
   const auto found = parts.find(name);
   return found == parts.end() ? std::vector<std::string>{name} : found->second;
@@ -166,14 +175,7 @@ Quantization parse_quantization(const Value& config, const OperandRules& operand
     std::set<std::string> refused;
     for (auto& [operand, table] : tables) {
       table.set_position(config.position());
-      const std::vector<std::string>& positive = operands.unsigned_operands;
-      if (std::count(positive.begin(), positive.end(), operand) &&
-          record.schema.find("is_signed") && !table.as_dict().contains("is_signed"))
-        table.dict().set("is_signed", false);
-      // Only activations have a batch in front: MASE blocks parameters over all their dimensions.
-      if (!is_activation(operand) && record.schema.find("skip_first_dim") &&
-          !table.as_dict().contains("skip_first_dim"))
-        table.dict().set("skip_first_dim", false);
+      if (record.adapt) record.adapt(table.dict(), operands.use(operand));
       const std::string prefix = written.count(operand) ? written.at(operand) : operand;
       if (refused.count(prefix)) continue;
       Problems inner;
@@ -185,9 +187,9 @@ Quantization parse_quantization(const Value& config, const OperandRules& operand
       }
       QuantizerPtr quantizer = make_quantizer(format, table, path + "." + prefix);
       if (is_activation(operand) && quantizer->learned && !quantizer->learned->whole) {
-        problems.add(Error(table.position(), path + "." + operand + "_granularity",
+        problems.add(Error(table.position(), path + "." + operand,
                            "activations learn one number for the tensor",
-                           fmt::format("leave out {}_granularity", operand)));
+                           "leave out what gives rows or channels a number each"));
         continue;
       }
       result.operands[operand] = std::move(quantizer);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct OperandRules {
   // over the key for all.
   std::map<std::string, std::vector<std::string>> parts = {};
 
+  std::optional<int64_t> features = {};        // their dimension in data_in and data_out
+  std::map<std::string, int64_t> summed = {};  // the dimension that the operand's product sums up
+
+  OperandUse use(const std::string& name) const;
   std::vector<std::string> parts_of(const std::string& name) const;  // itself if it has none
   std::vector<std::string> prefixes() const;                         // of the table's keys
 };

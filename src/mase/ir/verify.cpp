@@ -1,31 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of every node, and the rules every graph keeps. Run after each pass and each load.
+// The rules every graph keeps. Run after each pass and each load.
 #include <algorithm>
 #include <set>
 
-#include "mase/ir/evaluate.h"
-#include "mase/ir/graph.h"
 #include "mase/ir/learned.h"
-#include "mase/ir/value_type.h"
+#include "mase/ir/typed_graph.h"
 
 namespace mase {
 namespace {
-
-Shape infer_node(const Graph& graph, const Node& node, const std::vector<Shape>& shapes) {
-  const BoundCall call = bind_value(graph, node);
-  const int inputs = static_cast<int>(call.inputs.size());
-  if (inputs < call.op->min_inputs || (call.op->max_inputs >= 0 && inputs > call.op->max_inputs))
-    throw Error(node.name, fmt::format("'{}' takes {} inputs, got {}", call.op->name,
-                                       call.op->min_inputs, inputs));
-  std::vector<Shape> in;
-  for (const NodeId id : call.inputs) in.push_back(shapes[static_cast<size_t>(id)]);
-  try {
-    return call.op->infer(call.attributes, in);
-  } catch (const Error& error) {  // the op knows what is wrong, only we know where
-    throw Error(error.place().empty() ? node.name : node.name + ": " + error.place(), error.cause(),
-                error.remedy());
-  }
-}
 
 void verify_fit(const std::string& place, const std::string& operand, const Quantizer& quantizer,
                 const Shape& shape) {
@@ -35,12 +17,14 @@ void verify_fit(const std::string& place, const std::string& operand, const Quan
 }
 
 // Numbers of activations fit the shapes they have.
-void verify_activations(const Graph& graph, const std::vector<Shape>& shapes) {
+void verify_activations(const BoundGraph& bound) {
+  const Graph& graph = bound.graph();
+  const std::vector<Shape> shapes = bound.shapes(2);
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     const Quantization& quantization = graph.quantization_of(node);
     if (!quantization.active()) continue;
-    const BoundCall call = bind_call(graph, node);
+    const BoundCall& call = bound.own_call(id);
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const std::string operand = input_operand(*call.op, i, call.module != nullptr);
       if (const Quantizer* quantizer = quantization.find(operand))
@@ -116,31 +100,6 @@ void verify_kinds_of_inputs(const Graph& graph, const Node& node, const std::set
 
 }  // namespace
 
-std::vector<Shape> infer_shapes(const Graph& graph, int64_t batch_size) {
-  std::vector<Shape> shapes(graph.id_limit());
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
-    Shape& shape = shapes[static_cast<size_t>(id)];
-    if (node.kind == NodeKind::placeholder) {
-      shape = node.sample_shape;
-      shape.insert(shape.begin(), batch_size);
-    } else if (is_size(node)) {
-      shape = {};
-    } else if (node.kind == NodeKind::get_attr) {
-      shape = graph.tensor(node.target)->shape();
-    } else if (node.kind == NodeKind::output) {
-      const std::vector<NodeId> results = graph.inputs_of(id);
-      if (!results.empty()) shape = shapes[static_cast<size_t>(results.front())];
-    } else {
-      shape = infer_node(graph, node, shapes);
-    }
-    if (shape.size() > largest_rank)
-      throw Error(node.name, fmt::format("has {} dimensions", shape.size()),
-                  fmt::format("values have at most {}, the batch included", largest_rank));
-  }
-  return shapes;
-}
-
 void verify(const Graph& graph) {
   std::set<std::string> names, called, read;
   std::set<NodeId> defined, several;
@@ -185,8 +144,9 @@ void verify(const Graph& graph) {
     if (!called.count(path)) throw Error(path, "no node calls this module");
     verify_module(path, module, read);
   }
-  verify_activations(graph, infer_shapes(graph, 2));
-  infer_elements(graph);
+  const BoundGraph bound(graph);
+  verify_activations(bound);
+  bound.elements();
   verify_sizes(graph);
 }
 

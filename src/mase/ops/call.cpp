@@ -33,4 +33,10 @@ OpGradients layer_gradients(const OpCall& call, Array input, Array weight, Array
   return result;
 }
 
+std::vector<ParamSpec> table_of_rows(const Value& attributes) {
+  return {{.name = "weight",
+           .shape = {attributes["num_embeddings"].as_int(), attributes["embedding_dim"].as_int()},
+           .normal_deviation = 1}};
+}
+
 }  // namespace mase

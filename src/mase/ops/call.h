@@ -18,4 +18,7 @@ const Array* param_of(const OpCall& call, const std::string& name, size_t input)
 // further inputs of a function.
 OpGradients layer_gradients(const OpCall& call, Array input, Array weight, Array bias = {});
 
+// The parameter of layers that look rows up: num_embeddings of embedding_dim numbers.
+std::vector<ParamSpec> table_of_rows(const Value& attributes);
+
 }  // namespace mase

@@ -65,14 +65,7 @@ const Register<OpRecord> registered{{
     .operands = {"weight", "data_out"},
     .required_operands = {"weight"},
     .element = ElementRule::real,
-    .params =
-        [](const Value& attributes) {
-          ParamSpec table{
-              "weight",
-              {attributes["num_embeddings"].as_int(), attributes["embedding_dim"].as_int()}};
-          table.normal_deviation = 1;
-          return std::vector<ParamSpec>{table};
-        },
+    .params = table_of_rows,
     .infer = infer,
     .eval = eval,
     .grad = grad,

@@ -52,14 +52,7 @@ const Register<OpRecord> registered{{
           integer_field("embedding_dim", "size of a row").needed().from(1),
           integer_field("offset", "rows before the one of the first position", 0).from(0)}},
     .operands = {"data_in", "weight", "data_out"},
-    .params =
-        [](const Value& attributes) {
-          ParamSpec table{
-              "weight",
-              {attributes["num_embeddings"].as_int(), attributes["embedding_dim"].as_int()}};
-          table.normal_deviation = 1;
-          return std::vector<ParamSpec>{table};
-        },
+    .params = table_of_rows,
     .infer = infer,
     .eval = eval,
     .grad = grad,

@@ -431,6 +431,7 @@ const Register<OpRecord> registered{{
     .grad = grad,
     .cost = cost,
     .lower = lower,
+    .summed_axes = {{"value", -2}},  // the sequence
 }};
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/learned.h"
+#include "mase/ir/typed_graph.h"
 #include "mase/passes/metadata.h"
 
 namespace mase {
@@ -205,13 +206,14 @@ void add_product(LayerCost& cost, const BoundCall& call, const Quantization& for
   cost.activation_bits += data_bits * static_cast<double>(element_count(part.in));
 }
 
-LayerCost layer_cost(const Graph& graph, const Node& node, const std::vector<Shape>& shapes,
+LayerCost layer_cost(const BoundGraph& bound, const Node& node, const std::vector<Shape>& shapes,
                      int64_t batch) {
+  const Graph& graph = bound.graph();
   LayerCost cost;
   cost.name = node.name;
   cost.op = mase_op(graph, node);
   cost.type = class_text(graph, node);
-  const BoundCall call = bind_call(graph, node);
+  const BoundCall& call = bound.own_call(node.id);
   const Quantization& formats = graph.quantization_of(node);
   std::vector<Shape> inputs;
   for (const NodeId id : call.inputs) inputs.push_back(shapes[static_cast<size_t>(id)]);
@@ -346,10 +348,11 @@ Value NetworkCost::to_value() const {
 NetworkCost network_cost(const Graph& graph, int64_t batch_size) {
   NetworkCost cost;
   cost.batch_size = batch_size;
-  const std::vector<Shape> shapes = infer_shapes(graph, batch_size);
+  const BoundGraph bound(graph);
+  const std::vector<Shape> shapes = bound.shapes(batch_size);
   for (const NodeId id : graph.order())
     if (op_of(graph, graph.node(id)))
-      cost.layers.push_back(layer_cost(graph, graph.node(id), shapes, batch_size));
+      cost.layers.push_back(layer_cost(bound, graph.node(id), shapes, batch_size));
   return cost;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "mase/ir/learned.h"
 #include "mase/passes/observe.h"
@@ -11,19 +12,45 @@
 namespace mase {
 namespace {
 
-using PairVisit =
-    std::function<void(NodeId node, const Shape& shape, int64_t at, double wanted, double found)>;
+using PairVisit = std::function<void(const Shape& shape, int64_t at, double wanted, double found)>;
 
-// visit(node, shape of one batch of results, place in it, reference's value, graph's value)
-void visit_pairs(const Graph& reference, const Graph& graph, const std::vector<NodeId>& nodes,
+// visit(shape of one batch of results, place in it, reference's value, graph's value)
+void visit_pairs(const Graph& reference, const Graph& graph, const NodePairs& pairs,
                  const std::vector<Tensor>& rows, int threads, const PairVisit& visit) {
   observe_both(
-      reference, graph, rows, nodes,
-      [&](NodeId id, const Tensor& wanted, const Tensor& found) {
+      reference, graph, rows, pairs,
+      [&](size_t, const Tensor& wanted, const Tensor& found) {
         for (int64_t i = 0; i < wanted.numel(); ++i)
-          visit(id, wanted.shape(), i, wanted.data<float>()[i], found.data<float>()[i]);
+          visit(wanted.shape(), i, wanted.data<float>()[i], found.data<float>()[i]);
       },
       threads);
+}
+
+NodePairs same_nodes(const std::vector<NodeId>& nodes) {
+  NodePairs pairs;
+  for (const NodeId id : std::set<NodeId>(nodes.begin(), nodes.end())) pairs.emplace_back(id, id);
+  return pairs;
+}
+
+// A pass may have put other nodes in the place of outputs.
+NodePairs output_pairs(const Graph& first, const Graph& second) {
+  const std::vector<NodeId> a = first.outputs(), b = second.outputs();
+  MASE_CHECK(a.size() == b.size(), "{} outputs and {}", a.size(), b.size());
+  std::set<std::pair<NodeId, NodeId>> pairs;
+  for (size_t i = 0; i < a.size(); ++i) pairs.emplace(a[i], b[i]);
+  return {pairs.begin(), pairs.end()};
+}
+
+// Squares of differences over the power of the reference's.
+double share_of_error(const Graph& reference, const Graph& graph, const NodePairs& pairs,
+                      const std::vector<Tensor>& rows, int threads) {
+  double error = 0, power = 0;
+  visit_pairs(reference, graph, pairs, rows, threads,
+              [&](const Shape&, int64_t, double wanted, double found) {
+                error += (found - wanted) * (found - wanted);
+                power += wanted * wanted;
+              });
+  return power > 0 ? error / power : error;
 }
 
 }  // namespace
@@ -47,20 +74,19 @@ bool has_formats(const Graph& graph) {
 
 double format_error(const Graph& reference, const Graph& graph, const std::vector<NodeId>& nodes,
                     const std::vector<Tensor>& rows, int threads) {
-  double error = 0, power = 0;
-  visit_pairs(reference, graph, nodes, rows, threads,
-              [&](NodeId, const Shape&, int64_t, double wanted, double found) {
-                error += (found - wanted) * (found - wanted);
-                power += wanted * wanted;
-              });
-  return power > 0 ? error / power : error;
+  return share_of_error(reference, graph, same_nodes(nodes), rows, threads);
+}
+
+double output_format_error(const Graph& reference, const Graph& graph,
+                           const std::vector<Tensor>& rows, int threads) {
+  return share_of_error(reference, graph, output_pairs(reference, graph), rows, threads);
 }
 
 std::vector<double> channel_bias(const Graph& reference, const Graph& graph, NodeId node,
                                  int64_t axis, const std::vector<Tensor>& rows, int threads) {
   std::vector<double> sums, counts;
-  visit_pairs(reference, graph, {node}, rows, threads,
-              [&](NodeId, const Shape& shape, int64_t at, double wanted, double found) {
+  visit_pairs(reference, graph, {{node, node}}, rows, threads,
+              [&](const Shape& shape, int64_t at, double wanted, double found) {
                 const auto rank = static_cast<int64_t>(shape.size());
                 const auto place = static_cast<size_t>(axis < 0 ? axis + rank : axis);
                 int64_t inner = 1;
@@ -78,8 +104,8 @@ std::vector<double> channel_bias(const Graph& reference, const Graph& graph, Nod
 double largest_change(const Graph& first, const Graph& second, const std::vector<Tensor>& rows,
                       int threads) {
   double most = 0, largest = 0;
-  visit_pairs(first, second, first.outputs(), rows, threads,
-              [&](NodeId, const Shape&, int64_t, double wanted, double found) {
+  visit_pairs(first, second, output_pairs(first, second), rows, threads,
+              [&](const Shape&, int64_t, double wanted, double found) {
                 most = std::max(most, std::fabs(found - wanted));
                 largest = std::max(largest, std::fabs(wanted));
                 if (std::isnan(found) != std::isnan(wanted)) most = INFINITY;

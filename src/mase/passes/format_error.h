@@ -19,6 +19,10 @@ bool has_formats(const Graph& graph);
 double format_error(const Graph& reference, const Graph& graph, const std::vector<NodeId>& nodes,
                     const std::vector<Tensor>& rows, int threads = 1);
 
+// The same of all outputs, one by one in their order: those of `graph` may be other nodes.
+double output_format_error(const Graph& reference, const Graph& graph,
+                           const std::vector<Tensor>& rows, int threads = 1);
+
 // Of each channel (an axis of a node's result; negative: from the end): mean of graph's results
 // less mean of the reference's.
 std::vector<double> channel_bias(const Graph& reference, const Graph& graph, NodeId node,

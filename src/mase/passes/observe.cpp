@@ -27,40 +27,44 @@ Tensor rows_of(const Tensor& tensor, int64_t first, int64_t count) {
 
 namespace {
 
-using Observe = std::function<void(NodeId node, const std::vector<Tensor>& results)>;
+// Results of these nodes of every graph, side by side.
+struct Watch {
+  const Graph* graph;
+  std::vector<NodeId> nodes;
+};
+using Observe = std::function<void(size_t place, const std::vector<Tensor>& results)>;
 
-// These nodes of every graph, side by side.
-void run_graphs(const std::vector<const Graph*>& graphs, const std::vector<Tensor>& inputs,
-                std::vector<NodeId> nodes, int64_t batch_size, int threads,
-                const Observe& observe) {
-  const Graph& first = *graphs.front();
-  std::erase_if(nodes, [&](NodeId id) { return !has_value(first, first.node(id)); });
-  CompileOptions options;
-  options.batch_size = batch_size;
-  options.keep = nodes;
-  options.fold_batch_norm = false;
-  options.threads = threads;
+void run_graphs(const std::vector<Watch>& watched, const std::vector<Tensor>& inputs,
+                int64_t batch_size, int threads, const Observe& observe) {
   std::vector<Program> programs;
-  for (const Graph* graph : graphs) programs.push_back(Program::compile(*graph, options));
+  for (const Watch& watch : watched) {
+    CompileOptions options;
+    options.batch_size = batch_size;
+    options.keep = watch.nodes;
+    options.fold_batch_norm = false;
+    options.threads = threads;
+    programs.push_back(Program::compile(*watch.graph, options));
+  }
   std::vector<Tensor> floats;
   for (const Tensor& input : inputs) floats.push_back(input.to(DType::f32));
   Batch batch;
   for (const Tensor& input : floats) batch.inputs.emplace_back(input);
+  const Watch& first = watched.front();
   const int64_t rows = inputs.front().dim(0);
   std::vector<Shape> shapes;
   for (int64_t at = 0; at < rows; at += batch_size) {
     const int64_t size = std::min(batch_size, rows - at);
-    if (batch.size != size) shapes = infer_shapes(first, size);
+    if (batch.size != size) shapes = infer_shapes(*first.graph, size);
     batch.first_row = at;
     batch.size = size;
     for (Program& program : programs) program.forward(batch);
-    for (const NodeId node : nodes) {
+    for (size_t place = 0; place < first.nodes.size(); ++place) {
       std::vector<Tensor> results;
-      for (const Program& program : programs) {
-        results.emplace_back(shapes[static_cast<size_t>(node)]);
-        program.read_node(node, results.back().mutable_data<float>());
+      for (size_t i = 0; i < watched.size(); ++i) {
+        results.emplace_back(shapes[static_cast<size_t>(first.nodes[place])]);
+        programs[i].read_node(watched[i].nodes[place], results.back().mutable_data<float>());
       }
-      observe(node, results);
+      observe(place, results);
     }
   }
 }
@@ -85,27 +89,35 @@ void observe_nodes(const Graph& graph, const std::vector<Tensor>& inputs,
     for (int64_t first = 0; first < rows; first += batch_size)
       observe(id, rows_of(inputs[index], first, std::min(batch_size, rows - first)));
   }
+  std::erase_if(computed, [&](NodeId id) { return !has_value(graph, graph.node(id)); });
   if (computed.empty()) return;
-  run_graphs({&graph}, inputs, computed, batch_size, threads,
-             [&](NodeId id, const std::vector<Tensor>& results) { observe(id, results[0]); });
+  run_graphs({{&graph, computed}}, inputs, batch_size, threads,
+             [&](size_t place, const std::vector<Tensor>& results) {
+               observe(computed[place], results[0]);
+             });
 }
 
 void observe_both(const Graph& first, const Graph& second, const std::vector<Tensor>& inputs,
-                  const std::vector<NodeId>& wanted,
-                  const std::function<void(NodeId node, const Tensor& of_first,
+                  const NodePairs& pairs,
+                  const std::function<void(size_t pair, const Tensor& of_first,
                                            const Tensor& of_second)>& observe,
                   int threads) {
   MASE_CHECK(!inputs.empty(), "no inputs");
-  // Each node once; what both are given is the same in both.
-  std::vector<NodeId> nodes;
-  for (const NodeId id : std::set<NodeId>(wanted.begin(), wanted.end()))
-    if (first.node(id).kind != NodeKind::placeholder) nodes.push_back(id);
-  if (nodes.empty()) return;
+  Watch watched[2] = {{&first, {}}, {&second, {}}};
+  std::vector<size_t> places;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (first.node(pairs[i].first).kind == NodeKind::placeholder) continue;
+    places.push_back(i);
+    watched[0].nodes.push_back(pairs[i].first);
+    watched[1].nodes.push_back(pairs[i].second);
+  }
+  if (places.empty()) return;
   const int64_t rows = inputs.front().dim(0);
-  run_graphs(
-      {&first, &second}, inputs, nodes, rows_at_once(first, std::clamp<int64_t>(rows, 1, 256)),
-      threads,
-      [&](NodeId id, const std::vector<Tensor>& results) { observe(id, results[0], results[1]); });
+  run_graphs({watched[0], watched[1]}, inputs,
+             rows_at_once(first, std::clamp<int64_t>(rows, 1, 256)), threads,
+             [&](size_t place, const std::vector<Tensor>& results) {
+               observe(places[place], results[0], results[1]);
+             });
 }
 
 double accuracy(const Graph& graph, const Tensor& x, const Tensor& labels) {

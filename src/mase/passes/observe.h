@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "mase/ir/graph.h"
@@ -16,10 +17,12 @@ void observe_nodes(const Graph& graph, const std::vector<Tensor>& inputs,
                    const std::function<void(NodeId node, const Tensor& result)>& observe,
                    int64_t most_rows = 256, int threads = 1);
 
-// Two graphs with nodes of the same numbers, side by side: results of both, batch by batch.
+// Two graphs side by side: results of pairs of nodes, of one shape each, batch by batch. `pair` is
+// the place in the list; pairs of placeholders are left out.
+using NodePairs = std::vector<std::pair<NodeId, NodeId>>;
 void observe_both(const Graph& first, const Graph& second, const std::vector<Tensor>& inputs,
-                  const std::vector<NodeId>& nodes,
-                  const std::function<void(NodeId node, const Tensor& of_first,
+                  const NodePairs& pairs,
+                  const std::function<void(size_t pair, const Tensor& of_first,
                                            const Tensor& of_second)>& observe,
                   int threads = 1);
 

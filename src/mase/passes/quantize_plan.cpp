@@ -30,43 +30,6 @@ std::set<std::string> all_operands() {
   return operands;
 }
 
-// The features of an activation are its channels, and the op knows where they are. The last
-// dimension is every format's own idea. Formats whose rows are samples have no batch to skip.
-Value with_channel_axes(const Value& config, const OpRecord& op) {
-  int64_t axis = -1;
-  if (op.product) axis = op.product->channel_axis;
-  if (op.channel_norm) axis = op.channel_norm->channel_axis;
-  if (axis == -1 || !config.is_dict() || !config["name"].is_string()) return config;
-  const FormatRecord* format = Registry<FormatRecord>::instance().find(config["name"].as_string());
-  if (!format || !format->schema.find("skip_first_dim")) return config;
-  Value result = config;
-  for (const std::string operand : {"data_in", "data_out"})
-    if (config[operand + "_granularity"] == Value("row") &&
-        !config.as_dict().contains(operand + "_axis"))
-      result.dict().set(operand + "_axis", axis);
-  return result;
-}
-
-// Blocks run along what is summed up: of an attention's values that is the sequence, the dimension
-// before the last.
-Value with_summed_axes(const Value& config, const OpRecord& op) {
-  if (!std::count(op.operands.begin(), op.operands.end(), "shares") || !config.is_dict() ||
-      !config["name"].is_string())
-    return config;
-  const FormatRecord* format = Registry<FormatRecord>::instance().find(config["name"].as_string());
-  const Field* axis = format ? format->schema.find("axis") : nullptr;
-  const bool asked =
-      std::any_of(config.as_dict().begin(), config.as_dict().end(), [](const auto& entry) {
-        return starts_with(entry.first, "value_") && entry.first != "value_axis";
-      });
-  if (!axis || !(axis->default_value == Value(-1)) || !asked ||
-      config.as_dict().contains("value_axis"))
-    return config;
-  Value result = config;
-  result.dict().set("value_axis", -2);
-  return result;
-}
-
 // A rule is a table that holds a table called config.
 bool read_rule(const std::string& key, const Value& value, const std::string& path, Rule& rule,
                Problems& problems) {
@@ -189,9 +152,8 @@ class Planner {
   PlannedNode parsed(const Rule& rule, NodeId id, const OpRecord& op) {
     PlannedNode entry{id, rule.key, {}, ""};
     Problems found;
-    entry.quantization = parse_quantization(
-        with_summed_axes(with_channel_axes(config_for_op(rule.config, op), op), op),
-        operand_rules(op), rule.path, found);
+    entry.quantization =
+        parse_quantization(config_for_op(rule.config, op), operand_rules(op), rule.path, found);
     if (!entry.quantization.backward.empty() && !op.product)
       found.add(Error(rule.config["backward"].position(), rule.path + ".backward",
                       fmt::format("'{}' does not quantise its backward pass", op.name),

@@ -3,15 +3,15 @@
 
 #include "mase/base/table.h"
 #include "mase/base/text.h"
-#include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
 #include "mase/ir/op.h"
+#include "mase/ir/typed_graph.h"
 
 namespace mase {
 
 Value summary_record(const Graph& graph, int64_t batch_size) {
-  const std::vector<Shape> shapes = infer_shapes(graph, batch_size),
-                           sample = infer_shapes(graph, 1);
+  const BoundGraph bound(graph);
+  const std::vector<Shape> shapes = bound.shapes(batch_size), sample = bound.shapes(1);
   const auto shape_of = [&](NodeId id) { return Value::of(shapes.at(static_cast<size_t>(id))); };
   List layers;
   for (const NodeId id : graph.order()) {
@@ -19,7 +19,7 @@ Value summary_record(const Graph& graph, int64_t batch_size) {
     if (node.kind != NodeKind::call_module && node.kind != NodeKind::call_function &&
         node.kind != NodeKind::call_method)
       continue;
-    const BoundCall call = bind_call(graph, node);
+    const BoundCall& call = bound.own_call(id);
     std::vector<Shape> inputs;  // of one sample
     for (const NodeId input : call.inputs) inputs.push_back(sample.at(static_cast<size_t>(input)));
     const Shape& out = sample.at(static_cast<size_t>(id));

@@ -50,13 +50,14 @@ class Continuation {
     const Graph first = resized_hf_network(whole, {.shapes = {{length}}, .keeps = true});
     Program program = Program::compile(first, options_for(threads));
     const Shape shape = program.output_shape(0);
-    if (shape.size() != 3 || first.outputs().size() % 2 != 1)
+    const size_t outputs = first.outputs().size();
+    if (shape.size() != 3 || shape[1] != 1 || outputs < 3 || outputs % 2 != 1)
       throw Error(whole.name, "the network gives no logits for every token",
                   "give one that predicts the next token (...ForCausalLM)");
     run_tokens(program, first, prompt, 0);
     logits_.resize(static_cast<size_t>(shape.back()));
     program.read_output(0, logits_.data());
-    for (size_t i = 1; i < first.outputs().size(); ++i) keep(program, static_cast<int>(i), room);
+    for (size_t i = 1; i < outputs; ++i) keep(program, static_cast<int>(i), room);
   }
 
   void run(int32_t token, int64_t position) {
@@ -122,17 +123,27 @@ int32_t chosen(const std::vector<float>& logits, const GenerateSpec& spec, Rando
   } else {
     for (const int32_t token : heap) sum += share(token);
   }
-  double kept = 0;
+  const double drawn = random.uniform();
   size_t count = 0;
-  const double wanted = spec.top_p * sum;
-  while (count == 0 || kept < wanted) {
-    if (count == shares.size()) {
-      if (heap.empty()) break;
-      shares.push_back(next());
-    }
-    kept += shares[count++];
+  const auto share_at = [&](size_t i) -> std::optional<double> {
+    if (i == shares.size() && heap.empty()) return {};
+    if (i == shares.size()) shares.push_back(next());
+    return shares[i];
+  };
+  if (spec.top_p >= 1) {  // as far as the draw goes
+    double place = drawn * sum;
+    while (const auto one = share_at(count))
+      if (++count; (place -= *one) < 0) break;
+    return order[count - 1];
   }
-  double place = random.uniform() * kept;
+  double kept = 0;
+  while (count == 0 || kept < spec.top_p * sum) {
+    const auto one = share_at(count);
+    if (!one) break;
+    kept += *one;
+    ++count;
+  }
+  double place = drawn * kept;
   for (size_t i = 0; i + 1 < count; ++i)
     if ((place -= shares[i]) < 0) return order[i];
   return order[count - 1];

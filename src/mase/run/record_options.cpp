@@ -27,18 +27,19 @@ std::string top_name(const RecordSet& set, const Field& option) {
   return option.aliases.empty() ? set.prefix + "_" + option.name : option.aliases.front();
 }
 
-struct Shared {
+struct SharedOption {
   Field field;
   std::vector<std::string> members, defaults;
 };
 
 // Members that agree on an option share its flag.
-std::vector<Shared> shared_options(const RecordSet& set) {
-  std::vector<Shared> all;
+std::vector<SharedOption> shared_options(const RecordSet& set) {
+  std::vector<SharedOption> all;
   for (const RecordChoice& choice : set.choices)
     for (const Field& option : choice.options.fields) {
-      auto found = std::find_if(all.begin(), all.end(),
-                                [&](const Shared& one) { return one.field.name == option.name; });
+      auto found = std::find_if(all.begin(), all.end(), [&](const SharedOption& one) {
+        return one.field.name == option.name;
+      });
       if (found == all.end()) found = all.insert(all.end(), {option, {}, {}});
       found->members.push_back(choice.name);
       found->defaults.push_back(option.default_value.is_null() ? ""
@@ -49,7 +50,7 @@ std::vector<Shared> shared_options(const RecordSet& set) {
   return all;
 }
 
-std::string default_text(const Shared& option) {
+std::string default_text(const SharedOption& option) {
   const bool same =
       std::all_of(option.defaults.begin(), option.defaults.end(),
                   [&](const std::string& text) { return text == option.defaults[0]; });
@@ -80,7 +81,7 @@ std::string RecordSet::option_of(const std::string& key) const {
 
 std::vector<std::string> RecordSet::keys() const {
   std::vector<std::string> keys = {"name"};
-  for (const Shared& option : shared_options(*this)) keys.push_back(option.field.name);
+  for (const SharedOption& option : shared_options(*this)) keys.push_back(option.field.name);
   return keys;
 }
 
@@ -103,7 +104,7 @@ const RecordSet& record_set(const std::string& prefix) {
 std::vector<Field> record_fields(const std::string& prefix, const std::string& group) {
   const RecordSet& set = record_set(prefix);
   std::vector<Field> fields;
-  for (const Shared& option : shared_options(set)) {
+  for (const SharedOption& option : shared_options(set)) {
     Field field;
     field.name = top_name(set, option.field);
     field.type = option.field.type;
@@ -130,7 +131,7 @@ Value record_default(const Settings& settings, const std::string& prefix, const 
 Dict given_record_options(const Settings& settings, const std::string& prefix) {
   const RecordSet& set = record_set(prefix);
   Dict given;
-  for (const Shared& option : shared_options(set))
+  for (const SharedOption& option : shared_options(set))
     if (const Value& value = settings[top_name(set, option.field)]; !value.is_null())
       given.set(option.field.name, value);
   return given;
@@ -142,7 +143,7 @@ Value record_options(const Settings& settings, const std::string& prefix,
   const RecordChoice* choice = set.find(chosen);
   Dict given;
   Problems problems;
-  for (const Shared& option : shared_options(set)) {
+  for (const SharedOption& option : shared_options(set)) {
     const std::string top = top_name(set, option.field);
     const Value& value = settings[top];
     const Field* own_option = choice ? choice->options.find(option.field.name) : nullptr;

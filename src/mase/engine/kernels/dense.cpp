@@ -107,25 +107,9 @@ void Outputs(const LinearShape& s, const float* w, const float* bias, const floa
     const float* rows = w + o * s.out_step;
     const float* own = bias ? bias + o : nullptr;
     float* to = y + o * s.stride + begin;
-    switch (height) {
-      case 1:
-        Columns<1, kRelu>(s, rows, own, x + begin, to, count, accumulate);
-        break;
-      case 2:
-        Columns<2, kRelu>(s, rows, own, x + begin, to, count, accumulate);
-        break;
-      case 3:
-        Columns<3, kRelu>(s, rows, own, x + begin, to, count, accumulate);
-        break;
-      case 4:
-        Columns<4, kRelu>(s, rows, own, x + begin, to, count, accumulate);
-        break;
-      case 5:
-        Columns<5, kRelu>(s, rows, own, x + begin, to, count, accumulate);
-        break;
-      default:
-        Columns<6, kRelu>(s, rows, own, x + begin, to, count, accumulate);
-    }
+    WithHeight<6>(height, [&]<int kRows>() HWY_ATTR {
+      Columns<kRows, kRelu>(s, rows, own, x + begin, to, count, accumulate);
+    });
     o += height;
   }
 }
@@ -204,31 +188,15 @@ HWY_INLINE int64_t DotRows(int64_t n) {
 // Rows [begin, end) of dw, in bands all about as tall.
 void GradientBlock(const LinearShape& s, const float* g, const float* x, float* dw, int64_t begin,
                    int64_t end, bool accumulate) {
-  constexpr auto tall = [](int rows) { return HWY_MAX_BYTES >= 64 ? rows : 3; };
+  constexpr int kTallest = HWY_MAX_BYTES >= 64 ? 6 : 3;
   const int64_t most = DotRows(s.n);
   for (int64_t o = begin, left = (end - begin + most - 1) / most; left > 0; --left) {
     const int64_t height = (end - o + left - 1) / left;
     const float* rows = g + o * s.stride;
     float* to = dw + o * s.out_step;
-    switch (height) {
-      case 1:
-        DotBand<1>(s, rows, x, to, accumulate);
-        break;
-      case 2:
-        DotBand<2>(s, rows, x, to, accumulate);
-        break;
-      case 3:
-        DotBand<3>(s, rows, x, to, accumulate);
-        break;
-      case 4:
-        DotBand<tall(4)>(s, rows, x, to, accumulate);
-        break;
-      case 5:
-        DotBand<tall(5)>(s, rows, x, to, accumulate);
-        break;
-      default:
-        DotBand<tall(6)>(s, rows, x, to, accumulate);
-    }
+    WithHeight<kTallest>(height, [&]<int kRows>() HWY_ATTR {
+      DotBand<kRows>(s, rows, x, to, accumulate);
+    });
     o += height;
   }
 }

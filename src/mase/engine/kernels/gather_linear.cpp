@@ -161,24 +161,12 @@ void Tiles(const Task& task, int64_t begin, int64_t end) {
 
 template <bool kNormalize, int64_t kFeatures>
 void AnyOutputs(const Task& task, int64_t begin, int64_t end) {
-  switch (task.shape.out) {
-    case 1:
-      return Tiles<kNormalize, kFeatures, 1, 0>(task, begin, end);
-    case 2:
-      return Tiles<kNormalize, kFeatures, 2, 0>(task, begin, end);
-    case 3:
-      return Tiles<kNormalize, kFeatures, 3, 0>(task, begin, end);
-    case 4:
-      return Tiles<kNormalize, kFeatures, 4, 0>(task, begin, end);
-    case 5:
-      return Tiles<kNormalize, kFeatures, 5, 0>(task, begin, end);
-    case 6:
-      return Tiles<kNormalize, kFeatures, 6, 0>(task, begin, end);
-    case 7:
-      return Tiles<kNormalize, kFeatures, 4, 3>(task, begin, end);
-    default:
-      return Tiles<kNormalize, kFeatures, 4, 4>(task, begin, end);
-  }
+  constexpr void (*const kTiles[])(const Task&, int64_t, int64_t) = {
+      Tiles<kNormalize, kFeatures, 1, 0>, Tiles<kNormalize, kFeatures, 2, 0>,
+      Tiles<kNormalize, kFeatures, 3, 0>, Tiles<kNormalize, kFeatures, 4, 0>,
+      Tiles<kNormalize, kFeatures, 5, 0>, Tiles<kNormalize, kFeatures, 6, 0>,
+      Tiles<kNormalize, kFeatures, 4, 3>, Tiles<kNormalize, kFeatures, 4, 4>};
+  kTiles[task.shape.out - 1](task, begin, end);
 }
 
 struct Layer {

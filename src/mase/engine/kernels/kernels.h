@@ -141,8 +141,23 @@ int64_t hits(const float* logits, int64_t classes, int64_t stride, int64_t n,
 
 using reference::CrossEntropyResult;
 
-// The fast ones, meaning the same.
-uint32_t largest_row(const uint32_t* rows, int64_t n);
+// The fast ones: the same functions, meaning the same.
+decltype(reference::largest_row) largest_row;
+decltype(reference::scatter) scatter;
+decltype(reference::apply) apply;
+decltype(reference::add_to) add_to;
+decltype(reference::sum) sum;
+decltype(reference::dot) dot;
+decltype(reference::linear) linear;
+decltype(reference::linear_gradient) linear_gradient;
+decltype(reference::norm_statistics) norm_statistics;
+decltype(reference::norm_apply) norm_apply;
+decltype(reference::norm_forward) norm_forward;
+decltype(reference::norm_gradient_sums) norm_gradient_sums;
+decltype(reference::norm_gradient_apply) norm_gradient_apply;
+decltype(reference::norm_backward) norm_backward;
+decltype(reference::cross_entropy) cross_entropy;
+decltype(reference::hits) hits;
 void gather(const float* source, int64_t features, const uint32_t* rows, int64_t first, int64_t n,
             float* out, int64_t stride, const Normalizer* normalizer = nullptr);
 inline bool can_gather_linear(int64_t out, int64_t in) { return out >= 1 && out <= 8 && in <= 64; }
@@ -152,34 +167,5 @@ void gather_linear(const Samples& samples, const Normalizer* normalizer, const L
 // Whether it takes layers of these sizes, features first, from end to end in registers. Others are
 // faster one by one.
 bool layers_in_registers(std::span<const int64_t> sizes);
-void scatter(const float* in, int64_t features, int64_t stride, int64_t n, float* out);
-void apply(ScalarOp op, const float* a, const float* b, const float* c, float* out, int64_t n);
-void add_to(float* out, const float* in, int64_t n);
-double sum(const float* in, int64_t n);
-double dot(const float* a, const float* b, int64_t n);
-void linear(const LinearShape& shape, const float* w, const float* bias, const float* x, float* y,
-            bool relu, bool accumulate);
-void linear_gradient(const LinearShape& shape, const float* g, const float* x, float* dw, float* db,
-                     bool accumulate);
-void norm_statistics(const NormShape& shape, const float* x, float* mean, float* variance);
-void norm_apply(const NormShape& shape, const NormParameters& parameters, const float* x,
-                const float* mean, const float* inverse, float* y, RowHook hook);
-void norm_forward(const NormShape& shape, const NormParameters& parameters, const float* x,
-                  float* mean, float* variance, float* inverse, float* y, RowHook hook);
-void norm_gradient_sums(const NormShape& shape, const NormParameters& parameters, const float* x,
-                        const float* g, const float* mean, const float* inverse, float* sum_g,
-                        float* sum_gx);
-void norm_gradient_apply(const NormShape& shape, const NormParameters& parameters, const float* x,
-                         const float* g, const float* mean, const float* inverse,
-                         const float* sum_g, const float* sum_gx, double count, float* dx,
-                         bool accumulate);
-void norm_backward(const NormShape& shape, const NormParameters& parameters, const float* x,
-                   const float* g, const float* mean, const float* inverse, float* sum_g,
-                   float* sum_gx, float* dx, bool accumulate);
-CrossEntropyResult cross_entropy(const float* logits, int64_t classes, int64_t stride, int64_t n,
-                                 const int32_t* labels, const float* class_weights, float scale,
-                                 float* g);
-int64_t hits(const float* logits, int64_t classes, int64_t stride, int64_t n,
-             const int32_t* labels);
 
 }  // namespace mase::kernels

@@ -13,6 +13,15 @@ HWY_BEFORE_NAMESPACE();
 namespace mase::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// body.operator()<rows>() for as many rows as `height` says, kMost at most.
+template <int kMost, class Body>
+HWY_INLINE void WithHeight(int64_t height, const Body& body) {
+  if constexpr (kMost > 1) {
+    if (height < kMost) return WithHeight<kMost - 1>(height, body);
+  }
+  body.template operator()<kMost>();
+}
+
 // The lane sums of four vectors, as four floats.
 template <class D, class V>
 HWY_INLINE void SumFour(D d, V a, V b, V c, V e, float* HWY_RESTRICT out) {

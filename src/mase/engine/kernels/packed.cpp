@@ -30,7 +30,7 @@ constexpr int kVectors = static_cast<int>(kChunk / kLanes);  // of a chunk
 // strides hide from the processor.
 constexpr int64_t kAhead = 2048;
 
-HWY_INLINE void Finish(const V (&sum)[2], float bias, bool relu, float* y) {
+HWY_INLINE void WriteSum(const V (&sum)[2], float bias, bool relu, float* y) {
   const float total = hn::GetLane(hn::SumOfLanes(D(), hn::Add(sum[0], sum[1]))) + bias;
   *y = relu && total < 0 ? 0.0f : total;
 }
@@ -75,7 +75,7 @@ HWY_INLINE VI Nibbles(const uint8_t* bytes, int v) {
 HWY_INLINE V Affine(VI code, V step, V offset) {
   return hn::MulAdd(hn::ConvertTo(D(), code), step, offset);
 }
-HWY_INLINE V Scaled(VI code, V step) { return hn::Mul(hn::ConvertTo(D(), code), step); }
+HWY_INLINE V TimesStep(VI code, V step) { return hn::Mul(hn::ConvertTo(D(), code), step); }
 
 // Bit i of the word is the fifth one of code i: those of vector v, as 16 or 0.
 HWY_INLINE VI FifthBits(const uint8_t* word, int v) {
@@ -105,7 +105,7 @@ struct Q8_0 {
   static HWY_INLINE void Decode(const uint8_t* block, int64_t, V* w) {
     const V step = hn::Set(D(), Half(block));
     HWY_UNROLL(8)
-    for (int v = 0; v < kVectors; ++v) w[v] = Scaled(SignedBytes(block + 2 + v * kLanes), step);
+    for (int v = 0; v < kVectors; ++v) w[v] = TimesStep(SignedBytes(block + 2 + v * kLanes), step);
   }
 };
 struct Q4_0 {
@@ -114,7 +114,8 @@ struct Q4_0 {
     const V step = hn::Set(D(), Half(block));
     const VI middle = hn::Set(DI(), 8);
     HWY_UNROLL(8)
-    for (int v = 0; v < kVectors; ++v) w[v] = Scaled(hn::Sub(Nibbles(block + 2, v), middle), step);
+    for (int v = 0; v < kVectors; ++v)
+      w[v] = TimesStep(hn::Sub(Nibbles(block + 2, v), middle), step);
   }
 };
 struct Q4_1 {
@@ -133,7 +134,7 @@ struct Q5_0 {
     HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v) {
       const VI code = hn::Or(Nibbles(block + 6, v), FifthBits(block + 2, v));
-      w[v] = Scaled(hn::Sub(code, middle), step);
+      w[v] = TimesStep(hn::Sub(code, middle), step);
     }
   }
 };
@@ -201,7 +202,7 @@ struct Q6_K {
           hn::And(hn::ShiftRightSame(Bytes(high + v * kLanes), static_cast<int>(2 * part)), three);
       const VI code = hn::Or(Halves(low, part >= 2, v), hn::ShiftLeft<4>(two));
       const V own = hn::Set(D(), step * static_cast<float>(scales[v * kLanes / 16]));
-      w[v] = Scaled(hn::Sub(code, middle), own);
+      w[v] = TimesStep(hn::Sub(code, middle), own);
     }
   }
 };
@@ -294,7 +295,7 @@ struct Group {
 #endif
   }
 
-  HWY_INLINE VI Codes(const uint8_t* chunk, int v) const {
+  HWY_INLINE VI CodesOf(const uint8_t* chunk, int v) const {
     if (bits == 8) return SignedBytes(chunk + v * kLanes);
     if (bits == 4) return Nibbles(chunk, v);
     uint64_t word;
@@ -310,7 +311,7 @@ struct Group {
     const uint8_t* chunk = codes + c * 4 * bits;
     HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v) {
-      const VI code = Codes(chunk, v);
+      const VI code = CodesOf(chunk, v);
       if (offsets) {
         w[v] = Affine(code, hn::Set(D(), step), hn::Set(D(), offset));
         continue;
@@ -365,7 +366,7 @@ HWY_INLINE void GroupDots(const PackedRows& rows, int step_bytes, int64_t o, con
   }
   for (int r = 0; r < kOut; ++r)
     for (int s = 0; s < kX; ++s)
-      Finish(sum[r][s], bias ? bias[o + r] : 0.0f, relu, y + (o + r) * stride + s);
+      WriteSum(sum[r][s], bias ? bias[o + r] : 0.0f, relu, y + (o + r) * stride + s);
 }
 
 void AllGroupDots(const PackedRows& rows, int step_bytes, int64_t begin, int64_t end,
@@ -454,7 +455,7 @@ HWY_INLINE void Dots(const PackedRows& rows, int64_t o, const float* x, const fl
   HWY_UNROLL(8)
   for (int r = 0; r < kOut; ++r) HWY_UNROLL(8)
   for (int s = 0; s < kX; ++s)
-    Finish(sum[r][s], bias ? bias[o + r] : 0.0f, relu, y + (o + r) * stride + s);
+    WriteSum(sum[r][s], bias ? bias[o + r] : 0.0f, relu, y + (o + r) * stride + s);
 }
 
 template <class Type, int kX>

@@ -103,25 +103,9 @@ HWY_INLINE void Column(const ShiftedShape& s, const float* w, const float* bias,
     const float* own = bias ? bias + o : nullptr;
     float* to = y + o * s.y_stride;
     const Finish last = finish.at(o * s.y_stride);
-    switch (height) {
-      case 1:
-        Tile<1, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
-        break;
-      case 2:
-        Tile<2, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
-        break;
-      case 3:
-        Tile<3, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
-        break;
-      case 4:
-        Tile<4, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
-        break;
-      case 5:
-        Tile<5, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
-        break;
-      default:
-        Tile<6, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
-    }
+    WithHeight<kTall>(height, [&]<int kRows>() HWY_ATTR {
+      Tile<kRows, kVectors, kMasked>(s, rows, own, x, to, place, last, accumulate);
+    });
     o += height;
   }
 }
@@ -217,25 +201,8 @@ void DotBand(const ShiftedShape& s, const float* g, const float* x, float* dw, i
     const int64_t height = (end - o + left - 1) / left;
     const float* rows = g + o * s.y_stride;
     float* to = dw + o * s.out_step;
-    switch (height) {
-      case 1:
-        Dots<1>(s, rows, x, to, accumulate);
-        break;
-      case 2:
-        Dots<2>(s, rows, x, to, accumulate);
-        break;
-      case 3:
-        Dots<3>(s, rows, x, to, accumulate);
-        break;
-      case 4:
-        Dots<4>(s, rows, x, to, accumulate);
-        break;
-      case 5:
-        Dots<5>(s, rows, x, to, accumulate);
-        break;
-      default:
-        Dots<6>(s, rows, x, to, accumulate);
-    }
+    WithHeight<kDotRows>(
+        height, [&]<int kRows>() HWY_ATTR { Dots<kRows>(s, rows, x, to, accumulate); });
     o += height;
   }
 }

@@ -32,25 +32,19 @@ bool synchronised(const Plan& plan, const Primitive& p) {
          p.as<BatchNormPayload>().batch_statistics;
 }
 
-// Rounds a row in place. The quantizer wants a shape, and making one allocates.
+// Rounds a row in place.
 struct RowQuantizer {
   const Quantizer* quantizer;
-  uint64_t seed = 0, stream = 0;  // of a training program's random draws
-  Shape shape{0};                 // of a row; this and what follows is set before rows are visited
+  Draws draws;
+  const Run* run = nullptr;  // this and what follows is set before rows are visited
   const float* first = nullptr;
   int64_t stride = 1;
-  uint64_t step = 0;
-  int64_t first_sample = 0;
 
-  static void call(const void* context, float* row, int64_t) {
-    const auto& self = *static_cast<const RowQuantizer*>(context);
-    self.quantizer->quantize(row, row, self.shape);
-  }
-  static void call_drawn(const void* context, float* row, int64_t) {
+  static void call(const void* context, float* row, int64_t count) {
     const auto& self = *static_cast<const RowQuantizer*>(context);
     const auto index = static_cast<uint64_t>((row - self.first) / self.stride);
-    quantize_drawn_at(*self.quantizer, row, row, self.shape, self.first_sample,
-                      random_draw(self.seed, self.step, self.stream, index));
+    self.quantizer->quantize_part(0, row, row, count, self.draws.at(*self.run, index),
+                                  self.draws.first(*self.run, 1));
   }
 };
 
@@ -153,24 +147,21 @@ Step forward(Plan& plan, Primitive& primitive, const Sweeps& sweeps) {
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     const Pointers at = pointers(plan, p, memory);
     const kernels::NormParameters parameters{at.weight, at.bias, own.eps, limits.low, limits.high};
-    auto quantizer = std::make_shared<RowQuantizer>(
-        RowQuantizer{round.quantizer, plan.options.seed, round.stream});
-    quantizer->first = at.y;
-    quantizer->stride = shape.stride;
-    const bool drawn = plan.options.training && round.quantizer && round.quantizer->quantize_drawn;
-    const auto rounding = !round.quantizer ? nullptr
-                          : drawn          ? RowQuantizer::call_drawn
-                                           : RowQuantizer::call;
+    std::shared_ptr<RowQuantizer> quantizer;
+    if (round.quantizer)
+      quantizer = std::make_shared<RowQuantizer>(
+          RowQuantizer{.quantizer = round.quantizer,
+                       .draws = Draws(plan, *round.quantizer, round.stream),
+                       .first = at.y,
+                       .stride = shape.stride});
     const bool sync = synchronised(plan, p);
     const int64_t positions = plan.at(p.out).positions();
     auto sums = std::make_shared<std::vector<double>>(static_cast<size_t>(2 * shape.channels));
     return [=, &plan](const Run& run) {
       kernels::NormShape s = shape;
       s.n = plan.lanes(p.out, run);
-      quantizer->shape[0] = s.n;
-      quantizer->step = run.batch->step;
-      quantizer->first_sample = run.batch->first_sample;
-      const kernels::RowHook hook{rounding, quantizer.get()};
+      if (quantizer) quantizer->run = &run;
+      const kernels::RowHook hook{quantizer ? RowQuantizer::call : nullptr, quantizer.get()};
       if (!own.batch_statistics) {
         for (int64_t c = 0; c < s.channels; ++c) {
           at.mean[c] = at.running_mean[c];

@@ -80,7 +80,7 @@ std::optional<Step> vectors(Plan& plan, Primitive& p) {
   step.write({p.out, keys, values, values_of_q, scores, mixed});
   const std::vector<int64_t> strides = {plan.row_stride(p.in[0]), plan.row_stride(p.in[1]),
                                         plan.row_stride(p.in[2]), plan.row_stride(p.out)};
-  const std::string place = p.node >= 0 ? plan.graph.node(p.node).name : "";
+  const std::string place = p.node >= 0 ? plan.graph().node(p.node).name : "";
   const int threads = plan.options.threads;
   step.bind = [=, own = p.as<CachedAttentionPayload>(), in = p.in,
                out = p.out](const Memory& memory) -> Kernel {

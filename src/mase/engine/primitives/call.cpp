@@ -29,7 +29,7 @@ class CallArguments {
  public:
   CallArguments(const Plan& plan, const Primitive& p, const Memory& memory)
       : bound_(*p.as<CallPayload>().call),
-        formats_(plan.graph.quantization_of(plan.graph.node(bound_.caller))),
+        formats_(plan.graph().quantization_of(plan.graph().node(bound_.caller))),
         training_(plan.options.training),
         seed_(plan.options.seed),
         node_(p.node) {
@@ -124,7 +124,8 @@ void gradient(Backward& backward, const Primitive& p, int gradient) {
     step.write({params.back().second.tensor});
   }
   if (!bound->op->grad)
-    throw Error(plan.graph.node(p.node).name, fmt::format("'{}' has no gradient", bound->op->name),
+    throw Error(plan.graph().node(p.node).name,
+                fmt::format("'{}' has no gradient", bound->op->name),
                 "freeze the modules before it, or take another operation");
   step.bind = [=, &plan](const Memory& memory) -> Kernel {
     const auto arguments = std::make_shared<CallArguments>(plan, p, memory);

@@ -14,9 +14,9 @@ namespace {
 std::optional<Fixed> one_fixed_point(const Plan& plan, int tensor) {
   const Quantizer* quantizer = plan.at(tensor).rounding;
   if (!quantizer || quantizer->learned || !quantizer->type) return {};
-  const Fixed* fixed = quantizer->type->as<Fixed>();
+  std::optional<Fixed> fixed = as_fixed(*quantizer->type, false);
   if (!fixed || !fixed->widths.empty() || !fixed->fracs.empty()) return {};
-  return *fixed;
+  return fixed;
 }
 
 // Integers live in the program's memory, among floats: a word that was written as one is read as

@@ -113,7 +113,7 @@ Step target(Plan& plan, Primitive& p) {
       "target", "", {-1}, {p.out}, [=, &plan](const Run& run, const float*, float* to) {
         const Batch& batch = *run.batch;
         if (labels)
-          take_labels(batch, classes, width, tokens, plan.graph.name, labels_in(to));
+          take_labels(batch, classes, width, tokens, plan.graph().name, labels_in(to));
         else
           kernels::gather(batch.target.floats(), rows,
                           batch.target_in_order ? nullptr : row_numbers(batch),

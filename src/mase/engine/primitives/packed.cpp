@@ -150,7 +150,7 @@ std::optional<Step> take(Plan& plan, Primitive& p) {
   Step step{"packed_take", plan.at(p.weight).packed->name, {}, {p.out, row}};
   step.read({p.in[0], p.weight});
   const PackedTypePtr type = plan.at(p.weight).packed;
-  const std::string place = p.node >= 0 ? plan.graph.node(p.node).name : "";
+  const std::string place = p.node >= 0 ? plan.graph().node(p.node).name : "";
   step.bind = [=, &plan, x = p.in[0], weight = p.weight,
                y = p.out](const Memory& memory) -> Kernel {
     const kernels::PackedRows rows{type.get(), memory.packed(weight), width};

@@ -57,7 +57,7 @@ Geometry geometry_between(const Plan& plan, const Primitive& p, int whole, int p
   g.to = out[axis];
   g.from_stride = plan.row_stride(whole);
   g.to_stride = plan.row_stride(picked);
-  if (p.node >= 0) g.place = plan.graph.node(p.node).name;
+  if (p.node >= 0) g.place = plan.graph().node(p.node).name;
   return g;
 }
 

@@ -15,29 +15,6 @@
 namespace mase::engine {
 namespace {
 
-// Rounds one piece of a tensor; `piece` tells the pieces of a step apart.
-struct Rounder {
-  const Quantizer* quantizer;
-  bool drawn;
-  uint64_t seed, stream;
-
-  Rounder(const Plan& plan, const Primitive& p)
-      : quantizer(p.as<QuantizePayload>().quantizer),
-        drawn(plan.options.training && quantizer->quantize_drawn),
-        seed(plan.options.seed),
-        stream(p.stream) {}
-
-  // `first`: how many samples of the whole batch come before these.
-  void operator()(const float* in, float* out, const Shape& shape, const Run& run,
-                  uint64_t piece = 0, int64_t first = 0) const {
-    if (drawn)
-      quantize_drawn_at(*quantizer, in, out, shape, first,
-                        random_draw(seed, run.batch->step, stream, piece));
-    else
-      quantizer->quantize(in, out, shape);
-  }
-};
-
 // The values of a tensor in row-major order, for what happens once.
 std::vector<float> row_major(const float* data, const TensorView& view, int64_t n, Shape& shape) {
   shape = view.shape_for(n);
@@ -154,39 +131,32 @@ Step emit_learned_gradient(Plan& plan, const Primitive& p, int gradient, Target 
 // Rounds p.in[0] to p.out.
 Step round_step(Plan& plan, const Primitive& p) {
   if (p.weight >= 0) return emit_learned(plan, p);
-  const Rounder rounder(plan, p);
+  const Quantizer* quantizer = p.as<QuantizePayload>().quantizer;
+  const Draws draws{plan, *quantizer, p.stream};
   const TensorView view = view_of(plan, p.out);
   const bool batch = view.layout == Layout::batch;
   const auto step = [&](int scratch, auto body) {
-    return make_step("quantize", rounder.quantizer->format, {p.in[0]}, {p.out, scratch}, body);
+    return make_step("quantize", quantizer->format, {p.in[0]}, {p.out, scratch}, body);
   };
-  if (rounder.quantizer->elementwise && view.layout != Layout::free) {
-    if (rounder.drawn && batch) {  // a draw belongs to a row and a sample
-      MASE_CHECK(view.positions == 1, "drawn values of positions");
-      return step(
-          -1, [=, shape = Shape{0}](const Run& run, const float* from, float* to, float*) mutable {
-            shape[0] = run.n;
-            for (int64_t r = 0; r < view.rows; ++r)
-              rounder(from + r * view.stride, to + r * view.stride, shape, run,
-                      static_cast<uint64_t>(r), run.batch->first_sample);
-          });
-    }
+  if (quantizer->elementwise && view.layout != Layout::free && !(draws.drawn && batch)) {
     // In any layout: one flat sweep over the rows, padding included.
     const int64_t count = batch ? view.rows * view.stride : element_count(view.shape);
-    return step(-1, [=, shape = Shape{count}](const Run& run, const float* from, float* to,
-                                              float*) { rounder(from, to, shape, run); });
+    return step(-1,
+                [=, shape = Shape{count}](const Run& run, const float* from, float* to, float*) {
+                  quantizer->quantize(from, to, shape, draws.at(run, 0));
+                });
   }
-  if (rounder.quantizer->quantize_group && batch) {
-    // Rows are features, and each has the numbers of its group.
+  if (quantizer->rounds_parts() && batch) {
+    // Rows are features: each has the numbers of its group, and draws of its own.
     MASE_CHECK(view.positions == 1, "groups of positions");
     Shape sample = view.shape;
     sample[0] = 1;
-    const Grouping groups = grouping(sample, rounder.quantizer->type->granularity);
-    return step(-1, [=, quantizer = rounder.quantizer](const Run& run, const float* from, float* to,
-                                                       float*) {
+    const Grouping groups = grouping(sample, quantizer->granularity);
+    return step(-1, [=](const Run& run, const float* from, float* to, float*) {
       for (int64_t r = 0; r < view.rows; ++r)
-        quantizer->quantize_group(from + r * view.stride, to + r * view.stride, run.n,
-                                  r / groups.inner % groups.groups);
+        quantizer->quantize_part(groups.group_of(r), from + r * view.stride, to + r * view.stride,
+                                 run.n, draws.at(run, static_cast<uint64_t>(r)),
+                                 draws.first(run, 1));
     });
   }
   const int scratch = batch ? plan.scratch("row-major", element_count(view.shape)) : -1;
@@ -195,17 +165,18 @@ Step round_step(Plan& plan, const Primitive& p) {
     if (batch) {
       shape[0] = run.n;
       to_row_major(view, from, run.n, rows);
-      rounder(rows, rows, shape, run, 0, run.batch->first_sample);
+      quantizer->quantize(rows, rows, shape, draws.at(run, 0),
+                          draws.first(run, element_count(shape) / run.n));
       from_row_major(view, rows, run.n, to);
     } else {
       if (view.layout == Layout::free) shape = view.shape_at(run.n);
-      rounder(from, to, shape, run);
+      quantizer->quantize(from, to, shape, draws.at(run, 0));
     }
   });
 }
 
 bool has_gradient_step(const Primitive& p) {
-  return p.weight >= 0 || p.as<QuantizePayload>().quantizer->gradient;
+  return p.weight >= 0 || p.as<QuantizePayload>().quantizer->has_gradient();
 }
 
 Step gradient_step(Plan& plan, const Primitive& p, int gradient, Target t, Target number) {
@@ -242,20 +213,14 @@ Step gradient_step(Plan& plan, const Primitive& p, int gradient, Target t, Targe
 
 }  // namespace
 
-void quantize_drawn_at(const Quantizer& quantizer, const float* in, float* out, const Shape& shape,
-                       int64_t first, uint64_t draw) {
-  if (first == 0) {
-    quantizer.quantize_drawn(in, out, shape, draw);
-    return;
-  }
-  thread_local std::vector<float> padded;
-  const int64_t count = element_count(shape), before = count / shape[0] * first;
-  padded.assign(static_cast<size_t>(before), 0.0f);
-  padded.insert(padded.end(), in, in + count);
-  Shape longer = shape;
-  longer[0] += first;
-  quantizer.quantize_drawn(padded.data(), padded.data(), longer, draw);
-  std::copy_n(padded.data() + before, count, out);
+Draws::Draws(const Plan& plan, const Quantizer& quantizer, uint64_t own)
+    : drawn(plan.options.training && quantizer.stochastic), seed(plan.options.seed), stream(own) {}
+
+uint64_t Draws::at(const Run& run, uint64_t piece) const {
+  return drawn ? random_draw(seed, run.batch->step, stream, piece) : 0;
+}
+int64_t Draws::first(const Run& run, int64_t values) const {
+  return drawn ? run.batch->first_sample * values : 0;
 }
 
 uint64_t random_draw(uint64_t seed, uint64_t step, uint64_t stream, uint64_t piece) {
@@ -343,7 +308,7 @@ const Register<PrimitiveRecord> registered{{
     .sample_by_sample =
         [](const Primitive& p) {
           const Quantizer& quantizer = *p.as<QuantizePayload>().quantizer;
-          return quantizer.elementwise && !quantizer.quantize_drawn;
+          return quantizer.elementwise && !quantizer.stochastic;
         },
     .as_stage = [](const Plan&, const Primitive& p, int) -> std::optional<FusedStage> {
       const Quantizer* quantizer = p.as<QuantizePayload>().quantizer;

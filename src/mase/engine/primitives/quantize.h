@@ -7,9 +7,17 @@
 
 namespace mase::engine {
 
-// Formats count draws from the first value they are given: these have `first` samples before them.
-void quantize_drawn_at(const Quantizer& quantizer, const float* in, float* out, const Shape& shape,
-                       int64_t first, uint64_t draw);
+// What is drawn for a step of the program.
+struct Draws {
+  bool drawn;
+  uint64_t seed, stream;
+
+  Draws(const Plan& plan, const Quantizer& quantizer, uint64_t stream);
+  // Of a piece of the step.
+  uint64_t at(const Run& run, uint64_t piece) const;
+  // How many values of the whole batch come before this process's, for so many values a sample.
+  int64_t first(const Run& run, int64_t values) const;
+};
 uint64_t random_draw(uint64_t seed, uint64_t step, uint64_t stream, uint64_t piece);
 
 // What the products of the backward pass multiply: as the forward pass had it, or, where the layer

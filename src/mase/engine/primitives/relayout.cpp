@@ -109,7 +109,7 @@ Step take(Plan& plan, Primitive& p) {
   const int64_t rows = plan.at(p.weight).shape[0], width = plan.at(p.weight).shape[1];
   return make_step("take", "", {p.in[0], p.weight}, {p.out},
                    [=, &plan, out = p.out, stride = plan.row_stride(p.out),
-                    place = p.node >= 0 ? plan.graph.node(p.node).name : ""](
+                    place = p.node >= 0 ? plan.graph().node(p.node).name : ""](
                        const Run& run, const float* numbers, const float* values, float* to) {
                      const int64_t lanes = plan.lanes(out, run);
                      for (int64_t l = 0; l < lanes; ++l) {

@@ -12,8 +12,9 @@ namespace {
 std::vector<int> bits_of_values(const Module& module, const std::string& path,
                                 const std::string& operand, const Shape& shape) {
   const Quantizer* const quantizer = module.quantization.find(operand);
-  const Fixed* const type =
-      quantizer && quantizer->type && !quantizer->learned ? quantizer->type->as<Fixed>() : nullptr;
+  const std::optional<Fixed> type = quantizer && quantizer->type && !quantizer->learned
+                                        ? as_fixed(*quantizer->type, false)
+                                        : std::nullopt;
   if (!type)
     throw Error(path,
                 fmt::format("its {} is not in fixed point, which bit operations count", operand),

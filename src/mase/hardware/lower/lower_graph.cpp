@@ -11,8 +11,8 @@
 #include "mase/hardware/lower/integer_lowering.h"
 #include "mase/hardware/lower/lower_rounding.h"
 #include "mase/hardware/lower/quantizer_format.h"
-#include "mase/ir/evaluate.h"
 #include "mase/ir/learned.h"
+#include "mase/ir/typed_graph.h"
 
 namespace mase {
 namespace {
@@ -23,10 +23,10 @@ using Features = std::optional<std::vector<IntegerId>>;
 class GraphLowering {
  public:
   explicit GraphLowering(const Graph& graph)
-      : graph_(graph), builder_(graph.name.empty() ? "network" : graph.name) {}
+      : graph_(graph), bound_(graph), builder_(graph.name.empty() ? "network" : graph.name) {}
 
   LoweredNetwork run() {
-    shapes_ = infer_shapes(graph_, 1);
+    shapes_ = bound_.shapes(1);
     std::vector<Features> values(graph_.id_limit());
     for (const NodeId id : graph_.order()) {
       const Node& node = graph_.node(id);
@@ -88,7 +88,7 @@ class GraphLowering {
   }
 
   Features lower_node(const Node& node, const std::vector<Features>& values) {
-    const BoundCall call = bind_call(graph_, node);
+    const BoundCall& call = bound_.own_call(node.id);
     const Quantization& quantization = graph_.quantization_of(node);
     const std::function<QuantizerPtr(const std::string&)> quantizer =
         [&](const std::string& operand) {
@@ -177,6 +177,7 @@ class GraphLowering {
   }
 
   const Graph& graph_;
+  const BoundGraph bound_;
   IntegerBuilder builder_;
   LoweredNetwork result_;
   std::vector<std::vector<IntegerId>> given_;  // of every source

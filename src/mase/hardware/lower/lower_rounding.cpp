@@ -286,15 +286,15 @@ std::vector<IntegerId> lower_blocks(IntegerBuilder& builder, const std::vector<I
     throw Error(place, fmt::format("{} has no exact integers for results of layers", format),
                 "use mxint, mxfp or block_fp there; weights may stay as they are");
   std::vector<IntegerId> results(features.size(), -1);
-  block_form(type, {1, count}).for_each([&](int64_t, const std::vector<Blocking::Run>& runs) {
+  block_form(type, {1, count}).for_each([&](int64_t, const std::vector<Run>& runs) {
     std::vector<IntegerId> members;
-    for (const Blocking::Run& run : runs)
+    for (const Run& run : runs)
       for (int64_t i = run.offset; i < run.offset + run.length; ++i)
         members.push_back(features[static_cast<size_t>(i)]);
     const std::vector<IntegerId> rounded =
         MagnitudeRounding(builder, place).to_block(std::move(members), spec, *rounding);
     size_t next = 0;
-    for (const Blocking::Run& run : runs)
+    for (const Run& run : runs)
       for (int64_t i = run.offset; i < run.offset + run.length; ++i)
         results[static_cast<size_t>(i)] = rounded[next++];
   });

@@ -51,7 +51,7 @@ std::optional<FixedFormat> fixed_format(const Fixed& type) {
 
 std::optional<std::vector<FixedFormat>> fixed_formats(const Quantizer& quantizer, size_t features) {
   if (!quantizer.type || quantizer.learned) return {};
-  const Fixed* const type = quantizer.type->as<Fixed>();
+  const std::optional<Fixed> type = as_fixed(*quantizer.type, true);
   if (!type) return {};
   std::vector<FixedFormat> formats(features);
   if (group_count(*type) <= 1) {
@@ -72,7 +72,7 @@ std::optional<std::vector<FixedFormat>> fixed_formats(const Quantizer& quantizer
 }
 
 bool is_function_of_value(const Quantizer& quantizer) {
-  return quantizer.elementwise && !quantizer.quantize_drawn && !quantizer.learned;
+  return quantizer.elementwise && !quantizer.stochastic && !quantizer.learned;
 }
 
 bool never_falls(const Quantizer& quantizer) {

@@ -4,8 +4,8 @@
 // evaluation mode, so that batch-norm statistics stay what they were.
 #include "mase/base/fields.h"
 #include "mase/base/tensor_text.h"
-#include "mase/ir/evaluate.h"
 #include "mase/ir/layer_text.h"
+#include "mase/ir/typed_graph.h"
 #include "mase/passes/metadata.h"
 
 namespace mase::add_common_metadata_pass {
@@ -40,11 +40,11 @@ Texts values_of(const Graph& graph, PassContext& context, int64_t batch) {
   return texts;
 }
 
-Value arguments_of(const Graph& graph, const Node& node, const std::vector<Shape>& shapes,
+Value arguments_of(const BoundGraph& bound, const Node& node, const std::vector<Shape>& shapes,
                    const Texts& texts, bool add_value) {
   Dict args;
-  if (!op_of(graph, node)) return args;
-  const BoundCall call = bind_call(graph, node);
+  if (!op_of(bound.graph(), node)) return args;
+  const BoundCall& call = bound.own_call(node.id);
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     Dict entry = tensor_entry(shapes[static_cast<size_t>(call.inputs[i])]);
     const auto text = texts.find(call.inputs[i]);
@@ -67,7 +67,8 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
   const int64_t batch =
       args["batch_size"].is_null() ? report_batch(context) : args["batch_size"].as_int();
   const bool add_value = args["add_value"].as_bool();
-  const std::vector<Shape> shapes = infer_shapes(graph, batch);
+  const BoundGraph bound(graph);
+  const std::vector<Shape> shapes = bound.shapes(batch);
   const Texts texts = add_value ? values_of(graph, context, batch) : Texts();
   List nodes_in, nodes_out;
   for (const NodeId id : graph.order()) {
@@ -78,7 +79,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
     if (add_value && text != texts.end()) result.set("value", Symbol{text->second});
     node.meta.set("common", Dict{{"mase_type", mase_type(graph, node)},
                                  {"mase_op", mase_op(graph, node)},
-                                 {"args", arguments_of(graph, node, shapes, texts, add_value)},
+                                 {"args", arguments_of(bound, node, shapes, texts, add_value)},
                                  {"results", Dict{{"data_out_0", std::move(result)}}}});
     update_operand_metadata(graph, node);
     if (node.kind == NodeKind::placeholder) nodes_in.push_back(node.name);

@@ -30,7 +30,7 @@ bool is_static(const NumberType& type) {
 int64_t off_grid(const Quantizer& quantizer, const Tensor& values, const Tensor& rounded) {
   Tensor again = rounded;
   const Tensor& coded = quantizer.type && is_static(*quantizer.type) ? rounded : values;
-  if (quantizer.encode && quantizer.decode)
+  if (quantizer.code_bits > 0)
     quantizer.decode(quantizer.encode(coded.data<float>(), coded.shape()),
                      again.mutable_data<float>(), rounded.shape());
   else

@@ -23,7 +23,7 @@ std::string obstacle(const Graph& graph, const Node& node) {
   if (!module.quantization.active()) return "it has no number format";
   const ProductInfo& product = *op_of(graph, node)->product;
   if (const Quantizer* quantizer = module.quantization.find(product.weight);
-      quantizer && !quantizer->learned && !quantizer->quantize_drawn &&
+      quantizer && !quantizer->learned && !quantizer->stochastic &&
       quantize(*quantizer, *module.find(product.weight)).same_bits(*module.find(product.weight)))
     return "its weight is rounded for good, so what it was is not known: correct first";
   if (!module.find(product.bias) && module.attributes["bias"] != Value(false))

@@ -102,9 +102,7 @@ PassResult run(Graph& graph, const Value& args, PassContext& context) {
     turn.apply(tried);
     for (const NodeId id : turn.layers) refit(*tried.module_of(tried.node(id)));
     const auto error = [&](const Graph& of) {
-      return judged
-                 ? format_error(reference, of, reference.outputs(), rows.heldout, context.threads)
-                 : 0.0;
+      return judged ? output_format_error(reference, of, rows.heldout, context.threads) : 0.0;
     };
     const double before = error(changed), wide = outliers(changed, turn.layers);
     double after = error(tried), narrow = outliers(tried, turn.layers);

@@ -50,8 +50,9 @@ void set_feature_formats(Module& module, const std::vector<Fixed>& formats) {
   config.set("data_in_is_signed", std::move(signs));
   config.set("data_in_granularity", "row");
   Problems problems;
-  module.quantization =
-      parse_quantization(config, {.names = find_op(module.op).operands}, module.op, problems);
+  OperandRules rules = operand_rules(find_op(module.op));
+  rules.required.clear();
+  module.quantization = parse_quantization(config, rules, module.op, problems);
   problems.throw_if_any();
 }
 

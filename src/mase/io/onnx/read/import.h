@@ -16,8 +16,8 @@ struct Imported {
   Graph graph;
   std::vector<std::string> notes = {};  // what became of the model that its reader should know
   Properties properties = {};           // what a file of ours says beside the graph
-  std::string about = {};               // and its notes_property
   std::vector<Element> elements = {};   // of the outputs, as the nodes give them
+  std::string about = {};               // the notes_property of a file of ours
 };
 
 // Every node that cannot be converted is a line of the Error: operator, domain, version, place.

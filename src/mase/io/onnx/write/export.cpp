@@ -10,7 +10,7 @@
 #include "mase/io/onnx/write/own_graph.h"
 #include "mase/io/onnx/write/writer.h"
 #include "mase/ir/layer_text.h"
-#include "mase/ir/value_type.h"
+#include "mase/ir/typed_graph.h"
 
 namespace mase::onnx {
 namespace {
@@ -63,9 +63,10 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
     throw Error("--opset", fmt::format("operator set {} is not written", options.operator_set),
                 fmt::format("give {} to {}", oldest_written, newest_written));
   Export exported{graph, options};
-  exported.shapes = infer_shapes(graph, 2);
-  exported.further = infer_shapes(graph, 3);
-  exported.elements = infer_elements(graph);
+  const BoundGraph bound(graph);
+  exported.shapes = bound.shapes(2);
+  exported.further = bound.shapes(3);
+  exported.elements = bound.elements();
   Model& model = exported.model;
   model.ir_version = ir_version;
   model.producer = own_producer;
@@ -93,8 +94,8 @@ Model export_graph(const Graph& graph, const ExportOptions& options) {
                                                  element_for(exported.elements[from])));
       }
     } else {
-      if (!has_value(graph, node)) continue;  // what takes a part of it writes it
-      BoundCall call = bind_value(graph, node);
+      if (!bound.has_value(id)) continue;  // what takes a part of it writes it
+      BoundCall call = bound.call(id);
       const OnnxWriter* writer = Registry<OnnxWriter>::instance().find(call.op->name);
       if (!writer)
         throw Error(node.name,
