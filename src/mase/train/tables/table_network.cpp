@@ -77,6 +77,7 @@ TableNetwork::TableNetwork(const Graph& graph, uint64_t seed) : like_(graph) {
     layers_.push_back(std::move(layer));
   }
   if (layers_.empty()) throw Error(graph.name, "has no layer of tables");
+  derive();
 }
 
 void TableNetwork::derive() {
