@@ -98,7 +98,7 @@ TEST(same_graph, a_fault_is_never_the_same) {
   for (const bool wide : {false, true}) {
     const IntegerGraph plain = few_bits(3, wide);
     const std::string right = to_text(make_design(plain, {}).graph);
-    for (int fault = 0; fault < 60; ++fault) {
+    for (int fault = 0; fault < 300; ++fault) {
       // A digit somewhere behind a '=' is another one.
       std::string text = right;
       const std::vector<size_t> places = [&] {

@@ -328,7 +328,7 @@ TEST(Described, MistakesInAClassOfSeveralLayers) {
   };
   EXPECT_EQ(fault("d_model = 4\nnhead = 2\n"), "");
   EXPECT_NE(fault("nhead = 2\n").find("d_model"), std::string::npos);
-  EXPECT_NE(fault("d_model = 4\nnhead = 2\nheads = 2\n").find("net.toml:6"), std::string::npos);
+  EXPECT_NE(fault("d_model = 4\nnhead = 2\nheads = 2\n").find("net.toml:7"), std::string::npos);
   EXPECT_NE(fault("d_model = 5\nnhead = 5\n").find("net.toml:2"), std::string::npos);
   EXPECT_NE(fault("d_model = 4\nnhead = 2\nbatch_first = false\n").find("samples come first"),
             std::string::npos);

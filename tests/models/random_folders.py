@@ -204,6 +204,8 @@ def outputs_of(model, **inputs):
         given = model(**inputs)
     names = ["logits", "prediction_logits", "seq_relationship_logits", "start_logits", "end_logits", "last_hidden_state", "pooler_output"]
     found = [given[name] for name in names if name in given and given[name] is not None]
+    if "prediction_logits" in given:  # ours has the head for words, and says that it leaves the other out
+        found = [given["prediction_logits"]]
     if "start_logits" in given:
         found = [torch.stack([given["start_logits"], given["end_logits"]], -1)]
     return [x.float().numpy() for x in found]

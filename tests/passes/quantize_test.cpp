@@ -245,10 +245,11 @@ TEST(Verify, CatchesAFormatThatMissesItsGrid) {
   run_pass(graph, "quantize", Dict{{"by", "type"}, {"linear", integer_config()}}, context);
   Quantization& quantization = graph.modules().at("seq_blocks.2").quantization;
   Quantizer broken = *quantization.operands.at("weight");
-  const auto right = broken.quantize;
-  broken.quantize = [right](const float* in, float* out, const Shape& shape) {
-    right(in, out, shape);
+  broken.sweep = [right = *quantization.operands.at("weight")](const float* in, float* out,
+                                                               const Shape& shape) {
+    right.quantize(in, out, shape);
     out[0] += 0.01f;
+    return true;
   };
   quantization.operands["weight"] = std::make_shared<const Quantizer>(broken);
   EXPECT_THROW(run_pass(graph, "verify_quantization", Value(), context), Error);

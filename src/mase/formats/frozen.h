@@ -24,8 +24,11 @@ class FrozenGrid {
   // The numbers on both sides of it; twice the same one beyond the ends and on the grid.
   std::pair<double, double> neighbours(int64_t element, double value) const;
 
-  // Of values that share a scale; where no scale comes from the tensor there is one group.
-  int64_t groups() const { return static_cast<int64_t>(std::max(steps_.size(), scales_.size())); }
+  // Of values that share a scale; one where no scale comes from the tensor, or every place has
+  // numbers of its own.
+  int64_t groups() const {
+    return static_cast<int64_t>(std::max({steps_.size(), scales_.size(), size_t{1}}));
+  }
   int32_t group_of(int64_t element) const {
     return group_of_.empty() ? 0 : group_of_[static_cast<size_t>(element)];
   }

@@ -51,7 +51,7 @@ void put_code(std::byte* codes, int bits, int64_t i, int code) {
   }
 }
 
-void widen(const PackedType& type, const std::byte* blocks, int64_t count, float* out) {
+void widen_groups(const PackedType& type, const std::byte* blocks, int64_t count, float* out) {
   const PackedGroups groups = groups_of(type);
   for (int64_t b = 0; b < count; ++b, blocks += type.bytes, out += type.values) {
     const std::byte* codes = blocks + groups.step_bytes + (groups.offsets ? 4 : 0);
@@ -106,7 +106,7 @@ PackedTypePtr packed_groups_type(const std::string& name, const PackedGroups& gr
   type.bits = groups.bits;
   type.offsets = groups.offsets;
   type.levels = groups.levels;
-  type.widen = widen;
+  type.widen = widen_groups;
   return std::make_shared<const PackedType>(std::move(type));
 }
 

@@ -63,7 +63,7 @@ double starting_step(const ScaledSpec& spec, const float* in, std::span<const Ru
   return total > 0 ? 2 * total / static_cast<double>(count) / std::sqrt(spec.high) : spec.step;
 }
 
-void widen(const float* in, size_t count, float& lowest, float& largest) {
+void take_in(const float* in, size_t count, float& lowest, float& largest) {
   for (size_t i = 0; i < count; ++i) {
     if (!std::isfinite(in[i])) continue;
     lowest = std::min(lowest, in[i]);
@@ -237,7 +237,7 @@ Rounder Scaled::rounder(const Granularity& granularity) const {
       rounder.group_limits = [type = *this](int64_t group) { return given_limits(type, group); };
   } else {
     rounder.fit = fit_of<range_kernel>(*this);
-    rounder.plain_fit = fit_of<widen>(*this);
+    rounder.plain_fit = fit_of<take_in>(*this);
   }
   if (arithmetic == Arithmetic::exact)
     set_exact(rounder, *this);

@@ -28,7 +28,11 @@ void build_llama(HfNetwork& net, const LlamaVariant& variant) {
     net.refuse(
         fmt::format("the rope's type turns earlier keys again behind {} tokens", rope.length),
         "generate no more than these");
-  if (rope.length > 0 && net.has_positions() && !net.decodes() && net.tokens() > rope.length)
+  // Positions that are given may lie behind the length, however short the text is.
+  const bool beyond =
+      net.tokens() > rope.length ||
+      (net.input("position_ids") && net.whole_or("max_position_embeddings", 2048) > rope.length);
+  if (rope.length > 0 && net.has_positions() && !net.decodes() && beyond)
     net.refuse(
         fmt::format("how the rope's type turns depends on the positions of texts longer than "
                     "{} tokens",

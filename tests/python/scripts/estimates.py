@@ -14,4 +14,4 @@ with warnings.catch_warnings():
     assert mase.emit(graph, "design", prove=False).estimate.luts == cost.luts
     folded = mase.load("jsc-toy").quantize(linear=mase.formats.integer(6, 4)).estimate()
     assert any("batch norms were folded" in note for note in folded.notes)
-    assert "count" in mase.load("lfc").quantize(linear=mase.formats.integer(2, 1)).estimate().method
+    assert "count" in mase.load("lfc").quantize(linear=mase.formats.integer(8, 6)).estimate().method

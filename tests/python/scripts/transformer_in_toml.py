@@ -38,5 +38,5 @@ class Net(torch.nn.Module):
 net = Net().eval()
 torch.save(net.state_dict(), "net.pt")
 x = torch.randn(4, 7, 16)
-ours = mase.load("net.pt", model="net.toml")(x.numpy())
+ours = mase.load("net.toml", "net.pt")(x.numpy())
 assert np.allclose(np.asarray(ours), net(x).detach().numpy(), atol=1e-5)

@@ -26,7 +26,8 @@ double error_with(const IntegerGraph& graph) {
   double error = 0.15;
   for (const IntegerNode& node : graph.nodes) {
     if (node.op->name == "select") error = std::max(error, 0.20);
-    if (node.op->name == "table") error = std::max(error, 0.25);
+    // Layers of tables were estimated 35 per cent low, neurons as tables 23.
+    if (node.op->name == "table") error = std::max(error, 0.35);
   }
   return error;
 }

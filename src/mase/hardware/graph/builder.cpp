@@ -216,7 +216,7 @@ IntegerGraph without_dead_nodes(const IntegerGraph& graph, std::vector<IntegerId
   for (const IntegerId id : graph.outputs)
     result.outputs.push_back(renamed[static_cast<size_t>(id)]);
   for (IntegerGraph::LinearLayer layer : graph.linear) {
-    for (std::vector<IntegerId>* ids : {&layer.inputs, &layer.outputs})
+    for (std::vector<IntegerId>* ids : {&layer.inputs, &layer.others, &layer.outputs})
       for (IntegerId& id : *ids) id = id < 0 ? -1 : renamed[static_cast<size_t>(id)];
     result.linear.push_back(std::move(layer));
   }

@@ -235,6 +235,8 @@ class StageExplorer {
         next.taken = (next.taken + 1) % due_.in();
       }
       next.pending -= given;
+      // Some rows may wait inside; not without end.
+      if (next.pending > 4 * due_.due.back() + 16) refuse(s, "owes more results than it can hold");
       next_[s][choice] = visit(next);
       moved_[s][choice] = static_cast<char>(taken + 2 * given);
       if (step.valid && !given) held_.emplace_back(s, next_[s][choice]);

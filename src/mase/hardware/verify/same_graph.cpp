@@ -127,6 +127,10 @@ class Atoms {
     if (name == "relu") return limited(in[0], {0, endless});
     if (name == "clamp") return limited(in[0], {node.numbers[0], node.numbers[1]});
     if (name == "floor") return floored(in[0], node.numbers[0]);
+    if (starts_with(name, "round_"))
+      return within_limits(in[0], [&](const Form& form) {
+        return function({form}, evaluation(node), name, node.numbers);
+      });
     return function(in, evaluation(node), name, node.numbers);
   }
 
@@ -478,9 +482,13 @@ class Atoms {
     if (limits.low <= own.low && own.high <= limits.high) return in;
     if (own.high <= limits.low) return constant_form(limits.low);
     if (own.low >= limits.high) return constant_form(limits.high);
-    if (const std::optional<Form> table = tabulate(
-            {in}, [&](const int64_t* v) { return std::clamp(v[0], limits.low, limits.high); }))
-      return *table;
+    // Of what is limited already: limits of limits, below.
+    const bool again =
+        in.terms.size() == 1 && atoms_[static_cast<size_t>(in.terms[0].first)].limited.has_value();
+    if (!again)
+      if (const std::optional<Form> table = tabulate(
+              {in}, [&](const int64_t* v) { return std::clamp(v[0], limits.low, limits.high); }))
+        return *table;
     if (limits.low <= own.low) limits.low = -endless;
     if (limits.high >= own.high) limits.high = endless;
     const Primitive part = primitive_of(in);
@@ -506,8 +514,8 @@ class Atoms {
       if (const Atom& below = atoms_[static_cast<size_t>(rest.terms[0].first)]; below.limited) {
         const Interval both{std::clamp(below.limits.low, inner.low, inner.high),
                             std::clamp(below.limits.high, inner.low, inner.high)};
-        const Form again = *below.limited;
-        return scaled(limited(again, both), factor, part.constant);
+        const Form inner_form = *below.limited;
+        return scaled(limited(inner_form, both), factor, part.constant);
       }
     const Form atom = symbol("limit", {inner.low, inner.high}, {rest}, [&] {
       const Interval range = interval(rest);
@@ -537,28 +545,43 @@ class Atoms {
     for (const auto& [atom, factor] : inside.terms) common = std::gcd(common, factor);
     for (auto& [atom, factor] : inside.terms) factor /= common;
     inside.constant /= common;
-    const int64_t rest = unit / common;
     const int64_t left =
         drop - static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(common))) + 1;
-    return combined({outside, floored_rest(inside, left, rest)}, {1, 1}, 0);
+    return combined({outside, floored_rest(inside, left)}, {1, 1}, 0);
   }
 
-  Form floored_rest(const Form& in, int64_t drop, int64_t unit) {
-    if (const std::optional<Form> table =
-            tabulate({in}, [drop](const int64_t* v) { return v[0] >> drop; }))
-      return *table;
-    // floor(max(a, 0) + c) is max(floor(a + c), 0) where c is below the unit.
-    if (in.terms.size() == 1 && in.terms[0].second == 1 && in.constant < unit) {
-      const Atom& below = atoms_[static_cast<size_t>(in.terms[0].first)];
-      if (below.limited && below.limits == Interval{0, endless}) {
-        const Form again = scaled(*below.limited, 1, in.constant);
-        return limited(floored(again, drop), {0, endless});
-      }
-    }
-    return symbol("floor", {drop}, {in}, [&] {
-      const Interval range = interval(in);
-      return Interval{range.low >> drop, range.high >> drop};
+  Form floored_rest(const Form& in, int64_t drop) {
+    return within_limits(in, [&](const Form& form) {
+      if (form != in) return floored(form, drop);
+      if (const std::optional<Form> table =
+              tabulate({form}, [drop](const int64_t* v) { return v[0] >> drop; }))
+        return *table;
+      return symbol("floor", {drop}, {form}, [&] {
+        const Interval range = interval(form);
+        return Interval{range.low >> drop, range.high >> drop};
+      });
     });
+  }
+
+  // A function that never falls, of a limited number: limits of the function of that number.
+  template <class Rounding>
+  Form within_limits(const Form& in, const Rounding& rounded) {
+    if (in.terms.size() != 1) return rounded(in);
+    const auto [atom, factor] = in.terms[0];
+    const Atom& below = atoms_[static_cast<size_t>(atom)];
+    if (!below.limited) return rounded(in);
+    const Form again = scaled(*below.limited, factor, in.constant);
+    const Interval range = interval(again);
+    const auto end = [&](int64_t limit, bool high) {
+      if (limit == endless || limit == -endless) return high ? range.high : range.low;
+      return exact_sum(exact_product(limit, factor), in.constant);
+    };
+    const bool falls = factor < 0;
+    const int64_t low = end(falls ? below.limits.high : below.limits.low, false),
+                  high = end(falls ? below.limits.low : below.limits.high, true);
+    const auto value = [&](int64_t number) { return rounded(constant_form(number)).constant; };
+    const Interval limits{value(low), value(high)};
+    return limited(rounded(again), limits);
   }
 
   std::vector<Atom> atoms_;

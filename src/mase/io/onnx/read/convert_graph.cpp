@@ -111,8 +111,9 @@ class GraphConverter {
     } catch (const Error& error) {
       throw Error(place_, printable(error.what()));
     }
-    return {.imported = Imported{
-                std::move(model_.graph), std::move(model_.notes), {}, std::move(output_elements_)}};
+    return {.imported = Imported{.graph = std::move(model_.graph),
+                                 .notes = std::move(model_.notes),
+                                 .elements = std::move(output_elements_)}};
   }
 
  private:

@@ -163,7 +163,6 @@ Operand spread(NodeContext& context, const Operand& numbers, const Sizes& shape,
   const bool one = element_count(numbers.shape) == 1;
   if (one && numbers.rank() == 0) return numbers;
   if (one && numbers.is_constant()) return context.reshape(numbers, {});
-  if (one && inputs.block == 0) return context.reshape(numbers, Sizes(shape.size(), 1));
   if (inputs.block == 0 && numbers.rank() == 1) {
     Sizes ones(shape.size(), 1);
     ones[static_cast<size_t>(axis_of(context, inputs, shape))] = numbers.shape[0];
