@@ -66,12 +66,12 @@ LearnTablesResult tables(const std::string& folder = "", bool resume = false,
   const auto one = setting(network, folder, resume, killed, times);
   return learn_tables(one->experiment,
                       {.teachers = 4,
-                       .teacher_epochs = 4,
-                       .start_epochs = 10,
+                       .teacher_epochs = 20,
+                       .start_epochs = 100,
                        .step = 0.15,
-                       .step_epochs = 3,
+                       .step_epochs = 20,
                        .points = 4,
-                       .point_epochs = 3,
+                       .point_epochs = 20,
                        .luts = 100},
                       one->observer, one->run ? &*one->run : nullptr, resume);
 }
