@@ -50,7 +50,7 @@ def bandwidth(threads):
 
 def ours(options, threads, ids):
     done = subprocess.run([options.ch, "generate", "--load", options.file, "--input", ids, "--ids", "--ignore-end",
-                           "--tokens", str(options.tokens), "--threads", str(threads), "--stats"],
+                           "--tokens", str(options.tokens), "--threads", str(threads), "--speed"],
                           capture_output=True, text=True, check=True)
     prompt = float(re.search(r"prompt .*?, ([0-9.]+) tokens/s", done.stderr).group(1))
     text, read = map(float, re.search(r"text .*?, ([0-9.]+) tokens/s, ([0-9.]+) GB/s", done.stderr).groups())

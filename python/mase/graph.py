@@ -322,7 +322,9 @@ class Graph:
         chosen = [key] if key in records else sorted(ops)
         operands: List[str] = []
         for op in chosen:
-            operands += [o for o in records.get(op, {}).get("operands", []) if o not in operands and o != "data_out"]
+            record = records.get(op, {})
+            named_only = ["data_out", *record.get("inner_operands", [])]
+            operands += [o for o in record.get("operands", []) if o not in operands + named_only]
         return rule.layer_config(operands)
 
     def prune(self, sparsity: float, **options: Any) -> "Graph":

@@ -54,7 +54,7 @@ def perplexity(network: Any, text: Union[str, Sequence[int], None] = None, *, fi
             raise _native.Error("perplexity: a network in memory is not measured layer by layer; name its folder")
         is_text = isinstance(text, str) or (text is None and not path_text(file).lower().endswith(".npy"))
         tokenizer = tokenizer or (Tokenizer(network) if is_text else None)
-    graph = None if layer_by_layer else _network(network)
+    graph: Any = None if layer_by_layer else _network(network)
     if file is not None:
         if path_text(file).lower().endswith(".npy"):
             ids = _native.text_tokens("", path_text(file))
@@ -63,9 +63,9 @@ def perplexity(network: Any, text: Union[str, Sequence[int], None] = None, *, fi
                 ids = _ids(graph, lines.read(), tokenizer, False)
     else:
         ids = _ids(graph, text, tokenizer, False)
-    if layer_by_layer:
-        return Perplexity(_native.layered_perplexity(path_text(network), ids, int(length), int(threads)))
-    return Perplexity(_native.perplexity(graph._native, ids, int(length), int(threads)))
+    found: Any = (_native.layered_perplexity(path_text(network), ids, int(length), int(threads)) if layer_by_layer
+                  else _native.perplexity(graph._native, ids, int(length), int(threads)))
+    return Perplexity(found)
 
 
 def generate(network: Any, prompt: Union[str, Sequence[int]], *, tokens: int = 64, temperature: float = 0.0,

@@ -84,6 +84,14 @@ def watch_formats(function: Callable[[str, Dict[str, Any]], Dict[str, Any]]) -> 
 _ATTRIBUTES = {"data_in": "x_quantizer", "weight": "w_quantizer", "bias": "b_quantizer", "data_out": "out_quantizer"}
 
 
+def _outer_quantizers(op: str, config: Dict[str, Any], name: str) -> Dict[str, Any]:
+    made = _native.layer_quantizers(op, config, name)
+    for operand in op_records()[op]["inner_operands"]:
+        if operand in made:
+            raise Error(f"{name}: torch computes '{operand}' within the operation, where nothing rounds it; leave its format to the library's own graphs")
+    return made
+
+
 class QuantizedLayer:
     """What all quantised layers have: config, bypass, pruning_masks and one quantizer per operand, by the operand's
     name (`quantizers`) and, for the four that most layers have, by MASE's."""
@@ -125,7 +133,7 @@ class QuantizedLayer:
             own["config"] = config = watch(self.format, config)
         flat = dict(config, name=self.format)
         flat.pop("bypass", None)
-        made = _native.layer_quantizers(self.mase_op, flat, type(self).__name__)
+        made = _outer_quantizers(self.mase_op, flat, type(self).__name__)
         for operand, quantizer in made.items():
             format = own["quantizers"][operand] = Format("", _native_quantizer=quantizer)
             if operand in _ATTRIBUTES:
@@ -343,7 +351,7 @@ class QuantizedFunction:
         self.function, self.op, self.format, self.config = function, op, format, dict(config)
         self.__name__, self.__qualname__, self.__module__ = name, name + _CODE + code, FUNCTIONS
         flat = {key: value for key, value in config.items() if key != "bypass"}
-        made = {} if config.get("bypass") else _native.layer_quantizers(op, dict(flat, name=format), name)
+        made = {} if config.get("bypass") else _outer_quantizers(op, dict(flat, name=format), name)
         self.quantizers = {operand: Format("", _native_quantizer=q) for operand, q in made.items()}
         self._weight_second = "weight" in op_records()[op]["operands"]
         cls._made[self.__qualname__] = self

@@ -35,6 +35,7 @@ Value op_value(const OpRecord& op) {
               {"function", op.function},
               {"mase_type", op.mase_type},
               {"operands", Value::of(operand_rules(op).prefixes())},
+              {"inner_operands", Value::of(op.inner_operands)},
               {"unsigned_operands", Value::of(op.unsigned_operands)},
               {"product", op.product.has_value()},
               {"attributes", schema_value(op.attributes)}};

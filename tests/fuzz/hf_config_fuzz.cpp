@@ -11,7 +11,7 @@ size_t fuzz_one(const uint8_t* data, size_t size) {
     const mase::Graph graph = mase::make_hf_network(config, none, {}, "fuzz");
     size_t nodes = graph.order().size();
     try {
-      nodes += mase::resized_hf_network(graph, {.shapes = {{3}}, .cached = 5}).order().size();
+      nodes += mase::resized_hf_network(graph, {.shapes = {{1}}, .cached = 5}).order().size();
     } catch (const mase::Error&) {
       ++nodes;  // none that goes on with texts
     }

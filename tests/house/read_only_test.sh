@@ -6,8 +6,9 @@ set -euo pipefail
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 tree="$scratch/it's a \"quoted\" tree"
-mkdir -p "$tree/src" "$tree/cmake" "$tree/build/release/bin"
+mkdir -p "$tree/src" "$tree/cmake" "$tree/scripts" "$tree/build/release/bin"
 cp "$MASE_SOURCE/ch" "$tree/"
+cp "$MASE_SOURCE/scripts/instruction_set.sh" "$tree/scripts/"
 touch "$tree"/{CMakeLists.txt,CMakePresets.json} "$tree/build/release/.ch-built"
 printf '#!/bin/bash\necho "ran $*"\n' >"$tree/build/release/bin/ch"
 chmod +x "$tree/build/release/bin/ch"

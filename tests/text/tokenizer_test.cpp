@@ -196,9 +196,9 @@ TEST(Tokenizer, RefusesWhatItCannotMean) {
                 {"invert", false}};
   };
   EXPECT_THAT(refused([](Value& file) {
-                file["normalizer"] = Dict{{"type", "Nmt"}};
+                file["normalizer"] = Dict{{"type", "Unheard"}};
               }),
-              testing::HasSubstr("the normaliser 'Nmt' is not known"));
+              testing::HasSubstr("the normaliser 'Unheard' is not known"));
   EXPECT_THAT(refused([](Value& file) { file["model"]["dropout"] = 0.1; }),
               testing::HasSubstr("at random"));
   EXPECT_THAT(refused([](Value& file) { file["colour"] = "red"; }),

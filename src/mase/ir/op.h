@@ -136,6 +136,8 @@ struct OpRecord {
   // is `weight` if listed (matmul), else data_in too (add).
   std::vector<std::string> operands = {};
   std::vector<std::string> required_operands = {};
+  // Those within the op: they are rounded where they are named, not by a format for all operands.
+  std::vector<std::string> inner_operands = {};
   std::vector<std::string> unsigned_operands = {};  // MASE: relu's data_in takes the unsigned range
   // A layer of several products: `weight` stands for these parameters, each rounded by itself.
   std::map<std::string, std::vector<std::string>> operand_parts = {};

@@ -170,6 +170,7 @@ const Register<OpRecord> registered{{
     }},
     .operands = {"data_in", "weight", "bias", "statistics", "data_out"},
     .required_operands = {"data_in"},
+    .inner_operands = {"statistics"},
     .params = params,
     .infer = infer,
     .eval = eval,

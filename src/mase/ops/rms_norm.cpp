@@ -124,6 +124,7 @@ const Register<OpRecord> registered{{
                     boolean_field("elementwise_affine", "learn a scale", true)}},
     .operands = {"data_in", "weight", "statistics", "data_out"},
     .required_operands = {"data_in"},
+    .inner_operands = {"statistics"},
     .params =
         [](const Value& attributes) {
           std::vector<ParamSpec> specs;

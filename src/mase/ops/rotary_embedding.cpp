@@ -128,6 +128,7 @@ const Register<OpRecord> registered{{
     .max_inputs = 2,
     .index_inputs = {1},
     .operands = {"data_in", "table", "data_out"},
+    .inner_operands = {"table"},
     .element = ElementRule::real,
     .infer = infer,
     .eval = [](const OpCall& call) { return turned(call, *call.inputs[0], 1); },

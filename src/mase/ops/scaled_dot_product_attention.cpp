@@ -426,6 +426,7 @@ const Register<OpRecord> registered{{
     .real_inputs = {3},  // PyTorch takes a mask of bools as what may be seen
     .operands = {"data_in", "query", "key", "value", "scores", "exponentials", "shares",
                  "data_out"},
+    .inner_operands = {"exponentials"},
     .infer = infer,
     .eval = eval,
     .grad = grad,

@@ -77,6 +77,7 @@ OpRecord softmax_record(OpRecord record, bool logarithm) {
   record.attributes = {{integer_field("dim", "the dimension; PyTorch's own choice if not given")}};
   record.operands = {"data_in", "data_out"};
   if (!logarithm) record.operands.insert(record.operands.begin() + 1, "exponentials");
+  if (!logarithm) record.inner_operands = {"exponentials"};
   record.required_operands = {"data_in"};
   record.element = ElementRule::real;
   record.infer = [](const Value& attributes, const std::vector<Shape>& inputs) {

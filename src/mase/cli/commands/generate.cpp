@@ -32,7 +32,7 @@ size_t whole_characters(const std::string& text) {
 }
 
 // To where the text does not go.
-void tell_stats(const Graph& graph, const GenerateSpec& spec, size_t tokens,
+void tell_speed(const Graph& graph, const GenerateSpec& spec, size_t tokens,
                 const GenerateTimes& times) {
   const auto prompt = static_cast<double>(spec.prompt.size()), made = static_cast<double>(tokens);
   const WeightBytes weights = weight_bytes(graph);
@@ -109,7 +109,7 @@ int run(const Arguments& arguments) {
       },
       nullptr, &times);
   std::fputs("\n", stdout);
-  if (settings["stats"].as_bool()) tell_stats(graph, wanted, all.size(), times);
+  if (settings["speed"].as_bool()) tell_speed(graph, wanted, all.size(), times);
   return 0;
 }
 
@@ -157,7 +157,7 @@ std::vector<Field> own_options() {
        .default_value = false,
        .help = "go on behind the token that ends a text",
        .group = group},
-      {.name = "stats",
+      {.name = "speed",
        .type = FieldType::boolean,
        .default_value = false,
        .help =

@@ -27,7 +27,7 @@ constexpr int kWide = 2, kDotRows = 3;
 constexpr int kTall = 6;
 
 // Loaded once, although several multiply-adds use it: GCC would read it from memory in each.
-HWY_INLINE V Kept(V v) {
+HWY_INLINE V Held(V v) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
   asm("" : "+x"(v.raw));
 #endif
@@ -69,7 +69,7 @@ HWY_NOINLINE void Tile(const ShiftedShape& s, const float* w, const float* bias,
     const float* row = x + s.offsets[k];
     V value[kVectors];
     for (int v = 0; v < kVectors; ++v)
-      value[v] = Kept(kMasked ? MaskedRead(mask, d, row) : hn::LoadU(d, row + position[v]));
+      value[v] = Held(kMasked ? MaskedRead(mask, d, row) : hn::LoadU(d, row + position[v]));
     for (int r = 0; r < kRows; ++r) {
       const V weight = hn::Set(d, weights[r][at]);
       for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(weight, value[v], sum[r][v]);
@@ -170,9 +170,9 @@ HWY_NOINLINE void Dots(const ShiftedShape& s, const float* HWY_RESTRICT g, const
       const int64_t shift = piece * s.x_step;
       for (int64_t b = 0; b < whole; b += lanes) {
         V up[kRows];
-        for (int r = 0; r < kRows; ++r) up[r] = Kept(hn::LoadU(d, ups + r * s.y_stride + b));
+        for (int r = 0; r < kRows; ++r) up[r] = Held(hn::LoadU(d, ups + r * s.y_stride + b));
         for (int c = 0; c < 4; ++c) {
-          const V value = Kept(hn::LoadU(d, in[c] + shift + b));
+          const V value = Held(hn::LoadU(d, in[c] + shift + b));
           for (int r = 0; r < kRows; ++r) sum[r][c] = hn::MulAdd(up[r], value, sum[r][c]);
         }
       }
@@ -201,8 +201,8 @@ void DotBand(const ShiftedShape& s, const float* g, const float* x, float* dw, i
     const int64_t height = (end - o + left - 1) / left;
     const float* rows = g + o * s.y_stride;
     float* to = dw + o * s.out_step;
-    WithHeight<kDotRows>(
-        height, [&]<int kRows>() HWY_ATTR { Dots<kRows>(s, rows, x, to, accumulate); });
+    WithHeight<kDotRows>(height,
+                         [&]<int kRows>() HWY_ATTR { Dots<kRows>(s, rows, x, to, accumulate); });
     o += height;
   }
 }
