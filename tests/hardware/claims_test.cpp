@@ -226,10 +226,14 @@ TEST(claims, a_manifest_says_what_was_done) {
     return read_json(folder + "/manifest.json");
   };
   const Value stream = manifest({.style = "stream", .style_options = Dict{{"cycles", 16}}}, true);
-  // The modules that are graphs, and no more than these.
-  EXPECT_THAT(stream["proved"].as_string(), HasSubstr("modules of sums and functions"));
+  // The modules that are graphs and how stages wait for one another, and no more than these.
+  EXPECT_THAT(stream["proved"].as_string(), HasSubstr("of 3 modules of sums and functions"));
   EXPECT_THAT(stream["proved"].as_string(),
-              HasSubstr("what passes between them is compared by simulation"));
+              HasSubstr("no queue overflows and no row ever stops, whoever stalls: 3 stages and 3 "
+                        "queues in all "));
+  EXPECT_THAT(stream["proved"].as_string(),
+              testing::EndsWith("what multiplies by weights from a memory and what lines keep is "
+                                "compared by simulation (ch simulate)"));
   EXPECT_THAT(stream["compared"]["integers"].as_string(), HasSubstr("lowered = emitted"));
   const Value unrolled = manifest({}, false);
   EXPECT_THAT(unrolled["compared"]["integers"].as_string(), HasSubstr("1050 in all"));

@@ -151,7 +151,8 @@ void cost_vector(const StreamStage& stage, StagePlan& plan, Multipliers multipli
 }
 
 // Depths with which no stage ever waits for a buffer longer than the rows allow: what waits when
-// none is limited, then as little as keeps the interval.
+// none is limited, and one more (a full buffer takes nothing even while it gives), then as little
+// as keeps the interval.
 void find_buffers(const StreamNetwork& network, StreamPlan& plan, int64_t wanted) {
   const StreamTiming free = run_timing(network, plan.stages, wanted, true);
   std::vector<std::pair<int64_t*, int64_t>> buffers;
@@ -161,7 +162,7 @@ void find_buffers(const StreamNetwork& network, StreamPlan& plan, int64_t wanted
       if (network.stages[k].sources[i].stage < 0 && !network.whole_inputs) continue;
       buffers.emplace_back(&plan.stages[k].buffers[i], free.most[k][i]);
     }
-  for (const auto& [depth, most] : buffers) *depth = std::max<int64_t>(2, most);
+  for (const auto& [depth, most] : buffers) *depth = std::max<int64_t>(2, most + 1);
   const auto keeps_up = [&] {
     return run_timing(network, plan.stages, 0, false).interval <= wanted;
   };
@@ -190,7 +191,8 @@ int64_t default_cycles(const StreamNetwork& network) {
 
 StreamPlan plan_stream(const StreamNetwork& network, int64_t cycles, Multipliers multipliers) {
   const std::vector<StreamStage>& stages = network.stages;
-  if (cycles == 0) cycles = default_cycles(network);
+  const bool asked = cycles != 0;
+  if (!asked) cycles = default_cycles(network);
   bool planes = false;
   for (const StreamStage& stage : stages) {
     if (!stage.windows) continue;
@@ -248,6 +250,12 @@ StreamPlan plan_stream(const StreamNetwork& network, int64_t cycles, Multipliers
     find_buffers(network, plan, plan.interval);
     const StreamTiming timing = run_timing(network, plan.stages, 0, false);
     MASE_CHECK(!timing.stuck, "a stream that comes to no end");
+    if (asked && timing.interval > cycles)
+      throw Error("--cycles",
+                  fmt::format("no row every {} cycles: its stages wait for one another, and a row "
+                              "comes every {}",
+                              cycles, timing.interval),
+                  "give more cycles");
     plan.interval = timing.interval;
     plan.latency = timing.latency;
   }

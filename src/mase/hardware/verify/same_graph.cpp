@@ -31,6 +31,7 @@ using Codes = std::vector<int64_t>;
 constexpr int64_t most_tuples = 1 << 16;  // values of several atoms
 constexpr int64_t most_values = 1 << 13;  // of one sum
 constexpr int64_t endless = int64_t{1} << 62;
+constexpr int64_t most_drop = 40;  // bits of floors of floors
 
 struct Form {
   std::vector<std::pair<int, int64_t>> terms;  // by rising atom, no zero factors
@@ -82,6 +83,12 @@ Primitive primitive_of(const Form& form) {
   return result;
 }
 
+// The whole part of form / 2^drop.
+struct Floor {
+  Form form;
+  int64_t drop = 0;
+};
+
 struct Atom {
   Interval range;
   Codes image = {};                  // its values where not all of the interval occur, rising
@@ -89,6 +96,7 @@ struct Atom {
   Codes table = {};                  // for all values of these, the first one's next to each other
   std::optional<Form> limited = {};  // it is this sum within `limits`
   Interval limits = {};
+  std::optional<Floor> floor = {};  // of earlier atoms
 
   int64_t count() const {
     return image.empty() ? range.high - range.low + 1 : static_cast<int64_t>(image.size());
@@ -135,7 +143,7 @@ class Atoms {
   }
 
  private:
-  Interval interval(const Form& form) const {
+  Interval plain_interval(const Form& form) const {
     Interval total{form.constant, form.constant};
     for (const auto& [atom, factor] : form.terms) {
       const Interval& range = atoms_[static_cast<size_t>(atom)].range;
@@ -143,6 +151,40 @@ class Atoms {
       total = {exact_sum(total.low, std::min(a, b)), exact_sum(total.high, std::max(a, b))};
     }
     return total;
+  }
+
+  // Also as the floor that a sum with a floor in it is: its parts may depend on one another.
+  Interval interval(const Form& form) const {
+    Interval total = plain_interval(form);
+    Floor whole{form, 0};
+    while (const std::optional<Floor> next = unfloored(whole.form)) {
+      whole = {next->form, whole.drop + next->drop};
+      if (whole.drop > most_drop) break;
+      const Interval own = plain_interval(whole.form);
+      total = {std::max(total.low, own.low >> whole.drop),
+               std::min(total.high, own.high >> whole.drop)};
+    }
+    return total;
+  }
+
+  // A sum with one multiple of a floor as the floor of a sum: floor(a / 2^d) + b is
+  // floor((a + 2^d b) / 2^d), -floor(a / 2^d) is floor((2^d - 1 - a) / 2^d). Of several the latest.
+  std::optional<Floor> unfloored(const Form& form) const {
+    for (size_t k = form.terms.size(); k-- > 0;) {
+      const auto [atom, factor] = form.terms[k];
+      const std::optional<Floor>& own = atoms_[static_cast<size_t>(atom)].floor;
+      if (!own || (factor != 1 && factor != -1)) continue;
+      const int64_t unit = int64_t{1} << own->drop;
+      Form rest = form;
+      rest.terms.erase(rest.terms.begin() + static_cast<std::ptrdiff_t>(k));
+      try {
+        return Floor{combined({own->form, rest}, {factor, unit}, factor < 0 ? unit - 1 : 0),
+                     own->drop};
+      } catch (const Error&) {
+        return {};  // beyond 64 bits
+      }
+    }
+    return {};
   }
 
   // Values that never come, of atoms that depend on one another, may lie outside a table.
@@ -227,7 +269,24 @@ class Atoms {
     return std::vector<int>{entry->second};
   }
 
+  // A function of a sum with a floor in it is one of the sum that the floor is of, if that has few
+  // enough values.
   std::optional<Form> tabulate(const std::vector<Form>& in, const Function& value) {
+    if (in.size() == 1) {
+      const Primitive part = primitive_of(in[0]);
+      if (const std::optional<Floor> whole = unfloored(part.form))
+        if (const std::optional<Form> table =
+                tabulate({whole->form}, [&, drop = whole->drop](const int64_t* v) {
+                  const int64_t number =
+                      exact_sum(exact_product(v[0] >> drop, part.factor), part.constant);
+                  return value(&number);
+                }))
+          return table;
+    }
+    return tabulate_atoms(in, value);
+  }
+
+  std::optional<Form> tabulate_atoms(const std::vector<Form>& in, const Function& value) {
     const std::optional<std::vector<int>> found = base_of(in);
     if (!found) return {};
     std::vector<int> base = *found;
@@ -528,39 +587,93 @@ class Atoms {
     return scaled(atom, factor, part.constant);
   }
 
-  // Whole multiples of what is divided by stay outside.
-  Form floored(const Form& in, int64_t drop) {
-    const int64_t unit = int64_t{1} << drop;
-    Form outside, inside;
-    for (const auto& [atom, factor] : in.terms)
-      if (factor % unit == 0)
-        outside.terms.emplace_back(atom, factor / unit);
-      else
-        inside.terms.emplace_back(atom, factor);
-    outside.constant = in.constant >> drop;
-    inside.constant = in.constant - outside.constant * unit;
-    if (inside.terms.empty()) return outside;
-    // Powers of two that all factors have.
-    int64_t common = unit;
-    for (const auto& [atom, factor] : inside.terms) common = std::gcd(common, factor);
-    for (auto& [atom, factor] : inside.terms) factor /= common;
-    inside.constant /= common;
-    const int64_t left =
-        drop - static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(common))) + 1;
-    return combined({outside, floored_rest(inside, left)}, {1, 1}, 0);
+  // Without powers of two that all factors have.
+  static void divide_common(Form& form, int64_t& drop) {
+    if (form.terms.empty()) return;
+    int64_t common = int64_t{1} << drop;
+    for (const auto& [atom, factor] : form.terms) common = std::gcd(common, factor);
+    const int64_t bits = std::countr_zero(static_cast<uint64_t>(common));
+    for (auto& [atom, factor] : form.terms) factor >>= bits;
+    form.constant >>= bits;
+    drop -= bits;
   }
 
-  Form floored_rest(const Form& in, int64_t drop) {
-    return within_limits(in, [&](const Form& form) {
-      if (form != in) return floored(form, drop);
-      if (const std::optional<Form> table =
-              tabulate({form}, [drop](const int64_t* v) { return v[0] >> drop; }))
-        return *table;
-      return symbol("floor", {drop}, {form}, [&] {
-        const Interval range = interval(form);
-        return Interval{range.low >> drop, range.high >> drop};
-      });
+  // form / 2^drop = outside + inside / 2^drop; outside are whole multiples or, if all are reduced,
+  // what leaves inside's factors from zero up and below 2^drop.
+  static std::pair<Form, Form> divided(const Form& form, int64_t drop, bool reduced) {
+    const int64_t below = (int64_t{1} << drop) - 1;
+    std::pair<Form, Form> result{constant_form(form.constant >> drop),
+                                 constant_form(form.constant & below)};
+    for (const auto& [atom, factor] : form.terms) {
+      const bool split = reduced || (factor & below) == 0;
+      const int64_t out = split ? factor >> drop : 0, in = split ? factor & below : factor;
+      if (out != 0) result.first.terms.emplace_back(atom, out);
+      if (in != 0) result.second.terms.emplace_back(atom, in);
+    }
+    return result;
+  }
+
+  Form floored(const Form& in, int64_t drop) {
+    Form form = in;
+    divide_common(form, drop);
+    if (form.terms.empty()) return constant_form(form.constant >> drop);
+    if (drop == 0) return form;
+    return within_limits(form, [&](const Form& own) {
+      return own == form ? floor_of(form, drop) : floored(own, drop);
     });
+  }
+
+  // A floor of a floor is the floor of what that one is of.
+  Form floor_of(const Form& form, int64_t drop) {
+    std::vector<Floor> levels = {{form, drop}};
+    while (const std::optional<Floor> next = unfloored(levels.back().form)) {
+      Floor deeper{next->form, levels.back().drop + next->drop};
+      divide_common(deeper.form, deeper.drop);
+      if (deeper.drop > most_drop || deeper.drop == 0 || deeper.form.terms.empty()) break;
+      levels.push_back(std::move(deeper));
+    }
+    for (size_t k = levels.size(); k-- > 0;)
+      if (const std::optional<Form> found = floor_table(levels[k])) return *found;
+    return floor_symbol(levels.back());
+  }
+
+  std::optional<Form> floor_table(const Floor& floor) {
+    const int64_t drop = floor.drop;
+    const auto [outside, inside] = divided(floor.form, drop, false);
+    const std::optional<Form> table =
+        tabulate_atoms({inside}, [drop](const int64_t* v) { return v[0] >> drop; });
+    if (!table) return {};
+    remember_floor(*table, inside, drop);
+    return combined({outside, *table}, {1, 1}, 0);
+  }
+
+  // floor(a / 2^d) = -floor((2^d - 1 - a) / 2^d): the lesser of both insides.
+  Form floor_symbol(const Floor& floor) {
+    const int64_t drop = floor.drop, unit = int64_t{1} << drop;
+    auto [outside, inside] = divided(floor.form, drop, true);
+    auto [other_outside, other_inside] = divided(scaled(floor.form, -1, unit - 1), drop, true);
+    const int64_t sign = other_inside < inside ? -1 : 1;
+    if (sign < 0) {
+      outside = std::move(other_outside);
+      inside = std::move(other_inside);
+    }
+    const Form whole = symbol("floor", {drop}, {inside}, [&, &own = inside] {
+      const Interval range = interval(own);
+      return Interval{range.low >> drop, range.high >> drop};
+    });
+    remember_floor(whole, inside, drop);
+    return combined({outside, whole}, {sign, sign}, 0);
+  }
+
+  // `whole` is floor(inside / 2^drop): so is its atom, moved by a constant.
+  void remember_floor(const Form& whole, const Form& inside, int64_t drop) {
+    if (whole.terms.size() != 1 || drop > most_drop) return;
+    const auto [id, factor] = whole.terms[0];
+    Atom& atom = atoms_[static_cast<size_t>(id)];
+    if (atom.floor || (factor != 1 && factor != -1) || inside.terms.back().first >= id) return;
+    const int64_t unit = int64_t{1} << drop, moved = exact_product(whole.constant, unit);
+    atom.floor =
+        Floor{factor > 0 ? scaled(inside, 1, -moved) : scaled(inside, -1, moved + unit - 1), drop};
   }
 
   // A function that never falls, of a limited number: limits of the function of that number.
