@@ -59,13 +59,13 @@ void widen_groups(const PackedType& type, const std::byte* blocks, int64_t count
                             ? std::ldexp(1.0, std::to_integer<int>(blocks[0]) - 127)
                         : groups.step_bytes == 4 ? double{read_as<float>(blocks)}
                                                  : read_as<double>(blocks);
-    const double offset = groups.offsets ? double{read_as<float>(blocks + groups.step_bytes)} : 0;
+    const float zero = groups.offsets ? read_as<float>(blocks + groups.step_bytes) : 0;
     for (int64_t i = 0; i < type.values; ++i) {
       const int code = code_at(codes, groups.bits, i);
-      const double level =
-          groups.levels.empty() ? code : double{groups.levels[static_cast<size_t>(code)]};
+      const float level = groups.levels.empty() ? static_cast<float>(code) - zero
+                                                : groups.levels[static_cast<size_t>(code)];
       // A level and a step of single precision give an exact product here, which is rounded once.
-      out[i] = static_cast<float>(groups.offsets ? level * step + offset : level * step);
+      out[i] = static_cast<float>(double{level} * step);
     }
   }
 }
@@ -170,7 +170,7 @@ std::vector<PackedTypePtr> every_packed_type() {
       for (int code = 0; bits < 8 && code < 1 << bits; ++code)
         groups.levels.push_back(0.3f * static_cast<float>(code * code) - 1.7f);
       all.push_back(packed_groups_type(fmt::format("groups of {} bits", bits), groups));
-      if (step_bytes != 4) continue;
+      if (step_bytes == 1) continue;
       groups.offsets = true;
       groups.levels.clear();
       all.push_back(packed_groups_type(fmt::format("affine groups of {} bits", bits), groups));
@@ -244,7 +244,7 @@ std::optional<Tensor> packed_as(const Tensor& matrix, const Quantizer& quantizer
     groups.levels.clear();
     if (groups.bits < 8 && !groups.offsets) groups.levels = levels;
     for (const int step_bytes : {1, 4, 8}) {
-      if (groups.offsets && step_bytes != 4) continue;
+      if (groups.offsets && step_bytes == 1) continue;
       groups.step_bytes = step_bytes;
       const PackedTypePtr type = packed_groups_type(name, groups);
       const auto blocks = aligned_bytes(numel / run * static_cast<size_t>(type->bytes));
@@ -268,8 +268,8 @@ std::optional<Tensor> packed_as(const Tensor& matrix, const Quantizer& quantizer
           std::memcpy(block, &step, sizeof step);
         }
         if (groups.offsets) {
-          const auto offset = static_cast<float>(-codes.scales[own + 1] * step);
-          std::memcpy(block + step_bytes, &offset, sizeof offset);
+          const auto zero = static_cast<float>(codes.scales[own + 1]);
+          std::memcpy(block + step_bytes, &zero, sizeof zero);
         }
         std::byte* to = block + step_bytes + (groups.offsets ? 4 : 0);
         for (size_t i = 0; i < run; ++i) {
