@@ -11,7 +11,9 @@
 #include "mase/engine/program.h"
 #include "mase/formats/ggml_blocks.h"
 #include "mase/formats/packed_groups.h"
+#include "mase/io/networks/checkpoint.h"
 #include "mase/models/hf.h"
+#include "mase/passes/pass.h"
 #include "mase/run/language.h"
 #include "mase/run/network.h"
 #include "support/support.h"
@@ -157,6 +159,59 @@ TEST(Packed, NetworksComputeWhatTheirWidenedWeightsWould) {
     spec.threads = 2;
     generate(packed, spec, {}, &again);
     EXPECT_EQ(again, own) << "two threads";
+  }
+}
+
+// Weights rounded to our own formats, by their codes or as floats: the same tokens, and logits but
+// for the order of sums. `.mz` files give the codes back.
+TEST(Packed, FormatsInGroupsGiveTheTokensOfTheirFloats) {
+  const auto own = [](const char* name, Dict more) {
+    Dict config{{"name", name}, {"weight_only", true}};
+    for (auto& [key, value] : more) config.set(key, value);
+    return Dict{{"by", "type"}, {"linear", Dict{{"config", std::move(config)}}}};
+  };
+  const std::vector<Dict> formats = {
+      own("nf4", {{"weight_group_size", 32}}),
+      own("group_integer", {{"weight_width", 4}, {"weight_group_size", 32}}),
+      own("group_integer", {{"weight_width", 3}, {"weight_group_size", 32}}),
+      own("group_integer", {{"weight_width", 8}, {"weight_group_size", 32}}),
+      own("group_integer",
+          {{"weight_width", 4}, {"weight_group_size", 32}, {"weight_affine", true}}),
+      own("group_integer",
+          {{"weight_width", 2}, {"weight_group_size", 32}, {"weight_affine", true}}),
+      own("mxint", {{"weight_width", 4}, {"weight_block_size", 32}})};
+  const std::string folder = test::temporary_folder();
+  for (const Dict& format : formats) {
+    const std::string text = to_json(format);
+    Graph wide = graph_of_file(test::golden_path("language/llama_sharded"));
+    PassContext context;
+    run_pass(wide, "quantize", format, context);
+    Graph packed = wide;
+    run_pass(packed, "pack_weights", Dict{}, context);
+    size_t count = 0, linear = 0;
+    for (const auto& [path, module] : packed.modules())
+      for (const auto& [name, value] : module.parameters)
+        if (module.quantization.find(name)) {
+          count += value.packed() ? 1 : 0;
+          linear += value.dim(1) % 32 == 0 ? 1 : 0;
+        }
+    EXPECT_EQ(count, linear) << text;  // all whose rows are whole groups
+    EXPECT_GT(count, 0u);
+    const std::string file = folder + "/packed.mz";
+    save_mz(file, packed);
+    const Graph again = graph_of_file(file);
+    for (const auto& [name, value] : state_dict(packed)) {
+      EXPECT_EQ(again.tensor(name)->packed() != nullptr, value.packed() != nullptr) << name;
+      EXPECT_TRUE(again.tensor(name)->same_bits(value)) << name;
+    }
+    const GenerateSpec spec{.prompt = {3, 5, 9}, .tokens = 6};
+    std::vector<std::vector<float>> got, read, wanted;
+    const std::vector<int32_t> tokens = generate(wide, spec, {}, &wanted);
+    EXPECT_EQ(generate(packed, spec, {}, &got), tokens) << text;
+    EXPECT_EQ(generate(again, spec, {}, &read), tokens) << text;
+    EXPECT_EQ(read, got) << text;
+    ASSERT_EQ(got.size(), wanted.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_LE(farthest(got[i], wanted[i]), 1e-5) << text;
   }
 }
 

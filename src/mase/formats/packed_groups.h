@@ -42,7 +42,8 @@ Value packed_type_text(const PackedType& type);
 PackedTypePtr packed_type_from(const Value& text, const std::string& place);
 
 // A matrix whose numbers the quantizer leaves as they are, packed by its codes; nothing where they
-// do not lie in groups that can be, or where a number would come back as another one.
+// do not lie in groups that can be, or where a number would come back as another one (the sign of
+// zero is no part of a number here).
 std::optional<Tensor> packed_as(const Tensor& matrix, const Quantizer& quantizer);
 
 // Whether this tensor is packed by the codes of this quantizer: rounding it changes nothing.
