@@ -215,6 +215,38 @@ TEST(Packed, FormatsInGroupsGiveTheTokensOfTheirFloats) {
   }
 }
 
+// As methods leave them: a list of steps, and of zero points, for the groups of one matrix.
+TEST(Packed, GivenStepsPackAsThoseOfTheData) {
+  List steps, zeros;
+  for (int g = 0; g < 8; ++g) {
+    steps.emplace_back(0.1 + 0.013 * g);
+    zeros.emplace_back(g);
+  }
+  Tensor matrix({4, 64});
+  Random random(5, "matrix");
+  for (int64_t i = 0; i < matrix.numel(); ++i)
+    matrix.mutable_data<float>()[i] = static_cast<float>(random.uniform(-2, 2));
+  for (const bool affine : {false, true})
+    for (const char* name : {"group_integer", "nf4"}) {
+      Dict config{{"group_size", 32}, {"step", steps}};
+      if (std::string(name) == "group_integer") {
+        config.set("width", 4);
+        config.set("affine", affine);
+        if (affine) config.set("zero_point", zeros);
+      } else if (affine) {
+        continue;
+      }
+      const QuantizerPtr quantizer = make_quantizer(name, config, "here");
+      const Tensor rounded = quantize(*quantizer, matrix);
+      const std::optional<Tensor> packed = packed_as(rounded, *quantizer);
+      ASSERT_TRUE(packed) << name;
+      // Eight groups: 32 codes of 4 bits, a step of double precision, a zero point.
+      EXPECT_LE(packed->stored_bytes(), size_t{8 * (16 + 8 + (affine ? 4 : 0))});
+      for (int64_t i = 0; i < rounded.numel(); ++i)
+        ASSERT_EQ(packed->item(i), rounded.item(i)) << name << " " << i;
+    }
+}
+
 TEST(Packed, ProgramsKeepNoFloatsOfPackedWeightsUnlessTheyTrain) {
   const PackedTypePtr type = packed_type(*find_gguf_type(8));
   const Graph packed = network_of(type, true), wide = network_of(type, false);

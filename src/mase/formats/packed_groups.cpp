@@ -86,18 +86,20 @@ std::string packed_name(const Quantizer& quantizer) {
   return fmt::format("{}:{:08x}", quantizer.format, static_cast<uint32_t>(hash ^ hash >> 32));
 }
 
-// What the codes of a format mean times a step of 1.
-std::vector<float> levels_of(const Quantizer& quantizer, size_t scales, size_t exponents) {
-  const auto count = static_cast<size_t>(1) << quantizer.code_bits;
-  std::vector<float> levels(count), one(1);
-  for (size_t code = 0; code < count; ++code) {
-    Quantizer::Codes codes{{static_cast<uint32_t>(code)}, {}, {}};
-    if (scales > 0) codes.scales = scales == 1 ? std::vector<double>{1} : std::vector<double>{1, 0};
-    codes.exponents.assign(exponents, 0);
-    quantizer.decode(codes, one.data(), {1, 1});
-    levels[code] = one[0];
-  }
-  return levels;
+// What the codes of a format mean times a step of 1, found in a tensor of this shape: a format
+// whose steps are given has as many as the shape has groups. `each`: numbers that belong to one.
+std::optional<std::vector<float>> levels_of(const Quantizer& quantizer, const Shape& shape,
+                                            Quantizer::Codes codes, size_t each) {
+  const size_t count = size_t{1} << quantizer.code_bits;
+  if (codes.codes.size() < count) return {};
+  for (size_t i = 0; i < codes.codes.size(); ++i) codes.codes[i] = static_cast<uint32_t>(i % count);
+  for (size_t i = 0; i < codes.scales.size(); ++i)
+    codes.scales[i] = each == 2 && i % 2 == 1 ? 0 : 1;
+  std::fill(codes.exponents.begin(), codes.exponents.end(), 0);
+  std::vector<float> values(codes.codes.size());
+  quantizer.decode(codes, values.data(), shape);
+  values.resize(count);
+  return values;
 }
 
 }  // namespace
@@ -221,7 +223,7 @@ std::optional<Tensor> packed_as(const Tensor& matrix, const Quantizer& quantizer
   const Tensor values = matrix.to(DType::f32);
   if (misfit(quantizer, shape) || !quantize(quantizer, values).same_bits(values)) return {};
   const std::string name = packed_name(quantizer);
-  Quantizer::Codes codes = quantizer.encode(values.data<float>(), shape);
+  const Quantizer::Codes codes = quantizer.encode(values.data<float>(), shape);
   const size_t shared = std::max(codes.scales.size(), codes.exponents.size());
   if (!codes.scales.empty() && !codes.exponents.empty()) return {};
   // Each group is a run of a row: a whole row where there are fewer groups than rows.
@@ -232,11 +234,8 @@ std::optional<Tensor> packed_as(const Tensor& matrix, const Quantizer& quantizer
     if (each == 2 && codes.scales.empty()) continue;
     const size_t count = std::max<size_t>(1, shared / each);
     if (shared % each != 0 || numel % count != 0) continue;
-    try {
-      readings.emplace_back(each, levels_of(quantizer, codes.scales.empty() ? 0 : each,
-                                            codes.exponents.empty() ? 0 : 1));
-    } catch (const InternalError&) {  // another number of scales belongs to a group
-    }
+    if (auto levels = levels_of(quantizer, shape, codes, each))
+      readings.emplace_back(each, std::move(*levels));
   }
   for (const auto& [each, levels] : readings) {
     const size_t count = std::max<size_t>(1, shared / each);
