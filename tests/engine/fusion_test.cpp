@@ -7,6 +7,7 @@
 
 #include "mase/engine/kernels/kernels.h"
 #include "mase/engine/plan.h"
+#include "mase/formats/ggml_blocks.h"
 #include "mase/models/model.h"
 #include "mase/passes/pass.h"
 #include "mase/train/loss.h"
@@ -44,6 +45,15 @@ TEST(Fusion, EveryRuleHasAnExample) {
                                                     {"weight_frac_width", 4}}}}}},
                context);
     }
+    if (says("packed weights"))
+      for (auto& [path_of_module, module] : graph.modules())
+        for (auto& [name, value] : module.parameters)
+          if (value.shape().size() == 2) {
+            const PackedTypePtr type = packed_type(*find_gguf_type(8));  // Q8_0
+            const auto blocks =
+                aligned_bytes(static_cast<size_t>(value.numel() / type->values * type->bytes));
+            value = Tensor(value.shape(), type, blocks.get(), blocks);
+          }
     CompileOptions options;
     options.batch_size = std::stoll(how.substr(how.find("batch ") + 6));
     options.training = says("training");

@@ -75,8 +75,13 @@ void Program::Impl::make_plan(TypedGraphPtr graph, const CompileOptions& given) 
   engine::fuse(plan);
   plan.options.one_position =
       given.one_position && !given.training && given.batch_size == 1 &&
-      std::all_of(plan.primitives.begin(), plan.primitives.end(),
-                  [](const engine::Primitive& p) { return p.removed || p.record->any_stride; });
+      std::all_of(plan.primitives.begin(), plan.primitives.end(), [&](const engine::Primitive& p) {
+        if (p.removed || p.record->any_stride) return true;
+        // Rows of what is no batch tensor lie as they do anyway: numbers known beforehand.
+        const std::vector<int> reads = p.reads();
+        const auto batch = [&](int t) { return plan.at(t).layout == engine::Layout::batch; };
+        return !batch(p.out) && std::none_of(reads.begin(), reads.end(), batch);
+      });
   engine::emit(plan);
   engine::place_tensors(plan);
 }

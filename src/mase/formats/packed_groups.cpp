@@ -59,15 +59,23 @@ void widen_groups(const PackedType& type, const std::byte* blocks, int64_t count
                             ? std::ldexp(1.0, std::to_integer<int>(blocks[0]) - 127)
                         : groups.step_bytes == 4 ? double{read_as<float>(blocks)}
                                                  : read_as<double>(blocks);
-    const double offset = groups.offsets ? double{read_as<float>(blocks + groups.step_bytes)} : 0;
+    const float zero = groups.offsets ? read_as<float>(blocks + groups.step_bytes) : 0;
     for (int64_t i = 0; i < type.values; ++i) {
       const int code = code_at(codes, groups.bits, i);
-      const double level =
-          groups.levels.empty() ? code : double{groups.levels[static_cast<size_t>(code)]};
+      const float level = groups.levels.empty() ? static_cast<float>(code) - zero
+                                                : groups.levels[static_cast<size_t>(code)];
       // A level and a step of single precision give an exact product here, which is rounded once.
-      out[i] = static_cast<float>(groups.offsets ? level * step + offset : level * step);
+      out[i] = static_cast<float>(double{level} * step);
     }
   }
+}
+
+// Codes of whole numbers have one zero: its sign, which no sum sees, need not come back.
+bool same_numbers(const Tensor& a, const Tensor& b) {
+  const auto x = a.values<float>(), y = b.values<float>();
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](float one, float other) {
+    return (one == 0 && other == 0) || std::memcmp(&one, &other, sizeof one) == 0;
+  });
 }
 
 // The format with what its config says, so that no other config's codes are taken for these.
@@ -78,18 +86,20 @@ std::string packed_name(const Quantizer& quantizer) {
   return fmt::format("{}:{:08x}", quantizer.format, static_cast<uint32_t>(hash ^ hash >> 32));
 }
 
-// What the codes of a format mean times a step of 1.
-std::vector<float> levels_of(const Quantizer& quantizer, size_t scales, size_t exponents) {
-  const auto count = static_cast<size_t>(1) << quantizer.code_bits;
-  std::vector<float> levels(count), one(1);
-  for (size_t code = 0; code < count; ++code) {
-    Quantizer::Codes codes{{static_cast<uint32_t>(code)}, {}, {}};
-    if (scales > 0) codes.scales = scales == 1 ? std::vector<double>{1} : std::vector<double>{1, 0};
-    codes.exponents.assign(exponents, 0);
-    quantizer.decode(codes, one.data(), {1, 1});
-    levels[code] = one[0];
-  }
-  return levels;
+// What the codes of a format mean times a step of 1, found in a tensor of this shape: a format
+// whose steps are given has as many as the shape has groups. `each`: numbers that belong to one.
+std::optional<std::vector<float>> levels_of(const Quantizer& quantizer, const Shape& shape,
+                                            Quantizer::Codes codes, size_t each) {
+  const size_t count = size_t{1} << quantizer.code_bits;
+  if (codes.codes.size() < count) return {};
+  for (size_t i = 0; i < codes.codes.size(); ++i) codes.codes[i] = static_cast<uint32_t>(i % count);
+  for (size_t i = 0; i < codes.scales.size(); ++i)
+    codes.scales[i] = each == 2 && i % 2 == 1 ? 0 : 1;
+  std::fill(codes.exponents.begin(), codes.exponents.end(), 0);
+  std::vector<float> values(codes.codes.size());
+  quantizer.decode(codes, values.data(), shape);
+  values.resize(count);
+  return values;
 }
 
 }  // namespace
@@ -170,7 +180,7 @@ std::vector<PackedTypePtr> every_packed_type() {
       for (int code = 0; bits < 8 && code < 1 << bits; ++code)
         groups.levels.push_back(0.3f * static_cast<float>(code * code) - 1.7f);
       all.push_back(packed_groups_type(fmt::format("groups of {} bits", bits), groups));
-      if (step_bytes != 4) continue;
+      if (step_bytes == 1) continue;
       groups.offsets = true;
       groups.levels.clear();
       all.push_back(packed_groups_type(fmt::format("affine groups of {} bits", bits), groups));
@@ -213,7 +223,7 @@ std::optional<Tensor> packed_as(const Tensor& matrix, const Quantizer& quantizer
   const Tensor values = matrix.to(DType::f32);
   if (misfit(quantizer, shape) || !quantize(quantizer, values).same_bits(values)) return {};
   const std::string name = packed_name(quantizer);
-  Quantizer::Codes codes = quantizer.encode(values.data<float>(), shape);
+  const Quantizer::Codes codes = quantizer.encode(values.data<float>(), shape);
   const size_t shared = std::max(codes.scales.size(), codes.exponents.size());
   if (!codes.scales.empty() && !codes.exponents.empty()) return {};
   // Each group is a run of a row: a whole row where there are fewer groups than rows.
@@ -224,11 +234,8 @@ std::optional<Tensor> packed_as(const Tensor& matrix, const Quantizer& quantizer
     if (each == 2 && codes.scales.empty()) continue;
     const size_t count = std::max<size_t>(1, shared / each);
     if (shared % each != 0 || numel % count != 0) continue;
-    try {
-      readings.emplace_back(each, levels_of(quantizer, codes.scales.empty() ? 0 : each,
-                                            codes.exponents.empty() ? 0 : 1));
-    } catch (const InternalError&) {  // another number of scales belongs to a group
-    }
+    if (auto levels = levels_of(quantizer, shape, codes, each))
+      readings.emplace_back(each, std::move(*levels));
   }
   for (const auto& [each, levels] : readings) {
     const size_t count = std::max<size_t>(1, shared / each);
@@ -244,7 +251,7 @@ std::optional<Tensor> packed_as(const Tensor& matrix, const Quantizer& quantizer
     groups.levels.clear();
     if (groups.bits < 8 && !groups.offsets) groups.levels = levels;
     for (const int step_bytes : {1, 4, 8}) {
-      if (groups.offsets && step_bytes != 4) continue;
+      if (groups.offsets && step_bytes == 1) continue;
       groups.step_bytes = step_bytes;
       const PackedTypePtr type = packed_groups_type(name, groups);
       const auto blocks = aligned_bytes(numel / run * static_cast<size_t>(type->bytes));
@@ -268,8 +275,8 @@ std::optional<Tensor> packed_as(const Tensor& matrix, const Quantizer& quantizer
           std::memcpy(block, &step, sizeof step);
         }
         if (groups.offsets) {
-          const auto offset = static_cast<float>(-codes.scales[own + 1] * step);
-          std::memcpy(block + step_bytes, &offset, sizeof offset);
+          const auto zero = static_cast<float>(codes.scales[own + 1]);
+          std::memcpy(block + step_bytes, &zero, sizeof zero);
         }
         std::byte* to = block + step_bytes + (groups.offsets ? 4 : 0);
         for (size_t i = 0; i < run; ++i) {
@@ -283,7 +290,7 @@ std::optional<Tensor> packed_as(const Tensor& matrix, const Quantizer& quantizer
       }
       if (!fits) continue;
       Tensor result(shape, type, blocks.get(), blocks);
-      if (result.to(DType::f32).same_bits(values)) return result;
+      if (same_numbers(result.to(DType::f32), values)) return result;
     }
   }
   return {};

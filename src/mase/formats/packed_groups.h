@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors of our own formats as they are packed for kernels: blocks of one group each, which are
-// the group's step, its offset if it has one, and its codes. A code means fl(level * step), or
-// fl(code * step + offset).
+// the group's step, its zero point if it has one, and its codes. A code means fl(level * step), or
+// fl((code - zero) * step): one product is rounded, on every instruction set alike.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct PackedGroups {
   int bits = 4;                    // 2, 3, 4 or 8
   int64_t values = 32;             // of a group: whole times 32
   int step_bytes = 4;              // 1: an exponent plus 127; 4: single precision; 8: double
-  bool offsets = false;            // of single precision; codes then mean themselves
+  bool offsets = false;            // zero points of single precision; codes then mean themselves
   std::vector<float> levels = {};  // 2^bits of them; 8 bits: none
 
   int64_t code_bytes() const { return values / 8 * bits; }
@@ -42,7 +42,8 @@ Value packed_type_text(const PackedType& type);
 PackedTypePtr packed_type_from(const Value& text, const std::string& place);
 
 // A matrix whose numbers the quantizer leaves as they are, packed by its codes; nothing where they
-// do not lie in groups that can be, or where a number would come back as another one.
+// do not lie in groups that can be, or where a number would come back as another one (the sign of
+// zero is no part of a number here).
 std::optional<Tensor> packed_as(const Tensor& matrix, const Quantizer& quantizer);
 
 // Whether this tensor is packed by the codes of this quantizer: rounding it changes nothing.

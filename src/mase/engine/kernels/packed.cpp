@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chunks of 32 packed values become vectors of floats in registers: codes are widened to whole
-// numbers and step * code + offset is one multiply-add, which is exact but for its one rounding
-// (steps have 11 significant bits, codes at most 8). With vectors of 16 lanes the sixteen values
-// that a code of four bits can mean are such a vector themselves, and a code picks its lane.
-// Two rows at a time share what is loaded of the samples.
+// numbers and step * code + offset is one multiply-add, whose product is exact: fused or not, it is
+// rounded once (steps have at most 17 significant bits, codes 5; groups of our own, whose steps may
+// have more, take the zero point from the code first and round the product alone). With vectors of
+// 16 lanes the sixteen values that a code of four bits can mean are such a vector themselves, and a
+// code picks its lane. Two rows at a time share what is loaded of the samples.
 #include "mase/engine/kernels/packed.h"
 
 #include <cstring>
@@ -242,9 +243,9 @@ struct Group {
   const uint8_t* codes;
   int bits;
   const float* levels;  // null: codes mean themselves
-  float step, offset;
+  float step, zero;
   double exact_step;
-  bool wide, offsets;
+  bool wide, zeros;
 #if HWY_MAX_BYTES >= 64
   V all;  // what sixteen codes mean
 #endif
@@ -269,9 +270,9 @@ struct Group {
   HWY_INLINE void Begin(const uint8_t* block, const PackedType& type, int step_bytes) {
     bits = type.bits;
     levels = type.levels.empty() ? nullptr : type.levels.data();
-    offsets = type.offsets;
+    zeros = type.offsets;
     wide = step_bytes == 8;
-    step = offset = 0;
+    step = zero = 0;
     exact_step = 0;
     if (step_bytes == 1) {  // 2^(e - 127), which is not normal where e is 0
       const uint32_t exponent = block[0], field = exponent ? exponent << 23 : uint32_t{1} << 22;
@@ -281,8 +282,8 @@ struct Group {
     } else {
       std::memcpy(&step, block, sizeof step);
     }
-    if (offsets) std::memcpy(&offset, block + step_bytes, sizeof offset);
-    codes = block + step_bytes + (offsets ? 4 : 0);
+    if (zeros) std::memcpy(&zero, block + step_bytes, sizeof zero);
+    codes = block + step_bytes + (zeros ? 4 : 0);
 #if HWY_MAX_BYTES >= 64
     if constexpr (kLanes == 16) {
       if (levels) {
@@ -312,8 +313,8 @@ struct Group {
     HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v) {
       const VI code = CodesOf(chunk, v);
-      if (offsets) {
-        w[v] = Affine(code, hn::Set(D(), step), hn::Set(D(), offset));
+      if (zeros) {
+        w[v] = Times(hn::Sub(hn::ConvertTo(D(), code), hn::Set(D(), zero)));
         continue;
       }
       if (!levels) {
