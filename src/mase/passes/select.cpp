@@ -2,6 +2,7 @@
 #include "mase/passes/select.h"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <set>
 
@@ -23,6 +24,24 @@ std::vector<std::string> known_names(const Graph& graph, SelectBy by) {
   return {names.begin(), names.end()};
 }
 
+// The names nearest to a pattern; where none is near, the first few. A large network has thousands.
+std::string near_names(const Graph& graph, SelectBy by, const std::string& pattern) {
+  const std::vector<std::string> names = known_names(graph, by);
+  if (names.empty()) return "";
+  std::string letters = pattern;  // without what only expressions have
+  std::erase_if(letters, [](char c) {
+    return !std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.';
+  });
+  while (!letters.empty() && letters.back() == '.') letters.pop_back();
+  const std::vector<std::string> near = nearest_names(letters, names);
+  if (!near.empty()) return fmt::format("did you mean '{}'?", join(near, "' or '"));
+  constexpr size_t most = 12;
+  const std::vector<std::string> first(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(most, names.size())));
+  return "known: " + join(first, ", ") +
+         (names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
+}
+
 // What the user may have meant: the right word under another `by`, or a near one.
 std::string advice(const Graph& graph, SelectBy by, const std::string& pattern) {
   if (by == SelectBy::type && graph.find(pattern))
@@ -32,7 +51,7 @@ std::string advice(const Graph& graph, SelectBy by, const std::string& pattern) 
     return "that is an op: set by = \"type\"";
   if (by == SelectBy::type && Registry<OpRecord>::instance().find(pattern))
     return "the network has: " + join(types, ", ");
-  return suggestion(pattern, known_names(graph, by));
+  return near_names(graph, by, pattern);
 }
 
 }  // namespace
@@ -74,15 +93,14 @@ std::vector<NodeId> select_nodes(const Graph& graph, SelectBy by, const std::str
     if (match) found.push_back(id);
   }
   if (found.empty())
-    problems.add(Error(position, path,
-                       fmt::format("no node {} '{}'",
-                                   by == SelectBy::type   ? "is a"
-                                   : by == SelectBy::name ? "is named"
-                                                          : "has a name that matches",
-                                   printable(pattern)),
-                       by == SelectBy::regex_name
-                           ? "names: " + join(known_names(graph, SelectBy::name), ", ")
-                           : advice(graph, by, pattern)));
+    problems.add(Error(
+        position, path,
+        fmt::format("no node {} '{}'",
+                    by == SelectBy::type   ? "is a"
+                    : by == SelectBy::name ? "is named"
+                                           : "has a name that matches",
+                    printable(pattern)),
+        by == SelectBy::regex_name ? near_names(graph, by, pattern) : advice(graph, by, pattern)));
   return found;
 }
 
