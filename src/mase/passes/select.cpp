@@ -24,7 +24,8 @@ std::vector<std::string> known_names(const Graph& graph, SelectBy by) {
   return {names.begin(), names.end()};
 }
 
-// The names nearest to a pattern; where none is near, the first few. A large network has thousands.
+// The names nearest to a pattern; where none is near, those of the first layers. A large network
+// has thousands.
 std::string near_names(const Graph& graph, SelectBy by, const std::string& pattern) {
   const std::vector<std::string> names = known_names(graph, by);
   if (names.empty()) return "";
@@ -35,11 +36,16 @@ std::string near_names(const Graph& graph, SelectBy by, const std::string& patte
   while (!letters.empty() && letters.back() == '.') letters.pop_back();
   const std::vector<std::string> near = nearest_names(letters, names);
   if (!near.empty()) return fmt::format("did you mean '{}'?", join(near, "' or '"));
+  std::vector<std::string> layers;  // they are meant more often than sums and reshapes
+  for (const NodeId id : graph.order())
+    if (by != SelectBy::type && graph.module_of(graph.node(id)))
+      layers.push_back(graph.node(id).name);
+  const std::vector<std::string>& known = layers.empty() ? names : layers;
   constexpr size_t most = 12;
   const std::vector<std::string> first(
-      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(most, names.size())));
-  return "known: " + join(first, ", ") +
-         (names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
+      known.begin(), known.begin() + static_cast<std::ptrdiff_t>(std::min(most, known.size())));
+  return (layers.empty() ? "known: " : "layers: ") + join(first, ", ") +
+         (known.size() > most ? fmt::format(" and {} more", known.size() - most) : "");
 }
 
 // What the user may have meant: the right word under another `by`, or a near one.
