@@ -106,6 +106,7 @@ TEST(NumberTypes, ListsThatDoNotFitAreTold) {
 int plans = 0;
 const Register<PassRecord> counting{{
     .name = "count_plans",
+    .aliases = {"count_plans_transform_pass"},
     .pass_kind = PassKind::transform,
     .summary = "counts how often it is planned",
     .plan = [](const Graph&, const Value&, const std::string&,

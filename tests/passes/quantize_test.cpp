@@ -163,6 +163,28 @@ TEST(Quantize, MistakesNameTheNearMisses) {
   expect(Dict{{"by", "type"}}, "no rule says what to quantise");
 }
 
+TEST(Quantize, MistakesInLargeNetworksNameFewNodes) {
+  Graph graph;
+  graph.name = "deep";
+  NodeId last = graph.add_placeholder("x", {4});
+  for (int i = 0; i < 200; ++i) {
+    const std::string path = fmt::format("layers.{}.projection", i);
+    last = graph.add_module(
+        path, make_module("linear", Dict{{"in_features", 4}, {"out_features", 4}}, 1, path),
+        {last});
+  }
+  graph.add_output({last});
+  for (const char* by : {"name", "regex_name"})
+    for (const char* pattern : {"lm_head", "layers_7_projektion", "fc.*"}) {
+      const std::string told = fault(graph, Dict{{"by", by}, {pattern, integer_config()}});
+      EXPECT_LT(told.size(), 450u) << told;
+      if (std::string(pattern) == "layers_7_projektion")
+        EXPECT_NE(told.find("did you mean 'layers_7_projection'"), std::string::npos) << told;
+      else
+        EXPECT_NE(told.find(" and 188 more"), std::string::npos) << told;
+    }
+}
+
 TEST(Quantize, SharedLayersMustAgree) {
   Graph graph;
   graph.name = "shared";

@@ -27,6 +27,13 @@ std::vector<int32_t> blocks_of(const Blocking& blocks, int64_t elements) {
   return result;
 }
 
+// The numbers of a block with the exponent 0, whatever the dimension along which blocks run: a list
+// of codes has one dimension only.
+std::vector<float> element_levels(Block block) {
+  if (block.axis) block.axis = 0;
+  return representable_values(typed_quantizer({block}));
+}
+
 Error no_grid(const Quantizer& quantizer, const std::string& why) {
   return Error(quantizer.format, why, "take another number format for this method");
 }
@@ -61,18 +68,19 @@ FrozenGrid::FrozenGrid(const Quantizer& quantizer, const Tensor& tensor)
     return;
   }
   if (quantizer.code_bits <= 16 && (quantizer.elementwise || (type && type->as<Block>()))) {
-    levels_ = representable_values(quantizer);
-    count_ = levels_.size();
+    const Block* block = type ? type->as<Block>() : nullptr;
+    levels_ = block ? element_levels(*block) : representable_values(quantizer);
+    if (levels_.empty()) throw no_grid(quantizer, "no code is a number");
     scales_ = {1.0};
-    if (const Block* block = type ? type->as<Block>() : nullptr) {
+    if (block) {
       // The lowest number of two's complement would give its block another exponent.
       std::erase_if(levels_, [most = levels_.back()](float level) { return level < -most; });
-      count_ = levels_.size();
       scales_.clear();
       for (const int32_t exponent : quantizer.encode(in.data<float>(), shape).exponents)
         scales_.push_back(std::ldexp(1.0, exponent));
       group_of_ = blocks_of(block_form(*block, shape), elements_);
     }
+    count_ = levels_.size();
     return;
   }
   if (!type && quantizer.granularity.kind == Granularity::Kind::run && quantizer.code_bits <= 12) {

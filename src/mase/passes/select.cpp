@@ -2,6 +2,7 @@
 #include "mase/passes/select.h"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <set>
 
@@ -23,6 +24,30 @@ std::vector<std::string> known_names(const Graph& graph, SelectBy by) {
   return {names.begin(), names.end()};
 }
 
+// The names nearest to a pattern; where none is near, those of the first layers. A large network
+// has thousands.
+std::string near_names(const Graph& graph, SelectBy by, const std::string& pattern) {
+  const std::vector<std::string> names = known_names(graph, by);
+  if (names.empty()) return "";
+  std::string letters = pattern;  // without what only expressions have
+  std::erase_if(letters, [](char c) {
+    return !std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.';
+  });
+  while (!letters.empty() && letters.back() == '.') letters.pop_back();
+  const std::vector<std::string> near = nearest_names(letters, names);
+  if (!near.empty()) return fmt::format("did you mean '{}'?", join(near, "' or '"));
+  std::vector<std::string> layers;  // they are meant more often than sums and reshapes
+  for (const NodeId id : graph.order())
+    if (by != SelectBy::type && graph.module_of(graph.node(id)))
+      layers.push_back(graph.node(id).name);
+  const std::vector<std::string>& known = layers.empty() ? names : layers;
+  constexpr size_t most = 12;
+  const std::vector<std::string> first(
+      known.begin(), known.begin() + static_cast<std::ptrdiff_t>(std::min(most, known.size())));
+  return (layers.empty() ? "known: " : "layers: ") + join(first, ", ") +
+         (known.size() > most ? fmt::format(" and {} more", known.size() - most) : "");
+}
+
 // What the user may have meant: the right word under another `by`, or a near one.
 std::string advice(const Graph& graph, SelectBy by, const std::string& pattern) {
   if (by == SelectBy::type && graph.find(pattern))
@@ -32,7 +57,7 @@ std::string advice(const Graph& graph, SelectBy by, const std::string& pattern) 
     return "that is an op: set by = \"type\"";
   if (by == SelectBy::type && Registry<OpRecord>::instance().find(pattern))
     return "the network has: " + join(types, ", ");
-  return suggestion(pattern, known_names(graph, by));
+  return near_names(graph, by, pattern);
 }
 
 }  // namespace
@@ -74,15 +99,14 @@ std::vector<NodeId> select_nodes(const Graph& graph, SelectBy by, const std::str
     if (match) found.push_back(id);
   }
   if (found.empty())
-    problems.add(Error(position, path,
-                       fmt::format("no node {} '{}'",
-                                   by == SelectBy::type   ? "is a"
-                                   : by == SelectBy::name ? "is named"
-                                                          : "has a name that matches",
-                                   printable(pattern)),
-                       by == SelectBy::regex_name
-                           ? "names: " + join(known_names(graph, SelectBy::name), ", ")
-                           : advice(graph, by, pattern)));
+    problems.add(Error(
+        position, path,
+        fmt::format("no node {} '{}'",
+                    by == SelectBy::type   ? "is a"
+                    : by == SelectBy::name ? "is named"
+                                           : "has a name that matches",
+                    printable(pattern)),
+        by == SelectBy::regex_name ? near_names(graph, by, pattern) : advice(graph, by, pattern)));
   return found;
 }
 
