@@ -194,9 +194,8 @@ void GradientBlock(const LinearShape& s, const float* g, const float* x, float* 
     const int64_t height = (end - o + left - 1) / left;
     const float* rows = g + o * s.stride;
     float* to = dw + o * s.out_step;
-    WithHeight<kTallest>(height, [&]<int kRows>() HWY_ATTR {
-      DotBand<kRows>(s, rows, x, to, accumulate);
-    });
+    WithHeight<kTallest>(height,
+                         [&]<int kRows>() HWY_ATTR { DotBand<kRows>(s, rows, x, to, accumulate); });
     o += height;
   }
 }

@@ -21,8 +21,9 @@ int64_t enabled_targets() {
   if (targets != 0) return targets;
   targets = hwy::SupportedTargets();
   if ((targets & HWY_TARGETS) == 0)  // one of them is then also what Highway would fall back to
-    throw Error("", "this program was compiled for processors that can do more than this one",
-                "build it here (./ch of its sources), or install the package, which has all kernels");
+    throw Error(
+        "", "this program was compiled for processors that can do more than this one",
+        "build it here (./ch of its sources), or install the package, which has all kernels");
   hwy::GetChosenTarget().Update(targets);
   known_targets = targets;
   return targets;
