@@ -88,7 +88,7 @@ def _outer_quantizers(op: str, config: Dict[str, Any], name: str) -> Dict[str, A
     made = _native.layer_quantizers(op, config, name)
     for operand in op_records()[op]["inner_operands"]:
         if operand in made:
-            raise Error(f"{name}: torch computes '{operand}' within the operation, where nothing rounds it; leave its format to the library's own graphs")
+            raise _native.Error(f"{name}: torch computes '{operand}' within the operation, where nothing rounds it; leave its format to the library's own graphs")
     return made
 
 

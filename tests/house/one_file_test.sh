@@ -66,16 +66,12 @@ cat >"$scratch/src/mase/formats/sign_only.cpp" <<'TEXT'
 namespace mase::sign_only_format {
 namespace {
 
-Quantizer make(const Value& config) {
+Rounder make(const Value& config) {
   const auto step = static_cast<float>(config["step"].as_double());
-  Quantizer quantizer;
-  quantizer.elementwise = true;
-  quantizer.quantize = [step](const float* in, float* out, const Shape& shape) {
-    for (int64_t i = 0; i < element_count(shape); ++i) out[i] = std::copysign(step, in[i]);
-  };
-  quantizer.reference = quantizer.quantize;
-  quantizer.bits_per_value = [](const Shape&) { return 1.0; };
-  return quantizer;
+  Rounder rounder;
+  rounder.bits = 1;
+  rounder.one = [step](const GroupRun&, float x, uint32_t) { return std::copysign(step, x); };
+  return rounder;
 }
 
 const Register<FormatRecord> registered{{

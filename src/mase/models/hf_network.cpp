@@ -316,6 +316,8 @@ NodeId HfNetwork::attention(int64_t layer, const AttentionParts& parts) {
   std::vector<std::pair<std::string, Value>> named;
   if (decodes()) {
     const auto at = static_cast<size_t>(2 * layer);
+    if (at + 1 >= earlier_.size())
+      refuse("the network does not go on with texts", "give one that predicts the next token");
     operands.insert(operands.end(), {earlier_.at(at), earlier_.at(at + 1), *positions_});
     named.emplace_back("cached", true);
   } else {

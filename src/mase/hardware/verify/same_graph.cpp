@@ -680,8 +680,8 @@ class Atoms {
   template <class Rounding>
   Form within_limits(const Form& in, const Rounding& rounded) {
     if (in.terms.size() != 1) return rounded(in);
-    const auto [atom, factor] = in.terms[0];
-    const Atom& below = atoms_[static_cast<size_t>(atom)];
+    const auto factor = in.terms[0].second;
+    const Atom& below = atoms_[static_cast<size_t>(in.terms[0].first)];
     if (!below.limited) return rounded(in);
     const Form again = scaled(*below.limited, factor, in.constant);
     const Interval range = interval(again);
