@@ -13,6 +13,8 @@ namespace {
 
 // Asked once: while Highway answers, another thread might run a kernel with too much.
 std::atomic<int64_t> known_targets{0};
+// Somebody chose sets: of those that are not compiled Highway takes the least that is.
+std::atomic<bool> chosen{false};
 
 }  // namespace
 
@@ -20,7 +22,8 @@ int64_t enabled_targets() {
   int64_t targets = known_targets;
   if (targets != 0) return targets;
   targets = hwy::SupportedTargets();
-  if ((targets & HWY_TARGETS) == 0)  // one of them is then also what Highway would fall back to
+  if (!chosen &&
+      (targets & HWY_TARGETS) == 0)  // one of them is then also what Highway would fall back to
     throw Error(
         "", "this program was compiled for processors that can do more than this one",
         "build it here (./ch of its sources), or install the package, which has all kernels");
@@ -42,6 +45,8 @@ std::vector<std::string> built_instruction_sets() {
 }
 
 void use_targets(int64_t targets) {
+  enabled_targets();
+  chosen = true;
   hwy::DisableTargets(~targets);
   known_targets = 0;
   enabled_targets();
