@@ -108,8 +108,14 @@ void SqlStudy::exclusively(const std::function<bool()>& change) {
   const bool ended = !ended_.empty();
   starting_.clear();  // of a transaction that did not come to its end
   later_.clear();
-  const SqlTransaction transaction(*db_, db_->exclusive(study_));
-  write_ends();
+  std::vector<SqlStatement> first = db_->exclusive(study_);
+  const size_t before = first.size();
+  for (SqlStatement& one : end_statements()) first.push_back(std::move(one));
+  const SqlTransaction transaction(*db_, first);
+  std::set<int64_t> updated;
+  for (size_t i = before; i < first.size(); ++i)
+    for (const SqlRow& row : transaction.results()[i]) updated.insert(whole(row.at(0)));
+  write_ends(updated);
   begun_ = counted_ = all_seen_ = false;
   inside_ = true;
   bool for_others = false;

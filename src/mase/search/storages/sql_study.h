@@ -79,8 +79,8 @@ class SqlStudy final : public Storage {
   SqlStatement news_statement() const;
   // The ends of trials that were still ours. Whoever was taken for dead meanwhile has lost the
   // trial: it failed, and nothing that comes late overwrites what others made of it.
-  std::set<int64_t> end_trials();
-  void write_ends();
+  std::vector<SqlStatement> end_statements() const;
+  void write_ends(const std::set<int64_t>& updated);
   // Somebody took us for dead: if the configuration still waits, this is its result.
   std::optional<int64_t> waiting_copy(const Trial& trial);
   const std::string& distribution_text(size_t parameter);

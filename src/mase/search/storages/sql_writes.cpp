@@ -134,23 +134,19 @@ void SqlStudy::write_begun(bool fresh, const std::vector<const Trial*>& trials) 
   attributes.write(*db_, later_);
 }
 
-std::set<int64_t> SqlStudy::end_trials() {
+std::vector<SqlStatement> SqlStudy::end_statements() const {
   SqlTable ends{{{"key", "integer"}, {"state", "trialstate"}, {"ended", "timestamp"}}};
   for (const Trial& trial : ended_)
     for (SqlValue value :
          {SqlValue(ids_.at(trial.shown())), SqlValue(std::string(state_name(trial.state))),
           time_or_null(trial.ended)})
       ends.values.push_back(std::move(value));
-  std::set<int64_t> updated;
-  for (const std::vector<SqlRow>& rows : db_->run_all(db_->with_rows(
-           ends, "UPDATE trials SET state = given.state, datetime_complete = given.ended FROM ",
-           " WHERE trial_id = given.key AND trials.state = 'RUNNING' RETURNING trial_id")))
-    for (const SqlRow& row : rows) updated.insert(whole(row.at(0)));
-  return updated;
+  return db_->with_rows(
+      ends, "UPDATE trials SET state = given.state, datetime_complete = given.ended FROM ",
+      " WHERE trial_id = given.key AND trials.state = 'RUNNING' RETURNING trial_id");
 }
 
-void SqlStudy::write_ends() {
-  const std::set<int64_t> updated = end_trials();
+void SqlStudy::write_ends(const std::set<int64_t>& updated) {
   SqlRows values("trial_values", {{"trial_id", "integer"},
                                   {"objective", "integer"},
                                   {"value", "float8"},
